@@ -105,7 +105,7 @@ class EpochStep(BaseStep):
         """Return the inputs of a call on some rows besides what is carried."""
         assert self._data is not None
         columns = self._columns
-        if self._data.is_sparse:
+        if self._data.is_sparse or self._trained.graph.sparse:
             taken = taken_rows(self._trained, self._data.columns(self.task).items(), rows, self.size)
             columns, rows = self._tensors(taken), np.arange(len(rows), dtype=np.int64)
         full = len(rows) // self.size * self.size

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 
 from ..graphs import GraphBuilder, TensorType, make_value_info, opset_versions
 from ..graphs.editing import with_fields
@@ -247,8 +247,8 @@ def entry_arrays(feature: str, csr: Any, rows: np.ndarray, size: int) -> dict[st
     ----------
     feature : str
         Name of the feature.
-    csr : CSR matrix of shape (n_samples, n_features)
-        All rows.
+    csr : CSR matrix or ndarray of shape (n_samples, n_features)
+        All rows; a chunk of a stream may be dense.
     rows : ndarray of int
         Numbers of some rows, in the order in which they are visited.
     size : int
@@ -259,7 +259,7 @@ def entry_arrays(feature: str, csr: Any, rows: np.ndarray, size: int) -> dict[st
     dict of str to ndarray
         Arrays by the names of :func:`entry_inputs`.
     """
-    part = csr[rows]
+    part = csr_matrix(csr[rows])
     counts = np.diff(part.indptr)
     numbers = np.arange(len(rows), dtype=np.int32) % np.int32(size)
     bounds = part.indptr.astype(np.int64)

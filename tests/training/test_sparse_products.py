@@ -303,6 +303,21 @@ def test_no_row_is_made_dense(made, monkeypatch):
         np.testing.assert_allclose(result.weights[name], array, rtol=1e-9)
 
 
+def test_a_dense_chunk_after_a_sparse_one(made):
+    task, data, weights = made("classes")
+    numbers, found = np.arange(N_ROWS), []
+    for first in (data, sparse(data)):
+        step = EpochStep(task.changed(learning_rate=RATES["Adam"]), CPU)
+        buffers = step.start(first, batch_sizes(N_ROWS, 7), weights, n_samples=2 * N_ROWS)
+        step.set_rate(0.05)
+        for chunk in (first, data):
+            step.load(chunk, buffers)
+            step.run_epoch(numbers, 7, buffers)
+        found.append(buffers.read())
+    for key, array in found[0].items():
+        np.testing.assert_allclose(found[1][key], array, rtol=0, atol=1e-11)
+
+
 @pytest.mark.parametrize("name", ["binary", "network"])
 def test_many_entries_are_trained_on_as_dense_rows(name, made, monkeypatch):
     task, data, weights = made(name)

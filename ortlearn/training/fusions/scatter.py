@@ -34,18 +34,24 @@ def _scattered(graph: GraphView, node: NodeProto) -> bool:
 
 
 def _written(graph: GraphView, node: NodeProto, kept: str, gradient: str, negated: bool = False) -> bool:
-    scatter = graph.producer(gradient, "ScatterElements")
-    if scatter is None or not graph.read_once(gradient) or attribute(scatter, "reduction") != b"add":
-        return False
-    sizes = graph.sizes(node.output[0])
+    sizes, reshaped = graph.sizes(node.output[0]), graph.producer(gradient, "Reshape")
     if sizes is None or graph.sizes(kept) != sizes or graph.sizes(gradient) != sizes:
         return False
-    if not _is_zero(graph, scatter.input[0]):
+    inner = gradient if reshaped is None else reshaped.input[0]
+    scatter = graph.producer(inner, "ScatterElements")
+    if scatter is None or attribute(scatter, "reduction") != b"add" or not _is_zero(graph, scatter.input[0]):
         return False
-    added = scatter.input[2]
+    if not graph.read_once(gradient) or not graph.read_once(inner) or graph.sizes(inner) is None:
+        return False
+    op, added, target = graph.op, scatter.input[2], kept
     if negated:
-        added = graph.copy_type(graph.op.Neg(added), added)
-    graph.op.ScatterElements(kept, scatter.input[1], added, outputs=node.output, **attributes_of(scatter))
+        added = graph.copy_type(op.Neg(added), added)
+    if reshaped is not None:
+        target = graph.copy_type(op.Reshape(kept, np.array(graph.sizes(inner))), inner)
+    outputs = node.output if reshaped is None else None
+    written = op.ScatterElements(target, scatter.input[1], added, outputs=outputs, **attributes_of(scatter))
+    if reshaped is not None:
+        op.node("Reshape", graph.copy_type(written, inner), np.array(sizes), outputs=node.output)
     return True
 
 

@@ -37,9 +37,17 @@ def test_rows_of_a_matrix(fuse):
     assert fuse(text, scatter_into_weights, feeds=feeds) == {"Neg": 1, "ScatterElements": 1}
 
 
+def test_a_column_that_is_read_as_a_vector(fuse):
+    text = f"""g (float[7,1] w, float[5] g, int64[5] i) => (float[7,1] new)
+        <int64[1] size = {{7}}, int64[2] column = {{7, 1}}>
+        {{ {ZEROS} {ADD} c = Reshape (d, column) new = Sub (w, c) }}"""
+    assert fuse(text, scatter_into_weights, feeds=PLACES) == {"Neg": 1, "Reshape": 2, "ScatterElements": 1}
+
+
 OTHERS = {
     "gradient is a result": table(f"{ZEROS} {ADD} new = Sub (w, d)", ", float[7] d"),
     "gradient read twice": table(f"{ZEROS} {ADD} e = Sub (w, d) new = Add (e, d)"),
+    "reshaped and read twice": table(f"{ZEROS} {ADD} r = Reshape (d, size) e = Sub (w, r) new = Add (e, r)"),
     "not from zero": table(f"ones = ConstantOfShape <value = float[1] {{1}}> (size) "
                            f"{ADD.replace('zeros', 'ones')} new = Sub (w, d)"),
     "written, not added": table(f"{ZEROS} d = ScatterElements <axis = 0> (zeros, j, g) new = Sub (w, d)",
