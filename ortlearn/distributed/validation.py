@@ -57,10 +57,10 @@ class ScoreSums(NamedTuple):
 def score_kind(problem: Problem) -> str | None:
     """Return how the rows of a score add up: ``"accuracy"``, ``"r2"``, ``"loss"``, or None if they do not."""
     head = problem.trainable.head
+    if head is not None and head.task == "unsupervised":
+        return "loss"
     if head is None or head.positions is not None or head.transformed is not None:
         return None
-    if head.task == "unsupervised":
-        return "loss"
     if problem.is_multilabel or problem.targets.classes is not None:
         return None if isinstance(problem.targets.classes, list) and not problem.is_multilabel else "accuracy"
     return "r2" if problem.targets.ndim <= 2 else None
