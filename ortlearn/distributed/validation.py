@@ -178,6 +178,8 @@ def validation_on(trainer: Trainer, start: Start, request: Any) -> Any:
         return None
     if not are_on_workers(X):
         return trainer.validation(start, Samples(X, y, sample_weight))
+    if y is None and sample_weight is None and isinstance(request.y, str | list):  # the same columns
+        y, sample_weight = request.y, request.sample_weight
     configuration, scoring = trainer.configuration, trainer.configuration.stopping.scoring
     if scoring not in ("loss", None):
         raise ValueError(
