@@ -50,6 +50,11 @@ def test_importing_the_estimators_leaves_the_runtime_for_later():
     assert loaded_by("import ortlearn.estimators\nortlearn.OrtGradientOptimizer", names) == "[]"
 
 
+def test_importing_what_trains_on_clusters_leaves_dask_for_later():
+    code = "from ortlearn.distributed import DaskOrtGradientOptimizer, average_trainers"
+    assert loaded_by(code, ["dask", "distributed", "onnxruntime"]) == "[]"
+
+
 def test_listing_plugins_loads_none_of_them():
     code = "from ortlearn import plugins\nassert len(plugins.list_plugins()) > 10"
     assert (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import dask
 import distributed
 from distributed import Client, Future
 
@@ -55,7 +56,8 @@ class Cluster:
 
     def send(self, value: Any) -> Future:
         """Return the future of a value, which the scheduler keeps: no worker that is lost takes it along."""
-        return self.submit(_identity, value)
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # weights
+            return self.submit(_identity, value)
 
     def check(self) -> None:
         """Raise a ClusterError if the client is closed."""

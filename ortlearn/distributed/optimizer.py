@@ -150,7 +150,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
             Weights of the rows, not negative.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, or arrays in memory, default=None
             Rows on which loss and score are measured: on the workers, or on the driver where they are in
-            memory.
+            memory. Labels and weights are columns of the same names by default.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
             All classes of a classifier; those of all shards by default.
         resume_from : str, os.PathLike or estimator, default=None

@@ -24,8 +24,8 @@ from .readings import weight_of
 
 __all__ = ["Outcome", "Program", "Report", "Visit", "evaluate", "merge_outcomes", "train"]
 
-#: Steps of different sizes of shards that a process keeps.
-MOST_STEPS = 64
+#: Steps for shards of other sizes of batch that a process keeps.
+MOST_STEPS = 256
 
 
 class _Steps:
@@ -142,9 +142,9 @@ class Outcome(NamedTuple):
 def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, visit: Visit) -> Outcome:
     """Return what training on a shard leaves; arrays are weights and states by weight and state."""
     begun, size = time.perf_counter(), program.batch_size
+    key = tuple(batch_sizes(len(data), size))
     weights = {name: array for (name, state), array in arrays.items() if state is None}
     states = {key: array for key, array in arrays.items() if key[1] is not None}
-    key = ("batches", len(data))
     with runtime_errors():
         step = program.steps.take(key, program)
         buffers = step.start(data, batch_sizes(len(data), size), weights, states, len(data))

@@ -57,10 +57,10 @@ class ScoreSums(NamedTuple):
 def score_kind(problem: Problem) -> str | None:
     """Return how the rows of a score add up: ``"accuracy"``, ``"r2"``, ``"loss"``, or None if they do not."""
     head = problem.trainable.head
+    if head is not None and head.task == "unsupervised":
+        return "loss"
     if head is None or head.positions is not None or head.transformed is not None:
         return None
-    if head.task == "unsupervised":
-        return "loss"
     if problem.is_multilabel or problem.targets.classes is not None:
         return None if isinstance(problem.targets.classes, list) and not problem.is_multilabel else "accuracy"
     return "r2" if problem.targets.ndim <= 2 else None
@@ -178,6 +178,8 @@ def validation_on(trainer: Trainer, start: Start, request: Any) -> Any:
         return None
     if not are_on_workers(X):
         return trainer.validation(start, Samples(X, y, sample_weight))
+    if y is None and sample_weight is None and isinstance(request.y, str | list):  # the same columns
+        y, sample_weight = request.y, request.sample_weight
     configuration, scoring = trainer.configuration, trainer.configuration.stopping.scoring
     if scoring not in ("loss", None):
         raise ValueError(

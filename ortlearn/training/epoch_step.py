@@ -46,6 +46,7 @@ class EpochStep(BaseStep):
     def build(self) -> list[Carried]:
         """Return nothing yet: the graph needs to know the size of a batch."""
         self._graph: EpochGraph | None = None
+        self._own: dict[tuple, tuple[EpochGraph, Any]] = {}
         self._data: Data | None = None
         self._single: SingleGraphStep | None = None
         return []
@@ -57,21 +58,22 @@ class EpochStep(BaseStep):
         # A compiled loop of no turns was seen to return what it had: none is run on other providers.
         n_batches = self.n_samples // self.size
         self._n_joined = batches_per_iteration(n_batches) if self.device.is_native else 1
-        self._own: dict[int, tuple[EpochGraph, Any]] = {}
         self._graph, self.session = self._compiled(self.rest)
         self.carried = self._graph.carried
 
     def _compiled(self, rest: int) -> tuple[EpochGraph, Any]:
-        """Return graph and session, the same ones all through a training: bindings belong to a session."""
-        if rest not in self._own:
-            self._own[rest] = cached_session(
+        """Return graph and session, the same ones as long as the step lives: bindings belong to a session."""
+        sizes = self.size, rest, self._n_joined
+        key = (*sizes, self._trained.graph.sparse)
+        if key not in self._own:
+            self._own[key] = cached_session(
                 self._trained,
-                (self.size, rest, self._n_joined),
+                sizes,
                 self.device,
                 1 if self._trained.graph.sparse else self.threads(self.size),
                 lambda: epoch_graph(self._trained, self.size, rest, self._n_joined),
             )
-        return self._own[rest]
+        return self._own[key]
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, row numbers, weights and results once for every copy of the weights."""

@@ -292,7 +292,7 @@ def test_parquet_files_are_read_on_the_workers(client, regression, tmp_path):
     assert two.feature_names_in_.tolist() == ["b", "a"]
     stopped = DaskOrtGradientOptimizer(LinearRegression(), client=client, early_stopping=True, **OPTIONS)
     with pytest.warns(UserWarning, match="ran all of max_iter"):
-        stopped.fit(paths, "label", X_val=tmp_path / "one.parquet", y_val="label")
+        stopped.fit(paths, "label", X_val=tmp_path / "one.parquet")
     assert len(stopped.validation_losses_) == 3
     with pytest.raises(SourceError, match="No parquet files can be read at"):
         trained(client, LinearRegression(), tmp_path / "missing", "label")
