@@ -20,7 +20,7 @@ from ortlearn.training import Device, make_session
 __all__ = ["Derivative", "check_derivative", "inputs_that_run"]
 
 #: Directions, and relative sizes of a step.
-DIRECTIONS, STEPS = 2, tuple(10.0**-k for k in (5, 4.5, 4, 3.5, 3, 2.5, 2, 1))
+DIRECTIONS, STEPS = 2, tuple(10.0**-k for k in (6, 5.5, 5, 4.5, 4, 3.5, 3, 2.5, 2, 1))
 #: Two steps that agree so well tell a slope, and a derivative is right within the second number.
 AGREE, RIGHT = 0.01, 0.02
 #: How much more of a slope the part along the gradient makes than the random one, at most.
