@@ -127,8 +127,12 @@ class LazyMethods(OrtGradientOptimizer):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As in :meth:`fit`, or arrays in memory.
+        X : dask array or dataframe, list of delayed, str, os.PathLike or list of paths, or array-like
+            Features.
+        y : dask array, series or dataframe, array-like, str or list of str, default=None
+            Labels.
+        sample_weight : as y, default=None
+            Weights of the rows.
 
         Returns
         -------

@@ -205,10 +205,20 @@ class DaskOrtGradientOptimizer(LazyMethods):
 
         Parameters
         ----------
-        X, y, classes, sample_weight, X_val, y_val, sample_weight_val, features
-            As in :meth:`fit`; ``classes`` for the first call on an unfitted classifier.
+        X : dask array or dataframe, list of delayed, str, os.PathLike or list of paths
+            Features, as in :meth:`fit`.
+        y : dask array, series or dataframe, array-like, str or list of str, default=None
+            Labels.
+        classes : array-like of shape (n_classes,), or sequence of one per output, default=None
+            All classes that will come, for the first call on an unfitted classifier.
+        sample_weight : as y, default=None
+            Weights of the rows.
         total_weight : float, default=None
             Sum of the weights of all rows of the stream, to which the penalty of the model is relative.
+        X_val, y_val, sample_weight_val : as X, y and sample_weight, or arrays in memory, default=None
+            Rows on which loss and score are measured.
+        features : list of str, default=None
+            Columns of parquet files that are features; all others by default.
 
         Returns
         -------
