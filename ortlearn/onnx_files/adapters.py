@@ -91,10 +91,28 @@ class LoRA(BaseEstimator):
     def adapters(
         self, model: ModelProto, weights: Mapping[str, Weight], original_names: Mapping[str, str]
     ) -> list[Adapter]:
-        """Return the adapters of the weights of a graph; patterns may be of their original names, too.
+        """Return the adapters of the weights of a graph.
 
-        A NoTrainableWeightError says that no weight has room for an adapter, or that a pattern matches none,
-        a ConversionError that the rank is larger than a weight that a pattern matches has rows or columns.
+        Parameters
+        ----------
+        model : onnx.ModelProto
+            Graph whose weights are initializers.
+        weights : mapping of str to Weight
+            Weights by name.
+        original_names : mapping of str to str
+            Names that weights had in the file, which patterns may match, too.
+
+        Returns
+        -------
+        list of Adapter
+            An adapter for each matrix that a pattern matches.
+
+        Raises
+        ------
+        NoTrainableWeightError
+            If no weight has room for an adapter, or a pattern matches none.
+        ConversionError
+            If the rank is larger than a matched weight has rows or columns.
         """
         self._validate_params()
         shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}

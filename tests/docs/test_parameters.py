@@ -14,7 +14,7 @@ from tests.docs.test_docstrings import PACKAGES
 
 ESTIMATORS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)
 #: Pages that are about other packages, or about operators of ONNX; tables of these are looked at.
-OTHERS = ("docs/howto/from_", "docs/decisions/", "CONTRIBUTING.md")
+OTHERS = ("docs/howto/from_", "docs/howto/other_clusters", "docs/decisions/", "CONTRIBUTING.md")
 KEYWORD = re.compile(r"(?<![\w.])([A-Za-z]\w*)=(?!=)")
 #: A call of something with keywords, without calls inside.
 CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(([^()]*)\)")

@@ -187,7 +187,8 @@ def test_weights_as_one_vector(rate, bound, begin, make_task, make_rows):
 
 
 def test_several_batches_in_an_iteration(make_linear, make_rows, monkeypatch):
-    monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", 1)
+    monkeypatch.setattr(batch_loops, "BATCHES_PER_ITERATION", (4,))
+    monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", {4: 1})
     clear_cache()
     task = make_linear("float64", learning_rate=Averaged(LearningRateSGD(), 3))
     expected = mean_of_path(task, make_rows("float64"), starting("float64"), 2, 3)
