@@ -79,7 +79,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"^(demo|__init__)\.py",
+    "ignore_pattern": r"^(demo|demo_dask|__init__)\.py",
     "within_subsection_order": ReadingOrder,
     "download_all_examples": False,
     "remove_config_comments": True,

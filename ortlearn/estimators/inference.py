@@ -94,6 +94,7 @@ class Inference:
                 found[index] = np.reshape(array, n_rows)
         return found
 
+    @runtime_errors()
     def _call_of(self, *outputs: str) -> BoundedCall:
         """Return what computes some outputs, made once."""
         calls = self._calls.values
@@ -102,6 +103,7 @@ class Inference:
             calls[outputs] = BoundedCall(self._session(part), part)
         return calls[outputs]
 
+    @runtime_errors()
     def _call_on(self, rows: Any, *outputs: str) -> BoundedCall:
         """Return what computes some outputs of rows, from the entries of sparse ones where it can."""
         if not stays_sparse(rows):

@@ -14,6 +14,8 @@ from .sample_constants import with_following_constants
 
 #: Name of the number of samples.
 ROWS = "rows"
+#: Samples that an input may take at a time.
+LARGEST = 2**31
 
 
 def with_free_rows(model: ModelProto, required: bool = False) -> ModelProto:
@@ -75,6 +77,11 @@ def _own_inputs(model: ModelProto) -> list[ValueInfoProto]:
 
 def _freed(model: ModelProto, number: int) -> tuple[ModelProto, NodeProto | None]:
     """Return a model of any number of samples, and a node that depends on the number nevertheless."""
+    if number > LARGEST:
+        raise ConversionError(
+            f"An input of the model takes {number} samples at a time, which no memory holds: the file is "
+            "damaged."
+        )
     named = copy_model(model)
     for value in (*_own_inputs(named), *named.graph.output):
         if _dims(value) and _dims(value)[0].HasField("dim_value"):

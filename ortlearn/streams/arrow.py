@@ -6,6 +6,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from ..exceptions import SourceError
@@ -58,16 +59,22 @@ class DatasetSource(_ArrowSource):
             self.sizes = [group.row_groups[0].num_rows for group in self._groups]
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
-        """Yield row groups of parquet files, and batches of other files; a thread decodes the next rows."""
+        """Yield row groups of parquet files, and batches of other files.
+
+        What pyarrow decodes is decoded by a thread of its own. Plain rows take too little time for that.
+        """
         columns, groups = self._selection.columns(features), self._groups
         if groups is None:
             yield from _batches(self._dataset, columns, self._selection, "the dataset")
         else:
             chosen = groups if numbers is None else [groups[number] for number in numbers]
-            yield from prefetched(lambda: self._decoded(chosen, columns))
+            plain = PlainReader(columns, self._dataset.schema) if self._scan is not None else None
+            decoded = partial(self._decoded, chosen, columns, plain)
+            yield from decoded() if plain and chosen and plain.reads(chosen[0]) else prefetched(decoded)
 
-    def _decoded(self, groups: Sequence[Any], columns: list[str]) -> Iterator[Rows]:
-        plain = PlainReader(columns, self._dataset.schema) if self._scan is not None else None
+    def _decoded(
+        self, groups: Sequence[Any], columns: list[str], plain: PlainReader | None
+    ) -> Iterator[Rows]:
         try:
             for group in groups:
                 where = f"row group {group.row_groups[0].id} of {group.path}"

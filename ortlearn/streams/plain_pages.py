@@ -59,6 +59,14 @@ class PlainReader:
         self._schema = schema
         self._windows: dict[str, _Window] = {}
 
+    def reads(self, group: Any) -> bool:
+        """Return whether a row group is one of plain columns, by its metadata."""
+        try:
+            with _as_not_plain():
+                return bool(self._plain_chunks(group))
+        except NotPlain:
+            return False
+
     def batches(self, group: Any) -> Iterator[Any]:
         """Yield the rows of a row group, those of a page at a time.
 

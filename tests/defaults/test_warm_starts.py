@@ -62,6 +62,7 @@ def test_flexible_models_judge_by_rows_that_are_left_out():
     assert len(trainer.set_params(keep_better=False).fit(X[old], y[old]).validation_losses_) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
 def test_support_vectors_do_not_move_onto_the_rows():
     X, y = load_digits(return_X_y=True)

@@ -19,7 +19,7 @@ def cluster_of(n_workers, is_current=True, **options):
             yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client():
     """Two workers in this process."""
     with cluster_of(2, processes=False) as client:
