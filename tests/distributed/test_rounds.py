@@ -282,6 +282,7 @@ def test_fit_stream_is_refused(client):
         DaskOrtGradientOptimizer(LinearRegression(), client=client).fit_stream("folder")
 
 
+@pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped:sklearn.exceptions.ConvergenceWarning")
 def test_a_classifier_of_three_classes(client, classes):
     X, y = classes
     shards = cut(X, [150, 250, 200]), cut(y, [150, 250, 200])
