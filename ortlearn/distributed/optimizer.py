@@ -51,8 +51,9 @@ _DOC = """Train a scikit-learn model or an ONNX graph by gradient on a Dask clus
     Notes
     -----
     Averaging of shards is local SGD (Stich, S. U., "Local SGD converges fast and communicates little", ICLR
-    2019). More shards make fewer updates in a pass, each of the mean of more rows: a learning rate that is
-    larger, more passes, or ``sync_every`` in batches make up for it.
+    2019). More shards make fewer updates in a pass: a smaller ``batch_size``, a larger learning rate (times
+    the square root of the number of shards), or more passes make up for it. ``sync_every`` in batches helps
+    where shards differ.
 
     Examples
     --------
