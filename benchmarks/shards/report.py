@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,20 +124,12 @@ def losses_table(runs: Sequence[Run], by_label: bool = False) -> str:
         Table in Markdown; a cell has a number for each scale of the rate.
     """
     shown = [run for run in runs if run.by_label == by_label and run.n_shards > 1]
-    counts, scales = _names(shown, "n_shards"), _names(shown, "scale")
-    title = "rate times " + ", ".join(scales)
-    lines = [
-        f"| problem | averages | {' | '.join(f'{count} shards: {title}' for count in counts)} |",
-        "|---|---|" + "---:|" * len(counts),
-    ]
-    for problem in _names(shown, "problem"):
-        for strategy in _names(_only(shown, problem=problem), "strategy"):
-            cells = []
-            for count in counts:
-                of_cell = _only(shown, problem=problem, strategy=strategy, n_shards=count)
-                cells.append(" / ".join(_relative(runs, _only(of_cell, scale=s)) for s in scales))
-            lines.append(f"| {problem} | {strategy} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    scales = _names(shown, "scale")
+
+    def cell(found: list[Run]) -> str:
+        return " / ".join(_relative(runs, _only(found, scale=scale)) for scale in scales)
+
+    return _by_strategy(shown, f" shards: rate times {', '.join(scales)}", cell)
 
 
 def passes_table(runs: Sequence[Run], strategies: Sequence[str]) -> str:
@@ -156,32 +148,37 @@ def passes_table(runs: Sequence[Run], strategies: Sequence[str]) -> str:
         Table in Markdown: of each way to average the scale with the fewest passes.
     """
     shown = [run for run in runs if not run.by_label and run.n_shards > 1 and run.strategy in strategies]
+
+    def passes(run: Run) -> float:
+        return passes_to(run.losses, _one_machine(runs, run).losses[len(run.losses) // 4 - 1])
+
+    def cell(found: list[Run]) -> str:
+        if not found:
+            return "not run"
+        means = {
+            scale: np.mean([passes(run) for run in _only(found, scale=scale)])
+            for scale in _names(found, "scale")
+        }
+        scale = min(means, key=lambda name: means[name])
+        if not np.isfinite(means[scale]):
+            return f"over {len(found[0].losses)}"
+        return f"{means[scale]:.1f} (times {scale})"
+
+    return _by_strategy(shown, " shards", cell)
+
+
+def _by_strategy(shown: Sequence[Run], title: str, cell: Callable[[list[Run]], str]) -> str:
+    """Return a table with a row for each way to average, by problem, and a column for each count of shards."""
     counts = _names(shown, "n_shards")
     lines = [
-        f"| problem | averages | {' | '.join(f'{count} shards' for count in counts)} |",
+        f"| problem | averages | {' | '.join(f'{count}{title}' for count in counts)} |",
         "|---|---|" + "---:|" * len(counts),
     ]
     for problem in _names(shown, "problem"):
         for strategy in _names(_only(shown, problem=problem), "strategy"):
-            cells = []
-            for count in counts:
-                of_cell = _only(shown, problem=problem, strategy=strategy, n_shards=count)
-                if not of_cell:
-                    cells.append("not run")
-                    continue
-                found = {}
-                for scale in _names(of_cell, "scale"):
-                    some = _only(of_cell, scale=scale)
-                    targets = [_one_machine(runs, run).losses[len(run.losses) // 4 - 1] for run in some]
-                    found[scale] = np.mean(
-                        [passes_to(r.losses, t) for r, t in zip(some, targets, strict=True)]
-                    )
-                scale = min(found, key=lambda name: found[name])
-                best = found[scale]
-                cells.append(
-                    f"{best:.1f} (times {scale})" if np.isfinite(best) else f"over {len(of_cell[0].losses)}"
-                )
-            lines.append(f"| {problem} | {strategy} | {' | '.join(cells)} |")
+            row = _only(shown, problem=problem, strategy=strategy)
+            cells = " | ".join(cell(_only(row, n_shards=count)) for count in counts)
+            lines.append(f"| {problem} | {strategy} | {cells} |")
     return "\n".join(lines)
 
 

@@ -179,7 +179,7 @@ class Adapter:
 
 
 def _matrix(weight: Weight, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the shape of a weight as a matrix or a stack of them, None where it is none."""
+    """Return the shape of a weight that is a matrix or a stack of matrices, otherwise None."""
     operators = {*weight.operators}
     if weight.role != "weight" or not weight.learned or len(shape) < 2 or min(shape) < 1:
         return None

@@ -210,7 +210,7 @@ def _with_rank(value: ValueInfoProto, known: Sizes | None) -> ValueInfoProto:
 
 
 def _with_repeated_inputs(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodeProto | None:
-    """Return a node whose inputs of one sample are repeated for all, None where there is none."""
+    """Return a node whose inputs of one sample are repeated for all, or None."""
     shapes = [sizes.of(name) if name else None for name in node.input]
     inputs = list(node.input)
     if node.op_type == "Concat":

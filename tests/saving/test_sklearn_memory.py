@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import (
     AdaBoostRegressor,
     ExtraTreesRegressor,
@@ -58,7 +59,7 @@ MODELS = {
 
 def fitted(name):
     model, y = MODELS[name]
-    return model.fit(X, y)
+    return clone(model).fit(X, y)  # tests set attributes of it
 
 
 def again(model):
