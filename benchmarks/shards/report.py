@@ -168,7 +168,7 @@ def passes_table(runs: Sequence[Run], strategies: Sequence[str]) -> str:
 
 
 def _by_strategy(shown: Sequence[Run], title: str, cell: Callable[[list[Run]], str]) -> str:
-    """Return a table with a row for each way to average, by problem, and a column for each count of shards."""
+    """Return a table with a row for each way to average, by problem, and a column for each number."""
     counts = _names(shown, "n_shards")
     lines = [
         f"| problem | averages | {' | '.join(f'{count}{title}' for count in counts)} |",
