@@ -27,6 +27,12 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(autouse=True)
+def seeded():
+    """Seed numpy's global generator, which estimators without a random state draw from, before each test."""
+    np.random.seed(0)
+
+
 def pytest_terminal_summary(terminalreporter):
     """Print how many checks of scikit-learn are expected to fail, of those that ran."""
 

@@ -44,7 +44,7 @@ SHAPES = (
     (500, (512, 256)),
 )
 #: The model of the passes over two shards, rows of a shard, passes of a training, turns, rows of a batch.
-SCALED, ROWS_OF_SHARD, PASSES, TURNS, BATCH = (100, (100, 50)), 200_000, 5, 4, 256
+SCALED, ROWS_OF_SHARD, PASSES, TURNS, BATCH = (100, (100, 50)), 600_000, 5, 4, 256
 #: Seconds after which rounds of one kind are enough.
 LONG = 8.0
 
