@@ -1,7 +1,5 @@
 """Adapter files of onnxruntime (``.onnx_adapter``): arrays by name, as a flatbuffer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import flatbuffers

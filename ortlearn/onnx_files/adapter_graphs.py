@@ -1,7 +1,5 @@
 """Graphs with low-rank adapters beside their weights."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

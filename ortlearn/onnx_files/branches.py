@@ -1,7 +1,5 @@
 """Branches that are always taken, in place of the If that chooses them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto

@@ -1,7 +1,5 @@
 """Files whose number of samples is fixed, as exporters write what they were shown, for any number of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from onnx import ModelProto, NodeProto, TensorShapeProto, ValueInfoProto

@@ -1,7 +1,5 @@
 """Files in float16 and bfloat16, which are trained in float32."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, numpy_helper
 

@@ -1,7 +1,5 @@
 """New heads: a file is cut at a tensor, and a linear layer of new outputs put there."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import math

@@ -1,7 +1,5 @@
 """Interface of an ONNX file: the inputs, outputs and metadata that a trained model has in common with it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any
 

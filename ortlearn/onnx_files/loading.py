@@ -1,7 +1,5 @@
 """Read an ONNX model from an object, bytes or a file."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of a foreign ONNX model that neither onnx nor onnxruntime makes before it stops or hangs."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Mapping

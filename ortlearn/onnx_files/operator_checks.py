@@ -1,7 +1,5 @@
 """Checks of standard operators: forms of them with which onnxruntime stops the whole process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

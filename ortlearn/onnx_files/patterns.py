@@ -1,7 +1,5 @@
 """Find the operators that a tensor is made by."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shapes that inference does not find, and branches that shapes choose, by runs on made-up rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

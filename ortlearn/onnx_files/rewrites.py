@@ -1,7 +1,5 @@
 """Forms that converters write, as others with the same result and a right gradient."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import ModelProto, NodeProto
 

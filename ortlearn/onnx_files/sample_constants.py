@@ -1,7 +1,5 @@
 """Constants that repeat the number of samples of a file, made to follow the number that is given."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Scans over the rows of a matrix that compute distances -> differences of all pairs of rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

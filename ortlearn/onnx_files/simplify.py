@@ -1,7 +1,5 @@
 """Remove nodes that do nothing, which converters leave behind."""
 
-from __future__ import annotations
-
 from onnx import ModelProto, NodeProto
 
 from ..graphs import prune

@@ -1,7 +1,5 @@
 """Versions a graph must have to be trained by every supported onnxruntime, and files brought to them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from onnx import ModelProto, NodeProto, checker, defs, helper, version_converter

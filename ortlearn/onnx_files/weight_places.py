@@ -1,7 +1,5 @@
 """Weights of a file wherever it keeps them: initializers, constants, and those of branches and bodies."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping

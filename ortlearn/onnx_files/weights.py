@@ -1,7 +1,5 @@
 """Find the learned weights of a graph by the operators that read its initializers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Read columns as the inputs of a graph take them."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Any
 

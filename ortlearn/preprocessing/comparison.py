@@ -1,7 +1,5 @@
 """Compare the graph of transformers with scikit-learn on a few samples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Check that an estimator is a model that can be trained, which labels it takes, and which columns."""
 
-from __future__ import annotations
-
 import copy
 from contextlib import suppress
 from typing import Any

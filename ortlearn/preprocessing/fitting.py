@@ -1,7 +1,5 @@
 """Fit a clone of a scikit-learn estimator, on few samples where only its shapes are needed."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Steps before the trained part of a pipeline that stay in scikit-learn, because ONNX has no form of them."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Hashable
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The inputs of the graph of a scikit-learn estimator, from the samples it is to be trained on."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any

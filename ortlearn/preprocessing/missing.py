@@ -1,7 +1,5 @@
 """Find the columns in which a fitted estimator accepts missing values."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Set
 from typing import Any
 

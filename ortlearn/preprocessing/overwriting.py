@@ -1,7 +1,5 @@
 """Copy arrays that a scikit-learn estimator might overwrite."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from typing import Any

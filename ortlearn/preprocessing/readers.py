@@ -1,7 +1,5 @@
 """Find the parts of an estimator that read a column first."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

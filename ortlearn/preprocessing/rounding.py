@@ -1,7 +1,5 @@
 """Numbers that lose digits which matter when they become float32."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Inputs of a model: one matrix, or columns of several kinds by name."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Estimators without a definition, written by skl2onnx. The only module that imports it, when it is used."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any

@@ -4,8 +4,6 @@ A function for each operator takes the fused node, checks its attributes (a Valu
 them), appends its replacement, and returns whether it could. A node that cannot be decomposed stays as it is.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from onnx import ModelProto, NodeProto

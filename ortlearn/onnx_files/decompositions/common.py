@@ -1,7 +1,5 @@
 """Read a fused node and write its replacement."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

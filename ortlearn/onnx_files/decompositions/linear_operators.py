@@ -1,7 +1,5 @@
 """LinearRegressor and LinearClassifier: a product, a sum and a link function."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .common import Fused

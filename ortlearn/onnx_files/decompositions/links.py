@@ -1,7 +1,5 @@
 """The transforms that linear operators and trees end with (attribute ``post_transform``)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

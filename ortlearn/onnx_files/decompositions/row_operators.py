@@ -1,7 +1,5 @@
 """Operators that compute with each sample on its own: Scaler, Imputer, Normalizer, LpNormalization, CDist."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 

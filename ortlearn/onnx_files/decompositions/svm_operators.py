@@ -1,7 +1,5 @@
 """SVMRegressor and SVMClassifier: kernels with support vectors, sums, votes and probabilities."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 

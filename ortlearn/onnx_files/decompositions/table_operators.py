@@ -1,7 +1,5 @@
 """Operators that choose or join columns, or look values up."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 

@@ -1,7 +1,5 @@
 """ai.onnx.ml.TreeEnsemble -> a TreeEnsembleRegressor, decomposed as that operator is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 from typing import Any

@@ -1,7 +1,5 @@
 """TreeEnsembleRegressor and TreeEnsembleClassifier: leaf numbers, a table of leaf values, sums and a link."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The decision trees of a fused operator as arrays, checked: onnxruntime trusts them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Find what an ONNX file must be trained on: the raw scores before sigmoid or softmax, or the prediction."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from onnx import ModelProto

@@ -1,7 +1,5 @@
 """Scores of classifiers without probabilities, and of votes, which have no gradient."""
 
-from __future__ import annotations
-
 from onnx import TensorProto
 
 from ...graphs import node_inputs

@@ -1,7 +1,5 @@
 """A graph read from its outputs backwards, and the nodes appended to it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 

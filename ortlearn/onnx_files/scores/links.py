@@ -1,7 +1,5 @@
 """From probabilities back to the raw scores that they are made of."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from ...graphs.nodes import attribute

@@ -1,7 +1,5 @@
 """Outputs of a file: those that are computed, the labels with their classes, and the probabilities."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

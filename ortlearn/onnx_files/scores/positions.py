@@ -1,7 +1,5 @@
 """Scores of more than two dimensions: of each pixel, time step or element of a sample."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

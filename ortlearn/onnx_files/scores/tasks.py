@@ -1,7 +1,5 @@
 """Scores of each kind of model: they are found at the end of its graph, and what is missing is appended."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 
