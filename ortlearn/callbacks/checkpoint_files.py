@@ -36,61 +36,21 @@ DIGEST = PREFIX + "sha256"
 
 
 def checkpoint_paths(folder: Path, nested: bool = True, suffix: str = ".onnx") -> list[Path]:
-    """Return the files of a folder that have the names of checkpoints, ordered by run and epoch.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where; it need not exist.
-    nested : bool, default=True
-        Whether to look into the folders inside it.
-    suffix : {".onnx", ".zip"}, default=".onnx"
-        Models or estimators.
-
-    Returns
-    -------
-    list of pathlib.Path
-        Files.
-    """
+    """Return the files of a folder that have the names of checkpoints, ordered by run and epoch."""
     found = folder.rglob(f"epoch-*{suffix}") if nested else folder.glob(f"epoch-*{suffix}")
     epochs = {path: int(match[1]) for path in found if (match := NAME.fullmatch(path.name))}
     return sorted(epochs, key=lambda path: (path.parent, epochs[path]))
 
 
 def state_path(path: Path) -> Path:
-    """Return the path of the estimator beside a model.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        ONNX file.
-
-    Returns
-    -------
-    pathlib.Path
-        It need not exist.
-    """
+    """Return the path of the estimator beside a model."""
     return path.with_suffix(".zip")
 
 
 def write_checkpoint(
     path: Path, model: onnx.ModelProto, record: dict[str, Any], writer: str, state: bytes | None = None
 ) -> None:
-    """Write a model, with what was measured in its metadata, and the estimator beside it.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        File.
-    model : onnx.ModelProto
-        Model; the measured values are written into it.
-    record : dict
-        Epoch, losses, score and rate; None where nothing was measured.
-    writer : str
-        Name of the callback.
-    state : bytes, default=None
-        Content of the file of the estimator; None writes the model alone.
-    """
+    """Write a model, with what was measured in its metadata, and the estimator beside it."""
     for key, value in record.items():
         if value is not None:
             model.metadata_props.add(key=PREFIX + key, value=repr(value))
@@ -112,18 +72,7 @@ SEAL_START = _seal(b"")[: SEAL_SIZE - hashlib.sha256().digest_size * 2]
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Return whether a file ends as checkpoints do, which a truncated one or a user's own does not.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        File.
-
-    Returns
-    -------
-    bool
-        False for what cannot be read.
-    """
+    """Return whether a file ends as checkpoints do, which a truncated one or a user's own does not."""
     try:
         if not path.is_file():  # reading a pipe would not end
             return False
@@ -157,20 +106,7 @@ def _metadata(path: Path) -> dict[str, str]:
 
 
 def read_value(path: Path, key: str) -> float | None:
-    """Return a value from the metadata of a checkpoint.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        File.
-    key : str
-        What was measured.
-
-    Returns
-    -------
-    float or None
-        None where it was not measured, and with a warning where the file is damaged.
-    """
+    """Return a value from the metadata of a checkpoint."""
     value = _metadata(path).get(PREFIX + key)
     try:
         return None if value is None else float(value)
@@ -180,48 +116,18 @@ def read_value(path: Path, key: str) -> float | None:
 
 
 def written_by(paths: Iterable[Path]) -> str | None:
-    """Return the name of the callback that wrote the first of some checkpoints that can be read.
-
-    Parameters
-    ----------
-    paths : iterable of pathlib.Path
-        Files.
-
-    Returns
-    -------
-    str or None
-        None where none of them can be read.
-    """
+    """Return the name of the callback that wrote the first of some checkpoints that can be read."""
     return next((name for path in paths if (name := _metadata(path).get(WRITER))), None)
 
 
 def remove_checkpoint(path: Path) -> None:
-    """Remove a checkpoint, and the estimator beside it.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        ONNX file.
-    """
+    """Remove a checkpoint, and the estimator beside it."""
     state_path(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
 
 
 def make_way(path: Path, overwrite: bool) -> None:
-    """Check that a checkpoint may be written; a file in its place that is not a checkpoint is moved aside.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        ONNX file.
-    overwrite : bool
-        Whether it may replace another checkpoint.
-
-    Raises
-    ------
-    ValueError
-        If there is another one and ``overwrite`` is False.
-    """
+    """Check that a checkpoint may be written; a file in its place that is not a checkpoint is moved aside."""
     present = [one for one in (path, state_path(path)) if os.path.lexists(one)]
     if path in present and not is_checkpoint(path):
         number = next(

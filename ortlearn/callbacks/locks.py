@@ -123,13 +123,7 @@ class RunLock:
                 os.unlink(self._path)
 
     def is_held(self) -> bool:
-        """Return whether this process has it.
-
-        Returns
-        -------
-        bool
-            False after its release, and in a forked child.
-        """
+        """Return whether this process has it."""
         return self in self._held
 
     def release(self) -> None:

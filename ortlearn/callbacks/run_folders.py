@@ -54,29 +54,6 @@ def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -
     """Lock a folder for a training that begins anew: the folder, or ``fit-2``, ``fit-3`` ... inside it.
 
     A folder is left to another training of the same callback that has written to it, or is about to.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What is trained; it takes note of the name.
-    context : sklearn.callback.CallbackContext
-        Its task.
-    root, folder : pathlib.Path
-        The folder of the callback, and the first choice, which is that one or inside it.
-    writer : str
-        Name of the callback, the same in every process.
-
-    Returns
-    -------
-    pathlib.Path
-        Folder, made; :func:`release` gives it back.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made or locked.
-    ValueError
-        If a training of another callback is writing there.
     """
     for number in count(1):
         name = "" if number == 1 else f"fit-{number}"
@@ -101,23 +78,7 @@ def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -
 
 
 def reopen(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -> Path:
-    """Lock the folder of an estimator that was trained before.
-
-    Parameters
-    ----------
-    estimator, context, root, folder, writer : object
-        As for :func:`claim`.
-
-    Returns
-    -------
-    pathlib.Path
-        That folder, or the one inside it that was claimed.
-
-    Raises
-    ------
-    OSError, ValueError
-        As :func:`claim` does, the latter also for the same callback.
-    """
+    """Lock the folder of an estimator that was trained before."""
     folder = folder / getattr(estimator, RUN, "")
     try:
         LOCKS[context, writer] = _lock(folder, root, writer)
@@ -127,20 +88,7 @@ def reopen(estimator: Any, context: Any, root: Path, folder: Path, writer: str) 
 
 
 def earlier_checkpoints(folder: Path) -> tuple[list[Path], bool]:
-    """Return the checkpoints that are in a folder when a training begins.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Folder.
-
-    Returns
-    -------
-    list of pathlib.Path
-        Whole checkpoints.
-    bool
-        Whether there are estimators without their models.
-    """
+    """Return the checkpoints that are in a folder when a training begins."""
     paths = checkpoint_paths(folder, nested=False)
     states = checkpoint_paths(folder, nested=False, suffix=".zip")
     models, whole = {path.stem for path in paths}, [path for path in paths if is_checkpoint(path)]
@@ -150,25 +98,7 @@ def earlier_checkpoints(folder: Path) -> tuple[list[Path], bool]:
 
 
 def held_folder(context: Any, writer: str) -> Path:
-    """Return where a training writes.
-
-    Parameters
-    ----------
-    context : sklearn.callback.CallbackContext
-        Task of the call of ``fit``.
-    writer : str
-        As for :func:`claim`.
-
-    Returns
-    -------
-    pathlib.Path
-        Folder.
-
-    Raises
-    ------
-    RuntimeError
-        If this process has not locked it, as one that was forked during the training.
-    """
+    """Return where a training writes."""
     lock = LOCKS.get((context, writer))
     if lock is None or not lock.is_held():
         raise RuntimeError(
@@ -179,13 +109,7 @@ def held_folder(context: Any, writer: str) -> Path:
 
 
 def release(context: Any, writer: str) -> None:
-    """Take note that a training is over.
-
-    Parameters
-    ----------
-    context, writer : object
-        As for :func:`held_folder`.
-    """
+    """Take note that a training is over."""
     lock = LOCKS.pop((context, writer), None)
     if lock is not None:
         lock.release()

@@ -13,20 +13,7 @@ ROUNDS = ("epoch", "iteration")
 
 
 def check_trainer(callback: Any, estimator: Any) -> None:
-    """Raise an error if an estimator is none of ours.
-
-    Parameters
-    ----------
-    callback : object
-        Who asks.
-    estimator : estimator
-        What it was set on.
-
-    Raises
-    ------
-    TypeError
-        If it does not train by gradient.
-    """
+    """Raise an error if an estimator is none of ours."""
     if not hasattr(type(estimator), "get_trained_onnx"):
         name, kind = type(callback).__name__, type(estimator).__name__
         raise TypeError(
@@ -36,18 +23,7 @@ def check_trainer(callback: Any, estimator: Any) -> None:
 
 
 def is_round(context: Any) -> bool:
-    """Return whether a task is an epoch, or an iteration of a solver.
-
-    Parameters
-    ----------
-    context : sklearn.callback.CallbackContext
-        Task.
-
-    Returns
-    -------
-    bool
-        False for the call of ``fit`` itself.
-    """
+    """Return whether a task is an epoch, or an iteration of a solver."""
     return context.task_name in ROUNDS
 
 
@@ -58,18 +34,7 @@ def _lineage(context: Any) -> Iterator[Any]:
 
 
 def run_name(context: Any) -> tuple[str, ...]:
-    """Return where a call of ``fit`` is among the tasks around it, as names that can be folders.
-
-    Parameters
-    ----------
-    context : sklearn.callback.CallbackContext
-        Task of the call.
-
-    Returns
-    -------
-    tuple of str
-        Name and number of every task from below the outermost one on; empty where nothing is around.
-    """
+    """Return where a call of ``fit`` is among the tasks around it, as names that can be folders."""
     inner = list(_lineage(context))[-2::-1]
     names = [f"{task.source_task_name or task.task_name}-{task.task_id}" for task in inner]
     return tuple(re.sub(r"[^\w.-]+", "_", name) for name in names)

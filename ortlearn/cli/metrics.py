@@ -17,13 +17,7 @@ Metrics = dict[str, Callable[[np.ndarray], float]]
 
 
 def model_metrics(model: Model, labels: np.ndarray, predictions: Predictions) -> Metrics:
-    """Return the metrics of a model's task.
-
-    Raises
-    ------
-    ValueError
-        If the model is neither a classifier nor a regressor.
-    """
+    """Return the metrics of a model's task."""
     if model.task is None:
         name = type(model.source).__name__
         raise ValueError(f"{model.path}: {name} is neither a classifier nor a regressor, it has no scores.")

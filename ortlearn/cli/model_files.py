@@ -24,11 +24,6 @@ def load_model(path: str, trusted: Sequence[str] = ()) -> Model:
     """Return the model of an ``.onnx`` or ``.skops`` file, or the trained one of a saved estimator.
 
     ``trusted`` are types that a scikit-learn model may hold besides those that skops trusts.
-
-    Raises
-    ------
-    ValueError
-        If the file has another format, or types that are not trusted.
     """
     suffix = Path(path).suffix.lower()
     if suffix in PICKLES:

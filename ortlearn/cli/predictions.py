@@ -135,11 +135,6 @@ def match_labels(labels: np.ndarray, model: Model, name: str) -> np.ndarray:
     """Return labels of a file as the model has them: its classes, or numbers.
 
     A label of the file is the class that is written like it: 1, 1.0 and "1" are the same.
-
-    Raises
-    ------
-    ValueError
-        If the model does not know a label, or if it predicts numbers and the labels are none.
     """
     if model.task == "regression":
         return _numbers(labels, name)

@@ -35,27 +35,7 @@ EDGE = 1e-4
 def trainable_from_definitions(
     split: Split, dtype: Any, origin: str, link: str, weights_to_train: Any
 ) -> TrainableModel:
-    """Return the graph of an estimator, its parameters as its definitions declare them.
-
-    Parameters
-    ----------
-    split : Split
-        Fitted estimator, the part of it that the graph is written of, and its inputs; those of float64 are
-        for steps in float64 before the last one.
-    dtype : dtype
-        Type of the last step.
-    origin : str
-        Name of the estimator or step that is trained.
-    link : {"identity", "log"}
-        What the scores of a regressor are to be of its predictions.
-    weights_to_train : str, sequence of str or None
-        Names or glob patterns; those that the definitions train by default.
-
-    Returns
-    -------
-    TrainableModel
-        Graph, parameters and scores.
-    """
+    """Return the graph of an estimator, its parameters as its definitions declare them."""
     written = _write(split, dtype, link)
     model, original_names = renamed_weights(name_nodes(with_computed_shapes(written.model)))
     by_name = selected_names(split.estimator if split.front is None else split.front) is not None

@@ -29,11 +29,6 @@ def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) ->
     ``name`` is its input that takes them, numbers of shape (n,) or (n, 1); a graph without it stays as it is.
     ``vector`` is the new input, of shape (n,).
 
-    Raises
-    ------
-    ConversionError
-        If the input has another shape.
-
     Examples
     --------
     >>> from onnx import parser

@@ -45,13 +45,7 @@ class Asked:
 def asked_for(
     weights: dict[str, Weight], patterns: Sequence[str] | str, original_names: dict[str, str]
 ) -> list[Asked]:
-    """Return the weights that each pattern is for, see :func:`select_weights`.
-
-    Raises
-    ------
-    NoTrainableWeightError
-        If a pattern matches nothing.
-    """
+    """Return the weights that each pattern is for, see :func:`select_weights`."""
     found = []
     known = {name: weight.names(original_names.get(name, name)) for name, weight in weights.items()}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
@@ -138,29 +132,7 @@ def select_weights(
 
 
 def with_trained_weights(model: TrainableModel, weights_to_train: Any, fitted: Any = None) -> TrainableModel:
-    """Return a model with its weights to train chosen.
-
-    Parameters
-    ----------
-    model : TrainableModel
-        Model without weights to train.
-    weights_to_train : str, sequence of str or None
-        Names or patterns; None for the learned weights that a gradient reaches.
-    fitted : estimator, default=None
-        Where the model comes from, for the facts of the error.
-
-    Returns
-    -------
-    TrainableModel
-        Model. A weight named exactly is chosen even if no gradient reaches it: the training reports that.
-
-    Raises
-    ------
-    ConversionError
-        If a weight asked for comes after what is trained.
-    NoTrainableWeightError
-        If nothing is left to train; it has the facts where ``weights_to_train`` is None.
-    """
+    """Return a model with its weights to train chosen."""
     weights, names = model.weights, model.original_names
     if weights_to_train is not None:
         select_weights(weights, weights_to_train, names)  # an error for an empty list
@@ -212,13 +184,7 @@ def _reached_of_asked(model: TrainableModel, asked: Sequence[Asked]) -> list[str
 
 
 def reached_weights(model: TrainableModel, names: Sequence[str]) -> list[str]:
-    """Return those of some weights that a gradient reaches, sorted; all where it reaches none.
-
-    Raises
-    ------
-    ConversionError
-        If all of them come after the scores that are trained.
-    """
+    """Return those of some weights that a gradient reaches, sorted; all where it reaches none."""
     return _reached_of_asked(model, [Asked(frozenset(), frozenset(names))])
 
 

@@ -58,22 +58,7 @@ class Body:
         self.op.nodes.clear()
 
     def gradients(self, backpropagate, seeds: Iterable[tuple[str, str]], wrt: Sequence[str]) -> list[str]:
-        """Write the gradients of some tensors; zeros for those no output depends on.
-
-        Parameters
-        ----------
-        backpropagate : callable
-            That of the rule's node.
-        seeds : iterable of (str, str)
-            Outputs of the subgraph, and their gradients. One output may come twice.
-        wrt : sequence of str
-            Inputs of the subgraph, or tensors it takes from outside.
-
-        Returns
-        -------
-        list of str
-            Gradients.
-        """
+        """Write the gradients of some tensors; zeros for those no output depends on."""
         summed: dict[str, str] = {}
         for name, grad in seeds:
             summed[name] = self.op.Add(summed[name], grad) if name in summed else grad
@@ -82,24 +67,7 @@ class Body:
         return [grads[name] if name in grads else self.op.constant_gradient(name) for name in wrt]
 
     def build(self, name: str, inputs: Sequence, outputs: Sequence[str], types: Sequence) -> GraphProto:
-        """Return the subgraph that computes some tensors.
-
-        Parameters
-        ----------
-        name : str
-            Name of the graph.
-        inputs : sequence of onnx.ValueInfoProto
-            Its inputs.
-        outputs : sequence of str
-            Tensors to return.
-        types : sequence of TensorType or None
-            Their types.
-
-        Returns
-        -------
-        onnx.GraphProto
-            Subgraph. Its outputs have names of their own.
-        """
+        """Return the subgraph that computes some tensors."""
         before = [*self._first, *self.nodes]
         backward, alias = simplify(self.op, before, self.op.nodes)
         results = [self.op.unique("output") for _ in outputs]

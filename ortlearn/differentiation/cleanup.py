@@ -32,22 +32,7 @@ _LARGEST_FOLDED = 1024
 def simplify(
     op: GradientBuilder, before: Iterable[NodeProto], nodes: Sequence[NodeProto]
 ) -> tuple[list[NodeProto], dict[str, str]]:
-    """Return fewer nodes that compute the same.
-
-    Parameters
-    ----------
-    op : GradientBuilder
-        Builder that wrote the nodes; it knows their types and constants.
-    before : iterable of onnx.NodeProto
-        Nodes computed earlier, which stay as they are; what they compute is not computed again.
-    nodes : sequence of onnx.NodeProto
-        Nodes to simplify, in topological order. They may change in place.
-
-    Returns
-    -------
-    list of onnx.NodeProto, dict of str to str
-        Nodes that stay, and what stands now for each name that is gone.
-    """
+    """Return fewer nodes that compute the same."""
     pass_ = _Pass(op)
     for node in before:
         pass_.remember(node)

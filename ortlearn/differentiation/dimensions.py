@@ -50,20 +50,7 @@ def _broadcast_dim(dims: set[Dim]) -> Dim:
 
 
 def reduced_axes(source: Shape | None, target: Shape | None) -> list[int] | None:
-    """Return the axes to sum a tensor along to undo a broadcast, None where they depend on the data.
-
-    Parameters
-    ----------
-    source : tuple or None
-        Shape after the broadcast.
-    target : tuple or None
-        Shape before it.
-
-    Returns
-    -------
-    list of int or None
-        Axes of ``source``, those that ``target`` has not included.
-    """
+    """Return the axes to sum a tensor along to undo a broadcast, None where they depend on the data."""
     if source is None or target is None or len(target) > len(source):
         return None
     missing = len(source) - len(target)

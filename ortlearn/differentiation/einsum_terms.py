@@ -15,22 +15,7 @@ __all__ = ["spell_terms", "squeeze_operands"]
 
 
 def spell_terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """Return the labels of every operand and of the result; an ellipsis is spelled out.
-
-    Parameters
-    ----------
-    equation : str
-        Equation of Einsum.
-    ranks : sequence of int
-        Ranks of the operands.
-
-    Returns
-    -------
-    terms : list of str
-        One label per axis of each operand.
-    output : str
-        One label per axis of the result.
-    """
+    """Return the labels of every operand and of the result; an ellipsis is spelled out."""
     equation = equation.replace(" ", "")
     left, arrow, output = equation.partition("->")
     terms = left.split(",")
@@ -54,18 +39,6 @@ def squeeze_operands(node: NodeProto, shapes: Sequence[Shape | None]) -> list[No
 
     onnx infers the length of the first operand for such an axis, also where it is one, and wants
     an ellipsis to stand for as many axes in each operand, which onnxruntime does not.
-
-    Parameters
-    ----------
-    node : onnx.NodeProto
-        Einsum.
-    shapes : sequence of tuple or None
-        Shapes of its operands.
-
-    Returns
-    -------
-    list of onnx.NodeProto
-        Squeeze of the operands in question, then Einsum; nothing where none is in question.
     """
     if any(shape is None for shape in shapes):
         return []

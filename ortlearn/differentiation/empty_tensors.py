@@ -12,20 +12,7 @@ __all__ = ["guard_top_k"]
 
 
 def guard_top_k(op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
-    """Return the nodes of a TopK that is left out where there is nothing to choose from.
-
-    Parameters
-    ----------
-    op : GradientBuilder
-        Knows the types of the tensors, and gives new names.
-    node : onnx.NodeProto
-        TopK.
-
-    Returns
-    -------
-    list of onnx.NodeProto
-        The node itself where its input is known to have elements; else an If, and its condition.
-    """
+    """Return the nodes of a TopK that is left out where there is nothing to choose from."""
     x, count = node.input
     shape = op.shape(x)
     axis = attribute(node, "axis", -1)

@@ -29,20 +29,7 @@ _LARGEST_SHAPE = 16
 
 
 def expand_node(op: GradientBuilder, node: NodeProto) -> list[NodeProto] | None:
-    """Return the nodes of an operator's function body, with unique names and known types.
-
-    Parameters
-    ----------
-    op : GradientBuilder
-        Gives new names, knows the types of the inputs, and learns those of the body's tensors.
-    node : onnx.NodeProto
-        Node to expand.
-
-    Returns
-    -------
-    list of onnx.NodeProto or None
-        The body, None where the specification has none.
-    """
+    """Return the nodes of an operator's function body, with unique names and known types."""
     function = _function_of(op, node)
     if function is None:
         return None
@@ -134,15 +121,7 @@ def _bind_attributes(node: NodeProto, attributes: dict[str, AttributeProto]) -> 
 
 
 def learn_types(op: GradientBuilder, body: list[NodeProto]) -> None:
-    """Tell a builder the types of the tensors that some nodes make.
-
-    Parameters
-    ----------
-    op : GradientBuilder
-        Knows the types of what the nodes read.
-    body : list of onnx.NodeProto
-        Nodes in topological order.
-    """
+    """Tell a builder the types of the tensors that some nodes make."""
     made = {name for node in body for name in node.output}
     read = sorted({name for node in body for name in node_inputs(node)} - made)
     inputs = [make_value_info(name, op.type(name)) for name in read if op.type(name)]

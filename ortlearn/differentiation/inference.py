@@ -27,22 +27,7 @@ _COMPARISONS = set("Equal Greater GreaterOrEqual Less LessOrEqual".split())
 def output_type(
     op_type: str, types: Sequence[TensorType | None], options: Mapping[str, Any]
 ) -> TensorType | None:
-    """Return the type of the output of a simple operator, None where it is not known.
-
-    Parameters
-    ----------
-    op_type : str
-        Operator of the default domain.
-    types : sequence of TensorType or None
-        Types of its inputs.
-    options : mapping of str to object
-        Its attributes.
-
-    Returns
-    -------
-    TensorType or None
-        Type of its output.
-    """
+    """Return the type of the output of a simple operator, None where it is not known."""
     first = types[0] if types else None
     if op_type == "Cast":
         return TensorType(options["to"], first.shape if first else None)
@@ -69,16 +54,6 @@ def infer_types(model: ModelProto) -> ModelProto:
 
     Those are operators of other domains, what a Loop returns when its body keeps the shapes, and
     Einsum with an axis that is broadcast: its operands are squeezed.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with types.
     """
     model = _without_broadcast_operands(model)
     inferred = shape_inference.infer_shapes(model, data_prop=True)
@@ -127,24 +102,7 @@ def infer_body(
     outer: Callable[[str], TensorType | None],
     opsets: Mapping[str, int],
 ) -> GraphProto:
-    """Return the body of a control flow operator with inferred types.
-
-    Parameters
-    ----------
-    graph : onnx.GraphProto
-        Body.
-    input_types : mapping of str to TensorType or None
-        Types of its inputs, where they are known better than the body tells.
-    outer : callable
-        Returns the type of a tensor of the graph around it.
-    opsets : mapping of str to int
-        Versions of the operator sets.
-
-    Returns
-    -------
-    onnx.GraphProto
-        Body with types; what it takes from outside is among its inputs.
-    """
+    """Return the body of a control flow operator with inferred types."""
     inner = {name for node in graph.node for name in node.output}
     read = set().union(*(node_inputs(node) for node in graph.node), {value.name for value in graph.output})
     own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}

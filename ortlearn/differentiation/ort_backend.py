@@ -78,31 +78,7 @@ def is_available() -> bool:
 def loss_gradient(
     model: ModelProto, loss: str, weights: Sequence[str], keep_outputs: bool = False
 ) -> ModelProto:
-    """Return the graph of a loss and of its gradient with respect to weights.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph with a scalar output ``loss``.
-    loss : str
-        Name of that output.
-    weights : sequence of str
-        Inputs of the graph to differentiate with respect to.
-    keep_outputs : bool, default=False
-        Whether the other outputs of the model are kept, after the loss.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph with the inputs of ``model`` and the outputs ``loss`` and ``<weight>_grad``.
-
-    Raises
-    ------
-    GradientError
-        If an operator on the path has no gradient, or a wrong one.
-    MissingRuntimeError
-        If onnxruntime-training is not installed.
-    """
+    """Return the graph of a loss and of its gradient with respect to weights."""
     _pybind()
     given = model
     model = rewrite_for_ort(model, [loss], weights)
@@ -153,20 +129,7 @@ def _float32_loss(model: ModelProto, loss: str, types: dict[str, TensorType]) ->
 
 
 def module_config(weights: Sequence[str], input_gradients: Sequence[str] = ()) -> Any:
-    """Return the configuration of a training graph.
-
-    Parameters
-    ----------
-    weights : sequence of str
-        Initializers to train, in sorted order.
-    input_gradients : sequence of str, default=()
-        Inputs whose gradient is wanted.
-
-    Returns
-    -------
-    OrtModuleGraphBuilderConfiguration
-        Configuration for :func:`build_module_graphs`.
-    """
+    """Return the configuration of a training graph."""
     pybind = _pybind()
     config = pybind.OrtModuleGraphBuilderConfiguration()
     config.loglevel = pybind.Severity.ERROR  # what no gradient reaches is no news
@@ -198,35 +161,7 @@ def value_cache() -> Any:
 def build_module_graphs(
     model: ModelProto, weights: Sequence[str], input_gradients: Sequence[str], config: Any = None
 ) -> tuple[ModelProto, ModelProto, Any]:
-    """Return the training graph (forward, YieldOp, backward), the forward graph and their description.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph whose outputs are what the loss will be computed from.
-    weights : sequence of str
-        Initializers to train, in sorted order.
-    input_gradients : sequence of str
-        Inputs whose gradient is wanted.
-    config : OrtModuleGraphBuilderConfiguration, default=None
-        Replaces the configuration made from the two above.
-
-    Returns
-    -------
-    training : onnx.ModelProto
-        Inputs: those of the model, then the weights. Outputs: the gradients.
-    forward : onnx.ModelProto
-        The same inputs, the outputs of the model.
-    info : GraphInfo
-        onnxruntime's description of both.
-
-    Raises
-    ------
-    GradientError
-        If an operator on the path has no gradient, or a wrong one.
-    MissingRuntimeError
-        If onnxruntime-training is not installed.
-    """
+    """Return the training graph (forward, YieldOp, backward), the forward graph and their description."""
     pybind = _pybind()
     outputs = [value.name for value in model.graph.output]
     model = rewrite_for_ort(model, outputs, [*weights, *input_gradients])

@@ -50,24 +50,7 @@ class _Probe(RuleNode):
 def fixed_nodes(
     op_type: str, domain: str, n_inputs: int, n_outputs: int, opset: int
 ) -> tuple[list[NodeProto], list[TensorProto]] | None:
-    """Return the nodes and constants of a rule, None where they depend on the node.
-
-    Parameters
-    ----------
-    op_type, domain : str
-        Operator.
-    n_inputs, n_outputs : int
-        Numbers of its inputs and outputs.
-    opset : int
-        Version of the default operator set.
-
-    Returns
-    -------
-    nodes : list of onnx.NodeProto
-        Nodes that read ``I(i)``, ``O(i)`` and ``GO(i)`` and write ``GI(i)``.
-    constants : list of onnx.TensorProto
-        Constants they read.
-    """
+    """Return the nodes and constants of a rule, None where they depend on the node."""
     rule = load_rules().find(domain, op_type)
     if not isinstance(rule, Rule):
         return None
@@ -110,22 +93,7 @@ def _named(nodes: list[NodeProto], results: list[str | None]) -> list[NodeProto]
 
 
 def hand_over(pybind: Any, node: NodeProto, opset: int) -> bool:
-    """Register the rule of a node's operator with the C++ builder; False where that cannot be done.
-
-    Parameters
-    ----------
-    pybind : module
-        onnxruntime's own module.
-    node : onnx.NodeProto
-        Node whose operator has no gradient there.
-    opset : int
-        Version of the default operator set.
-
-    Returns
-    -------
-    bool
-        Whether the builder knows more than before.
-    """
+    """Register the rule of a node's operator with the C++ builder; False where that cannot be done."""
     key = (node.domain, node.op_type)
     found = None if key in _HANDED_OVER else _fixed_nodes_of(node, opset)
     if found is None:
@@ -149,23 +117,7 @@ def _key(found: tuple[list[NodeProto], list[TensorProto]]) -> list[bytes]:
 
 
 def check_handed_over(nodes: Iterable[NodeProto], opset: int, reached: Container[str]) -> None:
-    """Raise an error where a definition of this process does not fit a node.
-
-    Parameters
-    ----------
-    nodes : iterable of onnx.NodeProto
-        Nodes to differentiate.
-    opset : int
-        Version of the default operator set.
-    reached : container of str
-        Tensors that depend on what is differentiated to.
-
-    Raises
-    ------
-    GradientError
-        If the rule handed over for an operator was written for another number of inputs, or has
-        changed since, or if the first input of the node needs no gradient.
-    """
+    """Raise an error where a definition of this process does not fit a node."""
     for node in nodes:
         known = _HANDED_OVER.get((node.domain, node.op_type))
         if known is None:

@@ -31,22 +31,7 @@ __all__ = ["gradient_of_outputs", "training_graph"]
 
 
 def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[str]) -> ModelProto:
-    """Return forward and backward with a YieldOp between them.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    weights : sequence of str
-        Initializers to differentiate with respect to.
-    inputs : sequence of str
-        Inputs to differentiate with respect to.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph that only onnxruntime-training runs.
-    """
+    """Return forward and backward with a YieldOp between them."""
     types = value_types(model)
     names = [*inputs, *weights]
     outputs = [value.name for value in model.graph.output]
@@ -84,24 +69,7 @@ def gradient_of_outputs(
     keep_outputs: bool = False,
     fill_ones: bool = False,
 ) -> ModelProto:
-    """Return the graph from gradients of the outputs to gradients of inputs and weights.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    weights, inputs : sequence of str
-        What to differentiate with respect to.
-    keep_outputs : bool, default=False
-        Whether the original outputs come first.
-    fill_ones : bool, default=False
-        Whether the gradients of the outputs are ones instead of inputs.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph with the inputs of the model, the weights and ``<output>_grad``.
-    """
+    """Return the graph from gradients of the outputs to gradients of inputs and weights."""
     training = training_graph(model, weights, inputs)
     types = value_types(model)
     position, yield_op = next((i, n) for i, n in enumerate(training.graph.node) if n.op_type == "YieldOp")

@@ -37,22 +37,7 @@ class _Known(NamedTuple):
 
 
 def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> None:
-    """Raise an error where the C++ builder is known to give a wrong gradient, or one that cannot run.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    outputs : sequence of str
-        What is differentiated.
-    wrt : sequence of str
-        With respect to what.
-
-    Raises
-    ------
-    GradientError
-        If a node on the path is one of these; the message names it and says what to change.
-    """
+    """Raise an error where the C++ builder is known to give a wrong gradient, or one that cannot run."""
     for node in model.graph.node:
         if any(True for _ in subgraphs(node)):
             raise GradientError(

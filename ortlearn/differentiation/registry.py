@@ -148,25 +148,7 @@ class RuleTable:
         return [rules.name for rules in ([_REGISTERED] if key in _REGISTERED.keys() else []) + found]
 
     def find(self, domain: str, op_type: str) -> Rule | str | None:
-        """Return the rule of an operator, ``NO_GRADIENT`` where it is declared without, else None.
-
-        Parameters
-        ----------
-        domain : str
-            Domain.
-        op_type : str
-            Operator.
-
-        Returns
-        -------
-        Rule or str or None
-            One of three states: rule, declared without gradient, unknown.
-
-        Raises
-        ------
-        PluginError
-            If two plugins have something for the operator.
-        """
+        """Return the rule of an operator, ``NO_GRADIENT`` where it is declared without, else None."""
         key = (normalize_domain(domain), op_type)
         found = [_REGISTERED] if key in _REGISTERED.keys() else self._sets.get(key, [])
         if not found:
@@ -187,11 +169,6 @@ def load_rules() -> RuleTable:
     """Return every rule known now: those of plugins (built-ins are plugins) and those registered.
 
     A set that cannot be loaded is left out; the error about an unknown operator tells why.
-
-    Returns
-    -------
-    RuleTable
-        The rules.
     """
     return _rules_of(plugins.version())
 

@@ -55,30 +55,7 @@ class Differentiator:
         seeds: Mapping[str, str],
         wrt: Iterable[str],
     ) -> dict[str, str]:
-        """Write the nodes that carry gradients from outputs back to other tensors.
-
-        Parameters
-        ----------
-        op : GradientBuilder
-            Receives the nodes; it knows the types of the tensors of the graph.
-        nodes : list of onnx.NodeProto
-            The graph, in topological order. It changes in place where a node needs one more
-            output, or is expanded into the body of its function.
-        seeds : mapping of str to str
-            Gradient of every output to start from.
-        wrt : iterable of str
-            Tensors to differentiate with respect to.
-
-        Returns
-        -------
-        dict of str to str
-            Gradient by tensor, without those no seed depends on.
-
-        Raises
-        ------
-        GradientError
-            If an operator on the path has no rule and no function body, rounds, or if a rule is wrong.
-        """
+        """Write the nodes that carry gradients from outputs back to other tensors."""
         wrt = list(dict.fromkeys(wrt))  # in order: equal models give equal graphs in every process
         needed, steps = self._plan(op, nodes, seeds, wrt)
         contributions = {name: [grad] for name, grad in seeds.items() if name in needed}
@@ -225,32 +202,6 @@ def gradient_graph(
     origin: Mapping[str, str] | None = None,
     straight_through: bool = False,
 ) -> dict[str, str]:
-    """Write the gradients of some tensors of a graph; zeros for those no output depends on.
-
-    Parameters
-    ----------
-    op : GradientBuilder
-        Receives the nodes; it knows the types of the tensors of the graph.
-    nodes : list of onnx.NodeProto
-        The graph; see :meth:`Differentiator.backpropagate`.
-    seeds : mapping of str to str
-        Gradient of every output to start from.
-    wrt : sequence of str
-        Tensors to differentiate with respect to.
-    origin : mapping of str to str, default=None
-        Where nodes come from, by node name.
-    straight_through : bool, default=False
-        Whether operators that round are differentiated as if they did not, instead of an error.
-
-    Returns
-    -------
-    dict of str to str
-        Gradient of every tensor of ``wrt``.
-
-    Raises
-    ------
-    GradientError
-        If an operator on the path has no rule, or rounds.
-    """
+    """Write the gradients of some tensors of a graph; zeros for those no output depends on."""
     grads = Differentiator(load_rules(), origin, straight_through).backpropagate(op, nodes, seeds, wrt)
     return {name: grads[name] if name in grads else op.constant_gradient(name) for name in wrt}

@@ -52,20 +52,7 @@ def has_rounding(nodes: Iterable[NodeProto]) -> bool:
 
 
 def refuse_rounding(model: ModelProto, outputs: Iterable[str], wrt: Iterable[str]) -> None:
-    """Raise an error where a node rounds on the path from some tensors to outputs.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph without functions of its own.
-    outputs, wrt : iterable of str
-        Where the way ends, and where it begins.
-
-    Raises
-    ------
-    RoundingError
-        If a node rounds; the message names it.
-    """
+    """Raise an error where a node rounds on the path from some tensors to outputs."""
     if not has_rounding(model.graph.node):
         return
     inferred = infer_types(model)

@@ -81,29 +81,7 @@ class RuleSet:
         self.no_gradient: set[Key] = set()
 
     def rule(self, *op_types: str, domain: str = "", broadcast: bool = False, overwrite: bool = False):
-        """Return a decorator that adds a rule for one or more operators.
-
-        Parameters
-        ----------
-        *op_types : str
-            Operators the function is the rule of.
-        domain : str, default=""
-            Their domain.
-        broadcast : bool, default=False
-            Whether gradients come in the shape of the output, to be summed to each input's.
-        overwrite : bool, default=False
-            Whether a rule of this set may be replaced.
-
-        Returns
-        -------
-        callable
-            Decorator; it returns the function unchanged.
-
-        Raises
-        ------
-        PluginError
-            If the set has something for the operator already.
-        """
+        """Return a decorator that adds a rule for one or more operators."""
         domain = normalize_domain(domain)
 
         def add(function):
@@ -126,20 +104,7 @@ class RuleSet:
         return add
 
     def without_gradient(self, *op_types: str, domain: str = "") -> None:
-        """Declare operators that let no gradient through, their derivative being zero or undefined.
-
-        Parameters
-        ----------
-        *op_types : str
-            Operators.
-        domain : str, default=""
-            Their domain.
-
-        Raises
-        ------
-        PluginError
-            If one has a rule in this set.
-        """
+        """Declare operators that let no gradient through, their derivative being zero or undefined."""
         for op_type in op_types:
             key = (normalize_domain(domain), op_type)
             if key in self.rules:

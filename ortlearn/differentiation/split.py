@@ -52,27 +52,6 @@ def split_gradient_model(
     Saved tensors are few: what is cheap to compute from others is computed again, and inputs and
     initializers are not saved. Initializers the gradient needs are initializers of both models.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    wrt : sequence of str
-        Inputs and initializers to differentiate with respect to.
-    origin : mapping of str to str, default=None
-        Where nodes come from, by node name; shown in errors.
-    straight_through : bool, default=False
-        Whether operators that round are differentiated as if they did not, instead of an error.
-
-    Returns
-    -------
-    SplitModels
-        Both models, and the names of the saved tensors.
-
-    Raises
-    ------
-    GradientError
-        If an operator on the path has no gradient rule.
-
     Examples
     --------
     >>> from onnx import parser

@@ -51,18 +51,7 @@ class TypedBuilder(GraphBuilder):
         return self._names
 
     def child(self, types: Mapping[str, TensorType]):
-        """Return a builder for a subgraph: names stay unique, and constants go to the main graph.
-
-        Parameters
-        ----------
-        types : mapping of str to TensorType
-            What is known of the tensors of the subgraph.
-
-        Returns
-        -------
-        TypedBuilder
-            A builder of the same class; its nodes are its own.
-        """
+        """Return a builder for a subgraph: names stay unique, and constants go to the main graph."""
         inner = type(self)(self.opset, dtype=self.float_dtype, prefix=self.prefix)
         inner._parent, inner.opsets, inner.initializers = self, self.opsets, self.initializers
         inner._names, inner._counters = self._names, self._counters

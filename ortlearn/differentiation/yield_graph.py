@@ -15,23 +15,7 @@ __all__ = ["yield_graph"]
 
 
 def yield_graph(model: ModelProto, wrt: Sequence[str], straight_through: bool = False) -> ModelProto:
-    """Return the outputs, a YieldOp that turns them into their gradients, and what follows from these.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    wrt : sequence of str
-        Inputs to differentiate with respect to.
-    straight_through : bool, default=False
-        Whether operators that round are differentiated as if they did not, instead of an error.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph with the inputs of ``model`` and the outputs ``<name>_grad``, which the TrainingAgent
-        of onnxruntime-training runs.
-    """
+    """Return the outputs, a YieldOp that turns them into their gradients, and what follows from these."""
     whole = gradient_model(model, None, wrt, keep_outputs=True, straight_through=straight_through)
     graph = whole.graph
     kept = [value.name for value in model.graph.output]

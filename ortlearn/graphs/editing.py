@@ -198,22 +198,7 @@ def name_nodes(model: ModelProto) -> ModelProto:
 def with_fields(
     model: ModelProto, opsets: Mapping[str, int] | None = None, **fields: Iterable[Any]
 ) -> ModelProto:
-    """Return the model with other nodes, inputs, outputs, initializers or types in its main graph.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    opsets : mapping of str to int, default=None
-        Versions of operator sets; those that the model imports already stay.
-    **fields : iterable
-        What goes into a repeated field of the graph, by its name.
-
-    Returns
-    -------
-    onnx.ModelProto
-        New model.
-    """
+    """Return the model with other nodes, inputs, outputs, initializers or types in its main graph."""
     result = copy_model(model)
     for name, values in fields.items():
         field = getattr(result.graph, name)

@@ -45,18 +45,6 @@ class Arrow(NamedTuple):
 def graph_elements(model: ModelProto) -> tuple[list[Element], list[Arrow]]:
     """Return what a picture of a graph shows.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    elements : list of Element
-        Inputs, weights, operators in their order, outputs.
-    arrows : list of Arrow
-        Arrows between them; bodies of operators are part of their operator.
-
     Examples
     --------
     >>> from onnx import parser

@@ -28,16 +28,7 @@ CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)
 
 
 def save_model(model: onnx.ModelProto, path: str | Path) -> None:
-    """Write an ONNX model to a file.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    path : str or pathlib.Path
-        File; its suffix chooses the format, as for ``onnx.save``. Weights of 2 GiB and more, which no file of
-        ONNX holds, go into a file of their own beside it, with ``.data`` behind its name.
-    """
+    """Write an ONNX model to a file."""
     if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > MAX_MESSAGE:
         _save_apart(model, Path(os.path.realpath(path)))
         return
@@ -67,20 +58,7 @@ def _save_apart(model: onnx.ModelProto, path: Path) -> None:
 
 
 def write_atomically(path: str | Path, write: Write) -> None:
-    """Write a file under another name, then rename it: a reader sees the old file or the new one.
-
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        File. A link is followed; a pipe or a device is written to as it is.
-    write : callable
-        Writes the content to an open file.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written. One that was there is unchanged.
-    """
+    """Write a file under another name, then rename it: a reader sees the old file or the new one."""
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         with open(path, "wb") as file:
@@ -90,19 +68,7 @@ def write_atomically(path: str | Path, write: Write) -> None:
 
 
 def write_together(files: dict[Path, Write | None]) -> None:
-    """Write files of one folder that belong together: all are complete before the first one is seen.
-
-    Parameters
-    ----------
-    files : dict of pathlib.Path to callable or None
-        What writes the content of each, None for a file to remove. The last one is the one that readers
-        look for: while it is there, the others are of the same call, or missing.
-
-    Raises
-    ------
-    OSError
-        If they cannot be written.
-    """
+    """Write files of one folder that belong together: all are complete before the first one is seen."""
     last = list(files)[-1]
     spares: dict[Path, Path] = {}
     try:
@@ -119,13 +85,7 @@ def write_together(files: dict[Path, Write | None]) -> None:
 
 
 def remove_hidden_files(folder: Path) -> None:
-    """Remove what a killed process left half-written.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where; nobody may be writing there.
-    """
+    """Remove what a killed process left half-written."""
     for path in folder.glob(f"{HIDDEN}{'[0-9a-f]' * 16}.tmp"):
         _remove(path)
 

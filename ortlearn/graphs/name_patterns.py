@@ -14,18 +14,6 @@ def matches_pattern(name: str, pattern: str) -> bool:
     Brackets are index notation in the names of attributes, no sets of letters: ``coefs_[*]`` is every
     member of ``coefs_``.
 
-    Parameters
-    ----------
-    name : str
-        Name.
-    pattern : str
-        Name, or pattern: ``*`` stands for any text, ``?`` for any character.
-
-    Returns
-    -------
-    bool
-        Whether it is.
-
     Examples
     --------
     >>> from ortlearn.graphs.name_patterns import matches_pattern

@@ -161,16 +161,6 @@ def node_inputs(node: NodeProto) -> set[str]:
 def captured_names(node: NodeProto) -> set[str]:
     """Return the names that the subgraphs of a node take from outside; inputs of the node may be among them.
 
-    Parameters
-    ----------
-    node : onnx.NodeProto
-        Node.
-
-    Returns
-    -------
-    set of str
-        Names.
-
     Examples
     --------
     >>> from onnx import parser

@@ -173,20 +173,7 @@ class GraphView:
     # -- other nodes -------------------------------------------------------------------------------
 
     def rewrite(self, rule: Callable[[NodeProto], bool | str]) -> bool:
-        """Take what a rule makes of each node in turn, and return whether anything has changed.
-
-        Parameters
-        ----------
-        rule : callable
-            ``rule(node)`` writes what takes the place of a node with the builder ``op``, under the
-            names of its outputs, and returns True; or returns a tensor for later nodes to read in place
-            of its only output; or returns False: the node stays.
-
-        Returns
-        -------
-        bool
-            Whether a node did not stay.
-        """
+        """Take what a rule makes of each node in turn, and return whether anything has changed."""
         op, renamed, changed = self.op, dict[str, str](), False
         for node in self.nodes:
             if renamed:

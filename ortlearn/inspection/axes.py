@@ -8,25 +8,7 @@ __all__ = ["below", "check_axes", "new_axes"]
 
 
 def new_axes(caller: str, **figure_kw: Any) -> Any:
-    """Return the axes of a new figure.
-
-    Parameters
-    ----------
-    caller : str
-        Who draws, for the error.
-    **figure_kw
-        Arguments of matplotlib's ``subplots``.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Axes.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
+    """Return the axes of a new figure."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -35,23 +17,7 @@ def new_axes(caller: str, **figure_kw: Any) -> Any:
 
 
 def check_axes(ax: Any) -> Any:
-    """Return axes that were given.
-
-    Parameters
-    ----------
-    ax : object
-        What should be axes.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If it is something else, as the array of axes that ``subplots`` gives.
-    """
+    """Return axes that were given."""
     if not (hasattr(ax, "plot") and hasattr(ax, "figure")):
         raise TypeError(
             f"ax must be the axes of a matplotlib figure, one at a time, not {type(ax).__name__}."
@@ -60,20 +26,7 @@ def check_axes(ax: Any) -> Any:
 
 
 def below(ax: Any, points: float) -> Any:
-    """Return the coordinates of axes, moved down.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Axes.
-    points : float
-        By how much, in 1/72 of an inch.
-
-    Returns
-    -------
-    matplotlib.transforms.Transform
-        From fractions of the axes.
-    """
+    """Return the coordinates of axes, moved down."""
     from matplotlib.transforms import ScaledTranslation
 
     return ax.transAxes + ScaledTranslation(0, -points / 72, ax.figure.dpi_scale_trans)

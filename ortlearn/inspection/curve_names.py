@@ -13,36 +13,13 @@ DRAWN: WeakKeyDictionary[Any, list[tuple[list, str | None, str]]] = WeakKeyDicti
 
 
 def trained_model(estimator: Any) -> str:
-    """Return the class of the model that an estimator trains.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Of ours.
-
-    Returns
-    -------
-    str
-        Its own class where that is an ONNX model.
-    """
+    """Return the class of the model that an estimator trains."""
     inside = getattr(estimator, "estimator", None)
     return type(inside if hasattr(inside, "get_params") else estimator).__name__
 
 
 def name_curves(ax: Any, lines: list, name: str | None, model: str) -> None:
-    """Put names before the labels of lines, also of those that were alone on their axes so far.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Axes.
-    lines : list of matplotlib.lines.Line2D
-        Lines of a new curve, each with its label.
-    name : str or None
-        What was asked for.
-    model : str
-        Name where nothing was asked for, and there are other curves.
-    """
+    """Put names before the labels of lines, also of those that were alone on their axes so far."""
     # What was removed since, by clear() or remove(), is drawn no more.
     curves = [curve for curve in DRAWN.get(ax, []) if any(line.axes is not None for line in curve[0])]
     if name is not None:

@@ -48,22 +48,7 @@ class _Layers:
 
 
 def lay_out(elements: Sequence[Element], arrows: Sequence[Arrow], widths: Mapping[str, float]) -> Layout:
-    """Find places for the elements of a graph.
-
-    Parameters
-    ----------
-    elements : sequence of Element
-        What is to be placed; arrows between operators go to later ones only.
-    arrows : sequence of Arrow
-        Arrows between them.
-    widths : mapping of str to float
-        Width of each element by its key, in characters.
-
-    Returns
-    -------
-    Layout
-        Places in which no element touches another.
-    """
+    """Find places for the elements of a graph."""
     levels = _levels(elements, arrows)
     layers = _Layers([[] for _ in range(max(levels.values(), default=-1) + 1)])
     for element in elements:

@@ -14,25 +14,7 @@ ADVICE = {
 
 
 def history_of(estimator: Any) -> list[dict]:
-    """Return the history of a fitted estimator.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted estimator of ours.
-
-    Returns
-    -------
-    list of dict
-        Its ``history_``.
-
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        If it is not fitted.
-    ValueError
-        If it keeps no history.
-    """
+    """Return the history of a fitted estimator."""
     if isinstance(estimator, type):
         raise ValueError(f"Pass a fitted object, not the class {estimator.__name__}.")
     if not hasattr(estimator, "history_"):
@@ -48,18 +30,7 @@ def history_of(estimator: Any) -> list[dict]:
 
 
 def check_history(history: Any) -> None:
-    """Raise an error if something is not a history.
-
-    Parameters
-    ----------
-    history : object
-        What should be a list of dictionaries.
-
-    Raises
-    ------
-    ValueError
-        If it is not, is empty, or has an epoch without its number or its loss.
-    """
+    """Raise an error if something is not a history."""
     if not isinstance(history, list | tuple) or not all(isinstance(record, dict) for record in history):
         raise ValueError(
             f"history must be a list of one dict per epoch, as history_ is, not {type(history).__name__}."
@@ -73,27 +44,7 @@ def check_history(history: Any) -> None:
 
 
 def measured(history: list[dict], key: str, *, required: bool = False) -> tuple[list, list]:
-    """Return the epochs at which something was measured, and the values.
-
-    Parameters
-    ----------
-    history : list of dict
-        History.
-    key : str
-        What: ``"loss"``, ``"validation_loss"``, ``"validation_score"``, ``"rate"`` or ``"seconds"``.
-    required : bool, default=False
-        Whether it is an error if it was never measured.
-
-    Returns
-    -------
-    epochs, values : list
-        Those epochs, and their values.
-
-    Raises
-    ------
-    ValueError
-        If it was never measured, and ``required``.
-    """
+    """Return the epochs at which something was measured, and the values."""
     found = [(record["epoch"], record[key]) for record in history if record.get(key) is not None]
     if required and not found:
         raise ValueError(f"No {key.replace('_', ' ')} was measured: {ADVICE[key]}.")

@@ -17,13 +17,6 @@ def draw_legend(ax: Any, beside: list) -> None:
 
     matplotlib looks for a free corner by the lines of one axes. With others on the right it would hide
     theirs, so the legend is below then, and a figure without a layout gets the one that makes room for it.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Axes.
-    beside : list of matplotlib.axes.Axes
-        Axes on the right of them.
     """
     lines = [line for axes in (ax, *beside) for line in axes.get_legend_handles_labels()[0]]
     if not beside:

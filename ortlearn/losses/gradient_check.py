@@ -35,23 +35,6 @@ def slope_ratio(
     1e-3 of the distance at which a straight line would reach zero, which is the distance to the kink of
     absolute errors, hinge losses and others with that shape.
 
-    Parameters
-    ----------
-    evaluate : callable
-        Takes labels and predictions, returns the loss of each row and the gradient of their sum.
-    expected, predicted : ndarray of shape (n, k)
-        Labels and predictions.
-    losses : ndarray of shape (n,)
-        Loss of each row for these.
-    gradient : ndarray of shape (n, k)
-        Gradient of their sum.
-
-    Returns
-    -------
-    float or None
-        Ratio; None where there is nothing to compare: no gradient, rows at kinks only, losses that are
-        not finite, rounded too coarsely or random.
-
     Examples
     --------
     >>> import numpy as np
@@ -97,22 +80,6 @@ def check_gradient(
     gradient: np.ndarray,
 ) -> None:
     """Compare the gradient that a loss in Python returns with differences of its values.
-
-    Parameters
-    ----------
-    evaluate : callable
-        Takes labels and predictions, returns the loss of each row and the gradient of their sum.
-    expected, predicted : ndarray of shape (n, k)
-        Labels and predictions of a batch.
-    losses : ndarray of shape (n,)
-        Loss of each row that the function returned for them.
-    gradient : ndarray of shape (n, k)
-        Gradient that it returned.
-
-    Raises
-    ------
-    PluginError
-        If the loss rises where the gradient says that it falls.
 
     Warns
     -----

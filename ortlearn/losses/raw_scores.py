@@ -25,27 +25,7 @@ _NAMES_OF_PROBABILITIES = ("probabilities", "output_probability")
 
 
 def find_raw_scores(model: ModelProto, output: str, types: Mapping[str, TensorType]) -> str:
-    """Return the scores whose softmax or sigmoid an output is; the output itself if it is neither.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    output : str
-        Scores, or probabilities.
-    types : mapping of str to TensorType
-        What is known of its tensors.
-
-    Returns
-    -------
-    str
-        Matrix of one column where the output is a sigmoid, or two columns 1 - p and p of one.
-
-    Raises
-    ------
-    ValueError
-        If the output is a probability of another kind.
-    """
+    """Return the scores whose softmax or sigmoid an output is; the output itself if it is neither."""
     graph = _Graph(model, types)
     found = graph.scores(output)
     if found is None and (output in _NAMES_OF_PROBABILITIES or graph.is_probability(output)):

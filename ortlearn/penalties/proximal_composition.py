@@ -15,18 +15,7 @@ FIRST = "threshold"
 
 
 def order_proximal_steps(penalties: Sequence[BasePenalty]) -> list[BasePenalty]:
-    """Return penalties in the order in which their proximal steps act: thresholds first.
-
-    Parameters
-    ----------
-    penalties : sequence of BasePenalty
-        Penalties.
-
-    Returns
-    -------
-    list of BasePenalty
-        The same penalties.
-    """
+    """Return penalties in the order in which their proximal steps act: thresholds first."""
     return sorted(penalties, key=lambda penalty: penalty.proximal_kind != FIRST)
 
 
@@ -34,20 +23,6 @@ def check_proximal_steps(name: str, penalties: Sequence[BasePenalty], has_length
     """Check that the proximal steps of a weight, one after the other, are the step of the sum.
 
     Two steps of one kind are: thresholds add up, and the smaller of two balls is in the other.
-
-    Parameters
-    ----------
-    name : str
-        Name of the weight.
-    penalties : sequence of BasePenalty
-        Penalties of the weight.
-    has_length : bool
-        Whether the update of the weight has a length for a step.
-
-    Raises
-    ------
-    PluginError
-        If the steps do not compose.
 
     Examples
     --------

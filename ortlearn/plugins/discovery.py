@@ -77,21 +77,6 @@ def find(group: str | None = None) -> list[PluginInfo]:
     Only metadata is read. A distribution seen twice on ``sys.path`` counts once, as its first
     copy says. A name declared twice is listed twice, with a status that says so.
 
-    Parameters
-    ----------
-    group : str or None, default=None
-        One group, or all of them.
-
-    Returns
-    -------
-    list of PluginInfo
-        Sorted by group, name and distribution.
-
-    Raises
-    ------
-    PluginError
-        If there is no such group.
-
     Examples
     --------
     >>> from ortlearn.plugins.discovery import find

@@ -46,21 +46,6 @@ LABELS = {
 def check_group(group: str) -> str:
     """Return a group, or say which ones exist.
 
-    Parameters
-    ----------
-    group : str
-        Name of a group.
-
-    Returns
-    -------
-    str
-        The same name.
-
-    Raises
-    ------
-    PluginError
-        If there is no such group.
-
     Examples
     --------
     >>> from ortlearn.plugins.groups import check_group

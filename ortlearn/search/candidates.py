@@ -47,20 +47,7 @@ class Candidate:
 
 
 def candidates_of(estimator: Any, parameters: Sequence[Mapping[str, Any]]) -> list[Candidate]:
-    """Return the candidates of a search.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator that is searched; others than those of ortlearn are trained as they are.
-    parameters : sequence of mapping
-        Parameters of each candidate.
-
-    Returns
-    -------
-    list of Candidate
-        Candidates, in this order.
-    """
+    """Return the candidates of a search."""
     return [_candidate(estimator, own) for own in parameters]
 
 
@@ -119,18 +106,7 @@ class FoldTrainer:
         self._compilers: dict[Runtime, StackCompiler] = {}
 
     def train(self, X: Any, y: Any, sample_weight: Any) -> list[FittedModel | None]:
-        """Train the candidates, together where that is possible.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            Samples of the fold.
-
-        Returns
-        -------
-        list of (FittedModel or None)
-            Fitted models; None for candidates that must be trained alone.
-        """
+        """Train the candidates, together where that is possible."""
         models: list[FittedModel | None] = [None] * len(self.candidates)
         bases: dict[str, _Base | None] = {}
         stacks: list[_Stack] = []

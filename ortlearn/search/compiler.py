@@ -80,20 +80,7 @@ class StackCompiler:
         return self._aligned[keys]
 
     def groups(self, tasks: Sequence[TrainingTask], sizes: Sizes) -> list[list[int]]:
-        """Return the numbers of the tasks whose graphs differ in nothing but constants.
-
-        Parameters
-        ----------
-        tasks : sequence of TrainingTask
-            What is trained.
-        sizes : Sizes
-            Batches.
-
-        Returns
-        -------
-        list of list of int
-            Groups.
-        """
+        """Return the numbers of the tasks whose graphs differ in nothing but constants."""
         groups: dict[Hashable, list[int]] = {}
         for number, task in enumerate(tasks):
             key = self._graph(task, sizes)
@@ -102,45 +89,13 @@ class StackCompiler:
         return list(groups.values())
 
     def are_alike(self, tasks: Sequence[TrainingTask], others: Sequence[TrainingTask], sizes: Sizes) -> bool:
-        """Return whether the graphs of some tasks are those of others, constants included.
-
-        Parameters
-        ----------
-        tasks, others : sequence of TrainingTask
-            What is trained.
-        sizes : Sizes
-            Batches.
-
-        Returns
-        -------
-        bool
-            Whether they are.
-        """
+        """Return whether the graphs of some tasks are those of others, constants included."""
         return [self._graph(task, sizes) for task in tasks] == [self._graph(task, sizes) for task in others]
 
     def compiled(
         self, tasks: Sequence[TrainingTask], sizes: Sizes, lead: tuple[int, ...], n_orders: int
     ) -> CompiledStack | None:
-        """Return a session that trains the candidates of one group; None where an operator has no rule.
-
-        Parameters
-        ----------
-        tasks : sequence of TrainingTask
-            Candidates; with two leading axes, those of one line for each column.
-        sizes : Sizes
-            Batches.
-        lead : tuple of int
-            Leading axes of what each candidate has of its own: their number, or the numbers of orders and of
-            candidates that share one.
-        n_orders : int
-            In how many orders they visit the samples: one for all, one for each line, or one for each
-            candidate.
-
-        Returns
-        -------
-        CompiledStack or None
-            Session.
-        """
+        """Return a session that trains the candidates of one group; None where an operator has no rule."""
         keys = [self._graph(task, sizes) for task in tasks]
         key = tuple(keys), lead, n_orders
         if key not in self._compiled:

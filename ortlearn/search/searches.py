@@ -102,23 +102,7 @@ class _TrainedTogether:
     """What a search of scikit-learn needs to train its candidates together."""
 
     def fit(self, X, y=None, **params):
-        """Search.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Labels.
-        **params : dict
-            What ``fit`` of the estimator, the scorer and the splitter take, such as ``sample_weight`` and
-            ``groups``.
-
-        Returns
-        -------
-        object
-            This object, fitted.
-        """
+        """Search."""
         self._params = params
         try:
             return super().fit(X, y, **params)  # type: ignore[misc]

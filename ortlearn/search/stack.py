@@ -47,25 +47,7 @@ class Member:
 def train_together(
     compiler: StackCompiler, members: Sequence[Member], data: Data, settings: LoopSettings
 ) -> list[TrainingResult | None]:
-    """Train candidates, as many at once as have graphs of the same structure.
-
-    Parameters
-    ----------
-    compiler : StackCompiler
-        Builds and keeps graphs.
-    members : sequence of Member
-        Candidates.
-    data : Data
-        Samples.
-    settings : LoopSettings
-        Epochs, size of a batch and whether samples are shuffled.
-
-    Returns
-    -------
-    list of (TrainingResult or None)
-        What each training leaves; None for one that must be trained alone: its graph is like no other or
-        has no batched form, or its loss stops being finite.
-    """
+    """Train candidates, as many at once as have graphs of the same structure."""
     results: list[TrainingResult | None] = [None] * len(members)
     full, rest = [*batch_sizes(len(data), settings.batch_size), 0][:2]
     sizes = Sizes(full, rest, len(data) // full)

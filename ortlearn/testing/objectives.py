@@ -101,22 +101,7 @@ def check_objective(
 
 
 def check_suits(name: str, objective: Objective, written: WrittenModel) -> None:
-    """Check that an objective is one for the scores of a model.
-
-    Parameters
-    ----------
-    name : str
-        Class of the estimator, for messages.
-    objective : Objective
-        Objective.
-    written : WrittenModel
-        Graph of the estimator.
-
-    Raises
-    ------
-    AssertionError
-        If it is not.
-    """
+    """Check that an objective is one for the scores of a model."""
     scores, loss, penalty = written.scores, objective.loss, objective.penalty
     assert isinstance(loss, BaseLoss), f"{name}: the loss {loss!r} of its objective is no BaseLoss"
     assert isinstance(penalty, BasePenalty), (

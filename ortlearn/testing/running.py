@@ -20,20 +20,7 @@ def run_reference(model: ModelProto, feeds: dict[str, np.ndarray]) -> list:
 
 
 def check_graph(name: str, model: ModelProto) -> None:
-    """Check that what a plugin writes is valid, and gives what the graph declares.
-
-    Parameters
-    ----------
-    name : str
-        Plugin, shown in the error.
-    model : onnx.ModelProto
-        Graph with its nodes.
-
-    Raises
-    ------
-    AssertionError
-        If onnx refuses the graph.
-    """
+    """Check that what a plugin writes is valid, and gives what the graph declares."""
     try:
         checker.check_model(model, full_check=True)
     except (checker.ValidationError, shape_inference.InferenceError) as error:

@@ -20,27 +20,7 @@ RATE = 0.05
 def update_model(
     learning_rate: BaseLearningRate, weight: np.ndarray, state: dict[str, np.ndarray]
 ) -> ModelProto:
-    """Return the graph of one update: inputs are weight, gradient, rate and the states by their names.
-
-    Parameters
-    ----------
-    learning_rate : BaseLearningRate
-        Whose update.
-    weight : ndarray
-        Weight, for its type and shape.
-    state : dict of str to ndarray
-        What ``init`` returns for it.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph; outputs are the new weight and the new states in the order of ``state``.
-
-    Raises
-    ------
-    AssertionError
-        If the new states have other names, or an operator is not standard.
-    """
+    """Return the graph of one update: inputs are weight, gradient, rate and the states by their names."""
     name = type(learning_rate).__name__
     elem_type = helper.np_dtype_to_tensor_dtype(weight.dtype)
     known = {"weight": weight.shape, "gradient": weight.shape, "rate": ()}

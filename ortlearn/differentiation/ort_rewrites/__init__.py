@@ -38,22 +38,7 @@ LAST_REWRITES: dict[tuple[str, str], Rule] = {
 
 
 def rewrite_for_ort(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
-    """Return the model in forms that onnxruntime-training differentiates, and differentiates right.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    outputs : sequence of str
-        What is differentiated.
-    wrt : sequence of str
-        With respect to what.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph with the same inputs and outputs; the one given where it is right already.
-    """
+    """Return the model in forms that onnxruntime-training differentiates, and differentiates right."""
     for rules in (REWRITES, LAST_REWRITES):
         model = _rewritten(model, outputs, wrt, rules)
     for finish in (separate_slices, keep_scalars, drop_dimension_names):

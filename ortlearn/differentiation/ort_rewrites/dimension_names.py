@@ -21,20 +21,6 @@ def drop_dimension_names(model: ModelProto, outputs: Sequence[str], wrt: Sequenc
     """Return the model without names of dimensions where one of them may be broadcast.
 
     What has neither a name nor a number the builder compares when the graph runs.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    outputs : sequence of str
-        What is differentiated.
-    wrt : sequence of str
-        With respect to what.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph; the one given where every named dimension meets itself or one.
     """
     types = value_types(model)
     if not any(_may_broadcast(node, types) for node in gradient_nodes(model, outputs, wrt, types)):

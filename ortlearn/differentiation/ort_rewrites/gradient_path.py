@@ -37,24 +37,7 @@ class GradientPath:
 def gradient_nodes(
     model: ModelProto, outputs: Iterable[str], wrt: Iterable[str], types: Mapping[str, TensorType]
 ) -> list[NodeProto]:
-    """Return the nodes that a gradient passes, in order.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    outputs : iterable of str
-        Where the path ends.
-    wrt : iterable of str
-        Where the path begins.
-    types : mapping of str to TensorType
-        What is known of the tensors; integers, booleans and text carry no gradient.
-
-    Returns
-    -------
-    list of onnx.NodeProto
-        Nodes that depend on ``wrt`` and that ``outputs`` depend on.
-    """
+    """Return the nodes that a gradient passes, in order."""
 
     def carrying(names: Iterable[str]) -> set[str]:
         return {name for name in names if name and is_float(types.get(name))}

@@ -25,20 +25,6 @@ def keep_scalars(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) 
 
     The gradient of a reshape has the shape of what was reshaped. Values are right without it, but one
     axis more is one too many where the scalar was a sum over axes that are given.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    outputs : sequence of str
-        What is differentiated.
-    wrt : sequence of str
-        With respect to what.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph; the one given where no such operator reads a scalar.
     """
     if all(node.op_type in _KEEP_SCALARS for node in model.graph.node):
         return model

@@ -20,18 +20,6 @@ def copy_repeated_inputs(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
     """Return the model with a copy of what is differentiated to where one node reads it twice.
 
     The builder fails where nothing else reads it.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    wrt : sequence of str
-        What is differentiated to.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph; the one given where nothing is read twice.
     """
 
     def rule(node: NodeProto) -> bool:
@@ -51,20 +39,6 @@ def separate_slices(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str
 
     The module builder makes one Split of all slices of a tensor, and a Split of which some outputs
     have no gradient gets a wrong one.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    outputs : sequence of str
-        What is differentiated.
-    wrt : sequence of str
-        With respect to what.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph, without nodes that no output needs.
     """
     if sum(node.op_type in _PIECES for node in model.graph.node) < 2:
         return model

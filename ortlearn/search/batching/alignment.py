@@ -39,18 +39,6 @@ class Aligned:
 def align(models: Sequence[ModelProto], dtype: Any = np.float32) -> Aligned | None:
     """Return graphs as one with constants for each; None where they differ in more than that.
 
-    Parameters
-    ----------
-    models : sequence of onnx.ModelProto
-        Graphs. Names of tensors may differ, the order of nodes, inputs and outputs may not.
-    dtype : dtype, default=numpy.float32
-        Floating-point type of their weights.
-
-    Returns
-    -------
-    Aligned or None
-        The first graph, and the values of its constants in all of them.
-
     Examples
     --------
     >>> from onnx import parser

@@ -155,13 +155,7 @@ class BatchScope:
     # Nodes
 
     def rewrite(self) -> None:
-        """Write all nodes of the graph.
-
-        Raises
-        ------
-        NotBatchable
-            If an operator has no rule.
-        """
+        """Write all nodes of the graph."""
         for node in self.graph.node:
             if not any(map(self.is_batched, node_inputs(node))):
                 self.op.nodes.append(node)

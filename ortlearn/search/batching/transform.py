@@ -21,27 +21,6 @@ def batched_model(
 ) -> ModelProto:
     """Return a graph that computes for several candidates what a graph does for one.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph of one candidate.
-    inputs : collection of str
-        Inputs of which each candidate has its own; the others are shared.
-    constants : mapping of str to ndarray of shape (size, ...)
-        Values of initializers of which each candidate has its own, those of bodies of Loops included.
-    size : int
-        Number of candidates.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph with the same names. These inputs, and all outputs, have a leading axis of length ``size``.
-
-    Raises
-    ------
-    NotBatchable
-        If an operator on the way has no batching rule.
-
     Examples
     --------
     >>> from onnx import parser
