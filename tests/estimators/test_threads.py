@@ -95,6 +95,7 @@ def test_one_model_in_many_threads(repeat, case):
         np.testing.assert_array_equal(got, losses)
 
 
+@pytest.mark.slow
 def test_processes_of_every_kind(either):
     y = Y > 0
     model = either(MODELS["pipeline"][0], max_iter=3, random_state=0)
