@@ -13,8 +13,9 @@ from ..exceptions import SourceError
 from .plain_pages import NotPlain, PlainReader
 from .prefetch import prefetched
 from .rows import Rows
+from .selection import Selection
 from .sources import ROWS_OF_BLOCK, Source
-from .tables import Selection, pyarrow
+from .tables import pyarrow
 
 __all__ = ["BatchSource", "DatasetSource", "SpooledSource", "TableSource", "dataset_of"]
 
@@ -68,7 +69,8 @@ class DatasetSource(_ArrowSource):
             yield from _batches(self._dataset, columns, self._selection, "the dataset")
         else:
             chosen = groups if numbers is None else [groups[number] for number in numbers]
-            plain = PlainReader(columns, self._dataset.schema) if self._scan is not None else None
+            is_local = self._scan is not None
+            plain = PlainReader(self._selection, self._dataset.schema) if features and is_local else None
             decoded = partial(self._decoded, chosen, columns, plain)
             yield from decoded() if plain and chosen and plain.reads(chosen[0]) else prefetched(decoded)
 
@@ -95,9 +97,9 @@ class DatasetSource(_ArrowSource):
         n_rows = 0
         if plain is not None:
             try:
-                for batch in plain.batches(group):
-                    yield self._selection.rows(batch, where)
-                    n_rows += batch.num_rows
+                for part in plain.rows(group, where):
+                    yield part
+                    n_rows += len(part)
                 return
             except NotPlain:  # pyarrow begins again
                 pass

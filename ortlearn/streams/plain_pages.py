@@ -1,45 +1,38 @@
-"""Row groups of parquet files whose columns are floats in plain encoding: pages become arrays as they are.
+"""Row groups of parquet files whose features are floats in plain encoding: values are read as they are.
 
-pyarrow reads any file: it decodes a definition level of every value, and copies the values, which takes
-longer than everything else for such columns. What is not plain, and what cannot be read, is left to it.
-Formats: parquet.thrift of parquet-format 2.11, and the compact protocol of Apache Thrift.
+pyarrow reads any file: it decodes a definition level of every value, and copies the values several times,
+which takes longer than all else for such columns. What is not plain, and what cannot be read, is left to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import replace
 from io import FileIO
 from typing import Any
 
-from .tables import pyarrow
+import numpy as np
+
+from .page_headers import HEADER, NotPlain, Page, levels_without_nulls, literals, read_page
+from .rows import Rows
+from .selection import Selection
+from .tables import PADDING, Block, pyarrow
 
 __all__ = ["NotPlain", "PlainReader"]
 
-#: Bytes that are read of a file at a time: of all columns together, and the least and the most of one.
-WINDOWS, WINDOW = 2**24, (2**16, 2**18)
-#: Bytes of the header of a page: those of floats have less than a hundred.
-HEADER = 512
+#: Bytes of a block of rows, which stays in the cache of a core until it is written elsewhere; its rows.
+BLOCK, ROWS_OF_BLOCK = 3 * 2**19, (2048, 2**16)
 #: Values of a page; smaller pages cost more here than in pyarrow.
 FEWEST = 2048
 #: Bytes of the other columns of a row group, such as labels: pyarrow reads them all at once.
 OTHERS = 2**22
-#: Physical types by the type of Arrow.
-FLOATS = {"float": "FLOAT", "double": "DOUBLE"}
+#: Types of numbers by physical type; the physical types by the type of Arrow.
+FLOATS = {"FLOAT": np.float32, "DOUBLE": np.float64}
+PHYSICAL = {"float": "FLOAT", "double": "DOUBLE"}
 ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED"}
 CODECS = {"UNCOMPRESSED": None, "GZIP": "gzip", "SNAPPY": "snappy", "ZSTD": "zstd"}
-#: Types of fields in Thrift's compact protocol.
-BOOLEANS, I32, INTEGERS, BINARY, STRUCT = (1, 2), 5, (4, 5, 6), 8, 12
-#: Fields of a page header and of its data page header, by number and type.
-TYPE, SIZE, COMPRESSED_SIZE, DATA_PAGE = (1, I32), (2, I32), (3, I32), (5, STRUCT)
-N_VALUES, ENCODING, DEFINITION_LEVELS, REPETITION_LEVELS = (1, I32), (2, I32), (3, I32), (4, I32)
-#: Values of these fields: a data page of version 1, and encodings.
-VERSION_1, PLAIN, RLE, BIT_PACKED = 0, 0, 3, 4
-
-
-class NotPlain(Exception):
-    """The next rows of a row group cannot be read here; those before are right."""
 
 
 class PlainReader:
@@ -47,99 +40,107 @@ class PlainReader:
 
     Parameters
     ----------
-    columns : sequence of str
+    selection : Selection
         Columns to read.
     schema : pyarrow.Schema
         Schema of the dataset.
     """
 
-    def __init__(self, columns: Sequence[str], schema: Any):
-        self._columns = list(columns)
-        self._types = {name: schema.field(name).type for name in columns}
-        self._schema = schema
-        self._windows: dict[str, _Window] = {}
+    def __init__(self, selection: Selection, schema: Any):
+        self._selection, self._schema = selection, schema
+        self._types = {name: schema.field(name).type for name in selection.features}
 
     def reads(self, group: Any) -> bool:
-        """Return whether a row group is one of plain columns, by its metadata."""
+        """Return whether features of a row group are plain, by its metadata."""
         try:
             with _as_not_plain():
                 return bool(self._plain_chunks(group))
         except NotPlain:
             return False
 
-    def batches(self, group: Any) -> Iterator[Any]:
-        """Yield the rows of a row group, those of a page at a time.
+    def rows(self, group: Any, where: str) -> Iterator[Rows]:
+        """Yield the rows of a row group, some thousand at a time.
 
         Parameters
         ----------
         group : pyarrow.dataset.ParquetFileFragment
             Row group.
+        where : str
+            Its name in messages.
 
         Yields
         ------
-        pyarrow.RecordBatch
-            Rows.
+        Rows
+            Rows; features are a Block where all of them are plain floats of one type.
 
         Raises
         ------
         NotPlain
-            If columns are others than plain floats, or cannot be read.
+            If features are others than plain floats, or cannot be read.
         """
-        n_rows, start = group.row_groups[0].num_rows, 0
+        selection, n_rows = self._selection, group.row_groups[0].num_rows
         with _as_not_plain():
             chunks = self._plain_chunks(group)
-            names = [name for name in self._columns if name not in chunks]
-            others = group.to_table(self._schema, names, use_threads=False) if names else None
+            names = [name for name in selection.columns() if name not in chunks]
+            others = _one_batch(group.to_table(self._schema, names, use_threads=False), n_rows)
             file = FileIO(group.path)
         with file:
-            pages = {
-                name: _Pages(file, *chunk, self._types[name], self._window(name, len(chunks)))
-                for name, chunk in chunks.items()
-            }
-            while start < n_rows:
-                with _as_not_plain():
-                    count = min(own.n_left(n_rows - start) for own in pages.values())
-                    arrays = {name: own.take(count) for name, own in pages.items()}
-                if others is not None:
-                    part = others.slice(start, count).combine_chunks()
-                    arrays |= {name: _array(part.column(name)) for name in part.column_names}
-                yield pyarrow().record_batch([arrays[name] for name in self._columns], names=self._columns)
-                start += count
+            columns = {name: _Column(file, *chunk, n_rows) for name, chunk in chunks.items()}
+            is_block = len(columns) == len(selection.features) and len(set(self._types.values())) == 1
+            labels = selection.rows(others, where) if is_block and names else Rows(None, where=where)
+            size = _rows_of_block(sum(column.n_bytes for column in columns.values()))
+            for start in range(0, n_rows, size):
+                stop = min(start + size, n_rows)
+                if is_block:
+                    X = Block(selection.features, _read_block(list(columns.values()), stop - start))
+                    yield replace(labels.part(start, stop), X=X)
+                else:
+                    yield selection.rows(self._batch(columns, others, start, stop), where)
+
+    def _batch(self, columns: dict[str, _Column], others: Any, start: int, stop: int) -> Any:
+        """Return the next rows of plain columns with those of others as a batch of columns."""
+        pa, arrays = pyarrow(), {}
+        for name, column in columns.items():
+            values = np.empty(stop - start, column.dtype)
+            with _as_not_plain():
+                column.read(values)
+            arrays[name] = pa.array(values)
+        part = others.slice(start, stop - start)
+        arrays |= dict(zip(part.schema.names, part.columns, strict=True))
+        names = self._selection.columns()
+        return pa.record_batch([arrays[name] for name in names], names=names)
 
     def _plain_chunks(self, group: Any) -> dict[str, tuple[Any, bool]]:
-        """Return metadata of the columns that are plain floats without nulls, and whether they have levels.
+        """Return metadata of the features that are plain floats without nulls, and whether they have levels.
 
-        The others must be small.
+        Other columns must be small.
         """
         chunks, left = group.metadata.row_group(group.row_groups[0].id), 0
         found: dict[str, tuple[Any, bool]] = {}
+        wanted = {name.partition(".")[0] for name in self._selection.columns()}
         for place in range(chunks.num_columns):
-            column, chunk = group.metadata.schema.column(place), chunks.column(place)
-            if self._is_plain(column, chunk):
-                found[column.path] = chunk, column.max_definition_level == 1
-            elif column.path.partition(".")[0] in self._types:
-                left += chunk.total_uncompressed_size
+            column = group.metadata.schema.column(place)
+            path = column.path
+            if path in self._types or path.partition(".")[0] in wanted:
+                chunk = chunks.column(place)
+                if self._is_plain(path, column, chunk):
+                    found[path] = chunk, column.max_definition_level == 1
+                else:
+                    left += chunk.total_uncompressed_size
         if not found or left > OTHERS:
             raise NotPlain
-        return found
+        return {name: found[name] for name in self._selection.features if name in found}
 
-    def _is_plain(self, column: Any, chunk: Any) -> bool:
-        """Return whether a column is one that is wanted, of plain floats without nulls."""
-        kind = self._types.get(column.path)
-        if kind is None or column.physical_type != FLOATS.get(str(kind)):
+    def _is_plain(self, path: str, column: Any, chunk: Any) -> bool:
+        """Return whether a column is a feature, of plain floats without nulls."""
+        kind = self._types.get(path)
+        if kind is None or column.physical_type != PHYSICAL.get(str(kind)):
             return False
         level = column.max_definition_level
         has_no_nulls = level == 0 or (chunk.is_stats_set and chunk.statistics.null_count == 0)
         is_plain = set(chunk.encodings) <= ENCODINGS and not chunk.has_dictionary_page
         is_flat = level <= 1 and column.max_repetition_level == 0
         return has_no_nulls and is_plain and is_flat and chunk.compression in CODECS
-
-    def _window(self, name: str, n_columns: int) -> _Window:
-        """Return the window of a column, the same one in all row groups."""
-        if name not in self._windows:
-            least, most = WINDOW
-            self._windows[name] = _Window(min(max(WINDOWS // n_columns, least), most))
-        return self._windows[name]
 
 
 @contextmanager
@@ -151,131 +152,95 @@ def _as_not_plain() -> Iterator[None]:
         raise NotPlain from error
 
 
-def _array(column: Any) -> Any:
-    return column.chunk(0) if column.num_chunks else pyarrow().array([], column.type)
+def _one_batch(table: Any, n_rows: int) -> Any:
+    """Return a table as a batch of columns; one of no columns may have no rows."""
+    if table.num_columns and table.num_rows != n_rows:
+        raise NotPlain
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pyarrow().record_batch([], names=[])
 
 
-class _Pages:
-    """Pages of a column chunk, one after the other."""
+def _rows_of_block(n_bytes: int) -> int:
+    """Return how many rows of some bytes are read at a time."""
+    least, most = ROWS_OF_BLOCK
+    return min(max(BLOCK // n_bytes, least), most)
 
-    def __init__(self, file: FileIO, chunk: Any, has_levels: bool, kind: Any, window: _Window):
+
+def _read_block(columns: list[_Column], n_rows: int) -> np.ndarray:
+    """Return the next values of columns as rows of an array."""
+    shape, dtype = (len(columns), n_rows + PADDING), columns[0].dtype
+    memory = pyarrow().allocate_buffer(math.prod(shape) * dtype.itemsize)
+    values = np.frombuffer(memory, dtype).reshape(shape)[:, :n_rows]
+    with _as_not_plain():
+        for column, row in zip(columns, values, strict=True):
+            column.read(row)
+    return values
+
+
+class _Column:
+    """Values of a column chunk, one after the other: bytes of the file, or of pages that are decompressed."""
+
+    def __init__(self, file: FileIO, chunk: Any, has_levels: bool, n_values: int):
         codec = CODECS[chunk.compression]
-        self._codec = None if codec is None else pyarrow().Codec(codec)
-        self._has_levels, self._kind, self._n_bytes = has_levels, kind, kind.bit_width // 8
-        self._window = window
-        window.begin(file, chunk.data_page_offset, chunk.total_compressed_size)
-        self._values: Any = None
-        self._first = self._n_values = 0
+        self._codec: Any = None if codec is None else pyarrow().Codec(codec)
+        self._file, self._has_levels, self._n_left = file, has_levels, n_values
+        self.dtype = np.dtype(FLOATS[chunk.physical_type])
+        self.n_bytes = self.dtype.itemsize
+        self._at = chunk.data_page_offset
+        self._end = self._at + chunk.total_compressed_size
+        self._parts: list[tuple[int, int]] = []  # that are left of a page, the next one last
+        self._page: Any = None  # if it was decompressed
+        self._start = self._stop = 0
 
-    def n_left(self, n_rows: int) -> int:
-        """Return how many values are left of a page, at least one, where rows are left."""
-        if self._first == self._n_values:
-            self._next_page(n_rows)
-        return self._n_values - self._first
-
-    def take(self, count: int) -> Any:
-        """Return the next values of the page as an array of Arrow."""
-        start, self._first = self._first, self._first + count
-        return pyarrow().Array.from_buffers(self._kind, count, [None, self._values], 0, start)
-
-    def _next_page(self, n_rows: int) -> None:
-        window = self._window
-        at = window.read(HEADER)
-        fields, stop = _fields(window.bytes, at)
-        size, compressed, data = fields[SIZE], fields[COMPRESSED_SIZE], fields[DATA_PAGE]
-        count = data[N_VALUES]
-        levels = _levels_without_nulls(count) if self._has_levels else b""
-        encodings = data[ENCODING], data[DEFINITION_LEVELS], data[REPETITION_LEVELS]
-        is_known = fields[TYPE] == VERSION_1 and encodings in ((PLAIN, RLE, RLE), (PLAIN, RLE, BIT_PACKED))
-        fits = min(FEWEST, n_rows) <= count <= n_rows and size == len(levels) + count * self._n_bytes
-        if not is_known or not fits or compressed < 1:
-            raise NotPlain
-        page = window.take(stop - at, compressed)
-        page = page.to_pybytes() if self._codec is None else self._codec.decompress(page, size)
-        page = pyarrow().py_buffer(page)
-        if page.size != size or page.slice(0, len(levels)).to_pybytes() != levels:
-            raise NotPlain
-        values = page.slice(len(levels))
-        aligned = values.address % self._n_bytes == 0
-        self._values = values if aligned else pyarrow().py_buffer(values.to_pybytes())
-        self._first, self._n_values = 0, count
-
-
-class _Window:
-    """Bytes of a file around the next page of a column chunk; chunks take turns in its memory."""
-
-    def __init__(self, size: int):
-        self._allocate(size)
-
-    def _allocate(self, size: int) -> None:
-        self.bytes = bytearray(size)
-        self._buffer = pyarrow().py_buffer(self.bytes)
-
-    def begin(self, file: FileIO, start: int, size: int) -> None:
-        """Begin with a chunk of a file."""
-        self._file, self._at, self._end = file, start, start + size
-        self._begin = self._filled = start
-
-    def read(self, n_bytes: int) -> int:
-        """Have the next bytes of the chunk here, and return where."""
-        n_bytes = min(n_bytes, self._end - self._at)
-        if self._filled < self._at + n_bytes:
-            if len(self.bytes) < n_bytes:
-                self._allocate(n_bytes)
-            wanted = min(len(self.bytes), self._end - self._at)
-            self._file.seek(self._at)
-            found = self._file.readinto(memoryview(self.bytes)[:wanted])
-            self._begin, self._filled = self._at, self._at + found
-            if found < wanted:
-                raise NotPlain
-        return self._at - self._begin
-
-    def take(self, n_header: int, size: int) -> Any:
-        """Return the bytes after a header, and go on after them."""
-        if self._at + n_header + size > self._end:
-            raise NotPlain
-        found = self._buffer.slice(self.read(n_header + size) + n_header, size)
-        self._at += n_header + size
-        return found
-
-
-@lru_cache(maxsize=64)
-def _levels_without_nulls(count: int) -> bytes:
-    """Return the definition levels of values without nulls: a length, and one run of ones."""
-    run, left = bytearray(), count << 1
-    while left > 127:
-        run.append(left & 127 | 128)
-        left >>= 7
-    run += bytes([left, 1])
-    return len(run).to_bytes(4, "little") + run
-
-
-def _fields(data: bytearray, at: int, depth: int = 0) -> tuple[dict[tuple[int, int], Any], int]:
-    """Return the integers and structs of a struct by number and type of their fields, and where it ends."""
-    found: dict[tuple[int, int], Any] = {}
-    number = 0
-    while head := data[at]:
-        at, kind = at + 1, head & 15
-        if head < 16 or (kind == STRUCT and depth == 2):
-            raise NotPlain
-        number += head >> 4
-        if kind == STRUCT:
-            found[number, kind], at = _fields(data, at, depth + 1)
-        elif kind in INTEGERS or kind == BINARY:
-            value, at = _varint(data, at) if data[at] > 127 else (data[at], at + 1)
-            if kind == BINARY:
-                at += value
+    def read(self, values: np.ndarray) -> None:
+        """Write the next values into an array."""
+        out, file = memoryview(values).cast("B"), self._file
+        while out:
+            if self._start == self._stop:
+                if not self._parts:
+                    self._next_page()
+                self._start, self._stop = self._parts.pop()
+            count = min(len(out), self._stop - self._start)
+            stop = self._start + count
+            if self._page is not None:
+                out[:count] = self._page[self._start : stop]
             else:
-                found[number, kind] = value >> 1 ^ -(value & 1)
-        elif kind not in BOOLEANS:  # which have no bytes of their own
+                file.seek(self._start)
+                if file.readinto(out[:count]) < count:
+                    raise NotPlain
+            self._start, out = stop, out[count:]
+
+    def _next_page(self) -> None:
+        self._file.seek(self._at)
+        data = self._file.read(HEADER)
+        page = read_page(data, self._at)
+        data = data[page.start - self._at :]
+        count = page.n_values
+        levels = levels_without_nulls(count) if self._has_levels else b""
+        fits = min(FEWEST, self._n_left) <= count <= self._n_left and page.start < page.stop <= self._end
+        is_whole = self._codec is not None or page.stop - page.start == page.size
+        if not fits or not is_whole or page.size != len(levels) + count * self.n_bytes:
             raise NotPlain
-    return found, at + 1
+        self._page, self._parts = None, self._stored(page, data)
+        start, stop = self._parts[0] if self._parts else (0, page.size)
+        if self._parts:
+            data = data[start - page.start :]
+        else:
+            data = self._page = self._decompressed(page)
+            self._parts = [(start, stop)]
+        if data[: len(levels)] != levels:
+            raise NotPlain
+        self._parts[0] = start + len(levels), stop
+        self._parts.reverse()
+        self._n_left, self._at = self._n_left - count, page.stop
 
+    def _stored(self, page: Page, data: bytes) -> list[tuple[int, int]]:
+        """Return where the file has the bytes of a page as they are; nothing of one to be decompressed."""
+        if self._codec is None:
+            return [(page.start, page.stop)]
+        return literals(self._file, page, data) if self._codec.name == "snappy" else []
 
-def _varint(data: bytearray, at: int) -> tuple[int, int]:
-    """Return a number in base 128, lowest digits first, and where it ends."""
-    value = shift = 0
-    while data[at] > 127:
-        value |= (data[at] & 127) << shift
-        shift, at = shift + 7, at + 1
-    return value | data[at] << shift, at + 1
+    def _decompressed(self, page: Page) -> memoryview:
+        self._file.seek(page.start)
+        compressed = self._file.read(page.stop - page.start)
+        return memoryview(self._codec.decompress(compressed, page.size)).cast("B")

@@ -1,18 +1,16 @@
-"""Columns of Arrow as rows: features as a matrix or a frame, labels and weights as arrays."""
+"""Columns as rows: features as a matrix or a frame."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..exceptions import SourceError
-from .rows import Rows
 
-__all__ = ["Selection", "Table", "pyarrow"]
+__all__ = ["PADDING", "Block", "Table", "pyarrow", "values_of"]
 
 #: Rows of which columns are put side by side at once: they and the result are in the cache.
 ROWS = 4096
@@ -137,72 +135,49 @@ class Table:
             ) from error
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Which columns are features, labels and weights; found once, in the schema.
+class Block(Table):
+    """Features of some rows that are floats of one type, without nulls.
 
-    Attributes
+    Parameters
     ----------
-    features : list of str
-        Features.
-    y : str, list of str or None
-        Columns of labels.
-    sample_weight : str or None
-        Column of weights.
-    width : int
-        Numbers of a row of features.
+    names : list of str
+        Names of the columns.
+    columns : ndarray of shape (n_features, n)
+        Columns, each one contiguous.
     """
 
-    features: list[str]
-    y: Any
-    sample_weight: str | None
-    width: int
+    holds_numbers = True  # type: ignore[assignment]
 
-    @classmethod
-    def of(cls, schema: Any, features: Any, y: Any, sample_weight: Any) -> Selection:
-        """Return the columns that are meant, all others as features by default; check that they exist."""
-        for name, value in (("y", y), ("sample_weight", sample_weight)):
-            if value is not None and not isinstance(value, str) and not _are_names(value):
-                raise ValueError(
-                    f"{name} must be the name of a column of the source, not {type(value).__name__}: its "
-                    f"columns are {schema.names}."
-                )
-        labels = [y] if isinstance(y, str) else list(y or ())
-        others = [*labels, *([] if sample_weight is None else [sample_weight])]
-        chosen = [name for name in schema.names if name not in others] if features is None else list(features)
-        missing = [name for name in (*chosen, *others) if name not in schema.names]
-        if missing:
-            raise ValueError(f"The source has no columns {missing}: it has {schema.names}.")
-        if not chosen:
-            raise ValueError(f"No column is left for features: the source has {schema.names}.")
-        width = sum(getattr(schema.field(name).type, "list_size", 1) for name in chosen)
-        return cls(chosen, y if isinstance(y, str) or y is None else labels, sample_weight, width)
+    def __init__(self, names: list[str], columns: np.ndarray):
+        self._names, self._columns = names, columns
+        self.shape = columns.shape[1], columns.shape[0]
 
-    def columns(self, features: bool = True) -> list[str]:
-        """Return the names of all columns that are read; at least one."""
-        labels = [self.y] if isinstance(self.y, str) else list(self.y or ())
-        others = [*labels, *([] if self.sample_weight is None else [self.sample_weight])]
-        return [*(self.features if features or not others else ()), *others]
+    def __getitem__(self, rows: slice) -> Block:
+        return Block(self._names, self._columns[:, rows])
+
+    @cached_property
+    def _data(self) -> Any:  # type: ignore[override]
+        pa = pyarrow()
+        return pa.record_batch([pa.array(column) for column in self._columns], names=self._names)
 
     @property
-    def names(self) -> list[str] | None:
-        """Names of the features."""
-        return self.features
+    def _kinds(self) -> Any:
+        return self._data.schema.types
 
-    def rows(self, batch: Any, where: str) -> Rows:
-        """Return the rows of a batch of columns; features are left out where it has none of them."""
-        has_features = self.features[0] in batch.schema.names
-        y = None
-        if isinstance(self.y, str):
-            y = _column(batch, self.y, where)
-        elif self.y is not None:
-            y = np.stack([_column(batch, name, where) for name in self.y], axis=1)
-        weight = None if self.sample_weight is None else _column(batch, self.sample_weight, where)
-        return Rows(Table(batch.select(self.features)) if has_features else None, y, weight, where)
+    @property
+    def width(self) -> int:
+        """Columns of the matrix."""
+        return self.shape[1]
 
+    def write(self, out: np.ndarray) -> None:
+        """Write the matrix into an array.
 
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+        Parameters
+        ----------
+        out : ndarray of shape (n, width)
+            Where to.
+        """
+        out[:] = self._columns.T
 
 
 def _as_table(data: Any) -> Any:
@@ -247,23 +222,12 @@ def _numbers(column: Any) -> np.ndarray:
     """Return a column as numbers, NaN for nulls."""
     if pyarrow().types.is_boolean(column.type):
         column = column.cast("int8")  # nulls among bools would become objects
-    return _values(column)
+    return values_of(column)
 
 
-def _values(column: Any) -> np.ndarray:
+def values_of(column: Any) -> np.ndarray:
+    """Return a column as an array."""
     pa = pyarrow()
     if isinstance(column, pa.ChunkedArray):
         return column.to_numpy()
     return column.to_numpy(zero_copy_only=False)
-
-
-def _column(batch: Any, name: str, where: str) -> np.ndarray:
-    """Return a column of labels or weights, which has no nulls."""
-    column = batch.column(batch.schema.get_field_index(name))
-    if column.null_count:
-        raise SourceError(
-            f"Column {name!r} has {column.null_count} nulls in {where}: fill them or drop their rows."
-        )
-    if pyarrow().types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return _values(column)
