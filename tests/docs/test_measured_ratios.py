@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from benchmarks.drift.picture import ANSWERS, accuracies
 from tests.docs.pages import DOCS, ROOT, Page
 
 PERFORMANCE = (DOCS / "performance.md").read_text(encoding="utf-8")
@@ -62,3 +63,9 @@ def test_counts_of_models():
     assert f"{converted} of the estimators convert to ONNX, {learned} of these have" in readme
     assert f"and {trained} of these train with a gradient" in readme
     assert f"{by_builders} do by onnxruntime-training" in readme
+
+
+def test_picture_of_the_readme():
+    found = accuracies((DOCS / "howto/adapt_to_new_data.md").read_text(encoding="utf-8"))
+    assert len(found) == 9 and all(len(row) == len(ANSWERS) for row in found.values())
+    assert all(warm > max(others) for *others, warm in found.values())  # the alternative text says so
