@@ -86,7 +86,8 @@ def with_separate_adapters(
     arrays : mapping of str to ndarray
         Trained weights by stable name; of these, the file gets those that are trained besides the adapters.
     keep_upgrade : bool, default=False
-        Whether it stays as it was trained; so does a file with these weights in branches or bodies.
+        Whether it stays as it was trained; so does a file with these weights in branches or bodies, or as
+        integers.
 
     Returns
     -------
@@ -120,5 +121,6 @@ def _separate(model: TrainableModel, keep_upgrade: bool) -> tuple[ModelProto, li
         replace(own, weight=names[own.weight], a=names[own.a], b=names[own.b]) for own in model.adapters
     ]
     places = weight_places(file)
-    is_outer = all(places[own.weight].graph is file.graph for own in adapters)
+    taken = [places[own.weight] for own in adapters]
+    is_outer = all(place.graph is file.graph and place.quantisation is None for place in taken)
     return (file if is_outer and not keep_upgrade else upgraded), adapters

@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from ..exceptions import ConversionError
+from ..exceptions import ConversionError, NoTrainableWeightError
 from ..graphs import runtime_errors
 from ..models import unwrapped
 from ..onnx_files.adapters import LoRA
@@ -19,6 +19,7 @@ from ..onnx_files.heads import default_weights
 from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
 from ..onnx_files.probed_shapes import with_probed_shapes
 from ..onnx_files.scores.outputs import computed_outputs
+from ..onnx_files.weight_places import weight_places
 from ..preprocessing.comparison import Run
 from ..preprocessing.estimator_checks import check_is_a_model
 from ..preprocessing.front import Split, split_pipeline
@@ -47,6 +48,7 @@ def to_trainable(
     link: str = "identity",
     label_shape: tuple[int, ...] | None = None,
     lora: LoRA | None = None,
+    straight_through: bool = False,
 ) -> TrainableModel:
     """Convert a model into a graph that can be trained.
 
@@ -79,6 +81,9 @@ def to_trainable(
     lora : LoRA, default=None
         Low-rank adapters of an ONNX model: these are trained, and of its weights only those that
         ``weights_to_train`` names.
+    straight_through : bool, default=False
+        Whether weights that an ONNX model stores as integers, in front of a DequantizeLinear, are trained: as
+        floating-point numbers that the graph rounds.
 
     Returns
     -------
@@ -102,19 +107,22 @@ def to_trainable(
     names = (loss_output_name, label_name, weight_name)
     if is_onnx_source(source):
         file, label = read_onnx(source)
-        model = decompose_operators(prepare_onnx(file, label))
+        model = decompose_operators(prepare_onnx(file, label, integers=straight_through))
         model = with_computed_shapes(model if run is None else with_probed_shapes(model, run))
-        return trainable_from_graph(
-            model,
-            weights_to_train,
-            own_loss_names=names,
-            task=forced_task,
-            link=link,
-            label_shape=label_shape,
-            file=file,
-            lora=lora,
-            default_weights=default_weights(file),
-        )
+        try:
+            return trainable_from_graph(
+                model,
+                weights_to_train,
+                own_loss_names=names,
+                task=forced_task,
+                link=link,
+                label_shape=label_shape,
+                file=file,
+                lora=lora,
+                default_weights=default_weights(file),
+            )
+        except NoTrainableWeightError as error:
+            raise (error if straight_through else _with_integers(error, file)) from None
     if lora is not None:
         raise ConversionError(
             f"lora is for ONNX files, {type(source).__name__} is a scikit-learn estimator: leave lora=None, "
@@ -161,6 +169,16 @@ def _converted(
         fitted=split.estimator,
     )
     return replace(found, entry=replace(found.entry, front=split.front))
+
+
+def _with_integers(error: NoTrainableWeightError, file: ModelProto) -> NoTrainableWeightError:
+    """Return an error that says which weights of a file are stored as integers, and how these are trained."""
+    names = [name for name, place in weight_places(file).items() if place.quantisation is not None]
+    if not names:
+        return error
+    first, _, rest = str(error).partition("\n")
+    advice = f"The weights {names} are stored as integers: pass straight_through=True to train them."
+    return NoTrainableWeightError("\n".join(filter(None, (f"{first} {advice}", rest))), error.facts)
 
 
 def _trains_two_types(trainable: TrainableModel) -> bool:

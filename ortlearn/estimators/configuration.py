@@ -43,6 +43,7 @@ class ConversionOptions:
     label_name: str
     weight_name: str
     lora: LoRA | None
+    straight_through: bool
 
 
 @dataclass(frozen=True)
