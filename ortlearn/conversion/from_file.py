@@ -8,6 +8,7 @@ from typing import Any
 
 from onnx import ModelProto
 
+from ..exceptions import ConversionError
 from ..graphs import graph_names, map_names, name_nodes, value_types
 from ..onnx_files.adapters import LoRA
 from ..onnx_files.free_rows import with_free_rows
@@ -43,6 +44,7 @@ def trainable_from_graph(
     file: ModelProto | None = None,
     lora: LoRA | None = None,
     default_weights: Sequence[str] | None = None,
+    output_name: str | None = None,
 ) -> TrainableModel:
     """Return a graph that can be trained, its weights found by the operators that read them.
 
@@ -70,6 +72,8 @@ def trainable_from_graph(
         Low-rank adapters to train; weights are trained besides only where ``weights_to_train`` names them.
     default_weights : sequence of str, default=None
         Names of the weights that are trained where ``weights_to_train`` is None; the learned ones by default.
+    output_name : str, default=None
+        Output that is trained, where there are several.
 
     Returns
     -------
@@ -92,7 +96,14 @@ def trainable_from_graph(
     scores, own_loss = None, _own_loss(model, *own_loss_names)
     own_nodes = {node.name for node in model.graph.node}
     if own_loss is None:
-        model, scores = attach_scores(model, types, weights, task, link, label_shape)
+        new_names = {old: new for new, old in reserved.items()}
+        chosen = new_names.get(output_name or "", output_name)
+        model, scores = attach_scores(model, types, weights, task, link, label_shape, chosen)
+    elif output_name is not None:
+        raise ConversionError(
+            f"output_name={output_name!r} cannot be trained: the model computes its own loss, "
+            f"{own_loss.output!r}. Leave output_name out, or name another output in loss_output_name."
+        )
     others = (own_loss.label, own_loss.row_weight) if own_loss else (None, None)
     candidate = TrainableModel(
         model=model,

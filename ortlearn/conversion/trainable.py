@@ -18,8 +18,9 @@ from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.heads import default_weights
 from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
 from ..onnx_files.probed_shapes import with_probed_shapes
-from ..onnx_files.scores.outputs import computed_outputs
+from ..onnx_files.scores.outputs import chosen_outputs, computed_outputs
 from ..onnx_files.weight_places import weight_places
+from ..onnx_files.weights import find_weights
 from ..preprocessing.comparison import Run
 from ..preprocessing.estimator_checks import check_is_a_model
 from ..preprocessing.front import Split, split_pipeline
@@ -49,6 +50,7 @@ def to_trainable(
     label_shape: tuple[int, ...] | None = None,
     lora: LoRA | None = None,
     straight_through: bool = False,
+    output_name: str | None = None,
 ) -> TrainableModel:
     """Convert a model into a graph that can be trained.
 
@@ -84,6 +86,8 @@ def to_trainable(
     straight_through : bool, default=False
         Whether weights that an ONNX model stores as integers, in front of a DequantizeLinear, are trained: as
         floating-point numbers that the graph rounds.
+    output_name : str, default=None
+        Output of an ONNX model that is trained, where there are several.
 
     Returns
     -------
@@ -120,14 +124,16 @@ def to_trainable(
                 file=file,
                 lora=lora,
                 default_weights=default_weights(file),
+                output_name=output_name,
             )
         except NoTrainableWeightError as error:
             raise (error if straight_through else _with_integers(error, file)) from None
-    if lora is not None:
-        raise ConversionError(
-            f"lora is for ONNX files, {type(source).__name__} is a scikit-learn estimator: leave lora=None, "
-            "or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
-        )
+    for name, value in (("lora", lora), ("output_name", output_name)):
+        if value is not None:
+            raise ConversionError(
+                f"{name} is for ONNX files, {type(source).__name__} is a scikit-learn estimator: leave "
+                f"{name}=None, or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
+            )
     if not hasattr(source, "get_params"):
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
@@ -187,13 +193,15 @@ def _trains_two_types(trainable: TrainableModel) -> bool:
     return head is not None and any(a.dtype != head.dtype for a in trainable.initial_weights().values())
 
 
-def source_task(source: Any) -> str | None:
+def source_task(source: Any, output_name: str | None = None) -> str | None:
     """Return the kind of an ONNX model, None where it cannot be read.
 
     Parameters
     ----------
     source : onnx.ModelProto, bytes, str or os.PathLike
         Model.
+    output_name : str, default=None
+        Output that is trained, where there are several.
 
     Returns
     -------
@@ -209,10 +217,13 @@ def source_task(source: Any) -> str | None:
     'regression'
     """
     try:
-        model = source if isinstance(source, ModelProto) else load_onnx(source)
+        model = source if isinstance(source, ModelProto) and output_name is None else load_onnx(source)
+        computed = computed_outputs(model.graph)
+        if output_name is not None:
+            learned = [name for name, weight in find_weights(model).items() if weight.learned]
+            computed = chosen_outputs(model, output_name, learned)
     except ConversionError:
         return None
-    computed = computed_outputs(model.graph)
     kinds = {value.type.tensor_type.elem_type for value in model.graph.output if value.name in computed}
     return "regression" if kinds <= {TensorProto.FLOAT, TensorProto.DOUBLE} else "classification"
 

@@ -44,6 +44,7 @@ class ConversionOptions:
     weight_name: str
     lora: LoRA | None
     straight_through: bool
+    output_name: str | None
 
 
 @dataclass(frozen=True)

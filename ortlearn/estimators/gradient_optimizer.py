@@ -124,6 +124,10 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Low-rank adapters of an ONNX model, trained in the place of its weights
         (:class:`ortlearn.onnx_files.LoRA`); a number is their rank. Of its weights, only those that
         ``weights_to_train`` names are trained then; these get no adapter.
+    output_name : str, default=None
+        Output of an ONNX model that is trained and predicted, where it has several; an output of labels that
+        is computed by the same weights goes with it. By default it is that of a classifier under a
+        sigmoid or a softmax, and the first one with numbers of a regressor.
 
     Attributes
     ----------
