@@ -117,6 +117,7 @@ def explain(
     dtype: Any = np.float32,
     weights_to_train: Any = None,
     lora: LoRA | None = None,
+    straight_through: bool = False,
 ) -> Explanation:
     """Return which weights of a model are trained, and why others are not.
 
@@ -138,6 +139,8 @@ def explain(
         Names or patterns, to see what an estimator would train with them; by default what it trains without.
     lora : LoRA, default=None
         Low-rank adapters of an ONNX file, to see what they would be.
+    straight_through : bool, default=False
+        Whether weights that an ONNX file stores as integers are trained, as in the estimators.
 
     Returns
     -------
@@ -187,7 +190,9 @@ def explain(
         )
     try:
         with quiet(FallbackWarning):  # the table tells it
-            trainable = to_trainable(source, weights_to_train, X=X, dtype=dtype, lora=lora)
+            trainable = to_trainable(
+                source, weights_to_train, X=X, dtype=dtype, lora=lora, straight_through=straight_through
+            )
     except NoTrainableWeightError as error:
         return Explanation(list(error.facts), str(error).partition("\n")[0])
     except ConversionError as error:

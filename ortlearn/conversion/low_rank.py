@@ -64,7 +64,23 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
 def with_separate_adapters(
     model: TrainableModel, arrays: Mapping[str, np.ndarray], keep_upgrade: bool = False
 ) -> ModelProto:
-    """Return the file with its own weights, and adapters that are zero unless others are given."""
+    """Return the file with its own weights, and adapters that are zero unless others are given.
+
+    Parameters
+    ----------
+    model : TrainableModel
+        Model of an ONNX file with adapters.
+    arrays : mapping of str to ndarray
+        Trained weights by stable name; of these, the file gets those that are trained besides the adapters.
+    keep_upgrade : bool, default=False
+        Whether it stays as it was trained; so does a file with these weights in branches or bodies, or as
+        integers.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Graph with A and B among its inputs, and zeros as their defaults.
+    """
     file, adapters = _separate(model, keep_upgrade)
     separate = {name for adapter in model.adapters for name in (adapter.a, adapter.b)}
     others = {model.original_names[name]: arrays[name] for name in model.trained if name not in separate}
@@ -92,5 +108,6 @@ def _separate(model: TrainableModel, keep_upgrade: bool) -> tuple[ModelProto, li
         replace(own, weight=names[own.weight], a=names[own.a], b=names[own.b]) for own in model.adapters
     ]
     places = weight_places(file)
-    is_outer = all(places[own.weight].graph is file.graph for own in adapters)
+    taken = [places[own.weight] for own in adapters]
+    is_outer = all(place.graph is file.graph and place.quantisation is None for place in taken)
     return (file if is_outer and not keep_upgrade else upgraded), adapters

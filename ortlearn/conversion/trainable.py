@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from ..exceptions import ConversionError
+from ..exceptions import ConversionError, NoTrainableWeightError
 from ..graphs import runtime_errors
 from ..models import unwrapped
 from ..onnx_files.adapters import LoRA
@@ -18,7 +18,9 @@ from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.heads import default_weights
 from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
 from ..onnx_files.probed_shapes import with_probed_shapes
-from ..onnx_files.scores.outputs import computed_outputs
+from ..onnx_files.scores.outputs import chosen_outputs, computed_outputs
+from ..onnx_files.weight_places import weight_places
+from ..onnx_files.weights import find_weights
 from ..preprocessing.comparison import Run
 from ..preprocessing.estimator_checks import check_is_a_model
 from ..preprocessing.front import Split, split_pipeline
@@ -47,6 +49,8 @@ def to_trainable(
     link: str = "identity",
     label_shape: tuple[int, ...] | None = None,
     lora: LoRA | None = None,
+    straight_through: bool = False,
+    output_name: str | None = None,
 ) -> TrainableModel:
     """Convert a model into a graph that can be trained.
 
@@ -79,6 +83,11 @@ def to_trainable(
     lora : LoRA, default=None
         Low-rank adapters of an ONNX model: these are trained, and of its weights only those that
         ``weights_to_train`` names.
+    straight_through : bool, default=False
+        Whether weights that an ONNX model stores as integers, in front of a DequantizeLinear, are trained: as
+        floating-point numbers that the graph rounds.
+    output_name : str, default=None
+        Output of an ONNX model that is trained, where there are several.
 
     Returns
     -------
@@ -102,24 +111,29 @@ def to_trainable(
     names = (loss_output_name, label_name, weight_name)
     if is_onnx_source(source):
         file, label = read_onnx(source)
-        model = decompose_operators(prepare_onnx(file, label))
+        model = decompose_operators(prepare_onnx(file, label, integers=straight_through))
         model = with_computed_shapes(model if run is None else with_probed_shapes(model, run))
-        return trainable_from_graph(
-            model,
-            weights_to_train,
-            own_loss_names=names,
-            task=forced_task,
-            link=link,
-            label_shape=label_shape,
-            file=file,
-            lora=lora,
-            default_weights=default_weights(file),
-        )
-    if lora is not None:
-        raise ConversionError(
-            f"lora is for ONNX files, {type(source).__name__} is a scikit-learn estimator: leave lora=None, "
-            "or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
-        )
+        try:
+            return trainable_from_graph(
+                model,
+                weights_to_train,
+                own_loss_names=names,
+                task=forced_task,
+                link=link,
+                label_shape=label_shape,
+                file=file,
+                lora=lora,
+                default_weights=default_weights(file),
+                output_name=output_name,
+            )
+        except NoTrainableWeightError as error:
+            raise (error if straight_through else _with_integers(error, file)) from None
+    for name, value in (("lora", lora), ("output_name", output_name)):
+        if value is not None:
+            raise ConversionError(
+                f"{name} is for ONNX files, {type(source).__name__} is a scikit-learn estimator: leave "
+                f"{name}=None, or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
+            )
     if not hasattr(source, "get_params"):
         raise ConversionError(
             f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
@@ -163,19 +177,31 @@ def _converted(
     return replace(found, entry=replace(found.entry, front=split.front))
 
 
+def _with_integers(error: NoTrainableWeightError, file: ModelProto) -> NoTrainableWeightError:
+    """Return an error that says which weights of a file are stored as integers, and how these are trained."""
+    names = [name for name, place in weight_places(file).items() if place.quantisation is not None]
+    if not names:
+        return error
+    first, _, rest = str(error).partition("\n")
+    advice = f"The weights {names} are stored as integers: pass straight_through=True to train them."
+    return NoTrainableWeightError("\n".join(filter(None, (f"{first} {advice}", rest))), error.facts)
+
+
 def _trains_two_types(trainable: TrainableModel) -> bool:
     """Return whether weights of steps in float64 are to be trained, for scores in float32."""
     head = trainable.head
     return head is not None and any(a.dtype != head.dtype for a in trainable.initial_weights().values())
 
 
-def source_task(source: Any) -> str | None:
+def source_task(source: Any, output_name: str | None = None) -> str | None:
     """Return the kind of an ONNX model, None where it cannot be read.
 
     Parameters
     ----------
     source : onnx.ModelProto, bytes, str or os.PathLike
         Model.
+    output_name : str, default=None
+        Output that is trained, where there are several.
 
     Returns
     -------
@@ -191,10 +217,13 @@ def source_task(source: Any) -> str | None:
     'regression'
     """
     try:
-        model = source if isinstance(source, ModelProto) else load_onnx(source)
+        model = source if isinstance(source, ModelProto) and output_name is None else load_onnx(source)
+        computed = computed_outputs(model.graph)
+        if output_name is not None:
+            learned = [name for name, weight in find_weights(model).items() if weight.learned]
+            computed = chosen_outputs(model, output_name, learned)
     except ConversionError:
         return None
-    computed = computed_outputs(model.graph)
     kinds = {value.type.tensor_type.elem_type for value in model.graph.output if value.name in computed}
     return "regression" if kinds <= {TensorProto.FLOAT, TensorProto.DOUBLE} else "classification"
 

@@ -43,6 +43,8 @@ class ConversionOptions:
     label_name: str
     weight_name: str
     lora: LoRA | None
+    straight_through: bool
+    output_name: str | None
 
 
 @dataclass(frozen=True)

@@ -117,11 +117,17 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         the weights of the rows takes ``sample_weight``.
     straight_through : bool, default=False
         Whether quantisation, and casts to integers and back, between a weight and the loss are
-        differentiated as if they did not round; by default they are an error.
+        differentiated as if they did not round; by default they are an error. Weights that an ONNX model
+        stores as integers in front of a DequantizeLinear are trained then, rounded in every step, and
+        written back as integers of the same scale.
     lora : LoRA, int or None, default=None
         Low-rank adapters of an ONNX model, trained in the place of its weights
         (:class:`ortlearn.onnx_files.LoRA`); a number is their rank. Of its weights, only those that
         ``weights_to_train`` names are trained then; these get no adapter.
+    output_name : str, default=None
+        Output of an ONNX model that is trained and predicted, where it has several; an output of labels that
+        is computed by the same weights goes with it. By default it is that of a classifier under a
+        sigmoid or a softmax, and the first one with numbers of a regressor.
 
     Attributes
     ----------

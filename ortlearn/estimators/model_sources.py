@@ -56,6 +56,8 @@ def converted(
         link="identity" if loss is None else loss.link,
         label_shape=None if y is None or not conversion.is_onnx_source(source) else shape_of(y, "y"),
         lora=options.lora,
+        straight_through=options.straight_through,
+        output_name=options.output_name,
     )
 
 

@@ -69,6 +69,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         "label_name": [str],
         "weight_name": [str],
         "lora": "no_validation",
+        "output_name": [str, None],
     }
 
     def __init__(
@@ -107,6 +108,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         weight_name="sample_weight",
         straight_through=False,
         lora=None,
+        output_name=None,
     ):
         self.estimator = estimator
         self.weights_to_train = weights_to_train
@@ -141,6 +143,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         self.label_name = label_name
         self.weight_name = weight_name
         self.lora = lora
+        self.output_name = output_name
 
     def set_params(self, **params):
         """Set parameters, those of nested objects too (``learning_rate__eta0``).
@@ -175,7 +178,8 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         if conversion.is_onnx_source(self.estimator):
             kind = {"classification": "classifier", "regression": "regressor"}
-            task = "classification" if self._asks_for_classes() else conversion.source_task(self.estimator)
+            asked = "classification" if self._asks_for_classes() else None
+            task = asked or conversion.source_task(self.estimator, self.output_name)
             tags.estimator_type = kind.get(task or "")
             tags.classifier_tags = ClassifierTags() if task == "classification" else None
             tags.regressor_tags = RegressorTags() if task == "regression" else None

@@ -126,7 +126,10 @@ class TargetEncoder:
             (given,) = conversion.untouched(transformer, values)
             values = np.asarray(transformer.transform(given)).reshape(len(values), -1)
         if values.shape[1] != self.head.n_outputs:
-            raise ValueError(f"y has {values.shape[1]} outputs, the model has {self.head.n_outputs}.")
+            file = self.trainable.exported
+            others = file is not None and len(file.graph.output) > 1
+            hint = " output_name says which output of the file is trained." if others else ""
+            raise ValueError(f"y has {values.shape[1]} outputs, the model has {self.head.n_outputs}.{hint}")
         self._check_domain(values)
         return np.ascontiguousarray(values, dtype=self.head.dtype)
 

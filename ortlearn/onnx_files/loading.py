@@ -50,8 +50,11 @@ def load_onnx(source: Any) -> ModelProto:
 
 
 @runtime_errors()
-def prepare_onnx(model: ModelProto, label: str) -> ModelProto:
-    """Return a checked copy of what ``read_onnx`` returned, at supported versions and without ``ZipMap``."""
+def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> ModelProto:
+    """Return a checked copy of what ``read_onnx`` returned, at supported versions and without ``ZipMap``.
+
+    With ``integers``, weights that are stored as such are floating-point numbers that the graph rounds.
+    """
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:
         raise ConversionError(f"{label} are not an ONNX model: the graph has no node or no output.")
@@ -60,7 +63,7 @@ def prepare_onnx(model: ModelProto, label: str) -> ModelProto:
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
     model = inline_functions(model)  # no more nodes than check_structure allows
-    model = with_float32(with_named_weights(model))
+    model = with_float32(with_named_weights(model, integers))
     model = with_chosen_branches(_without_zipmap(without_record(pin_versions(model))))
     model = with_free_rows(model)
     check_operators(model, {}, label)  # onnx itself stops at some of these forms

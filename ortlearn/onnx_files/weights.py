@@ -45,6 +45,9 @@ TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml
 #: Operators that only pass values on between a product and the sum with its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
 
+#: Operators that stand between a weight and the layer of a quantised network.
+ROUNDING = {"QuantizeLinear", "DequantizeLinear"}
+
 
 def find_weights(model: ModelProto) -> dict[str, Weight]:
     """Return the floating-point initializers of a graph with their roles.
@@ -138,7 +141,7 @@ def _final_reader(
 ) -> tuple[NodeProto, int]:
     """Return the first node that computes with an initializer and an input, rather than passing it on."""
     while position == 0 and node.output[0] in readers:
-        if node.op_type not in PASSING | {"Transpose"} and node.output[0] not in constants:
+        if node.op_type not in PASSING | ROUNDING | {"Transpose"} and node.output[0] not in constants:
             break
         node, position = readers[node.output[0]][0]
     return node, position

@@ -8,7 +8,7 @@ from ...graphs import TensorType
 from ...models import Scores
 from ...models.weight import Weight
 from .graph_end import APPENDED, GraphEnd
-from .outputs import split_outputs
+from .outputs import chosen_outputs, split_outputs
 from .positions import LabelShape, position_classes
 from .tasks import classification_scores, multilabel_scores, regression_scores
 
@@ -22,6 +22,7 @@ def attach_scores(
     task: str | None = None,
     link: str = "identity",
     label_shape: LabelShape = None,
+    output_name: str | None = None,
 ) -> tuple[ModelProto, Scores]:
     """Return a graph with the nodes that its training needs, which come last, and its scores.
 
@@ -29,9 +30,11 @@ def attach_scores(
     by default a graph that has an output of labels (int64 or text) is a classifier, any other a regressor.
     ``link`` says what the scores of a regressor are to be of its predictions, ``"identity"`` or ``"log"``.
     ``label_shape`` is the shape of y, which decides where outputs of more than two dimensions have their
-    classes. A ConversionError says that the graph has no floating-point output of known rank.
+    classes. ``output_name`` is the output that counts, with the labels that belong to it; all do by default.
+    A ConversionError says that the graph has no floating-point output of known rank.
     """
-    end = GraphEnd(model, types)
+    learned = [name for name, weight in weights.items() if weight.learned]
+    end = GraphEnd(model, types, chosen_outputs(model, output_name, learned) if output_name else ())
     floats, labels = split_outputs(end)
     columns = [end.width(name) or 0 for name in (*labels, *floats)]
     if task == "regression" or (task is None and not labels):

@@ -24,10 +24,12 @@ class GraphEnd(PatternView):
 
     between = ("Cast", "Reshape", "Squeeze", "Unsqueeze")
 
-    def __init__(self, model: ModelProto, types: Mapping[str, TensorType]):
+    def __init__(self, model: ModelProto, types: Mapping[str, TensorType], chosen: Sequence[str] = ()):
         outputs = [types.get(value.name) for value in model.graph.output]
         double = any(known is not None and known.elem_type == TensorProto.DOUBLE for known in outputs)
         super().__init__(model, types, dtype=np.float64 if double else np.float32, prefix=APPENDED)
+        #: Outputs that count, all where it is empty.
+        self.chosen = list(chosen)
         self._replaced: dict[str, str] = {}
         self._infos: dict[str, TensorType] = {}
 

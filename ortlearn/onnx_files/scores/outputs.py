@@ -1,9 +1,11 @@
 """Outputs of a file: those that are computed, the labels with their classes, and the probabilities."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from onnx import GraphProto
+from onnx import GraphProto, ModelProto, TensorProto
 
 from ...exceptions import ConversionError
 from ...graphs import node_inputs
@@ -25,9 +27,33 @@ def computed_outputs(graph: GraphProto) -> list[str]:
     return [name for name in names if name not in passed | constants] or names
 
 
+def chosen_outputs(model: ModelProto, name: str, learned: Collection[str]) -> list[str]:
+    """Return an output of numbers, and the outputs of integers and text that no other weights are read for.
+
+    Raises
+    ------
+    ConversionError
+        If the model has no such output.
+    """
+    computed = computed_outputs(model.graph)
+    kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
+    floats = [other for other in computed if kinds[other] in (TensorProto.FLOAT, TensorProto.DOUBLE)]
+    if name not in floats:
+        raise ConversionError(
+            f"output_name={name!r} is none of the outputs of numbers that the model computes: {floats}."
+        )
+
+    def weights_of(output: str) -> set[str]:
+        nodes = needed_nodes(model.graph.node, [output])
+        return set(learned) & set().union(*map(node_inputs, nodes))
+
+    own = weights_of(name)
+    return [name, *(other for other in computed if other not in floats and weights_of(other) <= own)]
+
+
 def split_outputs(end: GraphEnd) -> tuple[list[str], list[str]]:
     """Return the computed floating-point outputs, a ConversionError without one, and the others."""
-    computed = computed_outputs(end.graph)
+    computed = end.chosen or computed_outputs(end.graph)
     floats = [name for name in computed if end.is_float(name)]
     if not floats:
         raise ConversionError(f"None of the outputs {end.outputs} is a floating-point tensor to train on.")
@@ -59,8 +85,8 @@ def probability_output(
         left = [name for name in left if raw_score(end, name) is not None]
     if not left:
         raise ConversionError(
-            f"The classifier has several floating-point outputs, {list(floats)}, and none is a sigmoid or a "
-            "softmax: keep one output of probabilities or scores besides the labels."
+            f"The classifier has several floating-point outputs, {list(floats)}, and none alone is a "
+            "sigmoid or a softmax: say by output_name which one is trained."
         )
     return left[0]
 

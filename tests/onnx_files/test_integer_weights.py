@@ -1,0 +1,324 @@
+"""Files whose weights are integers: networks that onnxruntime quantised train, and come back as they came."""
+
+import logging
+
+import numpy as np
+import pytest
+from onnx import TensorProto, checker, helper, load, numpy_helper, parser, save
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantFormat,
+    QuantType,
+    quantize_dynamic,
+    quantize_static,
+)
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.conversion import explain
+from ortlearn.exceptions import GradientError, NoTrainableWeightError
+from ortlearn.onnx_files import LoRA
+from ortlearn.onnx_files.integer_weights import RANGES
+from ortlearn.onnx_files.loading import load_onnx
+from ortlearn.onnx_files.weight_places import weight_places, with_named_weights, with_values
+
+BOTH = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
+RNG = np.random.default_rng(0)
+HEAD = '<ir_version: 8, opset_import: ["": 18]>'
+TEXTS = {
+    "layers": "g (float[N,8] x) => (float[N,2] y)"
+    " { a = Gemm <transB = 1> (x, w1, b1) h = Relu (a) y = Gemm <transB = 1> (h, w2, b2) }",
+    "convolution": """g (float[N,1,6,6] x) => (float[N,2] y)
+        { a = Conv <pads = [1,1,1,1]> (x, w1, b1) h = Relu (a)
+          p = MaxPool <kernel_shape = [2,2], strides = [2,2]> (h) f = Flatten (p)
+          y = Gemm <transB = 1> (f, w2, b2) }""",
+}
+SHAPES = {
+    "layers": {"w1": (16, 8), "b1": (16,), "w2": (2, 16), "b2": (2,)},
+    "convolution": {"w1": (4, 1, 3, 3), "b1": (4,), "w2": (2, 36), "b2": (2,)},
+}
+X = {
+    "layers": RNG.normal(size=(120, 8)).astype(np.float32),
+    "convolution": RNG.normal(size=(80, 1, 6, 6)).astype(np.float32),
+}
+WEIGHTS = {"w1_quantized", "b1_quantized", "w2_quantized", "b2_quantized"}
+OPTIONS = {"warm_start": True, "random_state": 0, "max_iter": 30, "learning_rate": "Adam"}
+
+
+def network(name):
+    model = parser.parse_model(f"{HEAD} {TEXTS[name]}")
+    rng = np.random.default_rng(1)
+    model.graph.initializer.extend(
+        numpy_helper.from_array(rng.normal(0, 0.3, shape).astype(np.float32), key)
+        for key, shape in SHAPES[name].items()
+    )
+    return model
+
+
+class Reader(CalibrationDataReader):
+    def __init__(self, rows):
+        self.rows = iter([{"x": rows}])
+
+    def get_next(self):
+        return next(self.rows, None)
+
+
+def quantised(folder, name, weight_type=QuantType.QInt8, activation_type=QuantType.QInt8, per_channel=False):
+    """Return a network as onnxruntime quantises it, with QuantizeLinear and DequantizeLinear."""
+    save(network(name), folder / "float.onnx")
+    logging.disable(logging.WARNING)  # it advises to prepare the file
+    quantize_static(
+        folder / "float.onnx",
+        folder / "quantised.onnx",
+        Reader(X[name]),
+        quant_format=QuantFormat.QDQ,
+        weight_type=weight_type,
+        activation_type=activation_type,
+        per_channel=per_channel,
+    )
+    logging.disable(logging.NOTSET)
+    return load(folder / "quantised.onnx")
+
+
+def targets(name, run_onnx, file):
+    """Return labels near what a file computes, so that its ranges of activations hold them."""
+    found = run_onnx(file, X[name])[0]
+    return (0.7 * found[:, ::-1]).astype(np.float32)
+
+
+def assert_equal_but_for_ties(found, expected, file):
+    """Check that numbers are in the same steps: kernels of integers and of floats may round ties apart."""
+    step = next(float(numpy_helper.to_array(t)) for t in file.graph.initializer if t.name == "y_scale")
+    assert abs(found - expected).max() <= 1.01 * step and np.isclose(found, expected).mean() > 0.95
+
+
+KINDS = [
+    (QuantType.QInt8, QuantType.QInt8, False),
+    (QuantType.QInt8, QuantType.QUInt8, True),
+    (QuantType.QUInt8, QuantType.QUInt8, False),
+]
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: " ".join(str(part) for part in kind))
+@pytest.mark.parametrize("name", TEXTS)
+def test_quantised_networks_train_and_come_back(tmp_path, run_onnx, name, kind, cls):
+    file = quantised(tmp_path, name, *kind)
+    y = targets(name, run_onnx, file)
+    trained = cls(file, straight_through=True, **OPTIONS).fit(X[name], y)
+    assert set(trained.trained_coef_) == WEIGHTS
+    given = trained.get_trained_onnx()
+    checker.check_model(given, full_check=True)
+    before, after = (np.square(run_onnx(model, X[name])[0] - y).mean() for model in (file, given))
+    assert after < 0.4 * before
+    assert_equal_but_for_ties(trained.predict(X[name]), run_onnx(given, X[name])[0], file)
+    changed = {
+        old.name
+        for old, new in zip(file.graph.initializer, given.graph.initializer, strict=True)
+        if old != new
+    }
+    assert changed == WEIGHTS
+    for old, new in zip(file.graph.initializer, given.graph.initializer, strict=True):
+        assert (old.name, old.data_type, old.dims) == (new.name, new.data_type, new.dims)
+    for model in (file, given):
+        del model.graph.initializer[:]
+    assert file == given
+
+
+def test_what_was_trained_is_what_comes_back(tmp_path, run_onnx):
+    """The graph of training rounds weights as the file does."""
+    file = quantised(tmp_path, "layers", per_channel=True)
+    trained = OrtGradientOptimizer(file, straight_through=True, **OPTIONS)
+    trained.fit(X["layers"], targets("layers", run_onnx, file))
+    upgraded = trained.get_trained_onnx(keep_upgrade=True)
+    assert {t.name for t in upgraded.graph.initializer if t.data_type == TensorProto.FLOAT} >= WEIGHTS
+    pair = (run_onnx(model, X["layers"])[0] for model in (upgraded, trained.get_trained_onnx()))
+    assert_equal_but_for_ties(*pair, file)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_by_default_the_error_says_how(tmp_path, cls):
+    file = quantised(tmp_path, "layers")
+    y = X["layers"][:, :2]
+    with pytest.raises(
+        NoTrainableWeightError, match=r"'w1_quantized'.* stored as integers: pass straight_th"
+    ):
+        cls(file).fit(X["layers"], y)
+    with pytest.raises(
+        NoTrainableWeightError, match=r"matches no .* stored as integers: pass straight_throu"
+    ):
+        cls(file, "w1_quantized").fit(X["layers"], y)
+    with pytest.raises(NoTrainableWeightError, match="matches no floating-point") as error:
+        cls(file, "w3", straight_through=True).fit(X["layers"], y)
+    assert "stored as integers" not in str(error.value)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_dynamic_quantisation_is_refused_with_advice(tmp_path, cls):
+    save(network("layers"), tmp_path / "float.onnx")
+    logging.disable(logging.WARNING)
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "quantised.onnx")
+    logging.disable(logging.NOTSET)
+    with pytest.raises(GradientError, match="a QuantizeLinear with a scale that is stored, from calibration"):
+        cls(tmp_path / "quantised.onnx").fit(X["layers"], X["layers"][:, :2])
+
+
+# -- other ways to write them --------------------------------------------------------------------------
+
+LINEAR = "g (float[N,3] x) => (float[N,2] y) <{}> {{ {} w = DequantizeLinear {} y = MatMul (x, w) }}"
+VALUES = "{10, -20, 30, -40, 50, -60}"
+OTHERS = {
+    "per tensor": LINEAR.format(
+        f"int8[3,2] k = {VALUES}, float s = {{0.02}}, int8 z = {{3}}", "", "(k, s, z)"
+    ),
+    "no zero point": LINEAR.format(f"int8[3,2] k = {VALUES}, float s = {{0.02}}", "", "(k, s)"),
+    "per row": LINEAR.format(
+        f"int8[3,2] k = {VALUES}, float[3] s = {{0.02, 0.01, 0.03}}, int8[3] z = {{1, 0, -5}}",
+        "",
+        "<axis = 0> (k, s, z)",
+    ),
+    "per column, no zero point": LINEAR.format(
+        f"int8[3,2] k = {VALUES}, float[2] s = {{0.02, 0.01}}", "", "<axis = -1> (k, s)"
+    ),
+    "constants": LINEAR.format(
+        "int8 z = {3}",
+        f"k = Constant <value = int8[3,2] {VALUES}> () s = Constant <value_float = 0.02> ()",
+        "(k, s, z)",
+    ),
+    "int32": LINEAR.format(f"int32[3,2] k = {VALUES}, float s = {{0.02}}", "", "(k, s)"),
+    "int16": LINEAR.format(f"int16[3,2] k = {VALUES}, float s = {{0.02}}, int16 z = {{2}}", "", "(k, s, z)"),
+    "two readers": LINEAR.format(
+        f"int8[3,2] k = {VALUES}, float s = {{0.02}}", "v = DequantizeLinear (k, s)", "(k, s)"
+    ).replace("y = MatMul (x, w)", "a = MatMul (x, w) b = MatMul (x, v) y = Add (a, b)"),
+    "a branch": f"""g (float[N,3] x) => (float[N,2] y) <float s = {{0.02}}> {{
+        t = ReduceSum <keepdims = 0> (x) c = Cast <to = 9> (t)
+        y = If (c) <then_branch = a () => (float[N,2] p) <int8[3,2] k = {VALUES}>
+              {{ w = DequantizeLinear (k, s) p = MatMul (x, w) }},
+            else_branch = b () => (float[N,2] q) {{ k = Constant <value = int8[3,2] {VALUES}> ()
+              w = DequantizeLinear (k, s) q = MatMul (x, w) }}> }}""",
+}
+ROWS = RNG.normal(size=(60, 3)).astype(np.float32)
+
+
+def other(name):
+    opset = 21 if name == "int16" else 18
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {OTHERS[name]}')
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_levels_and_numbers(run_onnx, name):
+    file = other(name)
+    expected = run_onnx(file, ROWS)[0]
+    lifted = with_named_weights(file, integers=True)
+    checker.check_model(lifted, full_check=True)
+    np.testing.assert_allclose(run_onnx(lifted, ROWS)[0], expected, rtol=1e-5, atol=1e-6)
+    places = {n: place for n, place in weight_places(file).items() if place.quantisation is not None}
+    assert set(places) <= {tensor.name for tensor in lifted.graph.initializer}
+    same = with_values(file, {key: place.value() for key, place in places.items()})
+    for key, place in places.items():  # from levels to numbers and back
+        np.testing.assert_array_equal(
+            numpy_helper.to_array(weight_places(same)[key].tensor), numpy_helper.to_array(place.tensor)
+        )
+    far = with_values(file, {key: np.full(place.shape, 1e9) for key, place in places.items()})
+    for place in weight_places(far).values():
+        if place.quantisation is not None:
+            assert (numpy_helper.to_array(place.tensor) == RANGES[place.tensor.data_type][1]).all()
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("name", OTHERS)
+def test_they_train(run_onnx, name, cls):
+    file = other(name)
+    y = ROWS @ np.array([[0.5, -1], [1, 0.3], [-0.4, 0.8]], np.float32)
+    options = {**OPTIONS, "max_iter": 60, "learning_rate": 0.05}
+    trained = cls(file, straight_through=True, **options).fit(ROWS, y)
+    given = trained.get_trained_onnx()
+    assert [node.op_type for node in given.graph.node] == [node.op_type for node in file.graph.node]
+    before, after = (np.square(run_onnx(model, ROWS)[0] - y).mean() for model in (file, given))
+    assert after < 0.1 * before
+    np.testing.assert_allclose(trained.predict(ROWS), run_onnx(given, ROWS)[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # two scales
+        LINEAR.format(
+            f"int8[3,2] k = {VALUES}, float s = {{0.02}}, float t = {{0.03}}",
+            "v = DequantizeLinear (k, t)",
+            "(k, s)",
+        ).replace("y = MatMul (x, w)", "a = MatMul (x, w) b = MatMul (x, v) y = Add (a, b)"),
+        # another reader
+        LINEAR.format(
+            f"int8[3,2] k = {VALUES}, float s = {{0.02}}", "v = Cast <to = 1> (k)", "(k, s)"
+        ).replace("y = MatMul (x, w)", "a = MatMul (x, w) b = MatMul (x, v) y = Add (a, b)"),
+        # a scale that is computed
+        LINEAR.format(f"int8[3,2] k = {VALUES}", "s = ReduceMean <keepdims = 0> (x)", "(k, s)"),
+        # a scale of text, one of another size, one of zero, and one on an axis that is not there
+        LINEAR.format(f'int8[3,2] k = {VALUES}, string s = {{"a"}}', "", "(k, s)"),
+        LINEAR.format(f"int8[3,2] k = {VALUES}, float[4] s = {{1, 2, 3, 4}}", "", "(k, s)"),
+        LINEAR.format(f"int8[3,2] k = {VALUES}, float s = {{0}}", "", "(k, s)"),
+        LINEAR.format(f"int8[3,2] k = {VALUES}, float[3] s = {{1, 2, 3}}", "", "<axis = 5> (k, s)"),
+    ],
+)  # fmt: skip
+def test_integers_of_no_one_meaning_are_no_weights(text):
+    file = parser.parse_model(f"{HEAD} {text}")
+    assert all(place.quantisation is None for place in weight_places(file).values())
+    assert {t.name for t in with_named_weights(file, integers=True).graph.initializer} == {
+        t.name for t in file.graph.initializer
+    }
+
+
+def test_a_scale_that_is_trained_too(run_onnx):
+    file = other("per tensor")
+    y = ROWS @ np.array([[5, -10], [10, 3], [-4, 8]], np.float32)  # beyond 127 steps of the scale
+    options = {**OPTIONS, "max_iter": 300, "learning_rate": 0.01, "straight_through": True}
+    trained = OrtGradientOptimizer(file, ["k", "s"], **options).fit(ROWS, y)
+    given = trained.get_trained_onnx()
+    fixed = OrtGradientOptimizer(file, "k", **options).fit(ROWS, y)
+    assert trained.score(ROWS, y) > fixed.score(ROWS, y) + 0.2
+    np.testing.assert_allclose(run_onnx(given, ROWS)[0], trained.predict(ROWS), rtol=1e-4, atol=1e-4)
+    scale, levels = (numpy_helper.to_array(weight_places(given)[name].tensor) for name in "sk")
+    expected = np.clip(np.rint(trained.trained_coef_["k"] / scale) + 3, -128, 127)
+    np.testing.assert_array_equal(levels, expected)
+
+
+def test_adapters_of_integers(run_onnx):
+    file = other("per column, no zero point")
+    y = ROWS @ np.array([[0.5, -1], [1, 0.3], [-0.4, 0.8]], np.float32)
+    trained = OrtGradientOptimizer(file, lora=LoRA(rank=1, target="k"), straight_through=True, **OPTIONS)
+    trained.fit(ROWS, y)
+    np.testing.assert_allclose(
+        run_onnx(trained.get_trained_onnx(), ROWS)[0], trained.predict(ROWS), atol=1e-5
+    )
+    separate = trained.get_trained_onnx(merged=False)
+    np.testing.assert_allclose(run_onnx(separate, ROWS)[0], run_onnx(file, ROWS)[0], atol=1e-5)
+
+
+def test_without_being_asked_for_integers_stay(run_onnx):
+    """Intercepts beside integers are trained as ever."""
+    file = parser.parse_model(
+        f"""{HEAD} g (float[N,3] x) => (float[N,2] y)
+        <int8[3,2] k = {VALUES}, float s = {{0.02}}, float[2] b = {{1, 2}}>
+        {{ w = DequantizeLinear (k, s) z = MatMul (x, w) y = Add (z, b) }}"""
+    )
+    y = np.zeros((60, 2), np.float32)
+    trained = OrtGradientOptimizer(file, **OPTIONS).fit(ROWS, y)
+    assert set(trained.trained_coef_) == {"b"}
+    assert {t.name: t.data_type for t in load_onnx(file).graph.initializer}["k"] == TensorProto.INT8
+    asked = [explain(file, straight_through=value).summary for value in (False, True)]
+    assert asked == [
+        "trained: 2 of 2 numbers, in 1 of 1 weights",
+        "trained: 8 of 8 numbers, in 2 of 2 weights",
+    ]
+    every = OrtGradientOptimizer(file, straight_through=True, **OPTIONS).fit(ROWS, y)
+    assert set(every.trained_coef_) == {"b", "k"}
+
+
+def test_initializers_that_are_inputs_too():
+    file = other("per tensor")
+    file.ir_version = 3
+    file.graph.input.extend(
+        helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in file.graph.initializer
+    )
+    trained = OrtGradientOptimizer(file, straight_through=True, **OPTIONS).fit(ROWS, ROWS[:, :2])
+    assert trained.get_trained_onnx().graph.input == file.graph.input
