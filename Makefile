@@ -17,6 +17,7 @@ STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.installed-lint
 DOCS_STAMP := $(VENV)/.installed-docs
 OTHERS_STAMP := $(VENV)/.installed-others
+RELEASE_STAMP := .venv-release/.installed
 PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -name '*.toml' 2>/dev/null | grep -v build/)
 
 # Tests are handed out to a few processes, of one BLAS and OpenMP thread each: more of them wait for one another.
@@ -24,7 +25,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-runtimes test-openvino test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs clean
+.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-runtimes test-openvino test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs dist matrix clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -47,6 +48,12 @@ $(DOCS_STAMP): $(STAMP)
 
 $(OTHERS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[others]"
+	@touch $@
+
+# Tools of a release, apart from what the tests use.
+$(RELEASE_STAMP):
+	@test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet "build>=1.2" packaging "twine>=6.1"
 	@touch $@
 
 demo: $(STAMP)
@@ -145,6 +152,16 @@ docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
 	$(BIN)/python -m docs.site_checks build/docs
 	@echo "The pages are in build/docs/index.html."
+
+# Builds the archives in dist, checks their content and metadata, and uses the wheel in fresh environments on every
+# supported Python that is installed. DIST="3.10 3.13" names those that must be there.
+dist: $(RELEASE_STAMP)
+	.venv-release/bin/python -m tests.release dist $(DIST)
+
+# Runs a choice of tests with the lowest versions of dependencies, and with each scikit-learn from the lowest on.
+# MATRIX="floors 'scikit-learn-*'" chooses environments.
+matrix: $(RELEASE_STAMP)
+	.venv-release/bin/python -m tests.release matrix $(MATRIX)
 
 clean:
 	rm -rf runtimes/*/node_modules

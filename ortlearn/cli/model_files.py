@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import OmittedWarning, WriteBackError
-from ..saving import load
+from ..exceptions import OmittedWarning, SavedFileError, WriteBackError
+from ..saving import load, sklearn_objects
 from ..saving.summaries import is_saved
 from .messages import check_installed, one_line, shown
 from .predictions import Model
@@ -69,24 +69,16 @@ def _load_saved(path: str, trusted: Sequence[str]) -> Model:
 def load_estimator(path: str, trusted: Sequence[str] = ()) -> Any:
     """Return the estimator of a ``.skops`` file."""
     check_installed("skops", "cli", f"{SKOPS} files")
-    from skops import io
-
-    content = Path(path).read_bytes()
     try:
-        found = io.get_untrusted_types(data=content)
-    except Exception as error:  # whatever a damaged archive leads to
-        raise ValueError(f"{path} is not a {SKOPS} file: {one_line(error)}") from error
-    unknown = sorted(set(found) - set(trusted))
-    if unknown:
-        options = " ".join(f"--trust {name}" for name in unknown)
+        estimator = sklearn_objects.load(Path(path).read_bytes(), trusted)
+    except sklearn_objects.NotTrusted as error:
+        options = " ".join(f"--trust {name}" for name in error.types)
         raise ValueError(
-            f"{path} has types that skops does not trust: {shown(unknown)}. Loading the file can run their "
-            f"code; where you know that it is safe: {options}"
-        )
-    try:
-        estimator = io.loads(content, trusted=list(found))
-    except Exception as error:
-        raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {one_line(error)}") from error
+            f"{path} has types that skops does not trust: {shown(error.types)}. Loading the file can run "
+            f"their code. If you know that it is safe: {options}"
+        ) from error
+    except SavedFileError as error:
+        raise ValueError(f"{path} is not a {SKOPS} file, or damaged. {one_line(error)}") from error
     if not hasattr(estimator, "fit"):
         raise ValueError(f"{path} has no scikit-learn model, but a {type(estimator).__name__}.")
     return estimator

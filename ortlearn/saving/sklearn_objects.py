@@ -26,6 +26,7 @@ TRUSTED = (
     "sklearn.calibration._TemperatureScaling",
     "sklearn.cluster._bisect_k_means._BisectingTree",
     *(f"sklearn.cluster._kmeans._kmeans_single_{name}" for name in ("elkan", "lloyd")),
+    "sklearn.compose._column_transformer._RemainderColsList",  # scikit-learn 1.6: names of columns
     "sklearn.feature_selection._univariate_selection.f_classif",
     "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
     *(
@@ -58,7 +59,11 @@ CHECKED = frozenset(
 
 
 class NotTrusted(Exception):
-    """A model has types that neither skops nor the caller trusts, or skops is not installed."""
+    """A model has ``types`` that neither skops nor the caller trusts, or skops is not installed."""
+
+    def __init__(self, message: str, types: Sequence[str] = ()):
+        super().__init__(message)
+        self.types = types
 
 
 def _skops() -> ModuleType | None:
@@ -123,13 +128,14 @@ def load(content: bytes, trusted: Sequence[str] = ()) -> Any:
         if unknown:
             raise NotTrusted(
                 "it has types of which objects are made only where you say that they are safe: "
-                f"load(path, trusted={unknown!r})"
+                f"load(path, trusted={unknown!r})",
+                unknown,
             )
         loaded = skops.loads(content, trusted=found)
-        if not CHECKED.isdisjoint(found):
-            from .sklearn_memory import check_memory
+        # Always: skops may trust by itself what has to be checked, as 0.13 does trees.
+        from .sklearn_memory import check_memory
 
-            check_memory(loaded, content, CHECKED)
+        check_memory(loaded, content, CHECKED)
         return loaded
     except NotTrusted:
         raise

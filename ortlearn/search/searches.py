@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn import get_config
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.base import is_classifier
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split
@@ -102,14 +103,45 @@ class _TrainedTogether:
     """What a search of scikit-learn needs to train its candidates together."""
 
     def fit(self, X, y=None, **params):
-        """Search."""
-        self._params = params
+        """Search.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Labels.
+        **params : dict
+            What ``fit`` of the estimator, the scorer and the splitter take, such as ``sample_weight`` and
+            ``groups``.
+
+        Returns
+        -------
+        object
+            This object, fitted.
+        """
+        self._params, self._labels = params, y
         try:
             return super().fit(X, y, **params)  # type: ignore[misc]
         finally:
-            del self._params
+            del self._params, self._labels
+
+    def _splitter(self) -> Any:
+        """Return the cross-validation splitter, or None if making it would exhaust an iterator of splits."""
+        if hasattr(self, "_checked_cv_orig"):
+            return self._checked_cv_orig
+        # scikit-learn before 1.8 does not keep it.
+        if isinstance(self.cv, Iterator):  # type: ignore[attr-defined]
+            return None
+        return check_cv(self.cv, self._labels, classifier=is_classifier(self.estimator))  # type: ignore[attr-defined]
 
     def _run_search(self, evaluate_candidates: Callable[..., Any], *, callback_ctx: Any = None) -> None:
+        # scikit-learn before 1.9 has no contexts of callbacks
+        context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
+        splitter = self._splitter()
+        if splitter is None:
+            super()._run_search(evaluate_candidates, **context)  # type: ignore[misc]
+            return
         if get_config()["enable_metadata_routing"]:
             fit_params = process_routing(self, "fit", **self._params).estimator.fit
         else:
@@ -122,12 +154,10 @@ class _TrainedTogether:
             parameters = list(candidate_params)
             evaluation = _Evaluation(self, parameters, fit_params)
             with hand_over(evaluation.calls):
-                folds = _Folds(cv or self._checked_cv_orig, evaluation)  # type: ignore[attr-defined]
+                folds = _Folds(cv or splitter, evaluation)
                 results = evaluate_candidates(parameters, cv=folds, **others)
             return evaluation.with_times(results)
 
-        # scikit-learn before 1.9 has no contexts of callbacks
-        context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         super()._run_search(evaluate, **context)  # type: ignore[misc]
 
 

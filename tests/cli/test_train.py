@@ -20,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.cli.estimator_options import add_parameters, documented, given_parameters, literal, set_nested
+from ortlearn.cli.model_files import load_estimator
 from ortlearn.cli.parser import Parser
 from ortlearn.learning_rates import LearningRateAdam
 from tests.cli.conftest import FEATURES
@@ -72,7 +73,7 @@ def test_scikit_learn_in_and_out(run, tmp_path):
         *("train", "houses.skops", "houses.parquet", "--label", "price", "--out", tmp_path / "new.skops"),
         *("--max-iter", "20", "--learning-rate", "Adam", *PLAIN, "--test", "houses.csv.gz", "--json"),
     ).result
-    model, frame = skops.io.load(tmp_path / "new.skops"), pd.read_parquet("houses.parquet")
+    model, frame = load_estimator(str(tmp_path / "new.skops")), pd.read_parquet("houses.parquet")
     assert result["task"] == "regression" and result["test_rows"] == len(frame)
     score = model.score(frame[["size m2", "city"]], frame["price"])
     assert result["scores"]["after"]["r2"] == pytest.approx(score, abs=1e-6)

@@ -130,6 +130,7 @@ def _required(name: str, by_class: bool) -> Any:
     estimator = LogisticRegression() if by_class else Ridge()
     grid = {"C": [0.1, 1.0]} if by_class else {"alpha": [0.1, 1.0]}
     values: dict[str, Any] = {
+        "base_estimator": estimator,  # of chains, before scikit-learn 1.7
         "estimator": estimator,
         "estimators": _members(by_class),
         "param_grid": grid,

@@ -268,7 +268,8 @@ def damaged_sparse(kind):
     elif kind == "lil":
         matrix.rows[0][0] = 10**6
     else:
-        matrix._dict[10**6, 0] = 1.0
+        # A dict before scipy 1.11.
+        dict.update(getattr(matrix, "_dict", matrix), {(10**6, 0): 1.0})
     return matrix
 
 

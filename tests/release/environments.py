@@ -1,0 +1,52 @@
+"""Interpreters of this machine, and fresh environments made with them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["ROOT", "Environment", "find_interpreter"]
+
+ROOT = Path(__file__).parents[2]
+
+
+def find_interpreter(version: str) -> str | None:
+    """Return the path of an interpreter of a version such as ``"3.12"``, or None."""
+    name = f"python{version}"
+    installed = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/{name}"))
+    for program in (shutil.which(name), *map(str, reversed(installed))):
+        # What pyenv puts on the path exists for versions that are not active, too.
+        if program and subprocess.run([program, "-c", ""], capture_output=True).returncode == 0:
+            return program
+    return None
+
+
+class Environment:
+    """A virtual environment in a folder that is empty or missing.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Folder of the environment.
+    interpreter : str
+        Path of the interpreter.
+    """
+
+    def __init__(self, folder: Path, interpreter: str):
+        subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
+        scripts = "Scripts" if os.name == "nt" else "bin"
+        self.python = folder / scripts / "python"
+        self.folder = folder
+
+    def install(self, *arguments: str) -> None:
+        """Call pip install, or raise ``CalledProcessError``."""
+        pip = ["-m", "pip", "install", "-qq", "--no-compile", "--disable-pip-version-check"]
+        subprocess.run([self.python, *pip, *arguments], cwd=ROOT, check=True)
+
+    def run(self, arguments: Sequence[str], cwd: Path, **variables: str) -> int:
+        """Run the interpreter and return its exit status; environment variables may be added."""
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        return subprocess.run([self.python, *arguments], cwd=cwd, env={**environment, **variables}).returncode

@@ -1,0 +1,111 @@
+"""Environments with other versions of dependencies, and the tests that run in each."""
+
+from __future__ import annotations
+
+import configparser
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from tests.release.environments import ROOT, Environment, find_interpreter
+
+__all__ = ["ENVIRONMENTS", "TESTS", "Versions", "floors", "run"]
+
+#: What depends on dependencies most: graphs of models, gradients, columns, files, saved models, the README.
+TESTS = (
+    "README.md",
+    "tests/test_light_import.py",
+    "tests/conversion",
+    "tests/learning_rates",
+    "tests/losses",
+    "tests/model_zoo/test_sample.py",
+    "tests/onnx_files/test_loading.py",
+    "tests/penalties",
+    "tests/preprocessing",
+    "tests/saving/test_saved_estimators.py",
+)
+#: Packages that these tests import and that the extra ``test`` asks for.
+_TOOLS = ("hypothesis", "lightgbm", "pandas", "polars", "pytest", "skops")
+
+
+def floors(names: Sequence[str] = ()) -> dict[str, str]:
+    """Return the lowest versions in setup.cfg, of some dependencies or of all of them."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    found = {}
+    for line in parser["options"]["install_requires"].split():
+        requirement = Requirement(line)
+        (bound,) = requirement.specifier
+        found[requirement.name] = bound.version
+    return {name: found[name] for name in names or found}
+
+
+@dataclass
+class Versions:
+    """An environment: pinned versions, and the newest of everything else.
+
+    Parameters
+    ----------
+    name : str
+        Name.
+    python : str
+        Version of Python.
+    pins : dict of str to str
+        Versions of packages; ``"1.6.*"`` is the newest one of that form.
+    extra : str
+        Extra with an onnxruntime.
+    """
+
+    name: str
+    python: str
+    pins: dict[str, str] = field(default_factory=dict)
+    extra: str = "training"
+
+
+#: The lowest versions together and one by one, each scikit-learn from the lowest, and the newest of all.
+ENVIRONMENTS = (
+    Versions("floors", "3.10", floors()),
+    *(
+        Versions(f"scikit-learn-{minor}", "3.12", {"scikit-learn": f"{minor}.*"})
+        for minor in ("1.6", "1.7", "1.8")
+    ),
+    Versions("numpy-floor", "3.11", floors(["numpy"])),
+    Versions("onnx-floor", "3.12", floors(["onnx"])),
+    Versions("skl2onnx-floor", "3.12", floors(["skl2onnx"])),
+    Versions("newest", "3.13", extra="onnxruntime"),
+)
+
+
+def run(patterns: Sequence[str]) -> list[str]:
+    """Run the tests in the environments whose names fit a pattern; return an error for each that fails."""
+    chosen = [case for case in ENVIRONMENTS if any(fnmatch(case.name, pattern) for pattern in patterns)]
+    if not chosen:
+        names = ", ".join(case.name for case in ENVIRONMENTS)
+        return [f"No environment fits {', '.join(patterns)}. There are: {names}."]
+    return [error for case in chosen if (error := _error(case))]
+
+
+def _error(case: Versions) -> str:
+    """Return what is wrong in an environment, or an empty text."""
+    interpreter = find_interpreter(case.python)
+    if interpreter is None:
+        return f"{case.name}: Python {case.python} is not installed; install it, or name other environments."
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="ortlearn-matrix-") as name:
+        environment = Environment(Path(name) / "environment", interpreter)
+        pins = [f"{package}=={version}" for package, version in case.pins.items()]
+        environment.install("--editable", f".[{case.extra}]", "./tests/example_plugin", *_TOOLS, *pins)
+        print(f"{case.name}: Python {case.python}, {' '.join(pins) or 'the newest versions'}", flush=True)
+        status = environment.run(
+            ["-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", *TESTS],
+            ROOT,
+            OMP_NUM_THREADS="1",
+            OPENBLAS_NUM_THREADS="1",
+        )
+    print(f"{case.name}: {'failed' if status else 'passed'}, {time.perf_counter() - start:.0f} s", flush=True)
+    return f"{case.name}: tests fail" if status else ""

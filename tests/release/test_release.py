@@ -1,0 +1,147 @@
+"""Checks of a release find errors; version, date and supported versions are the same everywhere."""
+
+import configparser
+import io
+import re
+import tarfile
+import zipfile
+
+import pytest
+import yaml
+
+from ortlearn import __version__
+from tests.release import distribution, matrix
+from tests.release.__main__ import main
+from tests.release.environments import ROOT, find_interpreter
+
+
+def text_of(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def parsed_setup():
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    return parser
+
+
+METADATA = "\n".join(
+    [
+        "Metadata-Version: 2.4",
+        *(f"{field}: something" for field in distribution._FIELDS),
+        *(f"Classifier: Programming Language :: Python :: {version}" for version in distribution.SUPPORTED),
+        "",
+        "A description.",
+    ]
+)
+
+
+def sdist_of(folder, names):
+    path = folder / "a.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name in names:
+            archive.addfile(tarfile.TarInfo(f"ortlearn-1/{name}"), io.BytesIO())
+    return path
+
+
+def wheel_of(folder, names):
+    path, info = folder / "a.whl", "ortlearn-1.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in (
+            *names,
+            *(f"{info}/{name}" for name in ("RECORD", "entry_points.txt", "licenses/LICENSE")),
+        ):
+            archive.writestr(name, "")
+        archive.writestr(f"{info}/METADATA", METADATA)
+    return path
+
+
+PACKAGE = distribution._package_files()
+
+
+@pytest.mark.parametrize(
+    ("check", "pack", "whole"),
+    [
+        (distribution.check_sdist, sdist_of, PACKAGE | distribution._BESIDE | {"ortlearn.egg-info/PKG-INFO"}),
+        (distribution.check_wheel, wheel_of, PACKAGE),
+    ],
+)
+def test_archives_have_the_package_and_nothing_else(check, pack, whole, tmp_path):
+    assert "ortlearn/py.typed" in whole
+    assert check(pack(tmp_path, whole)) == []
+    for name in ("ortlearn/py.typed", "ortlearn/losses/base.py"):
+        (error,) = check(pack(tmp_path, whole - {name}))
+        assert error.endswith(f"{name} is missing")
+    for name in ("tests/test_layers.py", "docs/index.md", "ortlearn/left_over.py"):
+        (error,) = check(pack(tmp_path, whole | {name}))
+        assert error.endswith(f"{name} does not belong there")
+
+
+def test_metadata_is_complete():
+    assert distribution.check_metadata(METADATA) == []
+    assert distribution.check_metadata(METADATA.replace("License-Expression", "X-Other")) == [
+        "metadata: License-Expression is missing"
+    ]
+    assert distribution.check_metadata(METADATA.replace("A description.", "")) == [
+        "metadata: the description is empty"
+    ]
+    (error,) = distribution.check_metadata(METADATA.replace(":: 3.14", ":: 3.15"))
+    assert "Python 3.14" in error
+
+
+def test_floors_are_those_of_the_requirements():
+    required = parsed_setup()["options"]["install_requires"].split()
+    assert [f"{name}>={version}" for name, version in matrix.floors().items()] == required
+    assert matrix.floors(["numpy"]) == {"numpy": matrix.floors()["numpy"]}
+
+
+def test_environments_have_the_floors_and_run_tests_that_are_there():
+    cases = {case.name: case for case in matrix.ENVIRONMENTS}
+    assert len(cases) == len(matrix.ENVIRONMENTS)
+    assert cases["floors"].pins == matrix.floors() and cases["newest"].pins == {}
+    lowest = re.match(r"\d+\.\d+", matrix.floors()["scikit-learn"])[0]
+    assert cases[f"scikit-learn-{lowest}"].pins == {"scikit-learn": f"{lowest}.*"}
+    extras = parsed_setup()["options.extras_require"]
+    for case in cases.values():
+        assert case.extra in extras and case.python in distribution.SUPPORTED
+        assert case.pins.keys() <= matrix.floors().keys()
+    assert all((ROOT / name).exists() for name in matrix.TESTS)
+
+
+def test_unknown_names_are_errors(capsys):
+    assert main(["matrix", "no-such-environment"]) == 1
+    assert "No environment fits no-such-environment. There are: floors, " in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["dist", "2.7"])
+    assert "invalid choice: '2.7'" in capsys.readouterr().err
+    assert find_interpreter("3.999") is None
+
+
+def test_extras_have_an_onnxruntime_for_each_supported_python():
+    parser = parsed_setup()
+    assert parser["options"]["python_requires"] == f">={next(iter(distribution.SUPPORTED))}"
+    assert set(distribution.SUPPORTED.values()) <= parser["options.extras_require"].keys()
+
+
+def test_changelog_and_citation_have_the_version():
+    headings = re.findall(r"^## (.+)$", text_of("CHANGELOG.md"), re.MULTILINE)
+    released = [heading for heading in headings if heading != "Unreleased"]
+    citation = yaml.safe_load(text_of("CITATION.cff"))
+    assert released[0] == f"{__version__} ({citation['date-released']})"
+    assert citation["version"] == __version__
+    assert citation["license"] == parsed_setup()["metadata"]["license_expression"]
+
+
+def test_only_the_job_that_publishes_has_the_right_to_and_it_publishes_what_was_tested():
+    workflow = yaml.safe_load(text_of(".github/workflows/publish.yml"))
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+    assert workflow["permissions"] == {"contents": "read"} and "permissions" not in build
+    assert publish["permissions"] == {"id-token": "write", "attestations": "write"}
+    assert publish["needs"] == "build" and publish["environment"] == "pypi"
+    commands = [step["run"] for step in build["steps"] if "run" in step]
+    assert commands[-1] == f'make dist DIST="{" ".join(distribution.SUPPORTED)}"'
+    assert not any("run" in step for step in publish["steps"])
+    (versions,) = (
+        step["with"]["python-version"] for step in build["steps"] if "setup-python" in step.get("uses", "")
+    )
+    assert sorted(versions.split()) == sorted(distribution.SUPPORTED)
