@@ -46,40 +46,7 @@ def trainable_from_graph(
     default_weights: Sequence[str] | None = None,
     output_name: str | None = None,
 ) -> TrainableModel:
-    """Return a graph that can be trained, its weights found by the operators that read them.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph without fused operators.
-    weights_to_train : str, sequence of str or None
-        Names or glob patterns.
-    own_loss_names : tuple of str
-        Output and input that make a graph one with its own loss, and the input with weights of samples.
-    task : {"regression", "classification"}, default=None
-        What the graph is for; by default its outputs decide.
-    link : {"identity", "log"}, default="identity"
-        What the scores of a regressor are to be of its predictions.
-    origin : str, default=None
-        Name of the estimator or step that is trained.
-    fitted : estimator, default=None
-        What was converted.
-    label_shape : tuple of int, default=None
-        Shape of the labels, where they are known.
-    file : onnx.ModelProto, default=None
-        File that the graph was made from, whose interface the trained model has.
-    lora : LoRA, default=None
-        Low-rank adapters to train; weights are trained besides only where ``weights_to_train`` names them.
-    default_weights : sequence of str, default=None
-        Names of the weights that are trained where ``weights_to_train`` is None; the learned ones by default.
-    output_name : str, default=None
-        Output that is trained, where there are several.
-
-    Returns
-    -------
-    TrainableModel
-        Graph, weights and scores.
-    """
+    """Return a graph that can be trained, its weights found by the operators that read them."""
     model, reserved = _without_reserved_names(with_free_rows(model, required=True))
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}

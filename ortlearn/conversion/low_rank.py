@@ -64,23 +64,7 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
 def with_separate_adapters(
     model: TrainableModel, arrays: Mapping[str, np.ndarray], keep_upgrade: bool = False
 ) -> ModelProto:
-    """Return the file with its own weights, and adapters that are zero unless others are given.
-
-    Parameters
-    ----------
-    model : TrainableModel
-        Model of an ONNX file with adapters.
-    arrays : mapping of str to ndarray
-        Trained weights by stable name; of these, the file gets those that are trained besides the adapters.
-    keep_upgrade : bool, default=False
-        Whether it stays as it was trained; so does a file with these weights in branches or bodies, or as
-        integers.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph with A and B among its inputs, and zeros as their defaults.
-    """
+    """Return the file with its own weights, and adapters that are zero unless others are given."""
     file, adapters = _separate(model, keep_upgrade)
     separate = {name for adapter in model.adapters for name in (adapter.a, adapter.b)}
     others = {model.original_names[name]: arrays[name] for name in model.trained if name not in separate}

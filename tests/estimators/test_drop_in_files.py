@@ -296,7 +296,9 @@ def test_scores_of_several_networks_are_not_guessed():
         g (float[N,4] x) => (int64[N] label, float[N,2] a, float[N,2] b)
         <float[4,2] v = {1, 2, 3, 4, 5, 6, 7, 8}, float[4,2] w = {8, 7, 6, 5, 4, 3, 2, 1}>
         { a = MatMul (x, v) b = MatMul (x, w) label = ArgMax <axis = 1, keepdims = 0> (a) }"""
-    with pytest.raises(ConversionError, match=r"several floating-point outputs, \['a', 'b'\], .*: say by output_name"):
+    with pytest.raises(
+        ConversionError, match=r"several floating-point outputs, \['a', 'b'\], .*: say by output_name"
+    ):
         OrtGradientOptimizer(parser.parse_model(text)).fit(X, CLASSES > 0)
 
 
