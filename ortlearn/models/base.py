@@ -54,7 +54,7 @@ class Route:
 
 
 class ModelDefinition:
-    """Base class of definitions: what a class of estimators computes, and which of its numbers are trained.
+    """Base class of definitions: the graph of a class of estimators, and which attributes are trained.
 
     A definition is a plugin of the group ``ortlearn.models``, under the public path of the class it is for,
     ``"sklearn.linear_model.Ridge"``. It has no state: one object serves every estimator of its classes.
@@ -148,10 +148,7 @@ class ModelDefinition:
         return model
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Make a regressor of one output, a copy, predict (n,) or (n, 1), where its attributes can tell.
-
-        Returned is the estimator inside whose predictions it passes on, if any.
-        """
+        """Make a regressor of one output predict (n,) or (n, 1); return the inner regressor to adapt too."""
         return None
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -185,11 +182,8 @@ class ModelDefinition:
         raise NotImplementedError
 
     def joined(self, model: Any, other: Any, share: float) -> Any:
-        """Return a copy of an ensemble with the trees of another one, of the same class and parameters, too.
-
-        Its scores are a mean of theirs: ``share`` is the weight of the other one, from 0 to 1.
-        """
+        """Return two ensembles as one, whose scores are their mean, ``share`` the weight of the other."""
         raise NotImplementedError
 
     def finish(self, model: Any) -> None:
-        """Bring what follows from written parameters up to date, on a copy of the estimator."""
+        """Update the attributes that depend on written parameters, on a copy of the estimator."""

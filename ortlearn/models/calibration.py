@@ -20,7 +20,7 @@ from .writer import ModelWriter
 
 @dataclass(frozen=True)
 class _Directed(Form):
-    """Values that rise, of those that rise or fall: times a sign, and in reverse where ``step`` is -1."""
+    """Increasing values from monotonic ones: multiplied by a sign, and reversed if ``step`` is -1."""
 
     sign: int
     step: int
@@ -37,7 +37,7 @@ class _Directed(Form):
 
 
 def _constraint(low: float | None, high: float | None) -> tuple[Constraint, int]:
-    """Return the set of values between two bounds, and the sign that makes an upper one alone a lower one."""
+    """Return the constraint of two bounds, and -1 if it is on minus the values, to bound them from above."""
     if low is not None and high is not None and low < high:
         return Increasing(float(low), float(high)), 1
     if low is None and high is not None:
@@ -46,7 +46,7 @@ def _constraint(low: float | None, high: float | None) -> tuple[Constraint, int]
 
 
 def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, high: float | None) -> str:
-    """Append the lines between the thresholds of an IsotonicRegression, (n, 1), within bounds if any."""
+    """Append the linear interpolation of an IsotonicRegression, (n, 1), its values within bounds if any."""
     places = np.asarray(model.X_thresholds_, dtype=op.float_dtype)
     constraint, sign = _constraint(low, high)
     form = _Directed(sign, sign if model.increasing_ else -sign)
@@ -58,7 +58,7 @@ def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, hi
     above = op.ones_where(op.GreaterOrEqual(x, places[None, 1:-1]))
     number = op.Cast(op.ReduceSum(above, [1], keepdims=0), to=TensorProto.INT64)
     lengths = np.diff(places)
-    lengths[lengths == 0] = 1  # thresholds that are the same in float32
+    lengths[lengths == 0] = 1  # equal thresholds in float32
     begin, length = (op.Gather(op.constant(own), number, axis=0) for own in (places[:-1], lengths))
     share = op.Div(op.Sub(op.Reshape(x, [-1]), begin), length)
     numbers = [number, op.Add(number, 1)]
@@ -74,12 +74,9 @@ def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, hi
 
 
 class IsotonicDefinition(ModelDefinition):
-    """IsotonicRegression: the values at the thresholds stay in their order, and in their bounds.
+    """IsotonicRegression: ordered values within bounds; NaN outside for scikit-learn's NaN or error."""
 
-    It minimises the squared error (Barlow, R. E. et al., "Statistical Inference under Order Restrictions",
-    1972, section 1.2). Outside the thresholds the graph gives NaN where scikit-learn gives NaN or an error.
-    """
-
+    # Barlow, R. E. et al., "Statistical Inference under Order Restrictions", 1972, section 1.2
     loss = SquaredErrorLoss
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -90,7 +87,7 @@ class IsotonicDefinition(ModelDefinition):
 
 
 class CalibratedClassifierDefinition(ModelDefinition):
-    """CalibratedClassifierCV: the mean of classifiers whose scores are calibrated."""
+    """CalibratedClassifierCV: the mean of calibrated classifiers."""
 
     takes_columns = True
 
@@ -110,14 +107,14 @@ class CalibratedClassifierDefinition(ModelDefinition):
         parts, classes = model.calibrated_classifiers_, model.classes_
         found = [_calibrated(op, part, x, f"calibrated_classifiers_[{i}]") for i, part in enumerate(parts)]
         score, binary = found[0][0], len(classes) == 2
-        # trained are logits, where one classifier alone has some
+        # a single classifier is trained on its logits, if it has any
         if len(found) == 1 and score is not None and (binary or parts[0].method != "sigmoid"):
             return (binary_classes if binary else class_scores)(op, score, classes, decision="")
         return classes_of_probabilities(op, mean(op, [shares for _, shares in found]), classes, decision="")
 
 
 def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | None, str]:
-    """Append a calibrated classifier; return its logits, where it has some, and its probabilities."""
+    """Append a calibrated classifier; return its logits, if any, and its probabilities."""
     scores = op.write(part.estimator, x, f"{path}.estimator")
     if part.method == "temperature":
         return _tempered(op, part, scores, path)

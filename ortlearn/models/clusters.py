@@ -1,4 +1,4 @@
-"""Clusters and mixtures: distances of samples to centres, log-likelihoods of normal distributions."""
+"""Clustering and mixtures: distances of samples to centres, log-likelihoods of normal distributions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,10 +17,9 @@ from .writer import ModelWriter
 
 
 class _CentersDefinition(ModelDefinition):
-    """Clusters with centres: the loss of a sample is its squared distance to the nearest one."""
+    """Clustering by centres: the loss of a sample is its squared distance to the nearest one."""
 
-    #: Attribute of the centres.
-    centers = "cluster_centers_"
+    centers = "cluster_centers_"  # attribute of the centres
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         centers = op.parameter(model, self.centers, role="weight")
@@ -47,11 +46,11 @@ class KMeansDefinition(_CentersDefinition):
 
 
 class MeanShiftDefinition(_CentersDefinition):
-    """MeanShift: the nearest mode of a density, whose modes are not what the squared distances find."""
+    """MeanShift: the nearest mode of a density, without an objective."""
 
 
 class AffinityPropagationDefinition(_CentersDefinition):
-    """AffinityPropagation: the nearest of the samples that stand for others, which training moves freely."""
+    """AffinityPropagation: the nearest exemplar; training moves exemplars freely."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if not hasattr(model, "cluster_centers_"):
@@ -63,7 +62,7 @@ class AffinityPropagationDefinition(_CentersDefinition):
 
 
 class BirchDefinition(_CentersDefinition):
-    """Birch: the cluster of the nearest subcluster; the tree of the fit, which partial_fit grows, is left."""
+    """Birch: the cluster of the nearest subcluster; the tree that partial_fit grows is unchanged."""
 
     centers = "subcluster_centers_"
 
@@ -75,7 +74,7 @@ class BirchDefinition(_CentersDefinition):
 
 
 class BisectingKMeansDefinition(KMeansDefinition):
-    """BisectingKMeans: down a tree of clusters; the centres of those that were split are not trained."""
+    """BisectingKMeans: down a tree of clusters, of which only the centres of leaves are trained."""
 
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
         splits = list(_splits(model._bisecting_tree))
@@ -106,7 +105,7 @@ class BisectingKMeansDefinition(KMeansDefinition):
 
 
 def _splits(node: Any) -> Iterator[Any]:
-    """Yield the nodes of a tree of clusters that were split."""
+    """Yield the inner nodes of a tree of clusters."""
     if node.left is not None:
         yield node
         yield from _splits(node.left)
@@ -114,12 +113,9 @@ def _splits(node: Any) -> Iterator[Any]:
 
 
 class GaussianMixtureDefinition(ModelDefinition):
-    """GaussianMixture: ``log sum_k w_k N(x; m_k, (P_k P_k')^-1)``, P the Cholesky factors of precisions.
+    """GaussianMixture: ``log sum_k w_k N(x; m_k, (P_k P_k')^-1)``, P the Cholesky factors of precisions."""
 
-    The objective is minus that, without ``reg_covar`` (Bishop, "Pattern Recognition and Machine Learning",
-    2006, equation 9.14).
-    """
-
+    # Bishop, "Pattern Recognition and Machine Learning", 2006, equation 9.14, without reg_covar
     loss: type[BaseLoss] | None = RowObjective
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -131,7 +127,7 @@ class GaussianMixtureDefinition(ModelDefinition):
         return Scores("unsupervised", op.Neg(likelihood), 1, averaged=True, **outputs)
 
     def _log_weights(self, op: ModelWriter, model: Any) -> str:
-        """Return the logarithms of the weights, less those of the factors that all densities share."""
+        """Return the logarithms of the weights and of the common factor of all densities."""
         shared = np.array(-0.5 * model.means_.shape[1] * np.log(2 * np.pi), dtype=op.float_dtype)
         if len(model.means_) == 1:
             return op.constant(shared)
@@ -173,7 +169,7 @@ def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
         options = {"role": "weight", "constraint": Triangular()}
     cholesky = op.parameter(model, "precisions_cholesky_", **options)
     if triangular:
-        # near zero, products lose no digits that differences have
+        # centred, as products of large numbers lose digits
         centre = model.means_.mean(axis=0).astype(op.float_dtype)
         x, means = op.Sub(x, centre), op.Sub(means, centre)
         if kind == "full":

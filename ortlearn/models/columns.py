@@ -11,8 +11,8 @@ from ..exceptions import ConversionError
 from ..graphs import GraphBuilder
 from ..losses.expressions import softplus
 
-#: Probabilities below it count as this one: the loss of a sample stays below ``-log(LOWEST)``, and a
-#: probability of exactly zero, which a leaf or a vote can give, has no gradient instead of an infinite one.
+#: Lowest probability in a logarithm: the loss of a sample is at most ``-log(LOWEST)``, and a probability of
+#: zero, as of a leaf or a vote, has a gradient of zero instead of infinity.
 LOWEST = 1e-5
 
 
@@ -24,7 +24,7 @@ class Columns:
 
 
 class SampleWriter(GraphBuilder):
-    """A graph builder that takes columns out of samples, and makes matrices of them."""
+    """A graph builder that selects columns of samples, and joins them to matrices."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -36,7 +36,7 @@ class SampleWriter(GraphBuilder):
         return helper.np_dtype_to_tensor_dtype(self.float_dtype)
 
     def columns(self, x: Any, positions: Iterable[int], n_columns: int | None = None) -> Any:
-        """Return some columns by position; the matrix itself for all ``n_columns`` of it."""
+        """Return columns by position; the matrix itself for all of its ``n_columns``."""
         wanted = [int(position) for position in positions]
         if isinstance(x, Columns):
             known = dict(enumerate(x.tensors))  # nothing reads columns after the last one
@@ -46,20 +46,20 @@ class SampleWriter(GraphBuilder):
         return self.set_type(self.Gather(x, wanted, axis=1), self.elem_type, (None, len(wanted)))
 
     def column(self, x: str | Columns, position: int) -> str:
-        """Return one column, of shape (n, 1); of text or whole numbers where the column is."""
+        """Return one column in its own type, of shape (n, 1)."""
         if isinstance(x, Columns):
-            found = x.tensors[position]
-            assert found is not None
-            return found
+            tensor = x.tensors[position]
+            assert tensor is not None
+            return tensor
         return self.Gather(x, [position], axis=1)
 
     def has_text(self, x: str | Columns) -> bool:
         """Return whether samples have text."""
-        known = [self.type(name) for name in (x.tensors if isinstance(x, Columns) else [x]) if name]
-        return any(own is not None and own.elem_type == TensorProto.STRING for own in known)
+        types = [self.type(name) for name in (x.tensors if isinstance(x, Columns) else [x]) if name]
+        return any(known is not None and known.elem_type == TensorProto.STRING for known in types)
 
     def matrix(self, x: str | Columns, name: str = "The model") -> str:
-        """Return samples as a matrix of numbers; text is an error, about an estimator of this name."""
+        """Return samples as a matrix of numbers; text is an error that names the estimator."""
         if not isinstance(x, Columns):
             return x
         if x not in self._matrices:
@@ -78,24 +78,21 @@ class SampleWriter(GraphBuilder):
         return self._matrices[x]
 
     def joined(self, columns: Sequence[str]) -> str:
-        """Return some matrices side by side."""
+        """Return matrices side by side."""
         return columns[0] if len(columns) == 1 else self.Concat(*columns, axis=1)
 
     def look_up(self, tensor: str, keys: Sequence[Any], values: Sequence[int], default: int = 0) -> str:
-        """Return the value of each key, texts or whole numbers; the default of what is no key.
-
-        onnx crashes where it does not know the type of the tensor.
-        """
+        """Return the value of each key, text or int64; onnx crashes if the type of the tensor is unknown."""
         options: Any = {"keys_strings" if isinstance(keys[0], str) else "keys_int64s": list(keys)}
         options |= {"values_int64s": list(values), "default_int64": default}
         return self.node("LabelEncoder", tensor, domain="ai.onnx.ml", **options)
 
     def ones_where(self, condition: str) -> str:
-        """Return 1 where a condition holds, 0 elsewhere."""
+        """Return 1 where a condition is true, 0 elsewhere."""
         return self.Cast(condition, to=self.elem_type)
 
     def one_hot(self, numbers: str, count: int) -> str:
-        """Return a one in the column of each number, zeros elsewhere, from numbers of shape (n,)."""
+        """Return the one-hot encoding of numbers of shape (n,)."""
         return self.ones_where(self.Equal(self.Reshape(numbers, [-1, 1]), np.arange(count, dtype=np.int64)))
 
     def of_two_classes(self, second: str) -> str:
@@ -103,12 +100,12 @@ class SampleWriter(GraphBuilder):
         return self.Concat(self.Sub(1.0, second), second, axis=1)
 
     def difference(self, matrix: str) -> str:
-        """Return the second of two columns less the first, of shape (n, 1)."""
+        """Return the difference of two columns, second minus first, of shape (n, 1)."""
         first, second = (self.Gather(matrix, [column], axis=1) for column in (0, 1))
         return self.Sub(second, first)
 
     def over_sum(self, shares: str, of_none: float | None = None) -> str:
-        """Return numbers divided by the sum of their row; ``of_none`` where it is zero, zeros by default."""
+        """Return rows divided by their sums; ``of_none`` where the sum is zero, zeros by default."""
         total = self.ReduceSum(shares, [1], keepdims=1)
         none = self.Equal(total, 0.0)
         result = self.Div(shares, self.Where(none, 1.0, total))
@@ -119,11 +116,11 @@ class SampleWriter(GraphBuilder):
         return self.Neg(softplus(self, self.Neg(score)))
 
     def log_shares(self, shares: str, lowest: float = LOWEST) -> str:
-        """Return the logarithms of probabilities; those below ``lowest`` count as this one."""
+        """Return the logarithms of probabilities, clipped at ``lowest``."""
         return self.Log(self.Max(shares, lowest))
 
     def for_each_sample(self, x: str | Columns, row: str) -> str:
-        """Return a row of numbers once for each sample, of shape (n, k)."""
+        """Return a row of numbers repeated for each sample, of shape (n, k)."""
         column = next(own for own in x.tensors if own) if isinstance(x, Columns) else self.column(x, 0)
         known = self.type(column)
         elem_type = self.elem_type if known is None else known.elem_type
@@ -131,10 +128,10 @@ class SampleWriter(GraphBuilder):
             zeros = self.look_up(column, [""], [0])
         elif elem_type == TensorProto.INT64:
             zeros = self.Mul(column, 0)
-        else:  # missing values are no number times zero
+        else:  # NaN times zero is NaN
             zeros = self.Mul(self.Cast(self.IsNaN(column), to=TensorProto.INT64), 0)
         return self.Add(self.Cast(zeros, to=self.elem_type), row)
 
     def fail(self, estimator: Any, reason: str) -> ConversionError:
-        """Return the error that an estimator has no form in ONNX: why, and what to do."""
+        """Return the error that an estimator cannot be written as ONNX, with the reason and what to do."""
         return ConversionError(f"{type(estimator).__name__} cannot be written as ONNX: {reason}")

@@ -1,4 +1,4 @@
-"""Sparse codes of samples by a dictionary: thresholds, lasso, orthogonal matching pursuit, least angles."""
+"""Sparse coding by a dictionary: thresholds, lasso, orthogonal matching pursuit, least-angle regression."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,20 +13,15 @@ from .linear_systems import LARGEST, in_double, iterate, solve_positive
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-#: Cosines of atoms are as near to one, or minus one, where they are told apart by rounding alone.
-DEGENERATE = 1e-12
+DEGENERATE = 1e-12  # atoms whose cosine is as near to one, or minus one, count as parallel
 
 
 class DictionaryDefinition(ModelDefinition):
-    """DictionaryLearning, MiniBatchDictionaryLearning and SparseCoder: codes c with few entries, x ~ c D.
-
-    Which entries are not zero is chosen, not differentiated; those of a lasso and of a matching pursuit then
-    solve a linear system, whose gradient is exact.
-    """
+    """DictionaryLearning, MiniBatchDictionaryLearning and SparseCoder; the support has no gradient."""
 
     def covers(self, model: Any) -> bool:
         if model.transform_algorithm == "lasso_lars" and model.positive_code:
-            return False  # its path need not lead to the minimum, as scikit-learn says of lars_path
+            return False  # its path may miss the minimum (documentation of sklearn.linear_model.lars_path)
         if model.transform_algorithm.startswith("lasso"):
             return _strength(model) > 0 and len(_dictionary(model)) <= LARGEST
         return model.transform_algorithm == "threshold" or _n_nonzero(model) <= LARGEST
@@ -46,7 +41,7 @@ def _dictionary(model: Any) -> np.ndarray:
 
 
 def _strength(model: Any) -> float:
-    """Return the factor of the absolute values, or the threshold."""
+    """Return the factor of the L1 norm, or the threshold."""
     return float(getattr(model, "alpha", 1.0) if model.transform_alpha is None else model.transform_alpha)
 
 
@@ -64,44 +59,44 @@ def _thresholded(op: ModelWriter, model: Any, x: str, rows: str) -> str:
 
 
 class _Path:
-    """Atoms that join the code of each sample, one at a time."""
+    """Atoms that enter the code of each sample, one at a time."""
 
     def __init__(self, op: ModelWriter, model: Any, rows: str):
         self.op, self.rows, self.size = op, rows, len(_dictionary(model))
-        self.atoms: list[str] = []  # of shape (n, 1, n_features), zero where none joined
-        self.places: list[str] = []  # which atom it is, of shape (n, 1, size), zeros where none joined
-        self.ones: list[str] = []  # whether one joined, of shape (n, 1, 1)
+        self.atoms: list[str] = []  # of shape (n, 1, n_features), zeros for samples without a new atom
+        self.places: list[str] = []  # one-hot, of shape (n, 1, size), zeros for samples without a new atom
+        self.ones: list[str] = []  # 1 for samples with a new atom, of shape (n, 1, 1)
 
     def used(self) -> str:
         """Append which atoms are in the code, of shape (n, size)."""
         return self.op.ReduceSum(self.op.Concat(*self.places, axis=1), [1], keepdims=0)
 
     def join(self, number: str, place: str, joins: str) -> None:
-        """Add an atom: its number (n, 1), its place (n, size), and 1 or 0, whether it joins (n, 1)."""
+        """Add an atom: its number (n, 1), its one-hot code (n, size), and 1 if it enters or 0, (n, 1)."""
         op, joins = self.op, self.op.Unsqueeze(joins, [2])
         self.atoms.append(op.Mul(op.Gather(self.rows, number, axis=0), joins))
         self.places.append(op.Mul(op.Unsqueeze(place, [1]), joins))
         self.ones.append(joins)
 
     def solve(self, right: str) -> str:
-        """Append the solution of the system of the Gram matrix of the atoms, of shape (n, count, 1)."""
+        """Append the solution of the linear system of the Gram matrix of the atoms, (n, n_atoms, 1)."""
         op, count = self.op, len(self.atoms)
         atoms, ones = op.Concat(*self.atoms, axis=1), op.Concat(*self.ones, axis=1)
         matrix = op.ReduceSum(op.Mul(op.Unsqueeze(atoms, [2]), op.Unsqueeze(atoms, [1])), [3], keepdims=0)
         return solve_positive(op, with_diagonal(op, matrix, ones, count), right, count, 1)[0]
 
     def combined(self, factors: str, parts: list[str]) -> str:
-        """Append the sum of atoms, or of their places, times factors, of shape (n, n_features or size)."""
+        """Append the combination of atoms, or of one-hot codes, of shape (n, n_features or size)."""
         return self.op.ReduceSum(self.op.Mul(self.op.Concat(*parts, axis=1), factors), [1], keepdims=0)
 
     def one_hot(self, number: str) -> str:
-        """Append the places of atoms, of shape (n, size)."""
+        """Append one-hot codes of atoms, of shape (n, size)."""
         places = np.eye(self.size, dtype=self.op.float_dtype)
         return self.op.Squeeze(self.op.Gather(places, number, axis=0), [1])
 
 
 def _matching_pursuit(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    """Append codes: the atom joins with which the residual correlates most (Pati et al., Asilomar 1993)."""
+    """Append codes by orthogonal matching pursuit (Pati et al., Asilomar 1993)."""
     path, residual, factors = _Path(op, model, rows), x, ""
     for _ in range(_n_nonzero(model)):
         sizes = op.Abs(products(op, residual, rows))
@@ -119,16 +114,14 @@ def _matching_pursuit(op: ModelWriter, model: Any, x: str, rows: str) -> str:
 
 
 def _least_angles(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    """Append codes that move along the direction of equal angles with their atoms until another one joins.
-
-    Efron, Hastie, Johnstone and Tibshirani, "Least angle regression", Annals of Statistics 32, 2004,
-    equations 2.10 to 2.13, with the correlations falling at rate one. Where an entry changes its sign in a
-    step, scikit-learn turns the sign of its correlation and lets no atom join in the next step: so does this.
-    """
+    """Append codes by least-angle regression."""
+    # Efron, Hastie, Johnstone and Tibshirani, "Least angle regression", Annals of Statistics 32, 2004,
+    # equations 2.10 to 2.13, with correlations that fall at rate one. As in scikit-learn, an entry that
+    # changes its sign flips that of its correlation, and no atom enters in the next step.
     atoms = np.asarray(_dictionary(model), dtype=np.float64)
     units = atoms / np.maximum(np.linalg.norm(atoms, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     if np.triu(np.abs(units @ units.T), 1).max() > 1 - DEGENERATE:
-        reason = "two of its atoms point the same way, and least angles take either: leave one of them out"
+        reason = "two of its atoms are parallel, and least-angle regression may select either: remove one"
         raise op.fail(model, f"{reason}, or set transform_algorithm to 'omp' or 'lasso_lars'.")
     path, residual = _Path(op, model, rows), x
     signs, codes, crossed = "", "", ""
@@ -158,7 +151,7 @@ def _least_angles(op: ModelWriter, model: Any, x: str, rows: str) -> str:
 
 
 def _turned(op: ModelWriter, signs: str, codes: str, factors: str, step: str) -> tuple[str, str]:
-    """Append the signs, turned where an entry is the first to change its own, and where there is one."""
+    """Append the signs, flipped for the first entry that crosses zero, and whether one does."""
     far = float(np.finfo(op.float_dtype).max)
     still = op.Equal(factors, 0.0)
     zero = op.Neg(op.Div(codes, op.Where(still, 1.0, factors)))
@@ -170,12 +163,12 @@ def _turned(op: ModelWriter, signs: str, codes: str, factors: str, step: str) ->
 
 
 def _first_knot(op: ModelWriter, correlations: str, rates: str, level: str, used: str) -> str:
-    """Append how far it is until an atom that is not used correlates as much as those that are: (n, 1)."""
+    """Append the step until an unused atom correlates as much as the used ones, of shape (n, 1)."""
     far = float(np.finfo(op.float_dtype).max)
     active, found = op.Greater(used, 0.5), [level]
     above = op.Sub(level, correlations), op.Sub(1.0, rates)
     for gap, rate in (above, (op.Add(level, correlations), op.Add(rates, 1.0))):
-        # an atom in use may have a rate of zero here
+        # a used atom may have a rate of zero
         rate = op.Where(op.Or(active, op.Equal(rate, 0.0)), 1.0, rate)
         distance = op.Div(gap, rate)
         never = op.Or(active, op.LessOrEqual(distance, 0.0))
@@ -183,7 +176,7 @@ def _first_knot(op: ModelWriter, correlations: str, rates: str, level: str, used
     return op.Min(*found)
 
 
-#: What appends the codes, by the name of the algorithm.
+#: Writers of codes by the name of the algorithm.
 CODES: dict[str, Callable[[ModelWriter, Any, str, str], str]] = {
     "lars": _least_angles,
     "lasso_cd": _lasso,
@@ -193,19 +186,16 @@ CODES: dict[str, Callable[[ModelWriter, Any, str, str], str]] = {
 }
 
 
-#: The signs of a lasso are taken once no entry moves in a step by more than this power of the machine
-#: epsilon, relative to the largest, or after so many steps.
+#: A lasso stops once no entry changes by more than this power of the machine epsilon, relative to the
+#: largest, or after this number of steps.
 CONVERGED, MAX_STEPS = 0.75, 100_000
-#: A matrix is squared so many times to find the largest eigenvalue.
-SQUARINGS = 4
-#: Machine epsilons added to the diagonal of a Gram matrix, relative to its largest number.
-RIDGE = 8
-#: Name of the graph of a step.
-STEP = "lasso_step"
+SQUARINGS = 4  # how often a matrix is squared to bound its largest eigenvalue
+RIDGE = 8  # machine epsilons added to the diagonal of a Gram matrix, relative to its largest number
+STEP = "lasso_step"  # name of the loop's body
 
 
 def shrunk(op: GraphBuilder, values: str, amount: Any, positive: bool) -> str:
-    """Return values moved toward zero by an amount, those that are nearer set to zero."""
+    """Return soft-thresholded values."""
     above = op.Relu(op.Sub(values, amount))
     return above if positive else op.Sub(above, op.Relu(op.Sub(op.Neg(values), amount)))
 
@@ -213,12 +203,9 @@ def shrunk(op: GraphBuilder, values: str, amount: Any, positive: bool) -> str:
 def lasso_codes(
     op: ModelWriter, x: str, rows: str, shape: tuple[int, int], alpha: float, positive: bool
 ) -> str:
-    """Append the minimum c of ``|x - c D|^2 / 2 + alpha |c|`` for samples x and a dictionary D of a shape.
-
-    With the signs s of c, those after proximal gradient steps, it solves ``(D D')_s c_s = (D x - alpha s)_s``
-    (Osborne, Presnell and Turlach, "On the LASSO and its dual", Journal of Computational and Graphical
-    Statistics 9, 2000).
-    """
+    """Append the minimum c of ``|x - c D|^2 / 2 + alpha |c|`` for samples x and a dictionary D of a shape."""
+    # With the signs s of c, found by proximal gradient steps, it solves (D D')_s c_s = (D x - alpha s)_s
+    # (Osborne, Presnell and Turlach, "On the LASSO and its dual", J. Comput. Graph. Statist. 9, 2000).
     gram, correlations = products(op, rows, rows), products(op, x, rows)
     above, below = _signs(op, x, rows, shape, alpha, positive)
     signs, chosen = op.Sub(above, below), op.Add(above, below)
@@ -230,10 +217,7 @@ def lasso_codes(
 
 
 def with_diagonal(op: ModelWriter, matrix: str, ones: str, size: int) -> str:
-    """Append Gram matrices with ones on the diagonal of atoms that are not in use.
-
-    A few machine epsilons on that of others give an atom that is there twice half the entry each time.
-    """
+    """Append Gram matrices with 1 on the diagonal of unused atoms, and a ridge for duplicate ones."""
     tiny = RIDGE * float(np.finfo(op.float_dtype).eps)
     ridge = op.Mul(op.ReduceMax(matrix, [1, 2], keepdims=1), tiny)
     added = op.Add(op.Sub(1.0, ones), ridge)
@@ -243,7 +227,7 @@ def with_diagonal(op: ModelWriter, matrix: str, ones: str, size: int) -> str:
 def _signs(
     op: ModelWriter, x: str, rows: str, shape: tuple[int, int], alpha: float, positive: bool
 ) -> tuple[str, str]:
-    """Append where codes near the minimum, computed in float64, are above and below zero."""
+    """Append where the codes that minimise, computed in float64, are above and below zero."""
     size, n_features = shape
     with in_double(op, x, rows) as (x, rows):
         gram, correlations = products(op, rows, rows), products(op, x, rows)
@@ -251,10 +235,10 @@ def _signs(
         zeros = op.Mul(correlations, 0.0)
         ones = op.Add(op.ReduceSum(zeros, [1], keepdims=1), 1.0)
         kinds = [(op.elem_type, [None, width]) for width in (size, size, 1)]
-        step = partial(_step, gram, correlations, length, alpha, positive)
+        step = partial(_step, (gram, correlations, length, alpha, positive))
         start = list(zip((zeros, zeros, ones), kinds, strict=True))
         codes = op.Reshape(iterate(op, STEP, MAX_STEPS, start, step)[0], [-1, size])
-        if size > n_features:  # more atoms than features depend on each other
+        if size > n_features:  # then atoms are linearly dependent
             sizes = op.Abs(codes)
             least = op.Gather(op.TopK(sizes, [n_features], axis=1, n_outputs=2)[0], [n_features - 1], axis=1)
             codes = op.Where(op.Less(sizes, least), 0.0, codes)
@@ -263,7 +247,7 @@ def _signs(
 
 
 def _largest_eigenvalue(op: ModelWriter, gram: str) -> str:
-    """Append a bound of the largest eigenvalue: a root of the largest row sum of sizes of a power."""
+    """Append a bound of the largest eigenvalue: a root of the largest absolute row sum of a power."""
     scale = op.ReduceMax(op.ReduceSum(op.Abs(gram), [1], keepdims=0), keepdims=0)
     power = op.Div(gram, scale)
     for _ in range(SQUARINGS):
@@ -273,18 +257,10 @@ def _largest_eigenvalue(op: ModelWriter, gram: str) -> str:
 
 
 def _step(
-    gram: str,
-    correlations: str,
-    length: str,
-    alpha: float,
-    positive: bool,
-    op: GraphBuilder,
-    number: str,
-    codes: str,
-    ahead: str,
-    momentum: str,
+    problem: tuple[Any, ...], op: GraphBuilder, number: str, codes: str, ahead: str, momentum: str
 ) -> tuple[str, ...]:
     """Append a proximal gradient step with momentum (Beck, Teboulle, 2009), restarted (O'Donoghue, 2015)."""
+    gram, correlations, length, alpha, positive = problem
     slope = op.Sub(op.MatMul(ahead, gram), correlations)
     result = shrunk(op, op.Sub(ahead, op.Mul(slope, length)), op.Mul(length, alpha), positive)
     step, moved = op.Sub(ahead, result), op.Sub(result, codes)

@@ -1,4 +1,4 @@
-"""Normal densities: discriminant analysis, nearest centroids, elliptic envelopes."""
+"""Discriminant analysis, nearest centroids, elliptic envelopes."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from .writer import ModelWriter
 
 
 class LinearDiscriminantDefinition(ModelDefinition):
-    """LinearDiscriminantAnalysis: linear decisions; as a step, the coordinates that tell classes apart."""
+    """LinearDiscriminantAnalysis: linear decisions; as a step, discriminant coordinates."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         score, transformed = linear_scores(op, model, x), self._transformed(op, model, x)
@@ -44,7 +44,7 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
         return class_scores(op, score, model.classes_, decision=decision)
 
     def _term(self, op: ModelWriter, model: Any, x: str, number: int) -> str:
-        """Append the sum over axes of a class, of shape (n, 1)."""
+        """Append the sum over the axes of a class, of shape (n, 1)."""
         mean = op.parameter(model, "means_", index=number, role="intercept")
         rotation = op.parameter(model, "rotations_", index=number, role="weight")
         scaling = op.parameter(model, "scalings_", index=number, role="scale", constraint=Positive())
@@ -54,11 +54,10 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
 
 
 class NearestCentroidDefinition(ModelDefinition):
-    """NearestCentroid: ``-d(x / s, c_k / s)^2 + 2 log p_k``, with centroids c, deviations s and priors p.
+    """NearestCentroid: ``-d(x / s, c_k / s)^2 + 2 log p_k``, with centroids c, deviations s and priors p."""
 
-    Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning", 2009, equation 18.2. Where priors
-    are equal, and by manhattan distances, scikit-learn predicts the nearest centroid of features not divided.
-    """
+    # Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning", 2009, equation 18.2. With equal
+    # priors, and by manhattan distances, scikit-learn predicts the nearest centroid of unscaled features.
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         centroids = op.parameter(model, "centroids_", role="weight")
@@ -83,16 +82,15 @@ class NearestCentroidDefinition(ModelDefinition):
         metric = "sqeuclidean" if model.metric == "euclidean" else "manhattan"
         distances = pairwise_distances(op, op.Div(x, deviations), op.Div(centroids, deviations), metric)
         squares = distances if metric == "sqeuclidean" else op.Mul(distances, distances)
-        reason = "predict leaves out equal priors, as long as they are equal" if is_equal else ""
+        reason = "predict ignores priors while they are equal" if is_equal else ""
         priors = op.parameter(model, "class_prior_", role="intercept", constraint=Simplex(), reason=reason)
         return op.Sub(op.Mul(op.Log(priors), 2.0), squares)
 
 
 class EllipticEnvelopeDefinition(ModelDefinition):
-    """EllipticEnvelope: ``-|R (x - location_)|^2 - offset_``, with ``R'R`` the inverse of ``covariance_``.
+    """EllipticEnvelope: ``-|R (x - location_)|^2 - offset_``, with ``R'R`` the inverse of ``covariance_``."""
 
-    Rousseeuw and Van Driessen, "A fast algorithm for the minimum covariance determinant estimator", 1999.
-    """
+    # Rousseeuw and Van Driessen, "A fast algorithm for the minimum covariance determinant estimator", 1999
 
     def covers(self, model: Any) -> bool:
         eigenvalues = np.linalg.eigvalsh(model.covariance_)
@@ -104,8 +102,7 @@ class EllipticEnvelopeDefinition(ModelDefinition):
         factor = op.parameter(model, "covariance_", form=form, role="weight", constraint=constraint)
         whitened = products(op, centred, factor)
         distances = op.ReduceSum(op.Mul(whitened, whitened), [1], keepdims=1)
-        decision = op.Sub(op.Neg(distances), op.parameter(model, "offset_", role="intercept"))
-        return detection(op, decision)
+        return detection(op, op.Sub(op.Neg(distances), op.parameter(model, "offset_", role="intercept")))
 
     def finish(self, model: Any) -> None:
         if model.store_precision:

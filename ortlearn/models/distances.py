@@ -1,4 +1,4 @@
-"""Distances between the rows of two matrices, by operators that have gradients everywhere."""
+"""Distances between the rows of two matrices, with gradients everywhere."""
 
 import math
 from typing import Any
@@ -8,20 +8,15 @@ from onnx import TensorProto
 
 from ..graphs import GraphBuilder
 
-#: Numbers that each sample may take for the differences to the rows of the other matrix: beyond, squared
-#: distances are computed by a product, |a|^2 + |b|^2 - 2 a b', which takes no more than its result.
+#: Largest number of differences of a sample: of larger matrices, squared distances are computed by a product,
+#: |a|^2 + |b|^2 - 2 a b', which needs no more memory than its result.
 EXACT = 2**13
-#: The same for metrics that no product gives: beyond, a Scan stays as it is.
-MANY = 2**16
+MANY = 2**16  # the same for other metrics: a Scan over a larger matrix is not rewritten
 
 
 def pairwise_distances(op: GraphBuilder, a: str, b: str, metric: str, power: Any = None) -> str:
-    """Return the distances between the rows of two matrices, of shape (n, m).
-
-    Metrics are ``"sqeuclidean"``, ``"euclidean"``, ``"manhattan"``, ``"chebyshev"``, ``"minkowski"``, the sum
-    of ``|a - b| ** power``, and ``"chi2"``, that of ``(a - b) ** 2 / (a + b)`` over numbers that are not
-    negative.
-    """
+    """Return the distances between the rows of two matrices by a metric, of shape (n, m)."""
+    # "minkowski" is the sum of |a - b| ** power, "chi2" that of (a - b) ** 2 / (a + b)
     euclidean = metric in ("sqeuclidean", "euclidean")
     if euclidean and _size(op, b) > EXACT:
         squares = _squares_by_product(op, a, b)
@@ -44,14 +39,14 @@ def pairwise_distances(op: GraphBuilder, a: str, b: str, metric: str, power: Any
 
 
 def _size(op: GraphBuilder, b: str) -> int:
-    """Return how many numbers the second matrix has, zero where that is unknown."""
+    """Return the number of elements of the second matrix, zero if it is unknown."""
     shape = op.shape(b) or ()
     sizes = [dim for dim in shape if isinstance(dim, int)]
     return math.prod(sizes) if len(sizes) == len(shape) else 0
 
 
 def _squares_by_product(op: GraphBuilder, a: str, b: str) -> str:
-    # in float64: the difference of nearly equal numbers keeps seven digits then
+    # in float64, so that differences of nearly equal numbers keep seven digits
     single = op.dtype(b) == np.float32
     if single:
         a, b = (op.Cast(name, to=TensorProto.DOUBLE) for name in (a, b))
@@ -64,16 +59,13 @@ def _squares_by_product(op: GraphBuilder, a: str, b: str) -> str:
 
 
 def reduced(op: GraphBuilder, op_type: str, name: str, axis: int, keepdims: int = 1) -> str:
-    """Return a tensor reduced along an axis, in the form that the opset has."""
+    """Return a tensor reduced along an axis, in the form of the opset."""
     if op.opset < 18:
         return op.node(op_type, name, axes=[axis], keepdims=keepdims)
     return op.node(op_type, name, [axis], keepdims=keepdims)
 
 
 def guarded_sqrt(op: GraphBuilder, squares: str, dtype: Any, **outputs: Any) -> str:
-    """Return the square root of numbers that are not negative; its gradient is zero where they are zero.
-
-    The root of the smallest normal number, 1e-19 in float32, the default type, stands for the root of zero.
-    """
-    tiny = np.finfo(dtype or np.float32).tiny
+    """Return the square root of nonnegative numbers, with the gradient zero at zero."""
+    tiny = np.finfo(dtype or np.float32).tiny  # its root, 1e-19 in float32, replaces zero
     return op.Sqrt(op.Max(squares, op.constant(tiny, dtype)), **outputs)

@@ -21,7 +21,7 @@ IR_VERSION = 8
 
 
 class TextOutputError(ConversionError):
-    """A transformer gives text, which is no output of a model."""
+    """Error for a transformer to text, which is not an output of a model."""
 
 
 @dataclass(frozen=True)
@@ -89,29 +89,28 @@ def write_model(
         raise TextOutputError(f"{type(estimator).__name__} cannot be written as ONNX: it gives text.")
     if scores.task == "regression" and not scores.target_transformers:
         scores = scores.with_link(op, link)
-    if scores.task not in ("transformation", "unsupervised"):
-        # what predicts is trained on its predictions; as a step of a pipeline it transforms
-        scores = replace(scores, transformed=None)
-    scores = replace(scores, dtype=np.dtype(dtype))
+    # a predictor is trained on its predictions; it transforms as a step of a pipeline only
+    kept = scores.transformed if scores.task in ("transformation", "unsupervised") else None
+    scores = replace(scores, transformed=kept, dtype=np.dtype(dtype))
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = []
     for name, (tensor, known) in _outputs(op, scores, elem_type).items():
         name = name if op.claim(name) else op.unique(name)  # a column of X may be called "label", too
         op.node("Identity", tensor, outputs=[name])
         outputs.append(make_value_info(name, known))
-    shapes = {name: known.shape and ("N", *known.shape[1:]) for name, known in inputs.items()}
-    given = [make_value_info(name, TensorType(own.elem_type, shapes[name])) for name, own in inputs.items()]
+    given = [
+        make_value_info(name, known._replace(shape=known.shape and ("N", *known.shape[1:])))
+        for name, known in inputs.items()
+    ]
     graph = helper.make_graph(op.nodes, "model", given, outputs, op.initializers)
-    versions = {**op.opsets, "": OPSET}
-    if "ai.onnx.ml" in versions:
-        versions["ai.onnx.ml"] = ML_OPSET
+    versions = {**op.opsets, "": OPSET, **({"ai.onnx.ml": ML_OPSET} if "ai.onnx.ml" in op.opsets else {})}
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
     model.ir_version = IR_VERSION
     values = [value if isinstance(value, tuple) else (value,) for value in vars(scores).values()]
     tensors = {name for names in values for name in names if isinstance(name, str)}
     model = prune(model, keep=lambda node: not tensors.isdisjoint(node.output))
-    kept = {tensor.name for tensor in model.graph.initializer}
-    parameters = {name: parameter for name, parameter in op.parameters.items() if name in kept}
+    read = {tensor.name for tensor in model.graph.initializer}
+    parameters = {name: parameter for name, parameter in op.parameters.items() if name in read}
     return WrittenModel(model, scores, parameters, tuple(op.fused.values()))
 
 
@@ -136,26 +135,28 @@ def _outputs(op: ModelWriter, scores: Scores, elem_type: int) -> dict[str, tuple
     """Return the tensor and the type of each output of a graph."""
     n = op.sample_dim
     matrix = TensorType(elem_type, (n, None))
-    rows = (n, len(scores.groups)) if scores.groups else (n,)
-    label = None if scores.label is None else (scores.label, TensorType(_label_type(scores), rows))
     if scores.task in ("regression", "transformation"):
         known = op.shape(scores.predicted) or ()
         sizes = known[1:] if len(known) > 2 else (scores.n_outputs,)
         return {"variable": (scores.predicted, TensorType(elem_type, (n, *sizes)))}
-    found = {} if label is None else {"label": label}
+    outputs = {}
+    if scores.label is not None:
+        shape = (n, len(scores.groups)) if scores.groups else (n,)
+        outputs["label"] = scores.label, TensorType(_label_type(scores), shape)
     if isinstance(scores.probabilities, tuple):
-        columns = {f"probabilities_{i}": (name, matrix) for i, name in enumerate(scores.probabilities)}
-        return {**found, **columns}
-    if scores.probabilities is not None:
-        return {**found, "probabilities": (scores.probabilities, matrix)}
-    if scores.likelihood is not None and scores.transformed is None:
-        return {**found, "score_samples": (scores.likelihood, TensorType(elem_type, (n, 1)))}
-    return {**found, "scores": (scores.transformed or scores.decision or scores.score, matrix)}
+        outputs |= {f"probabilities_{i}": (name, matrix) for i, name in enumerate(scores.probabilities)}
+    elif scores.probabilities is not None:
+        outputs["probabilities"] = scores.probabilities, matrix
+    elif scores.likelihood is not None and scores.transformed is None:
+        outputs["score_samples"] = scores.likelihood, TensorType(elem_type, (n, 1))
+    else:
+        outputs["scores"] = scores.transformed or scores.decision or scores.score, matrix
+    return outputs
 
 
 def _label_type(scores: Scores) -> int:
-    several = isinstance(scores.classes, list)
-    known = scores.classes is not None and not scores.groups
-    classes = scores.classes if several else [scores.classes] if known else []
-    texts = any(np.asarray(own).dtype.kind in "OUS" for own in classes)
+    classes = scores.classes if isinstance(scores.classes, list) else [scores.classes]
+    if scores.classes is None or (scores.groups and not isinstance(scores.classes, list)):
+        return TensorProto.INT64
+    texts = any(np.asarray(known).dtype.kind in "OUS" for known in classes)
     return TensorProto.STRING if texts else TensorProto.INT64

@@ -1,4 +1,4 @@
-"""Dummy estimators: the same prediction for every sample."""
+"""Dummy estimators, which predict the same for every sample."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +12,8 @@ from .forms import Reshaped
 from .scores import Scores, classes_of_shares, classification, regression
 from .writer import ModelWriter
 
-#: Losses that the strategies of DummyRegressor are the minima of (Koenker, R. and Bassett, G., "Regression
-#: quantiles", Econometrica 46 (1978), 33-50, for the last two).
+#: Losses that the strategies of DummyRegressor minimise (Koenker, R. and Bassett, G., "Regression quantiles",
+#: Econometrica 46 (1978), 33-50, for the last two).
 STRATEGIES: dict[str, Callable[[Any], losses.BaseLoss]] = {
     "mean": lambda model: losses.SquaredErrorLoss(),
     "median": lambda model: losses.AbsoluteErrorLoss(),
@@ -45,8 +45,7 @@ class DummyClassifierDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         if model.strategy in ("stratified", "uniform"):
-            what = f"strategy={model.strategy!r} draws predictions at random, which a graph does not"
-            raise op.fail(model, f"{what}: fit with strategy='prior'.")
+            raise op.fail(model, f"strategy={model.strategy!r} is random: fit with strategy='prior'.")
         if model.n_outputs_ == 1:
             prior, shares = self._shares(op, model, x, model.classes_)
             score = op.log_shares(prior)
@@ -58,7 +57,7 @@ class DummyClassifierDefinition(ModelDefinition):
     def _shares(
         self, op: ModelWriter, model: Any, x: Any, classes: np.ndarray, output: int | None = None
     ) -> tuple[str, str]:
-        """Append the prior probabilities of the classes of an output, and those that are predicted."""
+        """Append the prior and the predicted probabilities of the classes of an output."""
         reason = "predictions do not depend on it" if model.strategy == "constant" else ""
         options: Any = {"index": output, "role": "intercept", "constraint": Simplex(), "reason": reason}
         prior = op.for_each_sample(x, op.parameter(model, "class_prior_", **options))

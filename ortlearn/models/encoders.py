@@ -1,4 +1,4 @@
-"""Encoders of categories: the number of a category, a column for each, or a value learned for it."""
+"""Encoders of categories: ordinal, one-hot and target encoding."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,15 +13,15 @@ from .writer import ModelWriter
 
 
 def as_text(value: Any) -> str:
-    """Return a category as the graph is given it: missing values but None are ``"nan"``."""
+    """Return a category as the text that the graph receives: missing values other than None are "nan"."""
     missing = isinstance(value, float | np.floating) and value != value
     return "nan" if missing or type(value).__name__ in ("NAType", "NaTType") else str(value)
 
 
 def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) -> str:
-    """Append the number of each sample's category: 0 for a value that is none, else its position plus one.
+    """Append the number of each sample's category, its position plus one, 0 for an unknown value.
 
-    The column is text, whole numbers or numbers; it and the result, of int64, have the shape (n, 1).
+    The column is of text, integers or floats; it and the result, int64, have the shape (n, 1).
     """
     values = np.asarray(categories)
     known = op.type(column)
@@ -31,8 +31,8 @@ def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) ->
         texts = [as_text(value) for value in values.tolist()]
         if len(set(texts)) < len(texts):
             raise ConversionError(
-                "An encoder has missing values and a category of the text that stands for a missing value in "
-                "ONNX, 'nan' (or 'None'): rename that category, or fill the missing values by another text."
+                "An encoder has missing values and a category 'nan' (or 'None'), the text of a missing value "
+                "in ONNX: rename the category, or replace missing values by another text."
             )
         return op.look_up(column, texts, numbers)
     if elem_type == TensorProto.INT64:
@@ -41,19 +41,18 @@ def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) ->
 
 
 def _number_of_value(op: ModelWriter, column: str, values: np.ndarray) -> str:
-    """Append the number of the category that a number is."""
-    own = np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
-    rounded = own.astype(op.float_dtype)
-    if len(np.unique(rounded)) < len(np.unique(own)):
+    """Append the numbers of categories of floats."""
+    known = np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
+    rounded = known.astype(op.float_dtype)
+    if len(np.unique(rounded)) < len(np.unique(known)):
         raise ConversionError(
-            f"An encoder has categories that are the same number in {op.float_dtype}: take whole numbers or "
-            "texts for them, or dtype='float64'."
+            f"An encoder has categories that are equal in {op.float_dtype}: use integers or texts, or set "
+            "dtype='float64'."
         )
-    equal = op.Equal(column, rounded)
-    missing = np.isnan(own)
+    equal, missing = op.Equal(column, rounded), np.isnan(known)
     if missing.any():
         equal = op.Or(equal, op.And(op.IsNaN(column), missing))
-    positions = np.arange(1, len(own) + 1, dtype=np.int64)
+    positions = np.arange(1, len(known) + 1, dtype=np.int64)
     return op.ReduceMax(op.Mul(op.Cast(equal, to=TensorProto.INT64), positions), [1], keepdims=1)
 
 
@@ -62,12 +61,11 @@ class _Encoder(ModelDefinition):
 
     takes_columns = True
     continuous = False
+    untrained = "it learns categories or words, no numbers"
 
 
 class OneHotEncoderDefinition(_Encoder):
     """OneHotEncoder: 1 in the column of the category, 0 elsewhere."""
-
-    untrained = "it learns categories or words, no numbers"
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         parts, count = [], 0
@@ -76,43 +74,32 @@ class OneHotEncoderDefinition(_Encoder):
             width = int(places.max(initial=-1)) + 1
             if not width:
                 continue
-            number = category_numbers(op, op.column(x, position), categories)
+            number, first = category_numbers(op, op.column(x, position), categories), 1
             if not np.array_equal(places, np.arange(-1, len(categories))):
-                number = op.Gather(places, number, axis=0)
-                wanted = np.arange(width, dtype=np.int64)
-            else:
-                wanted = np.arange(1, width + 1, dtype=np.int64)
-            parts.append(op.ones_where(op.Equal(number, wanted)))
+                number, first = op.Gather(places, number, axis=0), 0
+            parts.append(op.ones_where(op.Equal(number, np.arange(first, first + width, dtype=np.int64))))
             count += width
         if not parts:
-            raise op.fail(model, "it keeps no category.")
+            raise op.fail(model, "it drops all categories: keep one, by other values of drop.")
         return transformation(op, op.joined(parts), count)
 
 
 def _output_places(model: Any, position: int) -> np.ndarray:
     """Return the output column of an unknown value, then of each category of a column; -1 for none."""
-    count = len(model.categories_[position])
-    infrequent = model.infrequent_categories_[position] if model._infrequent_enabled else None
-    places = np.arange(count, dtype=np.int64)
-    unknown = -1
-    if infrequent is not None:
-        mapping = model._default_to_infrequent_mappings[position]
-        places = np.asarray(mapping, dtype=np.int64)
+    places, unknown = np.arange(len(model.categories_[position]), dtype=np.int64), -1
+    if model._infrequent_enabled and model.infrequent_categories_[position] is not None:
+        places = np.asarray(model._default_to_infrequent_mappings[position], dtype=np.int64)
         if model.handle_unknown in ("infrequent_if_exist", "warn"):
             unknown = int(places.max())
     dropped = None if model._drop_idx_after_grouping is None else model._drop_idx_after_grouping[position]
     places = np.append(unknown, places)
-    if dropped is not None:
-        gone = places == dropped
-        places = np.where(places > dropped, places - 1, places)
-        places[gone] = -1
-    return places
+    if dropped is None:
+        return places
+    return np.where(places == dropped, -1, places - (places > dropped))
 
 
 class OrdinalEncoderDefinition(_Encoder):
     """OrdinalEncoder: the number of the category."""
-
-    untrained = "it learns categories or words, no numbers"
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         columns = []
@@ -126,7 +113,7 @@ class OrdinalEncoderDefinition(_Encoder):
         codes = np.arange(len(model.categories_[position]), dtype=op.float_dtype)
         mapping = model._default_to_infrequent_mappings[position] if model._infrequent_enabled else None
         if mapping is not None:
-            codes[: len(mapping)] = mapping  # of all but a missing category, which is the last
+            codes[: len(mapping)] = mapping  # of all categories but a missing one, the last
         missing = model._missing_indices.get(position)
         if missing is not None:
             codes[missing] = model.encoded_missing_value
@@ -136,6 +123,8 @@ class OrdinalEncoderDefinition(_Encoder):
 
 class TargetEncoderDefinition(_Encoder):
     """TargetEncoder: the mean target of the category, shrunk towards that of all samples."""
+
+    untrained = ""
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         per_column = len(model.encodings_) // len(model.categories_)

@@ -1,4 +1,4 @@
-"""Estimators with members: voting, bagging, stacking, and what they compute from scores."""
+"""Ensembles: voting, bagging, stacking, and what they compute from the scores of their members."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from .writer import ModelWriter
 
 
 class MembersDefinition(ModelDefinition):
-    """Estimators with their members in ``estimators_``, each on all columns."""
+    """Ensembles of ``estimators_``, each on all columns."""
 
     takes_columns = True
 
@@ -25,27 +25,24 @@ class MembersDefinition(ModelDefinition):
 
 
 def write_members(op: ModelWriter, model: Any, x: Any, columns: Sequence[Any] | None = None) -> list[Scores]:
-    """Append every member of ``estimators_``, each on its columns of X where these are given."""
+    """Append the members of ``estimators_``, each on its columns of X if these are given."""
     members, n_features = model.estimators_, None if columns is None else model.n_features_in_
     op.siblings |= {id(member): (members, x, columns, n_features) for member in members}
     parts = [x if columns is None else op.columns(x, columns[i], n_features) for i in range(len(members))]
-    return [
-        op.write(member, part, f"estimators_[{i}]")
-        for i, (member, part) in enumerate(zip(members, parts, strict=True))
-    ]
+    return [op.write(member, parts[i], f"estimators_[{i}]") for i, member in enumerate(members)]
 
 
 def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | None = None) -> str:
-    """Return the mean of some tensors of one shape, weighted where there are weights."""
-    weights = None if weights is None else np.asarray(list(weights), dtype=op.float_dtype)
+    """Return the mean of tensors of one shape, weighted if there are weights."""
     if weights is not None:
-        tensors = [op.Mul(name, w) for name, w in zip(tensors, weights / weights.sum(), strict=True)]
+        factors = np.asarray(list(weights), dtype=op.float_dtype)
+        tensors = [op.Mul(name, w) for name, w in zip(tensors, factors / factors.sum(), strict=True)]
     total = tensors[0] if len(tensors) == 1 else op.Sum(*tensors)
     return total if weights is not None or len(tensors) == 1 else op.Div(total, float(len(tensors)))
 
 
 def aligned(op: ModelWriter, matrix: str, columns: Sequence[int], count: int) -> str:
-    """Return a matrix with its columns at given positions among more, zeros elsewhere."""
+    """Return a matrix with its columns at given positions among ``count``, zeros elsewhere."""
     positions = np.asarray(columns, dtype=np.int64)
     if np.array_equal(positions, np.arange(count)):
         return matrix
@@ -58,7 +55,7 @@ def logit_of(op: ModelWriter, scores: Scores) -> str:
 
 
 def shares_of(op: ModelWriter, scores: Scores) -> str:
-    """Return probabilities of shape (n, n_classes), made of the scores where the classifier has none."""
+    """Return probabilities of shape (n, n_classes), from the scores if the classifier has none."""
     if isinstance(scores.probabilities, str):
         return scores.probabilities
     if scores.n_outputs == 1:
@@ -67,7 +64,7 @@ def shares_of(op: ModelWriter, scores: Scores) -> str:
 
 
 def predicted_classes(op: ModelWriter, scores: Scores) -> str:
-    """Return a one in the column of the predicted class: of votes, not that of the largest score."""
+    """Return the one-hot predicted class, which with votes is not that of the largest score."""
     classes = np.asarray(scores.classes)
     if scores.label is None:  # ONNX has no type for the classes
         return op.one_hot(op.ArgMax(shares_of(op, scores), axis=1, keepdims=0), len(classes))
@@ -79,7 +76,7 @@ def predicted_classes(op: ModelWriter, scores: Scores) -> str:
 
 
 def response(op: ModelWriter, estimator: Any, scores: Scores) -> str:
-    """Return decisions as columns where a classifier has them, or else probabilities."""
+    """Return the decisions of a classifier as columns, or else its probabilities."""
     by_decision = hasattr(estimator, "decision_function")
     if by_decision and not scores.decided:
         raise op.fail(estimator, "the graph does not have its decision_function.")
@@ -87,12 +84,12 @@ def response(op: ModelWriter, estimator: Any, scores: Scores) -> str:
 
 
 def label_column(op: ModelWriter, scores: Scores, elem_type: int = TensorProto.INT64) -> str:
-    """Return labels of shape (n,) as a column of numbers."""
+    """Return labels of shape (n,) as a numeric column."""
     return op.Reshape(op.Cast(str(scores.label), to=elem_type), [-1, 1])
 
 
 def given(op: ModelWriter, scores: Scores, method: str) -> str:
-    """Return what a method gives another model as columns: of two classes, the probability of the second."""
+    """Return the output of a method as columns; of two classes, the probability of the second only."""
     if scores.task == "regression":
         return scores.predicted
     if method == "predict":
@@ -106,7 +103,7 @@ def given(op: ModelWriter, scores: Scores, method: str) -> str:
 
 
 def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Objective | None:
-    """Return the members' loss at their mean, of classifiers the log loss alone, and the mean penalty."""
+    """Return the members' loss at their mean, for classifiers the log loss only, and the mean penalty."""
     found = common_objective(model.estimators_, total_weight)
     if found is None or (hasattr(model, "classes_") and not isinstance(found.loss, LogLoss)):
         return None
@@ -123,14 +120,12 @@ def _voted(
     has_probabilities: bool = False,
     decision: str = "",
 ) -> Scores:
-    """Return the outputs of a vote; trained are shares in the proportion of the members' probabilities."""
+    """Return the outputs of a vote, trained on the members' mean probabilities."""
     count = len(classes)
     votes = mean(op, [op.one_hot(str(m.label), count) for m in members], weights)
     shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members], weights)
-    probabilities = votes if has_probabilities else None
-    score = op.log_shares(shares)
-    outputs = {"probabilities": probabilities, "decision": decision}
-    return classification(op, score, "softmax", votes, classes, **outputs)
+    outputs = {"probabilities": votes if has_probabilities else None, "decision": decision}
+    return classification(op, op.log_shares(shares), "softmax", votes, classes, **outputs)
 
 
 class VotingDefinition(MembersDefinition):
@@ -153,14 +148,14 @@ class VotingDefinition(MembersDefinition):
 
 
 class BaggingDefinition(MembersDefinition):
-    """BaggingRegressor and BaggingClassifier: members on some of the columns each."""
+    """BaggingRegressor and BaggingClassifier: each member on some of the columns."""
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         for member, own in zip(model.estimators_, model.estimators_features_, strict=True):
             yield Route(member, [columns[i] for i in own] if columns else (), is_member=True)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        # each member has its share of the samples
+        # each member is fitted on a part of the samples
         return _mean_objective(model, total_weight * model._max_samples / model._n_samples)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -178,7 +173,7 @@ class BaggingDefinition(MembersDefinition):
 
 
 class StackingDefinition(MembersDefinition):
-    """StackingRegressor and StackingClassifier: a last model on what the members give."""
+    """StackingRegressor and StackingClassifier: a final model on the outputs of the members."""
 
     def covers(self, model: Any) -> bool:
         return not isinstance(getattr(model, "classes_", None), list)
@@ -193,7 +188,7 @@ class StackingDefinition(MembersDefinition):
         yield model.final_estimator_
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        # a penalty is for the last model alone
+        # a penalty would be for the final model only
         found = objective_of(model.final_estimator_, total_weight)
         return found if found is not None and isinstance(found.penalty, NoPenalty) else None
 
@@ -205,7 +200,7 @@ class StackingDefinition(MembersDefinition):
         final = op.write(model.final_estimator_, op.joined(columns), "final_estimator_")
         if not hasattr(model, "classes_"):
             return final
-        # the last model knows the classes by their numbers
+        # the final model predicts numbers of classes
         label = None if final.label is None else label_of(op, final.label, model.classes_)
         return replace(final, label=label, classes=model.classes_)
 

@@ -1,4 +1,4 @@
-"""Factorizations into matrices without negative numbers, and topics of documents."""
+"""Non-negative matrix factorization, and latent Dirichlet allocation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,18 +20,16 @@ from .scores import Scores, transformation
 from .special_functions import digamma
 from .writer import ModelWriter
 
-#: Below it, scikit-learn takes a divisor for zero.
-EPSILON = float(np.finfo(np.float32).eps)
-#: Names of the graphs of an iteration.
+EPSILON = float(np.finfo(np.float32).eps)  # scikit-learn's lower bound of divisors
+#: Names of the bodies of loops.
 PASS, UPDATE, TOPICS = "factorization_pass", "factorization_update", "topics_step"
-#: Iterations between two looks at the error.
-LOOK = 10
+LOOK = 10  # iterations between two computations of the error
 NAMED_BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
 
 
 @dataclass(frozen=True)
 class _Factorization:
-    """What the iterations of a fitted model read: samples x, components H, and its settings."""
+    """Samples x, components H and settings of a factorization."""
 
     model: Any
     x: str
@@ -45,12 +43,12 @@ class _Factorization:
 
     @property
     def penalties(self) -> tuple[float, float]:
-        """Factors of the absolute values and of half the squares of codes."""
+        """Factors of the absolute values of codes, and of half their squares."""
         strength, ratio = self.model.components_.shape[1] * self.model.alpha_W, self.model.l1_ratio
         return float(strength * ratio), float(strength * (1 - ratio))
 
     def divergences(self, op: GraphBuilder, approximation: str) -> str:
-        """Append the beta-divergences of samples, (n, 1); zeros in x count by their approximation."""
+        """Append the beta-divergences of samples, of shape (n, 1)."""
         beta, x = self.beta, self.x
         if beta == 2:
             missed = op.Sub(x, approximation)
@@ -91,7 +89,7 @@ class _Factorization:
     def until_error(
         self, first: str, op: GraphBuilder, number: str, codes: str, error: str
     ) -> tuple[str, str, str]:
-        """Append an update; whether the error has fallen since the last look, and the error at that."""
+        """Append an update until the error no longer decreases; return whether to go on, codes and error."""
         result, tol = self.updated(op, codes), float(self.model.tol)
         if self.beta < 1:
             result = op.Where(op.Less(result, float(np.finfo(np.float64).eps)), 0.0, result)
@@ -105,7 +103,7 @@ class _Factorization:
     def until_change(
         self, first: str, op: GraphBuilder, number: str, codes: str, error: str
     ) -> tuple[str, str, str]:
-        """Append an update, whether it changes the codes much compared with their size, and the error."""
+        """Append an update until the codes hardly change; return whether to go on, codes and error."""
         result = self.updated(op, codes)
         if not self.model.tol:
             return op.constant(np.array(True)), result, error
@@ -115,15 +113,12 @@ class _Factorization:
 
 
 class FactorizationDefinition(ModelDefinition):
-    """NMF: the codes w, without negative numbers, that a fixed number of samples has by its iteration.
+    """NMF: nonnegative codes w by scikit-learn's iteration, trained on the divergence of x from ``w H``."""
 
-    It stops once all samples together change little: to do what it does is to stop where it stops, and the
-    codes of a sample depend, within the tolerance, on those it is transformed with. The objective is the
-    divergence of a sample x from ``w H`` with the penalty of w, at the codes that the iteration gives; the
-    penalty is that of the components H (Lee and Seung, "Algorithms for non-negative matrix factorization",
-    NIPS 2001; Févotte and Idier, "Algorithms for nonnegative matrix factorization with the beta-divergence",
-    Neural Computation 23, 2011).
-    """
+    # As in scikit-learn, iterations stop for all samples together: codes depend on the other samples, within
+    # the tolerance. The penalty of w is part of the loss (Lee and Seung, "Algorithms for non-negative matrix
+    # factorization", NIPS 2001; Févotte and Idier, "Algorithms for nonnegative matrix factorization with the
+    # beta-divergence", Neural Computation 23, 2011).
 
     def covers(self, model: Any) -> bool:
         return model.solver != "cd" or (not model.shuffle and len(model.components_) <= LARGEST)
@@ -160,7 +155,7 @@ class FactorizationDefinition(ModelDefinition):
 
 
 class MiniBatchFactorizationDefinition(FactorizationDefinition):
-    """MiniBatchNMF: multiplicative updates until the codes change little, compared with their size."""
+    """MiniBatchNMF: multiplicative updates until the codes hardly change."""
 
     def covers(self, model: Any) -> bool:
         return True
@@ -170,7 +165,7 @@ class MiniBatchFactorizationDefinition(FactorizationDefinition):
 
 
 def _multiplied(op: ModelWriter, parts: _Factorization, max_iter: int, step: Callable[..., Any]) -> str:
-    """Append the codes after multiplicative updates, from a start that is the same for all entries."""
+    """Append the codes after multiplicative updates of a constant start."""
     size, x = len(parts.model.components_), parts.x
     level = op.Sqrt(op.Div(op.ReduceMean(x, keepdims=0), float(size)))
     ones = op.Add(op.Mul(op.ReduceSum(x, [1], keepdims=1), 0.0), np.ones((1, size), op.float_dtype))
@@ -183,7 +178,7 @@ def _multiplied(op: ModelWriter, parts: _Factorization, max_iter: int, step: Cal
 def _pass(
     gram: str, correlations: str, size: int, tol: float, op: GraphBuilder, number: str, codes: str, first: str
 ) -> tuple[str, str, str]:
-    """Append a pass over coordinates; those without curvature stay (Cichocki and Phan, IEICE 92, 2009)."""
+    """Append a sweep of coordinate descent (Cichocki and Phan, IEICE Transactions E92-A, 2009)."""
     slopes = op.Sub(op.MatMul(codes, gram), correlations)
     steps: list[tuple[str, str, str]] = []
     for i in range(size):
@@ -203,26 +198,23 @@ def _pass(
 
 
 def _power(op: GraphBuilder, values: str, exponent: float) -> str:
-    """Append a power, of which nothing is written where the exponent is zero."""
+    """Append a power; return an empty name for the exponent zero."""
     if exponent == 0:
         return ""
     return values if exponent == 1 else op.Reciprocal(values) if exponent == -1 else op.Pow(values, exponent)
 
 
 class TopicsDefinition(ModelDefinition):
-    """LatentDirichletAllocation: the shares of topics in a document, by coordinate ascent.
+    """LatentDirichletAllocation: topic proportions of documents; its bound is not a sum over documents."""
 
-    With counts x and ``B = exp(digamma(components_) - digamma(sum of a topic))``, a document's parameters g
-    become ``doc_topic_prior_ + t * (x / (t B)) B'`` with ``t = exp(digamma(g) - digamma(sum g))`` until they
-    change little (Hoffman, Blei and Bach, "Online learning for latent Dirichlet allocation", NIPS 2010,
-    algorithm 2). The bound on the likelihood that a fit increases has divergences from priors besides the
-    sum over documents: it is no objective here.
-    """
+    # With counts x and B = exp(digamma(components_) - digamma(sum of a topic)), a document's parameters g
+    # become doc_topic_prior_ + t * (x / (t B)) B', t = exp(digamma(g) - digamma(sum g)) (Hoffman, Blei and
+    # Bach, "Online learning for latent Dirichlet allocation", NIPS 2010, algorithm 2).
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         size = len(model.components_)
         counts = op.parameter(model, "components_", role="weight", constraint=Positive())
-        # in float64: the first steps of topics that are nearly alike enlarge what float32 rounds
+        # in float64: the first steps of similar topics amplify rounding errors
         with in_double(op, x, counts) as (x, counts):
             words = _expectation(op, counts)
             sums = op.ReduceSum(x, [1], keepdims=1)
@@ -249,7 +241,7 @@ def _expectation(op: GraphBuilder, parameters: str) -> str:
 def _topics_step(
     model: Any, x: str, words: str, op: GraphBuilder, number: str, topics: str, going: str
 ) -> tuple[str, str, str]:
-    """Append an iteration for the documents that have not stopped."""
+    """Append an iteration for the documents that have not converged."""
     shares = _expectation(op, topics)
     expected = op.Add(op.MatMul(shares, words), float(np.finfo(op.float_dtype).eps))
     found = op.Mul(shares, products(op, op.Div(x, expected), words))

@@ -1,4 +1,4 @@
-"""Features that are selected or pooled, and patches of images."""
+"""Feature selection and agglomeration, and patches of images."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,7 +14,7 @@ from .writer import ModelWriter
 class SelectorDefinition(ModelDefinition):
     """Selectors: the columns of ``get_support()``."""
 
-    untrained = "it picks columns: which ones is no number to train"
+    untrained = "it selects columns, and has no numbers to train"
 
     def covers(self, model: Any) -> bool:
         return bool(model.get_support().any())
@@ -26,7 +26,7 @@ class SelectorDefinition(ModelDefinition):
 
 
 class RecursiveSelectorDefinition(SelectorDefinition):
-    """RFE and RFECV: they predict by the estimator that was fitted on the columns they select."""
+    """RFE and RFECV, which predict by an estimator of the selected columns."""
 
     def children(self, model: Any) -> Iterator[Any]:
         yield model.estimator_
@@ -45,7 +45,7 @@ def _median(op: ModelWriter, group: str, size: int) -> str:
     return op.ReduceMean(middle, [1], keepdims=1)
 
 
-#: Pooling functions that have a form in ONNX, of the columns of a cluster and their number.
+#: Writers of pooling functions, of the columns of a cluster and their number.
 POOLING: dict[Callable[..., Any], Callable[[ModelWriter, str, int], str]] = {
     np.mean: lambda op, group, size: op.ReduceMean(group, [1], keepdims=1),
     np.sum: lambda op, group, size: op.ReduceSum(group, [1], keepdims=1),
@@ -58,7 +58,7 @@ POOLING: dict[Callable[..., Any], Callable[[ModelWriter, str, int], str]] = {
 class FeatureAgglomerationDefinition(ModelDefinition):
     """FeatureAgglomeration: the mean, or another function, of the features of each cluster."""
 
-    untrained = "it learns which features are alike, no numbers"
+    untrained = "it learns clusters of features, no numbers"
 
     def covers(self, model: Any) -> bool:
         return model.pooling_func in POOLING
@@ -71,27 +71,22 @@ class FeatureAgglomerationDefinition(ModelDefinition):
 
 
 class PatchExtractorDefinition(ModelDefinition):
-    """PatchExtractor: every patch of every image, those of an image one row of pixels after the other.
-
-    It takes images of shape (n, height, width) or (n, height, width, n_channels), whose size is known, and
-    gives more samples than it is given.
-    """
+    """PatchExtractor: all patches of images of a known size, row by row."""
 
     untrained = "it has no parameters"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if model.max_patches is not None:
-            reason = f"max_patches={model.max_patches} draws patches at random: leave it out for all of them."
-            raise op.fail(model, reason)
+            raise op.fail(model, f"max_patches={model.max_patches} draws patches at random: set it to None.")
         known = op.shape(x) or ()
         sizes = [own for own in known[1:] if isinstance(own, int)]
         if len(known) not in (3, 4) or len(sizes) < len(known) - 1:
-            raise op.fail(
-                model,
+            reason = (
                 "it takes images of shape (n, height, width) or (n, height, width, n_channels), and X has "
                 f"{known or 'an unknown shape'}: reshape X before, by "
-                "FunctionTransformer(numpy.reshape, kw_args={'shape': (-1, height, width)}).",
+                "FunctionTransformer(numpy.reshape, kw_args={'shape': (-1, height, width)})."
             )
+            raise op.fail(model, reason)
         patch, n_channels = model.patch_size or [own // 10 for own in sizes[:2]], [*sizes[2:], 1][0]
         pairs = zip(sizes[:2], patch, strict=True)
         rows, columns = (np.arange(whole - part + 1)[:, None] + np.arange(part) for whole, part in pairs)

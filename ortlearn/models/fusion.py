@@ -19,17 +19,14 @@ ML, ML_OPSET = "ai.onnx.ml", 3
 
 
 class FusedForm:
-    """A part of a graph that a fused operator computes for inference, declared beside the nodes of the part.
-
-    Tensors keep their names, and parameters are initializers under those of :meth:`ModelWriter.parameter`.
-    """
+    """A part of a graph that a fused operator computes for inference, under the same tensor names."""
 
     def apply(self, model: ModelProto) -> ModelProto:
-        """Return a model for inference, or a part of one, with the operator; the same one where it cannot."""
+        """Return a model for inference with the operator, the same model where it does not apply."""
         raise NotImplementedError
 
     def by_rows(self) -> FusedForm | None:
-        """Return the form whose result for a row does not depend on the rows beside it; None without any."""
+        """Return the form whose result for a sample does not depend on the other samples, None without."""
         return self
 
 
@@ -87,10 +84,7 @@ def replace_tensors(
 
 @dataclass(frozen=True)
 class FusedLinear(FusedForm):
-    """Linear scores of float32, as LinearRegressor computes them.
-
-    A scale that samples are divided by is divided into the coefficients.
-    """
+    """Linear scores of float32 by LinearRegressor; coefficients are divided by the scale of samples."""
 
     samples: str  # tensor of shape (n, n_features), before the division
     scale: str  # initializer of shape (n_features,) or (1,); empty without any
@@ -99,7 +93,7 @@ class FusedLinear(FusedForm):
     intercept: str = ""  # initializer of shape (k,)
 
     def by_rows(self) -> None:
-        """Return nothing: products of other numbers of rows are rounded otherwise."""
+        """Return None: products of another number of samples are rounded otherwise."""
 
     def rows(self, model: ModelProto) -> np.ndarray | None:
         """Return coefficients and intercept of each score, (k, n_features + 1); None where not in float32."""
@@ -132,11 +126,7 @@ class FusedLinear(FusedForm):
 
 @dataclass(frozen=True)
 class FusedClasses(FusedForm):
-    """Classes and probabilities of float32 scores, as LinearClassifier computes them.
-
-    It computes linear scores, too. Of more than two classes other scores are left to the operators of the
-    graph, which are as fast.
-    """
+    """Classes and probabilities of float32 scores, and linear scores themselves, by LinearClassifier."""
 
     scores: str  # raw scores, of shape (n, 1) for two classes, (n, k) for more
     label: str  # classes of the largest scores, or of scores above zero; empty without any
@@ -161,7 +151,7 @@ class FusedClasses(FusedForm):
             fused = self._replaced(model, wanted, self.linear.samples, rows)
             if not computes(fused, self.scores):
                 return fused
-        # the scores are needed for more
+        # the scores are needed for more; for several classes the plain operators are as fast
         both = np.array([[-1, 0], [1, 0]], dtype=np.float32)
         return self._replaced(model, wanted, self.scores, both) if of_two else model
 

@@ -1,8 +1,7 @@
-"""Gaussian processes: means of posteriors, and probabilities of classes that average over them.
+"""Gaussian processes: posterior means, and class probabilities averaged over the posterior."""
 
-Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learning", MIT Press 2006:
-formulas of kernels are those of chapter 4, as ``sklearn.gaussian_process.kernels`` writes them.
-"""
+# Formulas are those of Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learning",
+# MIT Press 2006, kernels those of chapter 4, as in sklearn.gaussian_process.kernels.
 
 import math
 from collections.abc import Callable
@@ -27,11 +26,12 @@ from .support_vectors import dual_form, weighted_kernel
 from .writer import FITTED, ModelWriter
 
 HYPER = "fitted hyper-parameter of the kernel"
+CONSTANT = (kernels.ConstantKernel, kernels.WhiteKernel)
 
 
 @dataclass(frozen=True)
 class _Kernel:
-    """Write the kernel of a process; the reason is why the samples of the fit are not trained."""
+    """Writer of the kernel of a process; ``reason`` says why its training samples are not trained."""
 
     op: ModelWriter
     process: Any
@@ -39,7 +39,7 @@ class _Kernel:
     reason: str = ""
 
     def matrix(self) -> str:
-        """Append the kernel of samples and those of the fit, of shape (n, n_fitted)."""
+        """Append the kernel of samples and training samples, of shape (n, n_fitted)."""
         result = self.part(self.process.kernel_, "kernel_")
         if _varies(self.process.kernel_):
             return result
@@ -47,7 +47,7 @@ class _Kernel:
         return self.op.Expand(result, self.op.Concat(count, [len(self.process.X_train_)], axis=0))
 
     def part(self, kernel: Any, path: str, itself: bool = False) -> str:
-        """Append a kernel, or a part of one; of each sample with itself, it broadcasts to (n, 1)."""
+        """Append a kernel or a part of one; with ``itself``, its diagonal, which broadcasts to (n, 1)."""
         op = self.op
         if isinstance(kernel, kernels.KernelOperator):
             one, two = (self.part(getattr(kernel, k), f"{path}.{k}", itself) for k in ("k1", "k2"))
@@ -57,7 +57,7 @@ class _Kernel:
         if isinstance(kernel, kernels.ConstantKernel):
             return self.number(path, "constant_value")
         if isinstance(kernel, kernels.WhiteKernel):
-            # noise belongs to a sample of the fit, and no new sample is one of these
+            # new samples do not share the noise of training samples
             return self.number(path, "noise_level") if itself else op.constant(0.0)
         if isinstance(kernel, kernels.DotProduct):  # s^2 + x y'
             sigma = self.number(path, "sigma_0")
@@ -65,15 +65,15 @@ class _Kernel:
         if isinstance(kernel, kernels.PairwiseKernel):
             return _pairwise(self, kernel, path, itself)
         if itself:
-            return op.constant([1.0])  # that of a kernel of distances
+            return op.constant([1.0])  # kernels of distances
         write = next((OF_DISTANCES[kind] for kind in type(kernel).__mro__ if kind in OF_DISTANCES), None)
         if write is None:
             raise op.fail(self.process, f"the kernel {kernel} has no form in ONNX here.")
         return write(self, kernel, path)
 
     def rows(self) -> str:
-        """Return the samples of the fit."""
-        # a penalty pulls nothing towards zero that only is somewhere
+        """Return the training samples."""
+        # an intercept, so that penalties do not shrink positions
         return self.op.parameter(self.process, "X_train_", role="intercept", reason=self.reason)
 
     def number(self, path: str, name: str) -> str:
@@ -81,12 +81,12 @@ class _Kernel:
         return self.op.parameter(self.process, f"{path}.{name}", role="scale", reason=HYPER)
 
     def products(self, itself: bool = False) -> str:
-        """Append the scalar products of samples and those of the fit, or of each sample with itself."""
+        """Append the scalar products of samples and training samples, or of each sample with itself."""
         op = self.op
         return op.ReduceSumSquare(self.x, [1]) if itself else products(op, self.x, self.rows())
 
     def distances(self, metric: str, scale: str = "") -> str:
-        """Append the distances of samples to those of the fit, both divided by the length scale."""
+        """Append the distances of samples to training samples, both divided by the length scale."""
         x, rows, op = self.x, self.rows(), self.op
         if scale:
             shape = self.process.X_train_.shape
@@ -97,11 +97,8 @@ class _Kernel:
 
 def _varies(kernel: Any) -> bool:
     """Return whether a kernel depends on the samples."""
-    if isinstance(kernel, kernels.KernelOperator):
-        return _varies(kernel.k1) or _varies(kernel.k2)
-    if isinstance(kernel, kernels.Exponentiation):
-        return _varies(kernel.kernel)
-    return not isinstance(kernel, kernels.ConstantKernel | kernels.WhiteKernel)
+    parts = [getattr(kernel, name) for name in ("k1", "k2", "kernel") if hasattr(kernel, name)]
+    return any(map(_varies, parts)) if parts else not isinstance(kernel, CONSTANT)
 
 
 def _matern(kernel: _Kernel, part: Any, path: str) -> str:
@@ -143,7 +140,7 @@ def _pairwise(kernel: _Kernel, part: Any, path: str, itself: bool) -> str:
     return pairwise_kernel(op, kernel.x, rows, metric, *options)
 
 
-#: Kernels of distances by their type; subclasses take that of the first base here.
+#: Writers of kernels of distances, for subclasses too.
 OF_DISTANCES: dict[type, Callable[[_Kernel, Any, str], str]] = {
     kernels.ExpSineSquared: _exp_sine_squared,
     kernels.Matern: _matern,
@@ -167,7 +164,7 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
         return regression(op, mean, n_outputs)
 
     def finish(self, model: Any) -> None:
-        # only deviations are computed from the factors of the kernel
+        # predict reads the Cholesky factor of the kernel for standard deviations only
         kernel = model.kernel_(model.X_train_)
         kernel[np.diag_indices_from(kernel)] += model.alpha
         model.L_ = np.linalg.cholesky(kernel)
@@ -175,7 +172,7 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
 
 @dataclass(frozen=True)
 class _Residuals(Form):
-    """Labels less their probabilities, of shape (n_rows, 1)."""
+    """Labels minus their probabilities, of shape (n_samples, 1)."""
 
     labels: np.ndarray
     text = "y_train_ - {}"
@@ -208,10 +205,7 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
 
 
 def _of_pairs(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -> Scores:
-    """Return the classes of votes of pairs, which have no probabilities.
-
-    The product of the probabilities of a class in its pairs is trained, by its logarithm.
-    """
+    """Return the classes of pairwise votes, trained on the log of the product of pairwise probabilities."""
     above = op.Greater(latents, 0.0)
     votes = pair_decisions(op, above, second, len(classes))[0]
     table = pair_table(len(classes)).astype(op.float_dtype)
@@ -222,13 +216,11 @@ def _of_pairs(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -
 
 
 def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
-    """Append the latent mean of a process of two classes, and the probability of the second, columns.
-
-    Rasmussen and Williams, algorithm 3.2: ``f = K (y - pi)``, ``v = L^-1 W^(1/2) K'``,
-    ``s = k(x, x) - v v'``. The logistic function, as ``sum c erf(l z) / 2 + sum c / 2`` (Williams, C. K. I.
-    and Barber, D., "Bayesian classification with Gaussian processes", IEEE TPAMI 1998, appendix A), averaged
-    over N(f, s) is ``sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2`` plus the same constant.
-    """
+    """Append the latent mean of a process of two classes, and the probability of the second, columns."""
+    # Rasmussen and Williams, algorithm 3.2: f = K (y - pi), v = L^-1 W^(1/2) K', s = k(x, x) - v v'. The
+    # logistic function sum c erf(l z) / 2 + sum c / 2 (Williams, C. K. I. and Barber, D., "Bayesian
+    # classification with Gaussian processes", IEEE TPAMI 1998, appendix A), averaged over N(f, s), is
+    # sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2 + sum c / 2.
     writer = _Kernel(op, process, x, FITTED)
     kernel = writer.matrix()
     residuals = op.parameter(process, "pi_", form=_Residuals(process.y_train_), role="weight")

@@ -1,4 +1,4 @@
-"""Imputers of missing numbers, and indicators of where they are."""
+"""Imputers of missing values, and indicators of their positions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,15 +14,13 @@ from .kernels import products
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-#: Squared distance to a sample that has no value in common: those that have one are nearer.
-FAR = 1e200
-#: Squared distance that stands for smaller ones, whose reciprocals would not be finite.
-TOUCHING = 1e-60
+FAR = 1e200  # squared distance to a sample without a common value, larger than all others
+TOUCHING = 1e-60  # smallest squared distance with a finite reciprocal root
 
 
 def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
     """Append where values are missing."""
-    marker = as_text(model.missing_values)  # what stands for a missing text in a graph
+    marker = as_text(model.missing_values)
     if op.has_text(x):
         return op.Cast(category_numbers(op, x, [marker]), to=TensorProto.BOOL)
     if marker == "nan":
@@ -31,7 +29,7 @@ def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
 
 
 def _indicated(op: ModelWriter, indicator: Any, x: str | Columns) -> str:
-    """Append a column for each feature that an indicator has: 1 where it is missing."""
+    """Append a column for each feature of an indicator: 1 where it is missing."""
     features = [int(feature) for feature in indicator.features_]
     if not isinstance(x, Columns):
         return op.columns(op.ones_where(_is_missing(op, indicator, x)), features)
@@ -51,7 +49,7 @@ class MissingIndicatorDefinition(ModelDefinition):
 
 
 def _kept(model: Any) -> np.ndarray:
-    """Return which columns an imputer gives: it drops those in which fit has seen no value."""
+    """Return the mask of the columns that an imputer keeps: those with values in the fit."""
     empty = [isinstance(value, float) and value != value for value in model.statistics_.tolist()]
     return model.keep_empty_features | ~np.array(empty, dtype=bool)
 
@@ -70,8 +68,7 @@ class SimpleImputerDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         kept = _kept(model)
         columns, count = np.flatnonzero(kept), len(kept)
-        texts = op.has_text(x)
-        if texts:
+        if op.has_text(x):
             imputed: Any = Columns(tuple(_imputed_text(op, model, x, i) for i in columns.tolist()))
         else:
             x = op.matrix(x)
@@ -82,7 +79,7 @@ class SimpleImputerDefinition(ModelDefinition):
 
 
 def _with_flags(op: ModelWriter, model: Any, x: str | Columns, imputed: Any, width: int) -> Scores:
-    """Return what an imputer gives: the columns without gaps, and where these were if it adds that."""
+    """Return the outputs of an imputer: imputed columns, and the missing indicator if it adds one."""
     n_flags = len(model.indicator_.features_) if model.add_indicator else 0
     if not n_flags:
         return transformation(op, imputed, width)
@@ -94,20 +91,20 @@ def _with_flags(op: ModelWriter, model: Any, x: str | Columns, imputed: Any, wid
 
 
 def _imputed_text(op: ModelWriter, model: Any, x: Columns, position: int) -> str:
-    """Append a column of text without gaps."""
+    """Append an imputed column of text."""
     column = op.column(x, position)
     if not op.has_text(column):
-        raise op.fail(model, "it imputes text and numbers at once: use one imputer for each kind.")
+        raise op.fail(model, "it imputes both text and numbers: use one imputer for each.")
     value = op.constant(np.array([[as_text(model.statistics_[position])]], dtype=object))
     imputed = op.Where(_is_missing(op, model, column), value, column)
     return op.set_type(imputed, TensorProto.STRING, (None, 1))
 
 
 class IterativeImputerDefinition(ModelDefinition):
-    """IterativeImputer: columns predicted from others, round after round (Azur et al., IJMPR 20, 2011)."""
+    """IterativeImputer: columns predicted from the others, in rounds (Azur et al., IJMPR 20, 2011)."""
 
     def covers(self, model: Any) -> bool:
-        return not model.sample_posterior  # which is drawn at random
+        return not model.sample_posterior  # a random draw
 
     def children(self, model: Any) -> Iterator[Any]:
         yield model.initial_imputer_
@@ -116,7 +113,7 @@ class IterativeImputerDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         filled = op.write(model.initial_imputer_, x, "initial_imputer_").score
         kept = np.flatnonzero(_kept(model.initial_imputer_))
-        # a column in which fit has seen no value is only filled
+        # a column without values in the fit is only filled
         empty = np.asarray(model._is_empty_feature)[kept]
         if model.n_iter_ == 0:
             return _with_flags(op, model, x, filled, len(kept))
@@ -134,7 +131,7 @@ class IterativeImputerDefinition(ModelDefinition):
             columns[place] = op.Where(gaps[place], found, columns[place])
         result = op.joined(columns)
         if not empty.any():
-            # scikit-learn leaves it at the first values where all samples miss all of them
+            # scikit-learn returns the initial values if all samples miss all values
             absent = op.Cast(op.joined(gaps), to=op.elem_type)
             some = op.Sub(1.0, op.ReduceMin(absent, keepdims=1))
             result = op.Add(filled, op.Mul(op.Sub(result, filled), some))
@@ -142,13 +139,9 @@ class IterativeImputerDefinition(ModelDefinition):
 
 
 class KNNImputerDefinition(ModelDefinition):
-    """KNNImputer: the mean over the nearest samples of the fit that have a value.
+    """KNNImputer: the mean over the nearest donors, of equally near ones the first."""
 
-    Squared distances over the columns in which both samples have values are divided by the share of these. Of
-    samples at one distance the first ones count, where scikit-learn takes any (Troyanskaya, O. et al.,
-    "Missing value estimation methods for DNA microarrays", Bioinformatics 17, 2001).
-    """
-
+    # Troyanskaya, O. et al., "Missing value estimation methods for DNA microarrays", Bioinformatics 17, 2001
     continuous = False
 
     def covers(self, model: Any) -> bool:
@@ -168,8 +161,8 @@ class KNNImputerDefinition(ModelDefinition):
             if is_known:
                 donors = np.flatnonzero(present[:, column])
                 donated = op.Gather(values, places[donors, column] - 1, axis=0)
-                # Only of the samples that miss it, as neighbours are what takes time, and of the first one:
-                # onnxruntime stops the process on a TopK of no samples.
+                # For samples that miss it only, as neighbours take time, and the first sample: onnxruntime
+                # stops the process on a TopK of no samples.
                 flags = op.Cast(gaps, to=TensorProto.INT64)
                 samples = op.Concat([0], op.Gather(op.NonZero(flags), 0, axis=0), axis=0)
                 near = op.Gather(squares, samples, axis=0)
@@ -183,7 +176,7 @@ class KNNImputerDefinition(ModelDefinition):
         return _with_flags(op, model, x, op.joined(columns), len(columns))
 
     def _squares(self, op: ModelWriter, x: str, missing: str, rows: str, present: np.ndarray) -> str:
-        """Append squared distances to the samples of the fit, of shape (n, m)."""
+        """Append squared distances over common columns, divided by the share of these, of shape (n, m)."""
         x = op.Cast(x, to=TensorProto.DOUBLE)
         there = op.Sub(op.constant(np.ones(())), op.Cast(missing, to=TensorProto.DOUBLE))
         both = present.astype(np.float64)
@@ -196,7 +189,7 @@ class KNNImputerDefinition(ModelDefinition):
         return op.Add(op.Mul(squares, share), op.Mul(none, op.constant(np.float64(FAR))))
 
     def _mean(self, op: ModelWriter, model: Any, squares: str, values: str, count: int) -> str:
-        """Append the mean of the values of the nearest samples, of all where none is near."""
+        """Append the mean of the values of the nearest samples, or of all if none has a common value."""
         near, numbers = op.TopK(squares, [min(model.n_neighbors, count)], axis=1, largest=0, n_outputs=2)
         known = op.Cast(op.Less(near, op.constant(np.float64(FAR))), to=TensorProto.DOUBLE)
         weights = known

@@ -1,4 +1,4 @@
-"""Kernel densities: logarithms of means of kernels around the samples of a fit."""
+"""Kernel density estimation."""
 
 import math
 from collections.abc import Callable
@@ -13,14 +13,13 @@ from .parameters import Access
 from .scores import Scores
 from .writer import ModelWriter
 
-IN_STEPS = "it only says which samples are within the bandwidth, which change in steps: no gradient passes"
-BANDWIDTH = "samples of the fit are the likelier, the smaller it is"
-#: Kernels of which no sample is out of reach, by logarithms of their values.
-ENDLESS = frozenset(("exponential", "gaussian"))
+IN_STEPS = "it only decides which samples are within the bandwidth, a step function: no gradient passes"
+BANDWIDTH = "the likelihood of training samples grows without bound as it shrinks"
+ENDLESS = frozenset(("exponential", "gaussian"))  # kernels of infinite support, written as logarithms
 
 
 class _Rows(Access):
-    """The samples of a fit, which are in a tree."""
+    """The training samples, which are in a tree."""
 
     def read(self, owner: Any) -> np.ndarray:
         return np.array(owner.tree_.data)
@@ -33,13 +32,10 @@ class _Rows(Access):
 
 
 class KernelDensityDefinition(ModelDefinition):
-    """KernelDensity: ``log(sum_j w_j k(d(x, x_j) / h) / (sum_j w_j h^n_features c))``.
+    """KernelDensity: ``log(sum_j w_j k(d(x, x_j) / h) / (sum_j w_j h^n_features c))``."""
 
-    With bandwidth h, weights w of the fit and c the integral of the kernel k (Silverman, B. W., "Density
-    estimation for statistics and data analysis", 1986, section 4.2). A sample beyond the reach of all others
-    has a density of zero; in training it counts as the smallest number there is, and moves nothing.
-    """
-
+    # bandwidth h, sample weights w, and c the integral of the kernel k (Silverman, B. W., "Density estimation
+    # for statistics and data analysis", 1986, section 4.2)
     untrained = "it counts samples within the bandwidth, which change in steps: no gradient passes"
 
     def covers(self, model: Any) -> bool:
@@ -59,7 +55,7 @@ class KernelDensityDefinition(ModelDefinition):
         scale = op.Mul(op.Log(width), float(n_columns))
         constant = op.Add(scale, _log_integral(op, model))
         if model.kernel in ENDLESS:
-            with np.errstate(divide="ignore"):  # a sample of no weight
+            with np.errstate(divide="ignore"):  # samples of weight zero
                 terms = op.Add(terms, np.log(shares).astype(op.float_dtype))
             likelihood = op.Sub(op.ReduceLogSumExp(terms, [1], keepdims=1), constant)
             return Scores("unsupervised", op.Neg(likelihood), 1, likelihood=likelihood)
@@ -70,11 +66,11 @@ class KernelDensityDefinition(ModelDefinition):
 
 
 def _within(op: ModelWriter, ratio: str, values: str) -> str:
-    """Append values where a distance is below the bandwidth, zero elsewhere."""
+    """Append values within the bandwidth, zero elsewhere."""
     return op.Where(op.Less(ratio, 1.0), values, 0.0)
 
 
-#: Kernels of a distance divided by the bandwidth; their logarithms, where no sample is out of reach.
+#: Kernels of a distance divided by the bandwidth, those of infinite support by their logarithms.
 KERNELS: dict[str, Callable[[ModelWriter, str], str]] = {
     "cosine": lambda op, u: _within(op, u, op.Sin(op.Mul(op.Sub(1.0, u), math.pi / 2))),
     "epanechnikov": lambda op, u: _within(op, u, op.Sub(1.0, op.Mul(u, u))),
@@ -92,6 +88,6 @@ def _log_integral(op: ModelWriter, model: Any) -> float:
     one = type(tree)(place, metric=model.metric, **(model.metric_params or {}))
     density = float(one.kernel_density(place, h=1.0, kernel=model.kernel, rtol=0, return_log=True)[0])
     if not math.isfinite(density):
-        what = f"scikit-learn has no constant for the kernel {model.kernel!r} of {place.size} features"
-        raise op.fail(model, f"{what}, and scores no sample: use another kernel.")
+        reason = f"scikit-learn cannot normalise the kernel {model.kernel!r} of {place.size} features"
+        raise op.fail(model, f"{reason}: use another kernel.")
     return -density

@@ -1,8 +1,7 @@
-"""Kernels between samples, those of support vector machines and all others, and maps into their spaces.
+"""Kernels between samples, and approximate feature maps of kernels."""
 
-Chang and Lin, "LIBSVM: a library for support vector machines", ACM TIST 2011, section 3; kernels of
-histograms as :mod:`sklearn.metrics.pairwise` writes them.
-"""
+# Formulas are those of Chang and Lin, "LIBSVM: a library for support vector machines", ACM TIST 2011, section
+# 3, and of sklearn.metrics.pairwise for kernels of histograms.
 
 import math
 from typing import Any
@@ -17,17 +16,12 @@ from .forms import Transposed, dense_form
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-#: Kernels of scalar products.
-OF_PRODUCTS = frozenset(("cosine", "linear", "poly", "polynomial", "sigmoid"))
-#: Kernels of distances, each with its metric.
+OF_PRODUCTS = frozenset(("cosine", "linear", "poly", "polynomial", "sigmoid"))  # kernels of scalar products
+#: Metrics of kernels of distances.
 METRIC_OF = {"additive_chi2": "chi2", "chi2": "chi2", "laplacian": "manhattan", "rbf": "sqeuclidean"}
-#: Kernels of samples that have no negative number.
-OF_HISTOGRAMS = frozenset(("additive_chi2", "chi2"))
-#: Kernels that have a form; functions of users have none.
-PAIRWISE = OF_PRODUCTS | METRIC_OF.keys() | {"precomputed"}
-
-#: Largest power written as a chain of products, whose gradient is exact at zero too.
-MAX_CHAIN = 16
+OF_HISTOGRAMS = frozenset(("additive_chi2", "chi2"))  # kernels of nonnegative samples
+PAIRWISE = OF_PRODUCTS | METRIC_OF.keys() | {"precomputed"}  # supported kernels
+MAX_CHAIN = 16  # largest power written as a chain of products, whose gradient is exact at zero
 
 
 def products(op: GraphBuilder, x: str, rows: str) -> str:
@@ -39,11 +33,7 @@ def products(op: GraphBuilder, x: str, rows: str) -> str:
 def of_products(
     op: GraphBuilder, found: str, kernel: str, gamma: Any = 1.0, coef0: Any = 1.0, degree: float = 3.0
 ) -> str:
-    """Return a kernel that is a function of scalar products p of samples.
-
-    It is ``"linear"``, ``"poly"`` or ``"polynomial"``, ``(gamma p + coef0) ** degree``, or ``"sigmoid"``,
-    ``tanh(gamma p + coef0)``; ``gamma`` and ``coef0`` are tensors or numbers.
-    """
+    """Return a kernel of scalar products p, such as ``(gamma p + coef0) ** degree``."""
     if kernel == "linear":
         return found
     base = op.Add(op.Mul(found, gamma), coef0)
@@ -65,7 +55,7 @@ def _power(op: GraphBuilder, base: str, degree: int) -> str:
 def pairwise_kernel(
     op: GraphBuilder, x: str, rows: str, kernel: str, gamma: Any = 1.0, coef0: Any = 1.0, degree: float = 3.0
 ) -> str:
-    """Return a kernel of :mod:`sklearn.metrics.pairwise`, of shape (n, m); a precomputed one is x itself."""
+    """Return a kernel of :mod:`sklearn.metrics.pairwise`, of shape (n, m); x if it is precomputed."""
     if kernel == "precomputed":
         return x
     if kernel == "cosine":
@@ -77,14 +67,14 @@ def pairwise_kernel(
 
 
 def default_gamma(kernel: str, gamma: float | None, n_features: int) -> float:
-    """Return ``gamma`` of a kernel of :mod:`sklearn.metrics.pairwise`, its own default for None."""
+    """Return ``gamma`` of a kernel of :mod:`sklearn.metrics.pairwise`, its default for None."""
     if gamma is not None:
         return float(gamma)
     return 1.0 if kernel == "chi2" else 1.0 / n_features
 
 
 def fitted_rows(op: ModelWriter, model: Any, attribute: str, kernel: str) -> str:
-    """Return the samples of a fit that a kernel compares with; they are no parameter of a precomputed one."""
+    """Return the training samples of a kernel; an empty name if it is precomputed."""
     if kernel == "precomputed":
         return ""
     role = "weight" if kernel in OF_PRODUCTS else "intercept"
@@ -96,7 +86,7 @@ def fitted_rows(op: ModelWriter, model: Any, attribute: str, kernel: str) -> str
 def fitted_kernel(
     op: ModelWriter, model: Any, x: str, attribute: str, gamma: float, coef0: Any, degree: Any
 ) -> str:
-    """Return the kernel of an estimator, between samples and those of its fit."""
+    """Return the kernel of an estimator between samples and its training samples."""
     rows = fitted_rows(op, model, attribute, model.kernel)
     return pairwise_kernel(op, x, rows, model.kernel, gamma, float(coef0), float(degree))
 
@@ -117,7 +107,7 @@ def centred_kernel(op: ModelWriter, kernel: str, model: Any, path: str = "") -> 
 
 def radial(op: GraphBuilder, x: str, rows: str, gamma: str, centre: np.ndarray | None = None) -> str:
     """Return ``exp(-gamma |x - y|^2)``, by a product of matrices; centre as of :func:`remote_centre`."""
-    # -g |x - y|^2 = 2 g x.y - g |y|^2 - g |x|^2. What depends on the samples alone is computed once.
+    # -g |x - y|^2 = 2 g x.y - g |y|^2 - g |x|^2; the last term, of samples only, is computed once
     if centre is not None:
         x, rows = op.Sub(x, centre), op.Sub(rows, centre)
     scaled = products(op, op.Mul(x, op.Mul(gamma, 2.0)), rows)
@@ -127,7 +117,7 @@ def radial(op: GraphBuilder, x: str, rows: str, gamma: str, centre: np.ndarray |
 
 
 def unit_rows(op: GraphBuilder, x: str, norm: str = "l2") -> str:
-    """Return rows divided by their norms, ``"l1"``, ``"l2"`` or ``"max"``; rows of zeros as they are."""
+    """Return rows divided by their norms, ``"l1"``, ``"l2"`` or ``"max"``; rows of zeros are unchanged."""
     if norm == "l2":
         squares = op.ReduceSumSquare(x, [1], keepdims=1)
         return op.Div(x, op.Sqrt(op.Where(op.Equal(squares, 0.0), 1.0, squares)))
@@ -136,7 +126,7 @@ def unit_rows(op: GraphBuilder, x: str, norm: str = "l2") -> str:
 
 
 def remote_centre(rows: np.ndarray) -> np.ndarray | None:
-    """Return the mean of rows farther from zero than apart, whose squares lose digits, None for others."""
+    """Return the mean of rows if it is large compared with their spread, as squares lose digits, or None."""
     centre = rows.mean(axis=0)
     is_far = np.square(centre).sum() > np.square(rows - centre).sum(axis=1).mean()
     return centre if is_far else None
@@ -147,7 +137,7 @@ INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}
 
 
 def cosine(op: GraphBuilder, x: str) -> str:
-    """Return cosines; onnxruntime has sines in float64, too."""
+    """Return cosines as sines, which onnxruntime also has in float64."""
     return op.Sin(op.Add(x, math.pi / 2))
 
 
@@ -155,7 +145,7 @@ class NystroemDefinition(KernelDefinition):
     """Nystroem: ``K(x, components_) normalization_'`` (Williams and Seeger, NIPS 2000)."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        # kernel_params give what has no parameter of its own, and defaults are those of the kernel
+        # kernel_params are overridden by parameters, and defaults are those of the kernel
         params = {"coef0": 1.0, "degree": 3.0, **(model.kernel_params or {})}
         params |= {name: getattr(model, name) for name in params if getattr(model, name, None) is not None}
         gamma = model.gamma if model.gamma is not None else params.get("gamma")
@@ -176,7 +166,7 @@ class RBFSamplerDefinition(ModelDefinition):
         return transformation(op, op.Mul(waves, math.sqrt(2.0 / n_components)), n_components)
 
     def features(self, op: ModelWriter, model: Any, x: str) -> str:
-        """Append what is multiplied with the random weights."""
+        """Append the features that are multiplied by the random weights."""
         return x
 
 
@@ -188,19 +178,16 @@ class SkewedChi2SamplerDefinition(RBFSamplerDefinition):
 
 
 class AdditiveChi2SamplerDefinition(ModelDefinition):
-    """AdditiveChi2Sampler: roots, cosines and sines of logarithms; numbers are not negative.
+    """AdditiveChi2Sampler: ``sqrt(x L)`` with interval L, cosines and sines of ``j L log x`` for steps j."""
 
-    With an interval L they are ``sqrt(x L)``, and for each further step j the cosine and the sine of
-    ``j L log x``, times ``sqrt(2 x L / cosh(pi j L))`` (Vedaldi and Zisserman, "Efficient additive kernels
-    via explicit feature maps", IEEE TPAMI 2012).
-    """
-
+    # the latter times sqrt(2 x L / cosh(pi j L)) (Vedaldi and Zisserman, "Efficient additive kernels via
+    # explicit feature maps", IEEE TPAMI 2012)
     untrained = "it has no parameters"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         steps = int(model.sample_steps)
         length = INTERVALS[steps] if model.sample_interval is None else float(model.sample_interval)
-        # a one stands for each zero, which has no logarithm: its terms are zero
+        # zeros have terms of zero; their logarithm is that of a one
         is_zero = op.Equal(x, 0.0)
         positive = op.Where(is_zero, 1.0, x)
         roots = op.Where(is_zero, 0.0, op.Sqrt(op.Mul(positive, length)))
@@ -213,14 +200,11 @@ class AdditiveChi2SamplerDefinition(ModelDefinition):
 
 
 class PolynomialCountSketchDefinition(ModelDefinition):
-    """PolynomialCountSketch: the circular convolution of ``degree`` hashes, sums of columns with signs.
+    """PolynomialCountSketch: the circular convolution of ``degree`` hashes, by Fourier transforms."""
 
-    It is a product of discrete Fourier transforms, which are products with constant matrices (Pham, N. and
-    Pagh, R., "Fast and scalable polynomial kernels via explicit feature maps", KDD 2013). Numbers of the
-    result are real: half of the frequencies tell of the others.
-    """
-
-    untrained = "it adds columns up by random hashes, which are no numbers to train"
+    # Pham, N. and Pagh, R., "Fast and scalable polynomial kernels via explicit feature maps", KDD 2013; the
+    # result is real, so that half of the frequencies are enough
+    untrained = "it sums columns by random hashes, and has no numbers to train"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n = int(model.n_components)
@@ -231,14 +215,14 @@ class PolynomialCountSketchDefinition(ModelDefinition):
             own = self._transforms(op, model, x, signs[:, np.newaxis] * np.exp(-1j * angles[places]))
             product = own if product is None else _complex_product(op, product, own)
         assert product is not None
-        # frequencies between the first and the middle one stand for two
+        # frequencies between the first and the middle one count twice
         weights = np.where((frequencies == 0) | (2 * frequencies == n), 1.0, 2.0) / n
         back = np.concatenate([weights * np.cos(angles), -weights * np.sin(angles)], axis=1).T
         result = op.MatMul(op.Concat(*product, axis=1), np.ascontiguousarray(back, dtype=op.float_dtype))
         return transformation(op, result, n)
 
     def _transforms(self, op: ModelWriter, model: Any, x: str, matrix: np.ndarray) -> tuple[str, str]:
-        """Append real and imaginary part of the transform of a hash, from that of its columns."""
+        """Append real and imaginary part of the transform of a hash."""
         n_columns = model.n_features_in_
         parts = []
         for numbers in (matrix.real, matrix.imag):

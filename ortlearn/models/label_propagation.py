@@ -1,4 +1,4 @@
-"""Label propagation: shares of classes of samples, spread to others by a kernel or neighbours."""
+"""Label propagation: class probabilities of training samples, averaged by a kernel or neighbours."""
 
 from typing import Any
 
@@ -9,27 +9,22 @@ from .constraints.sets import Shares
 from .distances import pairwise_distances
 from .forms import dense_form
 from .neighbors import VOTES, nearest
-from .registry import find_definition
+from .registry import all_covered
 from .scores import Scores, classes_of_probabilities
 from .writer import ModelWriter
 
 
 class LabelPropagationDefinition(ModelDefinition):
-    """LabelPropagation and LabelSpreading: the mean of ``label_distributions_``, weighted by a kernel.
+    """LabelPropagation and LabelSpreading: the mean of ``label_distributions_``, weighted by a kernel."""
 
-    Weights are ``exp(-gamma |x - x_j|^2)``, or one for each of the nearest samples (Zhu, X. and Ghahramani,
-    Z., "Learning from labeled and unlabeled data with label propagation", CMU-CALD-02-107, 2002), relative to
-    the largest: a sample far from all others, where scikit-learn has no number, has the shares of the
-    nearest.
-    """
-
+    # Zhu, X. and Ghahramani, Z., "Learning from labeled and unlabeled data with label propagation",
+    # CMU-CALD-02-107, 2002; weights are relative to the largest, so that remote samples have a prediction
     unlabelled = -1
 
     def covers(self, model: Any) -> bool:
         if model.kernel != "knn":
             return model.kernel == "rbf"
-        found = find_definition(model.nn_fit)
-        return found is not None and found.covers(model.nn_fit)
+        return all_covered(model.nn_fit)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if model.kernel == "rbf":
@@ -42,7 +37,7 @@ class LabelPropagationDefinition(ModelDefinition):
                 numbers = nearest(op, model.nn_fit, x, model.n_neighbors, VOTES)[1]
             near = op.Gather(self._shares(op, model), numbers, axis=0)
             sums = op.ReduceSum(near, [1], keepdims=0)
-        # samples that no label has reached have no share
+        # training samples that no label has reached have zeros
         probabilities = op.Div(sums, op.ReduceSum(sums, [1], keepdims=1))
         return classes_of_probabilities(op, probabilities, model.classes_)
 

@@ -16,7 +16,7 @@ from .writer import ModelWriter
 
 
 def linear_scores(op: ModelWriter, model: Any, x: str) -> str:
-    """Append ``x @ coef_.T + intercept_``, of shape (n, k); ``positive`` coefficients stay so."""
+    """Append ``x @ coef_.T + intercept_``, of shape (n, k); ``positive`` coefficients stay nonnegative."""
     constraint = NotNegative() if getattr(model, "positive", False) else None
     coef = op.parameter(model, "coef_", form=Transposed(), role="weight", constraint=constraint, drawn=True)
     scores, intercept = op.MatMul(x, coef), ""
@@ -34,16 +34,15 @@ class _Linear(ModelDefinition):
     shape_parameters: Mapping[str, Any] | None = {}
 
     def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
-        # where the fit chooses the strength of the penalty
-        chooses = {"cv", "criterion"} & estimator.get_params(deep=False).keys()
-        return None if chooses else self.shape_parameters
+        selects_penalty = {"cv", "criterion"} & estimator.get_params(deep=False).keys()
+        return None if selects_penalty else self.shape_parameters
 
     def covers(self, model: Any) -> bool:
         return isinstance(model.coef_, np.ndarray)
 
 
 class LinearRegressorDefinition(_Linear):
-    """Models that predict ``x @ coef_.T + intercept_``, whatever their fit minimises."""
+    """Regressors that predict ``x @ coef_.T + intercept_``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         return regression(op, linear_scores(op, model, x), len(np.atleast_2d(model.coef_)))
@@ -58,15 +57,13 @@ class LinearRegressorDefinition(_Linear):
 
 
 class GeneralizedLinearDefinition(ModelDefinition):
-    """Poisson, gamma and Tweedie regression: the inverse link of linear scores.
-
-    They minimise ``sum(w * d(y, f)) / (2 sum(w)) + alpha / 2 * |coef|^2``, d the deviance, twice our losses
-    (User guide of scikit-learn, "Generalized Linear Models").
-    """
+    """Poisson, gamma and Tweedie regression: the inverse link of linear scores."""
 
     flexible = False
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
+        # sum(w * d(y, f)) / (2 sum(w)) + alpha / 2 * |coef|^2, the deviance d twice our losses (user guide of
+        # scikit-learn, "Generalized Linear Models")
         name = type(model._base_loss).__name__
         power = float(getattr(model, "power", 0.0))
         if name == "HalfTweedieLossIdentity" and power != 0:
@@ -82,7 +79,7 @@ class GeneralizedLinearDefinition(ModelDefinition):
 
 
 class LinearClassifierDefinition(_Linear):
-    """Classifiers with linear decisions; probabilities where the model has them."""
+    """Classifiers with linear decisions, and probabilities if the model has them."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         score, classes = linear_scores(op, model, x), model.classes_

@@ -1,9 +1,7 @@
-"""Linear models: what their estimators minimise.
+"""Objectives of linear models."""
 
-Formulas are those of the user guide of scikit-learn, "Linear Models", "Support Vector Machines" and
-"Stochastic Gradient Descent", divided by the sum W of the weights of the samples and by the factor of
-the loss.
-"""
+# Formulas are those of the user guide of scikit-learn, "Linear Models", "Support Vector Machines" and
+# "Stochastic Gradient Descent", divided by the sum W of sample weights and by the factor of the loss.
 
 import math
 from collections.abc import Callable, Mapping
@@ -17,18 +15,16 @@ from .base import Objective
 from .linear import LinearClassifierDefinition, LinearRegressorDefinition
 from .objectives import elastic, single_value
 
-#: One epoch at a rate next to nothing, so that unscaled data cannot make it diverge.
+#: One epoch at a tiny rate, which does not diverge on unscaled data.
 ONE_EPOCH = {"max_iter": 1, "tol": None, "early_stopping": False, "learning_rate": "constant", "eta0": 1e-12}
-#: Losses of numbers by name.
+#: Regression losses by name.
 REGRESSION: dict[str, Callable[[Any], losses.BaseLoss]] = {
     "squared_error": lambda model: losses.SquaredErrorLoss(),
-    "huber": lambda model: losses.HuberLoss(delta=float(model.epsilon)),
-    "epsilon_insensitive": lambda model: losses.EpsilonInsensitiveLoss(epsilon=float(model.epsilon)),
-    "squared_epsilon_insensitive": lambda model: losses.SquaredEpsilonInsensitiveLoss(
-        epsilon=float(model.epsilon)
-    ),
+    "huber": lambda model: losses.HuberLoss(float(model.epsilon)),
+    "epsilon_insensitive": lambda model: losses.EpsilonInsensitiveLoss(float(model.epsilon)),
+    "squared_epsilon_insensitive": lambda model: losses.SquaredEpsilonInsensitiveLoss(float(model.epsilon)),
 }
-#: Losses of classes by name.
+#: Classification losses by name.
 CLASSIFICATION: dict[str, type[losses.BaseLoss]] = {
     "hinge": losses.HingeLoss,
     "log_loss": losses.LogLoss,
@@ -45,7 +41,7 @@ class LeastSquaresDefinition(LinearRegressorDefinition):
 
 
 def _ridge(model: Any, total_weight: float, loss: losses.BaseLoss) -> Objective | None:
-    """Return the objective with ``l2 = alpha / (2 W)``; None with one alpha for each output."""
+    """Return the objective with ``l2 = alpha / (2 W)``; None if alpha differs between outputs."""
     alpha = single_value(getattr(model, "alpha_", getattr(model, "alpha", None)))
     return None if alpha is None else Objective(loss, elastic(l2=alpha / (2 * total_weight)))
 
@@ -65,7 +61,7 @@ class RidgeClassifierDefinition(LinearClassifierDefinition):
 
 
 class BayesianRidgeDefinition(LinearRegressorDefinition):
-    """BayesianRidge: the mode of ``alpha_ / 2 * sum(w * (f - y)^2) + lambda_ / 2 * |coef|^2``, as fitted."""
+    """BayesianRidge: ``alpha_ / 2 * sum(w * (f - y)^2) + lambda_ / 2 * |coef|^2`` with fitted factors."""
 
     shape_parameters = None
 
@@ -75,28 +71,26 @@ class BayesianRidgeDefinition(LinearRegressorDefinition):
 
 
 def _factors(model: Any) -> tuple[float, float]:
-    """Return the factors of the absolute values and of the squares of coefficients."""
+    """Return the factors of absolute and of squared coefficients."""
     alpha = float(getattr(model, "alpha_", getattr(model, "alpha", 0.0)))
     ratio = float(getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0)))
     return alpha * ratio, alpha * (1 - ratio) / 2
 
 
 class ElasticNetDefinition(LinearRegressorDefinition):
-    """Lasso, ElasticNet, LassoLars, and those that choose alpha by cross-validation or a criterion.
+    """Lasso, ElasticNet, LassoLars, and their variants with alpha by cross-validation or a criterion."""
 
-    ``sum(w * (f - y)^2) / (2 W) + alpha * ratio * |coef|_1 + alpha * (1 - ratio) / 2 * |coef|^2``
-    """
+    # sum(w * (f - y)^2) / (2 W) + alpha * ratio * |coef|_1 + alpha * (1 - ratio) / 2 * |coef|^2
 
     def objective(self, model: Any, total_weight: float) -> Objective:
         return Objective(losses.SquaredErrorLoss(), elastic(*_factors(model)))
 
 
 class MultiTaskDefinition(LinearRegressorDefinition):
-    """MultiTaskLasso and MultiTaskElasticNet, also with alpha by cross-validation.
+    """MultiTaskLasso and MultiTaskElasticNet, also with alpha by cross-validation."""
 
-    ``sum((f - y)^2) / (2 n) + alpha * ratio * sum_j |coef_j| + alpha * (1 - ratio) / 2 * |coef|^2``, with
-    ``coef_j`` the coefficients of a feature for all outputs.
-    """
+    # sum((f - y)^2) / (2 n) + alpha * ratio * sum_j |coef_j| + alpha * (1 - ratio) / 2 * |coef|^2, coef_j the
+    # coefficients of feature j for all outputs
 
     def objective(self, model: Any, total_weight: float) -> Objective:
         l1, l2 = _factors(model)
@@ -106,15 +100,13 @@ class MultiTaskDefinition(LinearRegressorDefinition):
 
 
 class HuberRegressorDefinition(LinearRegressorDefinition):
-    """HuberRegressor: ``sum(w * (s + s * H((f - y) / s))) + alpha * |coef|^2``, s the fitted ``scale_``.
-
-    ``s * H(r / s)``, with ``H(z) = z^2`` up to epsilon and ``2 * epsilon * |z| - epsilon^2`` beyond, is
-    Huber's loss of r with ``delta = epsilon * s``, times ``2 / s``.
-    """
+    """HuberRegressor: ``sum(w * (s + s * H((f - y) / s))) + alpha * |coef|^2``, s the fitted ``scale_``."""
 
     shape_parameters = None
 
     def objective(self, model: Any, total_weight: float) -> Objective:
+        # s * H(r / s), H(z) = z^2 up to epsilon and 2 * epsilon * |z| - epsilon^2 beyond, is Huber's loss of
+        # r with delta = epsilon * s, times 2 / s
         scale = float(model.scale_)
         loss = losses.HuberLoss(delta=float(model.epsilon) * scale)
         return Objective(loss, elastic(l2=model.alpha * scale / (2 * total_weight)))
@@ -128,7 +120,7 @@ class QuantileRegressorDefinition(LinearRegressorDefinition):
 
 
 def _with_intercept(model: Any, l1: float, l2: float) -> BasePenalty:
-    """Return the penalty of liblinear, to which an intercept b is a coefficient ``b / intercept_scaling``."""
+    """Return the penalty of liblinear, which penalises ``intercept_ / intercept_scaling`` too."""
     scale = float(model.intercept_scaling)
     if scale == 1 or not model.fit_intercept:
         return elastic(l1, l2, intercept=True)
@@ -136,11 +128,9 @@ def _with_intercept(model: Any, l1: float, l2: float) -> BasePenalty:
 
 
 class LogisticRegressionDefinition(LinearClassifierDefinition):
-    """LogisticRegression and LogisticRegressionCV; no objective where C differs between classes.
+    """LogisticRegression and LogisticRegressionCV, without an objective if C differs between classes."""
 
-    ``C * sum(w * l) + ratio * |coef|_1 + (1 - ratio) / 2 * |coef|^2``, divided by ``C W``
-    """
-
+    # C * sum(w * l) + ratio * |coef|_1 + (1 - ratio) / 2 * |coef|^2, divided by C W
     shape_parameters = {"max_iter": 1}
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -148,7 +138,7 @@ class LogisticRegressionDefinition(LinearClassifierDefinition):
         if strength is None or ratio is None:
             return None
         if getattr(model, "multi_class", "") == "multinomial" and len(model.coef_) == 1:
-            return None  # of two classes, the softmax of -f and f
+            return None  # the softmax of -f and f
         share = 0.0 if model.penalty is None or np.isinf(strength) else 1 / (strength * total_weight)
         l1, l2 = ratio * share, (1 - ratio) * share / 2
         penalised = model.solver == "liblinear"
@@ -156,7 +146,7 @@ class LogisticRegressionDefinition(LinearClassifierDefinition):
 
 
 def _l1_ratio(model: Any) -> float | None:
-    """Return the share of the absolute values: of ``penalty`` before scikit-learn 1.8, ``l1_ratio`` since."""
+    """Return the L1 ratio by ``penalty``, as before scikit-learn 1.8, or ``l1_ratio``; None if several."""
     if model.penalty in ("l1", "l2"):
         return float(model.penalty == "l1")
     ratios = np.ravel(getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 0.0)))
@@ -168,7 +158,7 @@ class LinearSVCDefinition(LinearClassifierDefinition):
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         if model.multi_class == "crammer_singer":
-            return None  # a loss of all classes at once
+            return None  # a loss of all classes together
         share, is_l1 = 1 / (model.C * total_weight), model.penalty == "l1"
         penalty = _with_intercept(model, share * is_l1, share * (not is_l1) / 2)
         return Objective(CLASSIFICATION[model.loss](), penalty)
@@ -183,7 +173,7 @@ class LinearSVRDefinition(LinearRegressorDefinition):
 
 
 def _stochastic(model: Any) -> BasePenalty:
-    """Return the penalty of ``sum(w * l) / n + alpha R``, R the norm: the same for weights of mean one."""
+    """Return the penalty of ``sum(w * l) / n + alpha R``, R the norm, for weights of mean one."""
     if model.penalty is None:
         return NoPenalty()
     ratio = {"l1": 1.0, "l2": 0.0, "elasticnet": float(model.l1_ratio or 0.0)}[model.penalty]
@@ -200,7 +190,7 @@ class StochasticRegressorDefinition(LinearRegressorDefinition):
 
 
 class StochasticClassifierDefinition(LinearClassifierDefinition):
-    """SGDClassifier and Perceptron; several classes are one against the rest."""
+    """SGDClassifier and Perceptron, one-vs-rest for several classes."""
 
     shape_parameters: Mapping[str, Any] | None = ONE_EPOCH
 
@@ -211,12 +201,12 @@ class StochasticClassifierDefinition(LinearClassifierDefinition):
 
 
 class PassiveAggressiveRegressorDefinition(StochasticRegressorDefinition):
-    """PassiveAggressiveRegressor: proximal steps of a length C, no penalty (Crammer et al., JMLR 7, 2006)."""
+    """PassiveAggressiveRegressor, without a penalty (Crammer et al., JMLR 7, 2006)."""
 
     shape_parameters = {}
 
 
 class PassiveAggressiveClassifierDefinition(StochasticClassifierDefinition):
-    """PassiveAggressiveClassifier: proximal steps on the hinge loss, or on its square."""
+    """PassiveAggressiveClassifier: the hinge loss or its square, without a penalty."""
 
     shape_parameters = {}

@@ -1,4 +1,4 @@
-"""Systems of linear equations solved by elimination, and iterations as Loop operators."""
+"""Linear systems solved by elimination, and iterations as Loop operators."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,20 +9,17 @@ from onnx import TensorProto, ValueInfoProto, helper
 
 from ..graphs import GraphBuilder
 
-#: Largest number of equations: elimination takes seven nodes for each.
-LARGEST = 256
+LARGEST = 256  # largest number of equations, each of which takes seven nodes
+Kind = tuple[int, list]  # element type and shape of a tensor
 
 
 def solve_positive(
     op: GraphBuilder, matrix: str, right: str, size: int, width: int, dtype: Any = None
 ) -> tuple[str, list[str]]:
-    """Return the solutions of ``matrix @ solution = right``, and pivots whose product is the determinant.
-
-    Matrices have the shape (..., size, size) and the type of the builder by default, right-hand sides and
-    solutions (..., size, width), and each of ``size`` pivots (..., 1, 1). Gauss-Jordan elimination needs no
-    row exchanges here, and is forward stable (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,
-    theorem 14.5). A column that is eliminated is a unit vector, and is left out.
-    """
+    """Return solutions (..., size, width) of linear systems, and pivots, whose product is the determinant."""
+    # Gauss-Jordan elimination needs no row exchanges for positive definite matrices, and is forward stable
+    # (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, theorem 14.5). Eliminated columns are
+    # unit vectors, and are dropped.
     identity = np.eye(size, dtype=dtype or op.float_dtype)
     system, pivots = op.Concat(matrix, right, axis=-1), []
     for i in range(size):
@@ -34,18 +31,14 @@ def solve_positive(
     return system, pivots
 
 
-#: Element type and shape of a tensor.
-Kind = tuple[int, list]
-
-
 def elem_type(op: GraphBuilder) -> int:
-    """Return the ONNX type of the numbers of a builder."""
+    """Return the ONNX type of a builder's floating-point numbers."""
     return helper.np_dtype_to_tensor_dtype(op.float_dtype)
 
 
 @contextmanager
 def in_double(op: GraphBuilder, *tensors: str) -> Iterator[list[str]]:
-    """Write constants in float64 inside, and give tensors cast to it."""
+    """Return tensors cast to float64, and write constants in it inside the context."""
     before, op.float_dtype = op.float_dtype, np.dtype(np.float64)
     try:
         yield [op.Cast(name, to=TensorProto.DOUBLE) if before != np.float64 else name for name in tensors]
@@ -54,18 +47,11 @@ def in_double(op: GraphBuilder, *tensors: str) -> Iterator[list[str]]:
 
 
 def iterate(
-    op: GraphBuilder,
-    name: str,
-    max_iter: int,
-    start: Sequence[tuple[str, Kind]],
-    step: Callable[..., Sequence[str]],
+    op: GraphBuilder, name: str, max_iter: int, start: Sequence[tuple[str, Kind]], step: Callable[..., Any]
 ) -> tuple[str, ...]:
-    """Append a Loop whose graph has a name, and return its final state, of which onnx infers no shapes.
-
-    ``start`` are tensors with their type and shape, None for a dimension that is unknown.
-    ``step(body, number, *state)`` appends an iteration to another builder, and returns a boolean scalar,
-    whether to continue, and the new state; it may use tensors of the graph around it.
-    """
+    """Append a Loop from a start, and return its final state, of which onnx infers no shapes."""
+    # step(body, number, *state) appends an iteration to the builder of the body, and returns a boolean
+    # scalar, whether to continue, and the new state.
     body = GraphBuilder(op.opset, dtype=op.float_dtype, prefix=op.unique("step") + "_")
     number, before = body.unique("number"), body.unique("before")
     state = [body.unique("state") for _ in start]

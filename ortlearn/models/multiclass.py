@@ -1,4 +1,4 @@
-"""One model per class, pair of classes, bit of a code or output."""
+"""Multiclass and multioutput meta-estimators."""
 
 from functools import cache
 from typing import Any
@@ -21,35 +21,35 @@ from .writer import ModelWriter
 
 
 def _decisions(op: ModelWriter, model: Any, members: list[Scores]) -> str:
-    """Return the decisions of members of two classes side by side; empty where one has none."""
-    found = [scores.decided for scores in members]
-    known = all(found) and all(hasattr(member, "decision_function") for member in model.estimators_)
-    return op.joined(found) if known else ""
+    """Return the decisions of binary members side by side; empty if one has none."""
+    columns = [scores.decided for scores in members]
+    known = all(columns) and all(hasattr(member, "decision_function") for member in model.estimators_)
+    return op.joined(columns) if known else ""
 
 
 def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | None:
-    """Return the probabilities of the second classes side by side; None where a member has none."""
+    """Return the probabilities of second classes side by side; None if a member has none."""
     if not all(hasattr(member, "predict_proba") for member in model.estimators_):
         return None
     return op.joined([given(op, member, "predict_proba") for member in members])
 
 
 def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
-    """Append what members say, side by side, as ``sklearn.multiclass._predict_binary`` has it."""
+    """Append the responses of members side by side, as ``sklearn.multiclass._predict_binary``."""
     pairs = zip(model.estimators_, members, strict=True)
     return op.joined([s.predicted if is_regressor(m) else response(op, m, s) for m, s in pairs])
 
 
 def _threshold(model: Any) -> float:
-    """Return the response above which a sample is of the second class."""
+    """Return the response above which the second class is predicted."""
     first = model.estimators_[0]
     return 0.0 if hasattr(first, "decision_function") and is_classifier(first) else 0.5
 
 
 class ConstantPredictorDefinition(ModelDefinition):
-    """The member of a class, or of a bit of a code, that all samples of the fit have, or none."""
+    """The member for a label or a bit of a code that was the same for all training samples."""
 
-    untrained = "it stands for a class that all samples had, or none: there was nothing to learn"
+    untrained = "all training samples had the same label: there was nothing to learn"
     takes_columns = True
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
@@ -62,26 +62,26 @@ class ConstantPredictorDefinition(ModelDefinition):
 
 
 class _Sums(MembersDefinition):
-    """Estimators whose members are fitted apart: what all of them minimise is a sum."""
+    """Ensembles of independently fitted members, which minimise the sum of their objectives."""
 
     flexible = None
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         members = [member for member in model.estimators_ if not isinstance(member, _ConstantPredictor)]
         if not members or is_classifier(model) != is_classifier(members[0]):
-            return None  # classes, learned by regressors
+            return None  # classes learned by regressors
         return common_objective(members, total_weight)
 
 
 @cache
 def _ties_go_to_last() -> bool:
-    """Return whether OneVsRestClassifier predicts the last of the best classes, as it once did."""
+    """Return whether OneVsRestClassifier breaks ties in favour of the last class, as older releases do."""
     model = OneVsRestClassifier(DummyClassifier(strategy="uniform")).fit([[0], [1], [2]], [0, 1, 2])
     return bool(model.predict([[0]])[0] == 2)
 
 
 class OneVsRestDefinition(_Sums):
-    """OneVsRestClassifier: a model of two classes for each class, or for each label."""
+    """OneVsRestClassifier: a binary model for each class or label."""
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         members, classes = write_members(op, model, x), model.classes_
@@ -106,11 +106,10 @@ class OneVsRestDefinition(_Sums):
 
 
 class OutputCodeDefinition(MembersDefinition):
-    """OutputCodeClassifier: the class whose code word c is nearest to what the members say, r.
+    """OutputCodeClassifier: the class whose code word c is nearest to the responses r of the members."""
 
-    Trained are ``2 r c - |c|^2``, squared distances but for ``-|r|^2`` (Dietterich, T. G. and Bakiri, G.,
-    "Solving multiclass learning problems via error-correcting output codes", JAIR 2 (1995), 263-286).
-    """
+    # Scores are 2 r c - |c|^2, minus squared distances plus |r|^2 (Dietterich, T. G. and Bakiri, G., "Solving
+    # multiclass learning problems via error-correcting output codes", JAIR 2 (1995), 263-286).
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         responses = _responses(op, model, write_members(op, model, x))
@@ -121,12 +120,8 @@ class OutputCodeDefinition(MembersDefinition):
 
 
 def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: int) -> tuple[str, str]:
-    """Return the votes of pairs of classes with their confidences, and the sums s of the confidences.
-
-    The decisions are ``votes + s / (3 (|s| + 1))``, as ``sklearn.utils.multiclass._ovr_decision_function``
-    has them. Of each pair (i, j), i < j, ``second`` says whether it votes for j, and ``confidences`` those in
-    j.
-    """
+    """Return the decisions of pairwise votes and confidences for the second class, and summed confidences."""
+    # votes + s / (3 (|s| + 1)), s the sums, as sklearn.utils.multiclass._ovr_decision_function
     signs = -pair_table(n_classes).astype(op.float_dtype)
     votes = op.Cast(second, to=op.elem_type)
     first, last = (signs < 0).astype(op.float_dtype), (signs > 0).astype(op.float_dtype)
@@ -143,9 +138,9 @@ class OneVsOneDefinition(MembersDefinition):
         return model.pairwise_indices_ is None
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        # trained are the sums of the confidences
+        # summed confidences are trained
         if any(map(is_regressor, model.estimators_)):
-            raise op.fail(model, "its members are regressors, whose predictions are no votes.")
+            raise op.fail(model, "its members are regressors: use classifiers, which vote.")
         members, classes = write_members(op, model, x), model.classes_
         numbers = op.joined([label_column(op, member) for member in members])
         confidences = _responses(op, model, members)
@@ -170,12 +165,12 @@ class MultiOutputRegressorDefinition(_Sums):
         return regression(op, op.joined([member.predicted for member in members]), len(members))
 
     def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
-        """Append the members, in the order of the outputs."""
+        """Append the members in the order of the outputs."""
         return write_members(op, model, x)
 
 
 def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
-    """Return scores whose softmax is the probabilities: those of one against the rest are sigmoids."""
+    """Return scores whose softmax is the probabilities, which are sigmoids of one-vs-rest scores."""
     return op.log_sigmoids(scores.score) if scores.link == "sigmoid" else scores.score
 
 
@@ -184,7 +179,7 @@ class MultiOutputClassifierDefinition(MembersDefinition):
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         found = common_objective(model.estimators_, total_weight)
-        # of three classes or more, only the log loss is that of several outputs
+        # for three classes or more, only the log loss is defined for several outputs
         two = all(len(classes) == 2 for classes in model.classes_)
         return found if found is not None and (two or isinstance(found.loss, LogLoss)) else None
 
@@ -198,7 +193,7 @@ class MultiOutputClassifierDefinition(MembersDefinition):
 
 
 def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
-    """Append the members of a chain, each on the samples and what those before it give."""
+    """Append the members of a chain, each on the samples and the outputs of the members before it."""
     members: list[Scores] = []
     method = getattr(model, "chain_method_", "predict")
     for i, member in enumerate(model.estimators_):
@@ -208,14 +203,14 @@ def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
 
 
 class RegressorChainDefinition(MultiOutputRegressorDefinition):
-    """RegressorChain: each output's model also takes the outputs before it."""
+    """RegressorChain: each model also takes the outputs before it."""
 
     def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
         return _chained(op, model, x)
 
 
 class ClassifierChainDefinition(_Sums):
-    """ClassifierChain of labels of two classes: each label's model also takes the labels before it."""
+    """ClassifierChain of binary labels: each model also takes the labels before it."""
 
     def covers(self, model: Any) -> bool:
         return all(len(classes) == 2 for classes in model.classes_)

@@ -20,7 +20,7 @@ def _log_prior(op: ModelWriter, model: Any) -> str:
 
 
 def _log_probabilities(op: ModelWriter, model: Any, **options: Any) -> str:
-    """Return the table of each feature's value for each class, transposed."""
+    """Return the log-probabilities of features given classes, transposed."""
     return op.parameter(model, "feature_log_prob_", form=Transposed(), **{"role": "weight", **options})
 
 
@@ -32,8 +32,8 @@ class GaussianNBDefinition(ModelDefinition):
         variances = op.parameter(model, "var_", role="scale", constraint=Positive())
         differences = op.Sub(op.Unsqueeze(x, [1]), op.parameter(model, "theta_", role="intercept"))
         squares = op.Div(op.Mul(differences, differences), variances)
-        # less those of the first class, which change no probability: a column that was constant in the fit
-        # has a variance near zero, and terms that are huge and the same for every class
+        # Minus those of the first class, which changes no probability: a constant column has a variance near
+        # zero, and huge terms that are the same for every class.
         squares = op.Sub(squares, op.Gather(squares, [0], axis=1))
         sizes = op.ReduceSum(op.Log(op.Mul(variances, 2 * np.pi)), [1], keepdims=0)
         distances = op.Add(op.ReduceSum(squares, [2], keepdims=0), sizes)
@@ -72,7 +72,7 @@ class BernoulliNBDefinition(ModelDefinition):
 
 
 class CategoricalNBDefinition(ModelDefinition):
-    """CategoricalNB: the sum of what each column's table of log-probabilities has for its category."""
+    """CategoricalNB: the sum of the log-probabilities of the categories in all columns."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         categories = op.Cast(x, to=TensorProto.INT64)
@@ -83,5 +83,5 @@ class CategoricalNBDefinition(ModelDefinition):
         """Append the log-probabilities of the categories of a column, of shape (n, n_classes)."""
         constraint = Simplex(0, logarithm=True)
         table = _log_probabilities(op, model, index=column, role="table", constraint=constraint)
-        # an integer as index: the result has no axis for the column
+        # a scalar index: the result has no axis for the column
         return op.Gather(table, op.Gather(categories, np.array(column), axis=1), axis=0)

@@ -16,33 +16,24 @@ from .projections import projected_kernel
 from .scores import Scores, classes_of_probabilities, classes_of_shares, detection, regression, transformation
 from .writer import FITTED, ModelWriter
 
-VOTES = "it only says which samples are the nearest ones, which change in steps: no gradient passes"
-#: Metrics that have a form, under the name of the one they are.
+VOTES = "it only decides which samples are the nearest, a step function: no gradient passes"
+#: Supported metrics, and their aliases.
 METRICS = {
-    "chebyshev": "chebyshev",
-    "cityblock": "manhattan",
-    "cosine": "cosine",
-    "euclidean": "euclidean",
-    "infinity": "chebyshev",
-    "l1": "manhattan",
-    "l2": "euclidean",
-    "manhattan": "manhattan",
-    "minkowski": "minkowski",
-    "p": "minkowski",
-    "sqeuclidean": "sqeuclidean",
+    **{name: name for name in ("chebyshev", "cosine", "euclidean", "manhattan", "minkowski", "sqeuclidean")},
+    **{"cityblock": "manhattan", "infinity": "chebyshev", "l1": "manhattan"},
+    **{"l2": "euclidean", "p": "minkowski"},
 }
-#: Function of a tensor.
-Function = Callable[[str], str]
+Function = Callable[[str], str]  # of a tensor
 
 
 class _Neighbors(ModelDefinition):
-    """Estimators that keep the samples of the fit."""
+    """Estimators that store training samples."""
 
     def covers(self, model: Any) -> bool:
         metric, power = model.effective_metric_, model.effective_metric_params_.get("p", 2)
         known = isinstance(metric, str) and metric in METRICS and power >= 1
         weights = getattr(model, "weights", None) in (None, "uniform", "distance")
-        # a sample without neighbours has no label of its own
+        # samples without neighbours have no label
         no_label = getattr(model, "outlier_label", None) is None
         return known and weights and no_label and isinstance(model._fit_X, np.ndarray)
 
@@ -53,7 +44,7 @@ class _Neighbors(ModelDefinition):
 
 
 def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[str, Function]:
-    """Append what is in the order of the distances to the samples of a fit; return it and what makes them."""
+    """Append values in the order of distances to training samples; return them and their map to distances."""
     rows = op.parameter(model, "_fit_X", role="intercept", reason=reason)
     return ordered_distances(op, x, rows, model.effective_metric_, model.effective_metric_params_)
 
@@ -61,7 +52,7 @@ def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[s
 def ordered_distances(
     op: ModelWriter, x: str, rows: str, metric: str, params: Mapping[str, Any]
 ) -> tuple[str, Function]:
-    """Append what is in the order of the distances to some rows; return it and what makes distances of it."""
+    """Append values in the order of distances to rows; return them and their map to distances."""
     metric = METRICS[metric]
     if metric == "cosine":
         cosines = products(op, unit_rows(op, x), unit_rows(op, rows))
@@ -71,32 +62,28 @@ def ordered_distances(
         return squares, lambda name: guarded_sqrt(op, name, op.float_dtype)
     if metric != "minkowski":
         return pairwise_distances(op, x, rows, metric), lambda name: name
-    power = float(params.get("p", 2))
-    weight = params.get("w")
-    if weight is not None:
-        factor = (np.asarray(weight) ** (1 / power)).astype(op.float_dtype)
+    power, tiny = float(params.get("p", 2)), float(np.finfo(op.float_dtype).tiny)
+    if params.get("w") is not None:
+        factor = (np.asarray(params["w"]) ** (1 / power)).astype(op.float_dtype)
         x, rows = op.Mul(x, factor), op.Mul(rows, factor)
-    tiny = float(np.finfo(op.float_dtype).tiny)
-    return (
-        pairwise_distances(op, x, rows, "minkowski", power),
-        lambda name: op.Pow(op.Max(name, tiny), 1 / power),
-    )
+    powers = pairwise_distances(op, x, rows, "minkowski", power)
+    return powers, lambda name: op.Pow(op.Max(name, tiny), 1 / power)
 
 
 def nearest(op: ModelWriter, model: Any, x: str, count: int, reason: str = "") -> tuple[str, str]:
-    """Append distances to the nearest samples, the nearest first, and their numbers, of shape (n, count)."""
+    """Append distances to the nearest samples in increasing order, and their numbers, (n, count)."""
     ordered, finished = _distances(op, model, x, reason)
     values, numbers = op.TopK(ordered, [count], axis=1, largest=0, n_outputs=2)
     return finished(values), numbers
 
 
 def _reciprocal(op: ModelWriter, distances: str) -> str:
-    """Append ``1 / distances``, so large for a distance of zero that other samples do not count."""
+    """Append ``1 / distances``, for a distance of zero so large that other samples do not count."""
     return op.Reciprocal(op.Max(distances, float(np.sqrt(np.finfo(op.float_dtype).tiny))))
 
 
 def _mean(op: ModelWriter, model: Any, x: str) -> Function:
-    """Return the function from a value for each sample of the fit to the mean over those that are near."""
+    """Return the function from a value for each training sample to the mean over neighbours."""
     by_distance = model.weights == "distance"
     if model.n_neighbors is None:
         ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
@@ -104,7 +91,7 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
         weights = op.ones_where(op.LessOrEqual(distances, float(model.radius)))
         if by_distance:
             weights = op.Mul(weights, _reciprocal(op, distances))
-        # not a number where no sample is within the radius
+        # NaN without samples within the radius
         shares = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
         return lambda values: op.MatMul(shares, values)
     distances, numbers = nearest(op, model, x, model.n_neighbors, "" if by_distance else VOTES)
@@ -117,7 +104,7 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
 
 @dataclass(frozen=True)
 class _ValuesOfSamples(Form):
-    """Values of the samples of a fit, one for those that are the same, as a bootstrap has many."""
+    """Values of training samples, one for equal samples, of which a bootstrap has many."""
 
     first: np.ndarray
     group: np.ndarray
@@ -140,7 +127,7 @@ class _ValuesOfSamples(Form):
 
 
 class NeighborsRegressorDefinition(_Neighbors):
-    """KNeighborsRegressor and RadiusNeighborsRegressor: the mean over the samples that are near."""
+    """KNeighborsRegressor and RadiusNeighborsRegressor: the mean over neighbours."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         mean, form = _mean(op, model, x), _ValuesOfSamples.of(model)
@@ -154,7 +141,7 @@ class NeighborsRegressorDefinition(_Neighbors):
 
 
 class NeighborsClassifierDefinition(_Neighbors):
-    """KNeighborsClassifier and RadiusNeighborsClassifier: votes, by distances where these are weights."""
+    """KNeighborsClassifier and RadiusNeighborsClassifier: votes, weighted by distances or not."""
 
     untrained = "it counts votes of the nearest training samples, which change in steps: no gradient passes"
 
@@ -167,7 +154,7 @@ class NeighborsClassifierDefinition(_Neighbors):
 
 
 def _votes(op: ModelWriter, mean: Function, y: np.ndarray, classes: np.ndarray) -> str:
-    """Append the share of each class."""
+    """Append the share of votes of each class."""
     return mean(op.constant(np.eye(len(classes), dtype=op.float_dtype)[np.ravel(y)]))
 
 
@@ -181,7 +168,7 @@ class NearestNeighborsDefinition(_Neighbors):
 
 
 class NeighborsTransformerDefinition(_Neighbors):
-    """KNeighborsTransformer and RadiusNeighborsTransformer: distances to near samples, zero to others."""
+    """KNeighborsTransformer and RadiusNeighborsTransformer: distances to neighbours, zero to others."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         by_distance = model.mode == "distance"
@@ -199,7 +186,7 @@ class NeighborsTransformerDefinition(_Neighbors):
 
 
 class LocalOutlierFactorDefinition(_Neighbors):
-    """LocalOutlierFactor for new samples: their density beside that of neighbours (Breunig et al., 2000)."""
+    """LocalOutlierFactor for new samples: density relative to that of neighbours (Breunig et al., 2000)."""
 
     def covers(self, model: Any) -> bool:
         return super().covers(model) and model.novelty
@@ -213,8 +200,7 @@ class LocalOutlierFactorDefinition(_Neighbors):
         densities = op.parameter(model, "_lrd", role="table", constraint=Positive())
         around = op.ReduceMean(op.Gather(densities, numbers, axis=0), [1], keepdims=1)
         factor = op.Mul(around, op.Add(reach, 1e-10))
-        decision = op.Sub(-float(model.offset_), factor)
-        return detection(op, decision)
+        return detection(op, op.Sub(-float(model.offset_), factor))
 
 
 class IsomapDefinition(ModelDefinition):
@@ -238,12 +224,10 @@ class IsomapDefinition(ModelDefinition):
 
 
 class LocallyLinearDefinition(ModelDefinition):
-    """LocallyLinearEmbedding: the weighted sum of the embeddings of the nearest neighbours.
+    """LocallyLinearEmbedding: the weighted sum of the embeddings of the nearest neighbours."""
 
-    The weights w sum to one; with C the differences of neighbours from the sample, they solve
-    ``(C C' + reg trace(C C') I) w = 1`` (Saul and Roweis, "Think globally, fit locally", JMLR 4, 2003,
-    section 2).
-    """
+    # The weights w sum to one, and solve (C C' + reg trace(C C') I) w = 1, C the differences of neighbours
+    # from the sample (Saul and Roweis, "Think globally, fit locally", JMLR 4, 2003, section 2).
 
     def covers(self, model: Any) -> bool:
         return model.n_neighbors <= LARGEST and NearestNeighborsDefinition().covers(model.nbrs_)

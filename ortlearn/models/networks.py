@@ -10,16 +10,10 @@ from .objectives import elastic
 from .scores import Scores, binary_classes, class_scores, indicator, regression, transformation
 from .writer import ModelWriter
 
-#: Form of the intercepts of a layer.
-ROW = Reshaped((1, -1))
-#: One epoch at a rate next to nothing, so that unscaled data cannot make it diverge.
-ONE_EPOCH = {
-    "max_iter": 1,
-    "early_stopping": False,
-    "solver": "sgd",
-    "learning_rate_init": 1e-12,
-    "verbose": False,
-}
+ROW = Reshaped((1, -1))  # form of the intercepts of a layer
+#: One epoch at a tiny rate, which does not diverge on unscaled data.
+ONE_EPOCH = {"max_iter": 1, "early_stopping": False, "solver": "sgd", "learning_rate_init": 1e-12}
+ONE_EPOCH["verbose"] = False
 ACTIVATIONS: dict[str, Callable[[ModelWriter, str], str]] = {
     "identity": lambda op, x: x,
     "logistic": lambda op, x: op.Sigmoid(x),
@@ -29,18 +23,16 @@ ACTIVATIONS: dict[str, Callable[[ModelWriter, str], str]] = {
 
 
 class PerceptronDefinition(ModelDefinition):
-    """MLPRegressor and MLPClassifier.
+    """MLPRegressor and MLPClassifier."""
 
-    A step minimises ``sum(w * l) / W + alpha / (2 W) * |coefs|^2`` over its batch, W the sum of its weights
-    (User guide of scikit-learn, "Neural network models").
-    """
-
+    # A step minimises sum(w * l) / W + alpha / (2 W) * |coefs|^2 over its batch, W the sum of its weights
+    # (user guide of scikit-learn, "Neural network models").
     shape_parameters = ONE_EPOCH
     several_outputs = True
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         if model.solver != "lbfgs":
-            # the sum of the weights of a batch, for weights of mean one
+            # the sum of the weights of a batch, with weights of mean one
             size = 200 if model.batch_size == "auto" else model.batch_size
             total_weight = min(float(size), total_weight)
         penalty = elastic(l2=model.alpha / (2 * total_weight))
@@ -67,7 +59,7 @@ class PerceptronDefinition(ModelDefinition):
 
 
 class BoltzmannMachineDefinition(ModelDefinition):
-    """BernoulliRBM: ``sigmoid(x @ components_.T + intercept_hidden_)``; it minimises no sum over samples."""
+    """BernoulliRBM: ``sigmoid(x @ components_.T + intercept_hidden_)``, without an objective."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         components = op.parameter(model, "components_", form=Transposed(), role="weight", drawn=True)

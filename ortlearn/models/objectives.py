@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from ..penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
 from .base import Objective
-from .registry import find_definition, fitted_part
+from .registry import definition_or_default, fitted_part
 
 
 def objective_of(estimator: Any, total_weight: float) -> Objective | None:
@@ -45,15 +45,14 @@ def objective_of(estimator: Any, total_weight: float) -> Objective | None:
     L2Penalty(l2=0.01)
     """
     part = fitted_part(estimator)
-    definition = find_definition(part)
-    return None if definition is None else definition.objective(part, float(total_weight))
+    return definition_or_default(part).objective(part, float(total_weight))
 
 
 def is_flexible(estimator: Any) -> bool:
-    """Return whether training a fitted estimator may follow the noise of few samples.
+    """Return whether training a fitted estimator may overfit few samples.
 
-    Linear models with a penalty of their own do not; networks, trees and kernel machines do: they are
-    trained with an eye on samples that are left out.
+    Networks, trees and kernel machines may, and are trained with early stopping on samples that are held
+    out. Penalised linear models are not.
 
     Examples
     --------
@@ -65,10 +64,10 @@ def is_flexible(estimator: Any) -> bool:
     (False, True)
     """
     part = fitted_part(estimator)
-    definition = find_definition(part)
-    if definition is None or definition.flexible is not None:
-        return definition is None or bool(definition.flexible)
-    return any(map(is_flexible, definition.children(part)))
+    definition = definition_or_default(part)
+    if definition.flexible is None:
+        return any(map(is_flexible, definition.children(part)))
+    return definition.flexible
 
 
 def elastic(l1: float = 0.0, l2: float = 0.0, intercept: bool = False) -> BasePenalty:
@@ -89,8 +88,8 @@ def single_value(values: Any) -> float | None:
 def common_objective(members: Iterable[Any], total_weight: float) -> Objective | None:
     """Return the objective of all members of an ensemble, None where one has none, or another one."""
     found = [objective_of(member, total_weight) for member in members]
-    parts = [own and (own.loss, own.penalty) for own in found]
-    keys = {own and repr([(type(p), sorted(p.get_params().items())) for p in own]) for own in parts}
+    parts = [objective and (objective.loss, objective.penalty) for objective in found]
+    keys = {part and repr([(type(p), sorted(p.get_params().items())) for p in part]) for part in parts}
     return found[0] if len(keys) == 1 else None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .constraints.base import Constraint
 from .forms import AsIs, Form
-from .registry import find_definition
+from .registry import definition_or_default
 
 
 class Access:
@@ -46,10 +46,7 @@ class Access:
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """A fitted attribute of an estimator, or an entry of one, as a graph holds it.
-
-    Fields are the arguments of :meth:`ModelWriter.parameter`, and where the owner was when it was written.
-    """
+    """A fitted attribute as a graph holds it, with the arguments of :meth:`ModelWriter.parameter`."""
 
     name: str  # of the initializer
     owner: Any
@@ -95,20 +92,14 @@ def _set_entry(owner: Any, attribute: str, index: Any, value: np.ndarray) -> Non
     parent, _, name = attribute.rpartition(".")
     holder = attrgetter(parent)(owner) if parent else owner
     current = getattr(holder, name)
+    is_array = isinstance(current, np.ndarray)
     if index is None:
-        if isinstance(current, np.ndarray) and not hasattr(holder, "__dict__"):
-            current[...] = value  # a tree gives a view of its own memory
-        else:
-            setattr(holder, name, value if isinstance(current, np.ndarray) else value[()])
-    elif isinstance(current, np.ndarray) and current.dtype.kind != "O" and current.dtype.kind != "f":
-        changed = current.astype(np.float64)
-        changed[index] = value
-        setattr(holder, name, changed)
+        setattr(holder, name, value if is_array else value[()])
     elif isinstance(current, tuple):
         setattr(holder, name, tuple(value if i == index else item for i, item in enumerate(current)))
     else:
-        if isinstance(current, np.ndarray) and not current.flags.writeable:
-            current = current.copy()
+        if is_array and (current.dtype.kind not in "Of" or not current.flags.writeable):
+            current = current.astype(current.dtype if current.dtype.kind in "Of" else np.float64)
             setattr(holder, name, current)
         current[index] = value
 
@@ -133,13 +124,10 @@ def write_parameters(
     result = copy.deepcopy(estimator, memo)
     owners: dict[int, Any] = {}
     for name, parameter in parameters.items():  # in the order in which they were declared
-        if name not in values:
-            continue
-        owner = memo.get(id(parameter.owner), result if parameter.owner is estimator else None)
-        parameter.write(owner, values[name])
-        owners[id(owner)] = owner
+        if name in values:
+            owner = memo[id(parameter.owner)]
+            parameter.write(owner, values[name])
+            owners[id(owner)] = owner
     for owner in owners.values():
-        definition = find_definition(owner)
-        if definition is not None:
-            definition.finish(owner)
+        definition_or_default(owner).finish(owner)
     return result

@@ -32,10 +32,7 @@ def public_path(kind: type) -> str:
 
 
 def find_definition(estimator: Any) -> ModelDefinition | None:
-    """Return the definition of the class of an estimator, None where there is none.
-
-    A class without one has that of its base class, where it computes what that one does.
-    """
+    """Return the definition of a class, or of a base class that computes the same; None without any."""
     for cls in type(estimator).__mro__:
         path = public_path(cls)
         if plugins.has(plugins.MODELS, path):
@@ -57,17 +54,19 @@ def definition_of(estimator: Any) -> ModelDefinition:
     return found
 
 
+def definition_or_default(estimator: Any) -> ModelDefinition:
+    """Return the definition of the class of an estimator, the base class where there is none."""
+    return find_definition(estimator) or ModelDefinition()
+
+
 def all_covered(estimator: Any) -> bool:
     """Return whether an estimator and all estimators in it have definitions that cover them."""
     return all(found is not None and found.covers(part) for part, found in _walk(estimator))
 
 
 def doubtful_part(estimator: Any) -> Any:
-    """Return the first part of an estimator that no definition covers, or else that is not continuous.
-
-    float32, or skl2onnx, may compute it otherwise than scikit-learn. None where all are trusted.
-    """
-    parts = list(_walk(estimator))
+    """Return the first part that no definition covers, or else the first that is not continuous, or None."""
+    parts = list(_walk(estimator))  # float32, or skl2onnx, may compute them otherwise than scikit-learn
     uncovered = (part for part, found in parts if found is None or not found.covers(part))
     return next(uncovered, next((part for part, found in parts if found and not found.continuous), None))
 
@@ -82,26 +81,27 @@ def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:
 
 
 def inner_part(estimator: Any) -> tuple[str, Any] | None:
-    """Return attribute and estimator that a fitted one stands for; None where it stands for itself."""
-    found = find_definition(estimator)
-    if found is None or not found.inner:
-        return None
-    for attribute in found.inner:
+    """Return attribute and estimator that a fitted meta-estimator predicts with; None for any other."""
+    attributes = definition_or_default(estimator).inner
+    for attribute in attributes:
         if hasattr(estimator, attribute):
             return attribute, getattr(estimator, attribute)
-    raise ConversionError(
-        f"{type(estimator).__name__} has no {attribute}: set refit=True, or pass the estimator you chose."
-    )
+    if attributes:
+        raise ConversionError(
+            f"{type(estimator).__name__} has no {attributes[-1]}: set refit=True, or pass the estimator that "
+            "you chose."
+        )
+    return None
 
 
 def unwrapped(estimator: Any) -> Any:
-    """Return the estimator that a fitted one stands for, as a search does for the best one it found."""
+    """Return the estimator that a fitted meta-estimator predicts with, such as the best one of a search."""
     inner = inner_part(estimator)
     return estimator if inner is None else unwrapped(inner[1])
 
 
 def fitted_part(estimator: Any) -> Any:
-    """Return the part of a fitted estimator whose fit training repeats: of a pipeline, the last step.
+    """Return the part of a fitted estimator that training fits again: the last step of a pipeline.
 
     Examples
     --------
@@ -112,28 +112,25 @@ def fitted_part(estimator: Any) -> Any:
     >>> fitted_part(make_pipeline(StandardScaler(), Ridge()).fit([[0.0], [1.0]], [1.0, 3.0]))
     Ridge()
     """
-    found = find_definition(estimator)
-    part = estimator if found is None else found.fitted_part(estimator)
+    part = definition_or_default(estimator).fitted_part(estimator)
     return part if part is estimator else fitted_part(part)
 
 
 def unlabelled_label(estimator: Any) -> Any:
-    """Return the label of samples that a fitted estimator is not trained on, None where it has none."""
-    found = find_definition(estimator)
-    part = estimator if found is None else found.fitted_part(estimator)
-    label = None if found is None else found.unlabelled
+    """Return the label that marks unlabelled samples for a fitted estimator, None if it has none."""
+    definition = definition_or_default(estimator)
+    label, part = definition.unlabelled, definition.fitted_part(estimator)
     return label if part is estimator or label is not None else unlabelled_label(part)
 
 
 def shape_predictions(estimator: Any, n_dimensions: int) -> None:
     """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which."""
-    found = find_definition(estimator)
-    inner = None if found is None else found.shape_predictions(estimator, n_dimensions)
+    inner = definition_or_default(estimator).shape_predictions(estimator, n_dimensions)
     if inner is not None:
         shape_predictions(inner, n_dimensions)
 
 
 def refuse_undefined(op: Any, estimator: Any, x: Any) -> Any:
-    """Raise the error that no definition covers an estimator."""
+    """Raise a ConversionError: no definition covers the estimator."""
     definition_of(estimator)
     raise op.fail(estimator, "its definition does not cover the parameters it was fitted with.")

@@ -119,10 +119,7 @@ class Scores:
 
 
 def regression(op: ModelWriter, score: str, n_outputs: int = 1, link: str = "identity") -> Scores:
-    """Return the outputs of a regressor from its raw predictions, of shape (n, n_outputs).
-
-    The link is ``"log"`` where predictions are the exponentials.
-    """
+    """Return the outputs of a regressor of scores (n, n_outputs), their exponentials with the link "log"."""
     prediction = op.Exp(score) if link == "log" else None
     return Scores("regression", score, n_outputs, link, prediction)
 
@@ -184,10 +181,7 @@ def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray) -> Scores
 def classes_of_probabilities(
     op: ModelWriter, probabilities: str, classes: np.ndarray, lowest: float = LOWEST, **outputs: Any
 ) -> Scores:
-    """Return the outputs of a classifier that computes probabilities: their logarithms are the scores.
-
-    Probabilities below ``lowest`` count as this one.
-    """
+    """Return the outputs of a classifier scored by logarithms of probabilities, at least ``lowest``."""
     score = op.log_shares(probabilities, lowest)
     outputs["probabilities"] = probabilities
     return classification(op, score, "softmax", probabilities, classes, **outputs)
@@ -201,9 +195,9 @@ def decisions(
     sigmoids: str | None = None,
     **outputs: Any,
 ) -> Scores:
-    """Return the outputs of a classifier without probabilities, of one score for two classes.
+    """Return the outputs of a classifier of decisions, one column of them for two classes.
 
-    The second class is that of scores above zero, and of zero itself if ``zero_is_second``. ``sigmoids`` are
+    The second class has scores above zero, or from zero on with ``zero_is_second``; ``sigmoids`` are
     probabilities that are the sigmoids of the score.
     """
     if sigmoids is not None:
@@ -239,8 +233,8 @@ def several_outputs(
 ) -> Scores:
     """Return the outputs of a classifier of several outputs, each with labels of shape (n, 1).
 
-    An output of two classes has one score, whose sigmoid is the probability of the second; one of more
-    classes has a score for each, under a softmax of their own.
+    An output of two classes has one score, the logit of the second; one of more classes has a score for
+    each, under a softmax.
     """
     if min(map(len, classes)) < 2:
         raise ConversionError(

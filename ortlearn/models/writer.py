@@ -125,7 +125,7 @@ class ModelWriter(SampleWriter):
         ConversionError
             If the attribute is asked for in two forms: these would be trained apart.
         """
-        form = AsIs() if form is None else form
+        form = form or AsIs()
         key = (id(owner), attribute, str(index))
         if key not in self._names_of:
             name = self._name_of(name or attribute, index)
@@ -194,11 +194,7 @@ class ModelWriter(SampleWriter):
 
     @contextmanager
     def inside(self, at: str = "", reason: str = "") -> Iterator[None]:
-        """Take the parameters that are asked for inside for those of a part.
-
-        ``at`` is its expression in the estimator that is being written, ``"calibrators[0]"``; ``reason`` says
-        why they are not trained unless somebody names them, and is empty where they are.
-        """
+        """Record parameters as those of a part at a path, not trained by default if there is a reason."""
         before = self.path, self._reason, self._step
         dot = "." if self.path and at and not at.startswith("[") else ""
         self.path, self._reason = f"{self.path}{dot}{at}", self._reason or reason

@@ -110,8 +110,8 @@ HOPELESS = {
     "votes": (KNeighborsClassifier(3), X, "votes of the nearest training samples"),
     "bins": (KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), X, "number of a bin"),
     "categories": (OneHotEncoder(sparse_output=False), CATEGORIES, "categories or words"),
-    "selector": (SelectKBest(k=2), X, "picks columns"),
-    "threshold": (VarianceThreshold(), X, "picks columns"),
+    "selector": (SelectKBest(k=2), X, "selects columns"),
+    "threshold": (VarianceThreshold(), X, "selects columns"),
     "polynomials": (PolynomialFeatures(2), X, "no parameters"),
     "norms": (Normalizer(), X, "no parameters"),
 }
@@ -152,7 +152,7 @@ def test_votes_that_do_not_convert_say_why_all_the_same():
 def test_a_selector_in_front_of_a_model():
     table = explain(make_pipeline(SelectKBest(k=2), LogisticRegression()), X, LABELS)
     row = only(table.rows, step="selectkbest")
-    assert not row.trainable and "picks columns" in row.reason and row.advice == ""
+    assert not row.trainable and "selects columns" in row.reason and row.advice == ""
     assert only(table.rows, attribute="coef_").trainable
 
 

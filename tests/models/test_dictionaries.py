@@ -92,7 +92,7 @@ def test_codes_of_an_atom_twice_are_as_good(run_onnx):
 @pytest.mark.parametrize("factor", [1.0, -0.3])
 def test_least_angles_of_an_atom_twice_are_refused(factor):
     atoms = np.vstack([ATOMS[:3], factor * ATOMS[1]])
-    with pytest.raises(ConversionError, match="two of its atoms point the same way.*: leave one of them out"):
+    with pytest.raises(ConversionError, match="two of its atoms are parallel.*: remove one"):
         sklearn_to_onnx(SparseCoder(atoms, transform_algorithm="lars").fit(X))
 
 

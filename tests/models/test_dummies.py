@@ -73,7 +73,7 @@ def test_a_constant_class_is_trained_only_where_it_is_named():
 @pytest.mark.parametrize("strategy", ["stratified", "uniform"])
 def test_random_strategies(strategy):
     model = DummyClassifier(strategy=strategy).fit(X, THREE)
-    with pytest.raises(ConversionError, match=f"strategy='{strategy}' draws predictions at random"):
+    with pytest.raises(ConversionError, match=f"strategy='{strategy}' is random"):
         OrtGradientOptimizer(model, warm_start=True).fit(X, THREE)
 
 

@@ -93,14 +93,14 @@ def test_encodings_are_trained_in_a_pipeline_where_they_are_named():
 @pytest.mark.parametrize("encoder", [OneHotEncoder(), OneHotEncoder(handle_unknown="ignore")], ids=str)
 def test_a_text_that_stands_for_a_missing_one(encoder):
     X = named("None", "Lima", "Rome", None)[:, None]
-    with pytest.warns(FallbackWarning, match="the text that stands for a missing value"):
+    with pytest.warns(FallbackWarning, match="the text of a missing value"):
         to_trainable(make_pipeline(encoder, Ridge()).fit(X, Y), X=X)
 
 
 def test_categories_that_float32_does_not_tell_apart(check_graph):
     X = 1 + NUMBERS[:, None] * 1e-9
     model = make_pipeline(OneHotEncoder(), Ridge()).fit(X, Y)
-    with pytest.raises(ConversionError, match="the same number in float32"):
+    with pytest.raises(ConversionError, match="are equal in float32"):
         sklearn_to_onnx(model)
     check_graph(model, X)
 

@@ -9,34 +9,29 @@ from ...graphs import GraphBuilder
 
 
 class Constraint(ABC):
-    """A set of arrays, and a way to reach every one of them from free numbers.
-
-    A variance is ``exp(t)``, weights of a mixture are ``exp(t) / sum exp(t)``, and so on: whatever ``t`` an
-    update gives, the parameter stays what it has to be. The graph that is trained has ``t`` as its
-    initializer; the graph that is given back has the parameter.
-    """
+    """A set of arrays, each a function of unconstrained ("free") numbers, which are trained instead."""
 
     #: Name of the set in tables, ``"kept positive"``.
     text: str
-    #: Whether free numbers that are not negative reach the whole set: training then keeps to these.
+    #: Whether nonnegative free numbers reach the whole set: training then projects updates onto them.
     projected: ClassVar[bool] = False
-    #: Whether the size of a free number is that of the parameter, so that penalties mean the same.
+    #: Whether free numbers have the magnitude of the parameter, so that penalties mean the same.
     penalised: ClassVar[bool] = False
-    #: Whether a row of the parameter depends on that row of the free numbers alone.
+    #: Whether a row of the parameter depends on the same row of the free numbers only.
     by_row: ClassVar[bool] = False
 
     @abstractmethod
     def holds(self, values: np.ndarray) -> bool:
-        """Return whether an array is in the set, its edge included."""
+        """Return whether an array is in the set or on its boundary."""
 
     @abstractmethod
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return free numbers that give an array of the set."""
+        """Return the free numbers of an array in the set."""
 
     @abstractmethod
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the array that free numbers give."""
+        """Return the array of free numbers."""
 
     @abstractmethod
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append the nodes that compute it, and return its name."""
+        """Append the nodes that compute the array of free numbers, and return its name."""

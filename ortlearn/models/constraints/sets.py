@@ -1,4 +1,4 @@
-"""Sets of shares, probabilities, tables that rise, triangular matrices."""
+"""Probability simplexes, log-probabilities, increasing tables, triangular matrices."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,8 @@ from ...graphs import GraphBuilder
 from .base import Constraint
 from .signs import absolute
 
-#: Closer to the edge of its set than that, a parameter is moved there: its free number stays finite.
-EDGE = 1e-6
-#: Added to numbers that are divided by their sum: where all are zero they are equal.
-TINY = 1e-30
+EDGE = 1e-6  # smallest distance of a parameter from the boundary of its set: free numbers stay finite
+TINY = 1e-30  # added to numbers that are divided by their sum: all zeros become equal shares
 
 
 def _shape(op: GraphBuilder, name: str) -> tuple[int, ...]:
@@ -19,8 +17,8 @@ def _shape(op: GraphBuilder, name: str) -> tuple[int, ...]:
     return tuple(size for size in op.shape(name) or () if isinstance(size, int))
 
 
-def _are_shares(values: np.ndarray, axis: int | None) -> bool:
-    """Return whether numbers are not negative and sum to one."""
+def _is_on_simplex(values: np.ndarray, axis: int | None) -> bool:
+    """Return whether numbers are nonnegative and sum to one."""
     sums = values.sum(axis=axis, dtype=np.float64)
     return bool(np.isfinite(values).all() and (values >= 0).all() and np.allclose(sums, 1, atol=1e-4))
 
@@ -34,8 +32,8 @@ class Simplex(Constraint):
     text = "kept on the simplex"
 
     def holds(self, values: np.ndarray) -> bool:
-        shares = np.exp(values.astype(np.float64)) if self.logarithm else values
-        return _are_shares(shares, self.axis) and bool(np.isfinite(values).all())
+        weights = np.exp(values.astype(np.float64)) if self.logarithm else values
+        return _is_on_simplex(weights, self.axis) and bool(np.isfinite(values).all())
 
     def free(self, values: np.ndarray) -> np.ndarray:
         return values.copy() if self.logarithm else np.log(np.maximum(values, EDGE**3))
@@ -55,29 +53,22 @@ class Simplex(Constraint):
 
 @dataclass(frozen=True)
 class Shares(Constraint):
-    """``|t| / sum |t|`` along the last axis: shares many of which are zero, as those of leaves.
+    """``|t| / sum |t|`` along the last axis: class shares with exact zeros, where Simplex has no gradient."""
 
-    :class:`Simplex` has no slope where a share is zero, and hardly any near it. Updates cut free numbers
-    off at zero, so that zeros are exact.
-    """
-
-    #: Number of shares of each output; those after it on the last axis are zero.
-    sizes: tuple[int, ...]
-    #: Sum of the free numbers at the start: the smaller it is, the further a step leads.
-    scale: float = 1.0
-    #: Whether a share of zero grows where the loss falls with it; it stays zero otherwise.
-    grows: bool = True
+    sizes: tuple[int, ...]  # number of shares of each output; later ones on the last axis are zero
+    scale: float = 1.0  # sum of the free numbers at the start: smaller sums make larger steps
+    grows: bool = True  # whether shares of zero have a gradient
     text = "kept on the simplex"
     projected = True
     by_row = True
 
     def _mask(self) -> np.ndarray | None:
-        """Return 1 for the shares that an output has, 0 after them; None where all have as many."""
+        """Return 1 for the shares of each output, 0 after them; None if all outputs have the same number."""
         mask = np.arange(max(self.sizes)) < np.array(self.sizes)[:, None]
         return None if mask.all() else mask.astype(np.float64)
 
     def holds(self, values: np.ndarray) -> bool:
-        return _are_shares(values, -1)
+        return _is_on_simplex(values, -1)
 
     def free(self, values: np.ndarray) -> np.ndarray:
         return values * self.scale
@@ -98,7 +89,7 @@ class Shares(Constraint):
 
 @dataclass(frozen=True)
 class LogProbability(Constraint):
-    """``-log(1 + exp(-t))``: the logarithm of a probability of its own."""
+    """``-log(1 + exp(-t))``: logarithms of probabilities that need not sum to one."""
 
     text = "kept below 0, the logarithm of a probability"
 
@@ -118,11 +109,7 @@ class LogProbability(Constraint):
 
 @dataclass(frozen=True)
 class Increasing(Constraint):
-    """Cumulative sums of shares: a table that rises from one bound to another, from 0 to 1 by default.
-
-    There is one share more than numbers: what is left between the last one and the upper bound. Numbers that
-    are the same stay the same, until the loss falls where they part.
-    """
+    """A table that increases between two bounds: cumulative sums of ``|t| / sum |t|``, without the last."""
 
     low: float = 0.0
     high: float = 1.0
@@ -147,7 +134,7 @@ class Increasing(Constraint):
     def write(self, op: GraphBuilder, free: str) -> str:
         sizes = absolute(op, free)
         shares = op.Reshape(op.Div(sizes, op.Add(op.ReduceSum(sizes, keepdims=1), TINY)), [-1, 1])
-        # CumSum has no gradient everywhere
+        # a product, as CumSum has no gradient in all backends
         triangle = (self.high - self.low) * np.tri(_shape(op, free)[0])[:-1]
         table = op.Reshape(op.MatMul(triangle.astype(op.float_dtype), shares), [-1])
         return op.Add(table, self.low) if self.low else table
@@ -155,10 +142,7 @@ class Increasing(Constraint):
 
 @dataclass(frozen=True)
 class Rising(Constraint):
-    """Columns, or a vector, that rise: every number adds ``exp(t)`` to the one before.
-
-    The first one is free, or above a bound by ``exp(t)``.
-    """
+    """Increasing columns: each number exceeds the one before by ``exp(t)``, the first one a bound if any."""
 
     low: float | None = None
     text = "kept rising"
@@ -193,7 +177,7 @@ class Rising(Constraint):
 
 @dataclass(frozen=True)
 class Triangular(Constraint):
-    """Upper triangular matrices with a positive diagonal, the exponentials of the free one."""
+    """Upper triangular matrices with a positive diagonal, the exponential of the free one."""
 
     text = "kept triangular, the diagonal positive"
 
@@ -210,6 +194,6 @@ class Triangular(Constraint):
 
     def write(self, op: GraphBuilder, free: str) -> str:
         identity = np.eye(_shape(op, free)[-1], dtype=op.float_dtype)
-        # exp of the diagonal alone: that of the rest could overflow
+        # exp of the diagonal only: the rest could overflow
         diagonal = op.Mul(op.Exp(op.Mul(free, identity)), identity)
         return op.Add(op.Mul(free, np.triu(np.ones_like(identity), 1)), diagonal)

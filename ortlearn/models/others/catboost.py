@@ -1,9 +1,7 @@
-"""CatBoost: sums of the values of the leaves of symmetric trees, on features that are numbers.
+"""CatBoost: sums of the values of the leaves of symmetric trees, on numeric features."""
 
-The splits are read from the JSON that ``save_model`` writes ("Model export as JSON" of its documentation).
-Leaves, scale and bias are read and set by ``get_leaf_values``, ``set_leaf_values``, ``get_scale_and_bias``
-and ``set_scale_and_bias``.
-"""
+# Splits are read from the JSON of save_model ("Model export as JSON" of its documentation), leaves, scale and
+# bias by get_leaf_values and get_scale_and_bias.
 
 import json
 import tempfile
@@ -12,26 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ...losses import (
-    AbsoluteErrorLoss,
-    HuberLoss,
-    LogLoss,
-    PoissonLoss,
-    QuantileLoss,
-    SquaredErrorLoss,
-    TweedieLoss,
-)
+from ... import losses
 from .. import Access, ModelWriter, Objective, Scores
 from ..forms import AsIs, Scaled
 from ..trees import Nodes, leaf_numbers, leaf_sums
 from .splits import OF_CLASSES, Booster, Kind, boosting_objective
 
-#: Parameters that give classes weights.
-CLASS_WEIGHTS = ("auto_class_weights", "class_weights", "scale_pos_weight")
+CLASS_WEIGHTS = ("auto_class_weights", "class_weights", "scale_pos_weight")  # parameters
 
 
 def _document(model: Any) -> dict[str, Any]:
-    """Return a model as JSON has it."""
+    """Return the JSON of a model."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.json")
         model.save_model(str(path), format="json")
@@ -41,7 +30,7 @@ def _document(model: Any) -> dict[str, Any]:
 def _loss_of(model: Any) -> tuple[str, dict[str, float]]:
     """Return the name of the loss and its options, of ``"Quantile:alpha=0.7"``."""
     name, _, text = str(model.get_all_params()["loss_function"]).partition(":")
-    if name == "MultiQuantile":  # several numbers, and no loss of ours
+    if name == "MultiQuantile":  # several numbers, without a loss here
         return name, {}
     pairs = [option.partition("=") for option in text.split(";") if option]
     return name, {key: float(value) for key, _, value in pairs}
@@ -60,12 +49,11 @@ class LeafValues(Access):
         # a copy shares its leaves with the buffer it was read from until it is shrunk
         owner.shrink(ntree_start=0, ntree_end=owner.tree_count_)
         owner.set_leaf_values(value.ravel())
-        # and it has forgotten the number of its features
-        owner._n_features_in = self.n_features
+        owner._n_features_in = self.n_features  # which a copy loses
 
 
 class Bias(Access):
-    """What is added to the sums of leaves, of shape (n_scores,)."""
+    """Bias of the sums of leaves, of shape (n_scores,)."""
 
     def __init__(self, n_scores: int):
         self.n_scores = n_scores
@@ -81,20 +69,19 @@ class Bias(Access):
 class CatBoostRegressorDefinition(Booster):
     """CatBoostRegressor."""
 
-    known = "another one, such as 'RMSE'", "'Logloss' or 'MultiClass'"
+    supported = "another one, such as 'RMSE'", "'Logloss' or 'MultiClass'"
     kinds = {
         **{name: Kind() for name in ("Expectile", "LogCosh", "Lq", "MAPE", "MultiQuantile")},
-        "Huber": Kind(lambda options: HuberLoss(options["delta"])),
-        "Logloss": Kind(lambda options: LogLoss(), "logit"),
-        "MAE": Kind(lambda options: AbsoluteErrorLoss()),
-        "MultiClass": Kind(lambda options: LogLoss(), "softmax"),
-        "MultiClassOneVsAll": Kind(lambda options: LogLoss(), "logits"),
-        "MultiLogloss": Kind(lambda options: LogLoss(), "labels"),
-        "MultiRMSE": Kind(lambda options: SquaredErrorLoss()),
-        "Poisson": Kind(lambda options: PoissonLoss()),
-        "Quantile": Kind(lambda options: QuantileLoss(options.get("alpha", 0.5))),
-        "RMSE": Kind(lambda options: SquaredErrorLoss()),
-        "Tweedie": Kind(lambda options: TweedieLoss(options["variance_power"])),
+        "Huber": Kind(lambda options: losses.HuberLoss(options["delta"])),
+        "Logloss": Kind(lambda options: losses.LogLoss(), "logit"),
+        "MAE": Kind(lambda options: losses.AbsoluteErrorLoss()),
+        "MultiClass": Kind(lambda options: losses.LogLoss(), "softmax"),
+        "MultiClassOneVsAll": Kind(lambda options: losses.LogLoss(), "logits"),
+        "MultiLogloss": Kind(lambda options: losses.LogLoss(), "labels"),
+        **{name: Kind(lambda options: losses.SquaredErrorLoss()) for name in ("MultiRMSE", "RMSE")},
+        "Poisson": Kind(lambda options: losses.PoissonLoss()),
+        "Quantile": Kind(lambda options: losses.QuantileLoss(options.get("alpha", 0.5))),
+        "Tweedie": Kind(lambda options: losses.TweedieLoss(options["variance_power"])),
     }
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -113,7 +100,7 @@ class CatBoostRegressorDefinition(Booster):
 
 
 class CatBoostClassifierDefinition(CatBoostRegressorDefinition):
-    """CatBoostClassifier: two classes, several, each against the others, or several labels at once."""
+    """CatBoostClassifier: binary, multiclass, one-vs-all or multilabel."""
 
     is_classifier = True
 
@@ -132,8 +119,7 @@ def _raw_scores(op: ModelWriter, model: Any, x: str) -> tuple[str, int]:
     document = _document(model)
     features = document["features_info"]
     if set(features) != {"float_features"}:
-        reason = "it has features that are not numbers: encode them before it, by an encoder in a pipeline."
-        raise op.fail(model, reason)
+        raise op.fail(model, "it has features that are not numbers: encode them by an encoder in a pipeline.")
     if "oblivious_trees" not in document:
         reason = "CatBoost sets the leaves of symmetric trees only: fit it with grow_policy='SymmetricTree'."
         raise op.fail(model, reason)
@@ -149,10 +135,8 @@ def _raw_scores(op: ModelWriter, model: Any, x: str) -> tuple[str, int]:
 
 
 def _nodes(tree: dict[str, Any], columns: list[dict[str, Any]]) -> Nodes:
-    """Return a symmetric tree as arrays: all nodes of a level compare the same.
-
-    Bit i of the number of a leaf says whether a feature is above border i: the last one is the root.
-    """
+    """Return a symmetric tree as arrays: all nodes of a level have the same split."""
+    # bit i of the number of a leaf says whether a feature is above border i; the last one is the root
     splits = list(reversed(tree["splits"] or []))
     levels = np.repeat(np.arange(len(splits)), 2 ** np.arange(len(splits)))
     borders = np.array([split["border"] for split in splits], dtype=np.float32)

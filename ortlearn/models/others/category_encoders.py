@@ -1,8 +1,4 @@
-"""category_encoders: a row of numbers for each category of a column.
-
-What is read are the attributes ``mapping`` and ``ordinal_encoder`` of fitted encoders. ``transform`` without
-y is a table for each column; what ``fit_transform`` makes of the samples of the fit may be something else.
-"""
+"""category_encoders: a row of numbers for each category of a column, as ``transform`` without y."""
 
 from __future__ import annotations
 
@@ -13,10 +9,9 @@ import numpy as np
 from .. import Access, ModelDefinition, ModelWriter, Scores, category_numbers
 from ..scores import transformation
 
-#: Codes of unknown and missing values in tables by codes.
-UNKNOWN, MISSING = -1, -2
-#: Parameters under which columns are more than tables of their own.
-OTHERWISE = ("composite_cols", "drop_invariant", "hierarchy", "min_group_size")
+UNKNOWN, MISSING = -1, -2  # codes of unknown and missing values
+#: Unsupported parameters, under which an output is more than a table of one column.
+UNSUPPORTED = ("composite_cols", "drop_invariant", "hierarchy", "min_group_size")
 
 
 def _is_missing(value: Any) -> bool:
@@ -24,29 +19,29 @@ def _is_missing(value: Any) -> bool:
 
 
 class EncoderDefinition(ModelDefinition):
-    """Base class: columns that are encoded, and columns that pass as they are."""
+    """Base class of encoders of some columns, which pass the others through."""
 
     takes_columns = True
     continuous = False
 
     def covers(self, model: Any) -> bool:
-        """Return whether each column has a table of its own; others are left to the package itself."""
+        """Return whether each column has its own table."""
         handled = [getattr(model, name, None) for name in ("handle_unknown", "handle_missing")]
-        plain = all(isinstance(own, str) and own != "error" for own in handled)
-        return plain and not any(getattr(model, name, None) for name in OTHERWISE)
+        plain = all(isinstance(value, str) and value != "error" for value in handled)
+        return plain and not any(getattr(model, name, None) for name in UNSUPPORTED)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        found, encoded = [], list(model.cols)
+        parts, encoded = [], list(model.cols)
         for position, name in enumerate(model.feature_names_in_):
             if name in encoded:
-                found.append(self.encode(op, model, name, op.column(x, position)))
+                parts.append(self.encode(op, model, name, op.column(x, position)))
             else:
-                found.append((op.matrix(op.columns(x, [position]), type(model).__name__), 1))
-        parts, widths = zip(*(own for own in found if own[1]), strict=True)
-        return transformation(op, op.joined(parts), sum(widths))
+                parts.append((op.matrix(op.columns(x, [position]), type(model).__name__), 1))
+        columns, widths = zip(*(part for part in parts if part[1]), strict=True)
+        return transformation(op, op.joined(columns), sum(widths))
 
     def encode(self, op: ModelWriter, model: Any, name: Any, column: str) -> tuple[str, int]:
-        """Append the columns that an encoded one becomes, and return how many these are."""
+        """Append the encoding of a column, and return it with its number of columns."""
         raise NotImplementedError
 
 
@@ -56,7 +51,7 @@ def _mapping(encoder: Any, name: Any) -> Any:
 
 
 def _entries(values: Any, default: Any) -> tuple[list[Any], list[Any], Any]:
-    """Return the categories of a series, their values, and that of missing values."""
+    """Return the categories of a series, their values, and the value of missing values."""
     pairs = list(zip(values.index.tolist(), values.tolist(), strict=True))
     known = [pair for pair in pairs if not _is_missing(pair[0])]
     missing = next((value for category, value in pairs if _is_missing(category)), default)
@@ -69,7 +64,7 @@ def _codes(model: Any, name: Any) -> tuple[list[Any], list[Any], Any]:
 
 
 class Targets(Access):
-    """What categories of a column become, numbers that the fit made of labels."""
+    """Encoded values of the categories of a column."""
 
     def __init__(self, definition: TargetDefinition, name: Any):
         self.definition, self.name = definition, name
@@ -82,15 +77,13 @@ class Targets(Access):
 
 
 class TargetDefinition(EncoderDefinition):
-    """TargetEncoder, JamesSteinEncoder, MEstimateEncoder, QuantileEncoder and WOEEncoder.
-
-    What a category becomes is a parameter; what unknown and missing values become is not.
-    """
+    """TargetEncoder, JamesSteinEncoder, MEstimateEncoder, QuantileEncoder and WOEEncoder."""
 
     def encode(self, op: ModelWriter, model: Any, name: Any, column: str) -> tuple[str, int]:
         options: Any = {"name": f"mapping_{name}", "access": Targets(self, name)}
         table = op.parameter(model, f"mapping['{name}']", role="table", **options)
-        unknown, missing = (np.array([own], dtype=op.float_dtype) for own in self.others(model, name))
+        # unknown and missing values are not trained
+        unknown, missing = (np.array([value], dtype=op.float_dtype) for value in self.others(model, name))
         numbers = category_numbers(op, column, [*self.categories(model, name), np.nan])
         return op.Gather(op.Concat(unknown, table, missing, axis=0), numbers, axis=0), 1
 
@@ -99,31 +92,28 @@ class TargetDefinition(EncoderDefinition):
         return _codes(model, name)[0]
 
     def others(self, model: Any, name: Any) -> tuple[float, float]:
-        """Return what unknown and missing values become."""
+        """Return the encodings of unknown and missing values."""
         values, code = model.mapping[name], _codes(model, name)[2]
         return float(values.get(UNKNOWN, np.nan)), float(values.get(code, np.nan))
 
     def targets(self, model: Any, name: Any) -> np.ndarray:
-        """Return what the categories of a column become."""
+        """Return the encodings of the categories of a column."""
         return model.mapping[name].loc[_codes(model, name)[1]].to_numpy(dtype=np.float64)
 
     def set_targets(self, model: Any, name: Any, value: np.ndarray) -> None:
-        """Set what the categories of a column become."""
+        """Set the encodings of the categories of a column."""
         model.mapping[name].loc[_codes(model, name)[1]] = value
 
 
 class LeaveOneOutDefinition(TargetDefinition):
-    """LeaveOneOutEncoder and CatBoostEncoder: sums of labels over counts, with ``a`` labels of the mean.
-
-    A category of one sample becomes the mean.
-    """
+    """LeaveOneOutEncoder and CatBoostEncoder: means of labels, smoothed by ``a`` labels of the mean."""
 
     def _rows(self, model: Any, name: Any) -> np.ndarray:
-        """Return which rows of the table are categories, not missing values."""
+        """Return the mask of the rows that are categories, not missing values."""
         return np.array([not _is_missing(category) for category in model.mapping[name].index.tolist()])
 
     def _means(self, model: Any, name: Any) -> np.ndarray:
-        sums, counts = (model.mapping[name][own].to_numpy(dtype=np.float64) for own in ("sum", "count"))
+        sums, counts = (model.mapping[name][key].to_numpy(dtype=np.float64) for key in ("sum", "count"))
         added = float(getattr(model, "a", 0.0))
         return np.where(counts > 1, (sums + model._mean * added) / (counts + added), model._mean)
 
@@ -151,7 +141,7 @@ class LeaveOneOutDefinition(TargetDefinition):
 
 
 class FixedDefinition(EncoderDefinition):
-    """Base class of encoders that learn categories, no numbers."""
+    """Base class of encoders that learn categories only."""
 
     untrained = "it learns categories or words, no numbers"
 
@@ -162,7 +152,7 @@ class FixedDefinition(EncoderDefinition):
         return op.Gather(table, op.Reshape(numbers, [-1]), axis=0), table.shape[1]
 
     def table(self, model: Any, name: Any) -> tuple[list[Any], list[Any]]:
-        """Return the categories of a column, and the rows of unknown values, of these and of missing ones."""
+        """Return the categories of a column, and the rows of unknown values, categories, missing values."""
         raise NotImplementedError
 
 
@@ -185,7 +175,7 @@ class OneHotDefinition(FixedDefinition):
 
 
 class CountDefinition(FixedDefinition):
-    """CountEncoder: how often the fit saw the category."""
+    """CountEncoder: the number of training samples of the category."""
 
     def covers(self, model: Any) -> bool:
         return super().covers(model) and not getattr(model, "min_group_name", None)

@@ -1,39 +1,27 @@
-"""LightGBM: sums of the values of leaves.
+"""LightGBM: sums of the values of leaves."""
 
-What is read and set is what LightGBM documents: ``Booster.dump_model``, ``get_leaf_output`` and
-``set_leaf_output``. Where samples go is described under "Missing Value Handle" and "Categorical Feature
-Support" of its advanced topics.
-"""
+# Reads Booster.dump_model and get_leaf_output, and sets set_leaf_output. Splits follow "Missing Value Handle"
+# and "Categorical Feature Support" of LightGBM's advanced topics.
 
 import copy
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from ...losses import (
-    AbsoluteErrorLoss,
-    CrossEntropyLoss,
-    GammaLoss,
-    HuberLoss,
-    LogLoss,
-    PoissonLoss,
-    QuantileLoss,
-    SquaredErrorLoss,
-    TweedieLoss,
-)
+from ... import losses
 from .. import Access, ModelWriter, Objective, Scores
 from ..forms import AsIs, Scaled
 from ..scores import regression
 from ..trees import Nodes, leaf_sums
 from .splits import OF_CLASSES, Booster, CategorySplit, Kind, boosting_objective, tree_leaves, with_codes
 
-#: Numbers up to it count as zero.
-ZERO = 1e-35
+ZERO = 1e-35  # largest magnitude that counts as zero
 
 
 class LeafOutputs(Access):
-    """Values of the leaves, those of a tree after those of the one before."""
+    """Values of the leaves, tree by tree."""
 
     def __init__(self, sizes: list[int]):
         self.places = [(tree, leaf) for tree, size in enumerate(sizes) for leaf in range(size)]
@@ -47,22 +35,17 @@ class LeafOutputs(Access):
 
 
 def _splits(tree: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the splits of a tree, as ``dump_model`` has them, by their numbers."""
-    found: dict[int, dict[str, Any]] = {}
-    waiting = [tree["tree_structure"]]
-    for node in waiting:
-        if "split_index" in node:
-            found[node["split_index"]] = node
-            waiting += [node["left_child"], node["right_child"]]
-    return [found[number] for number in range(len(found))]
+    """Return the splits of a tree of ``dump_model`` in the order of their numbers."""
+    nodes = [tree["tree_structure"]]
+    for node in nodes:
+        nodes += [node["left_child"], node["right_child"]] if "split_index" in node else []
+    return sorted((n for n in nodes if "split_index" in n), key=itemgetter("split_index"))
 
 
 def _nodes(splits: list[dict[str, Any]], zeros: dict[int, int]) -> tuple[Nodes, list[CategorySplit]]:
-    """Return the splits of a tree as arrays, and those on categories, which compare nothing in these yet.
-
-    ``zeros`` has the columns that are compared in the place of others where zeros are missing values. Missing
-    values, and numbers that are no category, go right at a split on categories.
-    """
+    """Return the splits of a tree as arrays, and those on categories, which have no comparison yet."""
+    # ``zeros`` has the columns that replace others if zeros are missing values. Missing values and unknown
+    # categories go right at a split on categories.
     children: dict[str, list[int]] = {"left_child": [], "right_child": []}
     feature, threshold, missing_left, on_categories = [], [], [], []
     for number, split in enumerate(splits):
@@ -75,7 +58,7 @@ def _nodes(splits: list[dict[str, Any]], zeros: dict[int, int]) -> tuple[Nodes, 
             categories = tuple(map(int, str(limit).split("||")))
             on_categories.append(CategorySplit(number, column, categories, left=True, missing_left=False))
             limit, low = 0.0, False
-        else:  # missing values count as zero where the fit knew of none
+        else:  # missing values count as zero if the fit had none
             low = limit >= 0 if split["missing_type"] == "None" else split["default_left"]
         threshold.append(limit)
         missing_left.append(low)
@@ -89,37 +72,34 @@ def _misses_zeros(split: dict[str, Any]) -> bool:
 
 
 class LGBMRegressorDefinition(Booster):
-    """LGBMRegressor, and LGBMRanker, whose raw scores sort the samples of a query."""
+    """LGBMRegressor, and LGBMRanker, whose raw scores rank the samples of a query."""
 
     takes_columns = True
-    known = (
-        "a classifier or another one",
-        "'binary' for two classes, 'multiclass' or 'multiclassova' for more",
-    )
+    supported = "a classifier or another one", "'binary', 'multiclass' or 'multiclassova'"
     kinds = {
-        "binary": Kind(lambda params: LogLoss(), "logit"),
-        "cross_entropy": Kind(lambda params: CrossEntropyLoss(), "share"),
+        "binary": Kind(lambda params: losses.LogLoss(), "logit"),
+        "cross_entropy": Kind(lambda params: losses.CrossEntropyLoss(), "share"),
         **{name: Kind() for name in ("custom", "fair", "lambdarank", "mape", "rank_xendcg")},
-        "gamma": Kind(lambda params: GammaLoss()),
-        "huber": Kind(lambda params: HuberLoss(params["alpha"])),
-        "multiclass": Kind(lambda params: LogLoss(), "softmax"),
-        "multiclassova": Kind(lambda params: LogLoss(), "logits"),
-        "poisson": Kind(lambda params: PoissonLoss()),
-        "quantile": Kind(lambda params: QuantileLoss(params["alpha"])),
-        "regression": Kind(lambda params: SquaredErrorLoss()),
-        "regression_l1": Kind(lambda params: AbsoluteErrorLoss()),
-        "tweedie": Kind(lambda params: TweedieLoss(params["tweedie_variance_power"])),
+        "gamma": Kind(lambda params: losses.GammaLoss()),
+        "huber": Kind(lambda params: losses.HuberLoss(params["alpha"])),
+        "multiclass": Kind(lambda params: losses.LogLoss(), "softmax"),
+        "multiclassova": Kind(lambda params: losses.LogLoss(), "logits"),
+        "poisson": Kind(lambda params: losses.PoissonLoss()),
+        "quantile": Kind(lambda params: losses.QuantileLoss(params["alpha"])),
+        "regression": Kind(lambda params: losses.SquaredErrorLoss()),
+        "regression_l1": Kind(lambda params: losses.AbsoluteErrorLoss()),
+        "tweedie": Kind(lambda params: losses.TweedieLoss(params["tweedie_variance_power"])),
     }
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         booster, params = model.booster_.dump_model(num_iteration=1), _params(model)
         name, *options = _words(booster)
         loss = self.kinds.get(name, Kind()).loss
-        # weights of the two classes that are no parameter class_weight
+        # class weights other than the parameter class_weight
         weighs_classes = params["is_unbalance"] or params["scale_pos_weight"] != 1
         if loss is None or "sqrt" in options or weighs_classes:
             return None
-        # a random forest is a mean of trees, each of which minimises the objective alone
+        # a random forest is a mean of trees, each of which minimises the objective
         averages = booster["average_output"]
         rate = 1.0 if averages else params["learning_rate"]
         l2 = params["lambda_l2"] * (model.booster_.current_iteration() if averages else 1)
@@ -136,7 +116,7 @@ class LGBMRegressorDefinition(Booster):
 
 
 class LGBMClassifierDefinition(LGBMRegressorDefinition):
-    """LGBMClassifier: two classes, the softmax of several, or each one against the others."""
+    """LGBMClassifier: binary, softmax or one-vs-all."""
 
     is_classifier = True
 
@@ -157,8 +137,7 @@ class LGBMClassifierDefinition(LGBMRegressorDefinition):
 def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) -> str:
     """Append the sums of the values of leaves, of shape (n, number of trees in a round)."""
     if _params(model)["linear_tree"]:
-        reason = "its leaves hold linear models, which LightGBM offers no way to set: leave out linear_tree."
-        raise op.fail(model, reason)
+        raise op.fail(model, "its leaves hold linear models, which LightGBM cannot set: drop linear_tree.")
     trees, n_scores = booster["tree_info"], booster["num_tree_per_iteration"]
     n_rounds, n_columns = len(trees) // n_scores, model.n_features_in_
     form = Scaled(1 / n_rounds) if booster["average_output"] else AsIs()
@@ -179,12 +158,12 @@ def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) ->
 
 
 def _params(model: Any) -> dict[str, Any]:
-    """Return the parameters of the fit by their main names; an estimator has them by others, too."""
+    """Return the parameters of the fit by their main names rather than aliases."""
     return copy.deepcopy(model.booster_).params
 
 
 def _words(booster: dict[str, Any]) -> list[str]:
-    """Return the words of an objective such as ``"binary sigmoid:1"``; that of a function is custom."""
+    """Return the words of an objective such as ``"binary sigmoid:1"``, "custom" for a function."""
     return booster.get("objective", "custom").split()
 
 
@@ -194,14 +173,14 @@ def _truncated(op: ModelWriter, column: str) -> str:
 
 
 def _categories(op: ModelWriter, model: Any, booster: dict[str, Any]) -> dict[int, list[Any]]:
-    """Return the categories that a fit on a frame made codes of, by the positions of their columns."""
+    """Return the categories of a fit on a frame in the order of their codes, by column position."""
     known = booster.get("pandas_categorical") or []
     infos, names = booster["feature_infos"], booster["feature_names"]
     places = [place for place, name in enumerate(names) if infos.get(name, {}).get("values")]
     if known and len(places) != len(known):
         raise op.fail(
             model,
-            f"of {len(known)} columns of categories it splits on {len(places)} as such, and LightGBM does "
-            "not say which: leave out columns of a single category, and make ordered categories numbers.",
+            f"it splits on {len(places)} of {len(known)} columns of categories, and LightGBM does not say "
+            "which: drop columns of a single category, and convert ordered categories to numbers.",
         )
     return dict(zip(places, known, strict=True)) if known else {}

@@ -1,4 +1,4 @@
-"""What boosters of several packages share: objectives, outputs, splits on categories, penalties."""
+"""Common parts of boosters: objectives, outputs, splits on categories."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,8 +24,7 @@ __all__ = [
 
 
 def _hinge(op: ModelWriter, raw: str, classes: Any) -> Scores:
-    second = op.ones_where(op.Greater(raw, 0.0))
-    shares = op.Concat(op.Sub(1.0, second), second, axis=1)
+    shares = op.of_two_classes(op.ones_where(op.Greater(raw, 0.0)))
     return decisions(op, raw, classes, probabilities=shares, decision="")
 
 
@@ -37,7 +36,7 @@ def _labels(op: ModelWriter, raw: str, classes: Any, **outputs: Any) -> Scores:
     return indicator(op, raw, np.arange(len(classes)), probabilities=op.Sigmoid(raw), **outputs)
 
 
-#: Outputs of classifiers by what their raw scores are.
+#: Writers of the outputs of classifiers by the kind of their raw scores.
 OF_CLASSES: dict[str, Callable[..., Scores]] = {
     "hinge": _hinge,
     "labels": _labels,
@@ -48,27 +47,25 @@ OF_CLASSES: dict[str, Callable[..., Scores]] = {
 
 
 class Kind(NamedTuple):
-    """What the raw scores of an objective are, and its loss, from the parameters of the fit."""
+    """The loss of an objective, from the parameters of the fit, and the kind of its raw scores."""
 
-    loss: Callable[[Any], BaseLoss] | None = None  # None where none of ours is it
-    output: str = "number"  # "share", the logit of a number from 0 to 1; of classifiers a key of OF_CLASSES
+    loss: Callable[[Any], BaseLoss] | None = None  # None without a corresponding loss
+    output: str = "number"  # or "share", the logit of a number from 0 to 1, or a key of OF_CLASSES
 
 
 class Booster(ModelDefinition):
-    """Base class of definitions of boosters: the objective decides what becomes of raw scores."""
+    """Base class of definitions of boosters, whose outputs depend on the objective."""
 
-    #: Objectives by name.
-    kinds: Mapping[str, Kind]
-    #: What to take in the place of others, by whether the estimator is a classifier.
-    known: tuple[str, str]
+    kinds: Mapping[str, Kind]  # by the name of the objective
+    supported: tuple[str, str]  # advice in errors for regressors, and for classifiers
     is_classifier = False
 
     def kind_of(self, op: ModelWriter, model: Any, name: str) -> Kind:
-        """Return the kind of an objective; an error where the estimator predicts nothing by it."""
+        """Return the kind of an objective; an unsupported one is an error."""
         kind = self.kinds.get(name)
         if kind is None or (kind.output in OF_CLASSES) is not self.is_classifier:
-            what = "gives no probabilities that are known here" if self.is_classifier else "has no form here"
-            raise op.fail(model, f"its objective {name!r} {what}: take {self.known[self.is_classifier]}.")
+            advice = self.supported[self.is_classifier]
+            raise op.fail(model, f"its objective {name!r} is not supported: use {advice}.")
         return kind
 
     def numbers(self, op: ModelWriter, kind: Kind, raw: str, params: Any, n_scores: int = 1) -> Scores:
@@ -79,12 +76,12 @@ class Booster(ModelDefinition):
 
 
 class CategorySplit(NamedTuple):
-    """A split on categories, which are whole numbers."""
+    """A split on categories, which are integers."""
 
-    node: int  # its number among the nodes of its tree
+    node: int  # number within its tree
     feature: int  # column of the categories
     categories: tuple[int, ...]
-    left: bool  # whether these go left; other numbers go to the other side
+    left: bool  # whether these go left, and all others right
     missing_left: bool
 
 
@@ -96,11 +93,8 @@ def tree_leaves(
     whole: Callable[[str], str],
     in_float32: bool = True,
 ) -> str:
-    """Append the numbers of the leaves that samples reach in trees with splits on categories.
-
-    Each of these has a column, 0 where a sample goes left and 1 where it goes right. ``whole`` makes whole
-    numbers of a column of categories.
-    """
+    """Append the leaves of samples in trees with splits on categories, which ``whole`` makes integers."""
+    # each of these splits becomes a column, 0 for samples that go left and 1 for the others
     nodes = Nodes.joined([own for own, _ in trees])
     first = np.cumsum(nodes.sizes) - nodes.sizes
     pairs = zip(first.tolist(), trees, strict=True)
@@ -128,10 +122,7 @@ def tree_leaves(
 
 
 def with_codes(op: ModelWriter, model: Any, x: Any, known: Mapping[int, Sequence[Any]]) -> str:
-    """Append the matrix of X with the codes of categories in the place of some columns; NaN for others.
-
-    ``known`` has the categories of these columns, in the order of their codes.
-    """
+    """Append the matrix of X with columns of known categories replaced by codes, NaN for others."""
     name, n_features = type(model).__name__, model.n_features_in_
     numbers = [place for place in range(n_features) if place not in known]
     columns = [op.matrix(op.columns(x, numbers, n_features), name)] if numbers else []
@@ -140,23 +131,19 @@ def with_codes(op: ModelWriter, model: Any, x: Any, known: Mapping[int, Sequence
     for place, categories in known.items():
         column = op.column(x, place)
         if op.has_text(column) and "nan" in categories:
-            raise op.fail(model, "a category is the text 'nan', which stands for a missing one: rename it.")
+            raise op.fail(model, "a category is the text 'nan', which means a missing value: rename it.")
         number = op.Cast(category_numbers(op, column, categories), to=op.elem_type)
         columns.append(op.Where(op.Greater(number, 0.0), op.Sub(number, 1.0), float("nan")))
     return op.columns(op.joined(columns), np.argsort([*numbers, *known]), n_features)
 
 
 def boosting_objective(loss: BaseLoss, l1: float, l2: float, rate: float, total_weight: float) -> Objective:
-    """Return the objective of rounds that minimise ``sum(w * l) + l1 * sum(|v|) + l2 / 2 * sum(v^2)``.
-
-    v are the values of the leaves of a round before they are multiplied with the rate (Chen, T. and Guestrin,
-    C., "XGBoost", KDD 2016, equation 2; the absolute values are the ``reg_alpha`` of its documentation).
-    """
+    """Return the objective of rounds that minimise ``sum(w * l) + l1 * sum(|v|) + l2 / 2 * sum(v^2)``."""
+    # v are the values of the leaves of a round before they are multiplied by the rate (Chen, T. and Guestrin,
+    # C., "XGBoost", KDD 2016, equation 2; the absolute values are the reg_alpha of its documentation)
     l1, l2 = l1 / (total_weight * rate), l2 / (2 * total_weight * rate**2)
-    penalty: BasePenalty = NoPenalty()
-    if l1 and l2:
-        penalty = ElasticPenalty(l1=l1, l2=l2)
-    elif l1 or l2:
-        penalty = L1Penalty(l1=l1) if l1 else L2Penalty(l2=l2)
-    reason = "its strength is of the leaves of one round after the other"
-    return Objective(loss, penalty, reason if l1 or l2 else "")
+    if not l1 and not l2:
+        return Objective(loss, NoPenalty())
+    penalty: BasePenalty = L1Penalty(l1=l1) if l1 else L2Penalty(l2=l2)
+    penalty = ElasticPenalty(l1=l1, l2=l2) if l1 and l2 else penalty
+    return Objective(loss, penalty, "its strength applies to the leaves of each round")

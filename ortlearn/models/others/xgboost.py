@@ -1,20 +1,10 @@
-"""XGBoost: sums of the values of leaves, or linear models. It computes in float32."""
+"""XGBoost: sums of the values of leaves, or linear models, in float32."""
 
 from typing import Any
 
 import numpy as np
 
-from ...losses import (
-    AbsoluteErrorLoss,
-    CrossEntropyLoss,
-    GammaLoss,
-    HingeLoss,
-    LogLoss,
-    PoissonLoss,
-    QuantileLoss,
-    SquaredErrorLoss,
-    TweedieLoss,
-)
+from ... import losses
 from .. import ModelWriter, Objective, Scores
 from ..forms import AsIs, Form, Scaled
 from ..trees import leaf_sums
@@ -23,25 +13,26 @@ from .xgboost_json import BaseScore, Document, LeafValues, LinearWeights, docume
 
 
 class XGBRegressorDefinition(Booster):
-    """XGBRegressor, XGBRFRegressor, and XGBRanker, whose raw scores sort the samples of a query."""
+    """XGBRegressor, XGBRFRegressor, and XGBRanker, whose raw scores rank the samples of a query."""
 
     takes_columns = True
-    known = ("a classifier or another one", "'binary:logistic' for two classes, 'multi:softprob' for more")
+    supported = "a classifier or another one", "'binary:logistic' or 'multi:softprob'"
     kinds = {
-        "binary:hinge": Kind(lambda params: HingeLoss(), "hinge"),
-        "binary:logistic": Kind(lambda params: LogLoss(), "logit"),
-        "count:poisson": Kind(lambda params: PoissonLoss()),
-        "multi:softmax": Kind(lambda params: LogLoss(), "softmax"),
-        "multi:softprob": Kind(lambda params: LogLoss(), "softmax"),
-        **{name: Kind() for name in ("rank:map", "rank:ndcg", "rank:pairwise")},
-        "reg:absoluteerror": Kind(lambda params: AbsoluteErrorLoss()),
-        "reg:gamma": Kind(lambda params: GammaLoss()),
-        "reg:logistic": Kind(lambda params: CrossEntropyLoss(), "share"),
-        "reg:pseudohubererror": Kind(),
-        "reg:quantileerror": Kind(lambda params: QuantileLoss(float(np.ravel(params["quantile_alpha"])[0]))),
-        "reg:squarederror": Kind(lambda params: SquaredErrorLoss()),
-        "reg:squaredlogerror": Kind(),
-        "reg:tweedie": Kind(lambda params: TweedieLoss(float(params.get("tweedie_variance_power", 1.5)))),
+        "binary:hinge": Kind(lambda params: losses.HingeLoss(), "hinge"),
+        "binary:logistic": Kind(lambda params: losses.LogLoss(), "logit"),
+        "count:poisson": Kind(lambda params: losses.PoissonLoss()),
+        **{
+            f"multi:{name}": Kind(lambda params: losses.LogLoss(), "softmax")
+            for name in ("softmax", "softprob")
+        },
+        **{f"rank:{name}": Kind() for name in ("map", "ndcg", "pairwise")},
+        **{f"reg:{name}": Kind() for name in ("pseudohubererror", "squaredlogerror")},
+        "reg:absoluteerror": Kind(lambda params: losses.AbsoluteErrorLoss()),
+        "reg:gamma": Kind(lambda params: losses.GammaLoss()),
+        "reg:logistic": Kind(lambda params: losses.CrossEntropyLoss(), "share"),
+        "reg:quantileerror": Kind(lambda p: losses.QuantileLoss(float(np.ravel(p["quantile_alpha"])[0]))),
+        "reg:squarederror": Kind(lambda params: losses.SquaredErrorLoss()),
+        "reg:tweedie": Kind(lambda p: losses.TweedieLoss(float(p.get("tweedie_variance_power", 1.5)))),
     }
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
@@ -53,10 +44,10 @@ class XGBRegressorDefinition(Booster):
             return None
         l1, l2 = (params.get(name) for name in ("reg_alpha", "reg_lambda"))
         l1, strength = float(l1 or 0), float(l2 or 0) * total_weight
-        if document.is_linear:  # both are relative to the number of samples there
+        if document.is_linear:  # both are relative to the number of samples
             return boosting_objective(loss(params), l1 * total_weight, strength, 1, total_weight)
         rate = 0.3 if params.get("learning_rate") is None else float(params["learning_rate"])
-        # parallel trees are averaged, and each one minimises the objective alone
+        # parallel trees are averaged, and each one minimises the objective
         parallel = int(document.model["gbtree_model_param"]["num_parallel_tree"])
         strength = (1.0 if l2 is None else float(l2)) * parallel
         return boosting_objective(loss(params), l1, strength, rate, total_weight)
@@ -69,14 +60,14 @@ class XGBRegressorDefinition(Booster):
 
 
 class XGBClassifierDefinition(XGBRegressorDefinition):
-    """XGBClassifier and XGBRFClassifier: two classes, several, or several labels at once."""
+    """XGBClassifier and XGBRFClassifier: binary, multiclass or multilabel."""
 
     is_classifier = True
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         document = document_of(model)
-        own = callable(model.get_params().get("objective"))
-        kind = self.kind_of(op, model, "custom" if own else document.objective)
+        is_custom = callable(model.get_params().get("objective"))
+        kind = self.kind_of(op, model, "custom" if is_custom else document.objective)
         raw = _raw_scores(op, model, document, x)
         if kind.output == "logit" and document.n_scores > 1:
             return OF_CLASSES["labels"](op, raw, range(document.n_scores), decision="")
@@ -89,7 +80,7 @@ def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:
     if missing == missing:
         x = op.Where(op.Equal(x, np.array(missing, dtype=op.float_dtype)), float("nan"), x)
     options: Any = {"name": "base_values", "access": BaseScore()}
-    options["reason"] = "the values of leaves, or the intercept, take its part"
+    options["reason"] = "the values of leaves, or the intercept, are trained instead"
     base = op.parameter(model, "base_score", role="intercept", **options)
     if document.is_linear:  # XGBoost adds the first one to all scores of a linear model
         return op.Add(_linear(op, model, x), op.Gather(base, [0], axis=0))
@@ -105,7 +96,7 @@ def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:
 
 
 def _linear(op: ModelWriter, model: Any, x: str) -> str:
-    """Append a linear model, to which missing values are zero."""
+    """Append a linear model, with zeros for missing values."""
     coef, intercept = LinearWeights(slice(None, -1)), LinearWeights(slice(-1, None))
     weight = op.parameter(model, "coef_", role="weight", access=coef)
     product = op.MatMul(op.Where(op.IsNaN(x), 0.0, x), weight)

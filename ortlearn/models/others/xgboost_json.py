@@ -1,8 +1,4 @@
-"""Boosters of XGBoost as JSON: what is in them, and what is written back.
-
-The format is that of "Introduction to Model IO" of its documentation, with the schema of the document;
-"Categorical Data" tells where categories go.
-"""
+"""Boosters of XGBoost as JSON ("Introduction to Model IO" and "Categorical Data" of its documentation)."""
 
 from __future__ import annotations
 
@@ -19,25 +15,25 @@ from .splits import CategorySplit
 
 __all__ = ["BaseScore", "Document", "LeafValues", "LinearWeights", "document_of"]
 
-#: Objectives whose raw scores are logits, or logarithms, of what base_score is.
+#: Objectives whose raw scores are logits, or logarithms, of base_score.
 LOGITS = {"binary:logistic", "reg:logistic"}
 LOGARITHMS = {"count:poisson", "reg:gamma", "reg:tweedie"}
 
 
 def document_of(model: Any) -> Document:
-    """Return the booster of a fitted estimator as JSON has it."""
+    """Return the booster of a fitted estimator."""
     return Document(json.loads(bytes(model.get_booster().save_raw(raw_format="json"))))
 
 
 def _texts(known: dict[str, Any]) -> list[str]:
-    """Return the texts whose bytes lie one after the other."""
+    """Return texts stored as concatenated bytes and offsets."""
     text, ends = np.array(known["values"]).astype(np.uint8).tobytes(), known["offsets"]
     return [text[begin:end].decode() for begin, end in zip(ends[:-1], ends[1:], strict=True)]
 
 
 @dataclass(frozen=True)
 class Place:
-    """A tree that predictions add up, and its reachable nodes: the splits, the root first, and the leaves."""
+    """A tree used in predictions, and its reachable nodes: the splits, the root first, and the leaves."""
 
     tree: int
     splits: list[int]
@@ -45,7 +41,7 @@ class Place:
 
 
 class Document:
-    """What is in the JSON of a booster, and where."""
+    """The JSON of a booster."""
 
     def __init__(self, content: dict[str, Any]):
         self.content, learner = content, content["learner"]
@@ -53,11 +49,10 @@ class Document:
         self.objective = learner["objective"]["name"]
         self.sizes = learner["learner_model_param"]
         self.attributes = learner["attributes"]
-        #: Raw scores of a sample.
         self.n_scores = max(int(self.sizes["num_class"]), int(self.sizes.get("num_target", 1)), 1)
 
     def put_into(self, model: Any) -> None:
-        """Make it the booster of an estimator."""
+        """Set the booster of an estimator."""
         model.get_booster().load_model(bytearray(json.dumps(self.content), "utf-8"))
 
     @property
@@ -82,7 +77,7 @@ class Document:
         return self.model["iteration_indptr"][rounds]
 
     def categories(self) -> dict[int, list[Any]]:
-        """Return the categories that a fit on a frame made codes of, by the positions of their columns."""
+        """Return the categories of a fit on a frame in the order of their codes, by column position."""
         return {
             place: _texts(known) if "offsets" in known else known["values"]
             for place, known in enumerate(self.model.get("cats", {}).get("enc", ()))
@@ -90,7 +85,7 @@ class Document:
         }
 
     def places(self) -> list[Place]:
-        """Return the trees, of each round that of the first score first."""
+        """Return the trees by round and score."""
         rank: dict[int, int] = {}
         order = []
         for number, score in enumerate(self.model["tree_info"][: self.n_trees]):
@@ -107,14 +102,14 @@ class Document:
         return Place(number, splits, [node for node in waiting if tree["left_children"][node] < 0])
 
     def factors(self, places: list[Place]) -> np.ndarray | None:
-        """Return the weight of the tree of each leaf, as dropout of trees gives them; None for ones."""
+        """Return the weight of each leaf's tree by dropout of trees (DART); None if all are one."""
         weights = self.model.get("weight_drop") or self.booster.get("weight_drop") or [1.0]
         if set(weights) == {1.0}:
             return None
         return np.concatenate([np.full(len(place.leaves), weights[place.tree]) for place in places])
 
     def nodes(self, place: Place) -> Nodes:
-        """Return a tree as arrays; splits on categories compare nothing yet."""
+        """Return a tree as arrays; splits on categories have no comparison yet."""
         tree, n_splits = self.model["trees"][place.tree], len(place.splits)
         number = {node: i for i, node in enumerate(place.splits)}
         number |= {node: n_splits + i for i, node in enumerate(place.leaves)}
@@ -139,10 +134,7 @@ class Document:
 
 
 class LeafValues(Access):
-    """Values of the leaves, in the order of the trees of :meth:`Document.places`.
-
-    They have the shape (n_leaves,), or (n_leaves, n_scores) where each leaf has a value for every score.
-    """
+    """Values of the leaves in the order of :meth:`Document.places`, (n_leaves,) or (n_leaves, n_scores)."""
 
     def read(self, owner: Any) -> np.ndarray:
         document = document_of(owner)
@@ -158,7 +150,7 @@ class LeafValues(Access):
 
     @staticmethod
     def _entries(document: Document) -> Iterator[tuple[list[float], int, int]]:
-        """Yield the list that has the value of each leaf, and where it begins and ends."""
+        """Yield the list with the values of each leaf, and their begin and end."""
         size = document.n_scores
         for place in document.places():
             tree = document.model["trees"][place.tree]
@@ -171,7 +163,7 @@ class LeafValues(Access):
 
 
 class LinearWeights(Access):
-    """Weights of a linear booster, of shape (n_features, n_scores), or the last row: the intercepts."""
+    """Rows of the weights of a linear booster, (n_features + 1, n_scores); the last are intercepts."""
 
     def __init__(self, rows: slice):
         self.rows = rows
@@ -191,7 +183,7 @@ class LinearWeights(Access):
 
 
 class BaseScore(Access):
-    """Raw scores that boosting starts from, of shape (1 or n_scores,)."""
+    """Initial raw scores, of shape (1 or n_scores,)."""
 
     def read(self, owner: Any) -> np.ndarray:
         document = document_of(owner)

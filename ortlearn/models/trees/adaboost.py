@@ -16,7 +16,7 @@ from ..writer import ModelWriter
 
 
 class AdaBoostRegressorDefinition(ModelDefinition):
-    """AdaBoostRegressor: the prediction of one member, which gets the gradient; weights say which one."""
+    """AdaBoostRegressor: the prediction of the weighted median member, which receives the gradient."""
 
     def children(self, model: Any) -> Iterator[Any]:
         yield from model.estimators_
@@ -37,11 +37,9 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 
 
 class AdaBoostClassifierDefinition(ModelDefinition):
-    """AdaBoostClassifier: votes of 1 for a class and ``-1 / (k - 1)`` for the others (SAMME).
+    """AdaBoostClassifier, trained on member probabilities in the place of votes, which have no gradient."""
 
-    A vote has no gradient: the members' probabilities are trained in their place (Zhu, Zou, Rosset and
-    Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009).
-    """
+    # Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009 (SAMME)
 
     def children(self, model: Any) -> Iterator[Any]:
         yield from model.estimators_
@@ -52,7 +50,7 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         if k == 1:  # votes of a single class come to nothing
             one = op.for_each_sample(x, op.constant([1.0]))
             return classes_of_probabilities(op, one, classes, decision=op.Sub(one, 1.0))
-        # where the fit ended early, zeros are left over
+        # zeros are left over if the fit ended early
         used = Kept(np.arange(len(model.estimator_weights_)) < count)
         weights = op.parameter(model, "estimator_weights_", form=used, constraint=Positive())
         total = op.ReduceSum(weights, [0], keepdims=1)

@@ -1,4 +1,4 @@
-"""Gradient boosting: a first score, and sums of the values of leaves."""
+"""Gradient boosting: initial scores, and sums of the values of leaves."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +21,7 @@ from ..writer import ModelWriter
 from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, trees_of
 from .routing import leaf_numbers, leaf_sums
 
-#: Name of the scores that boosting starts from.
-FIRST = "base_values"
+FIRST = "base_values"  # name of the initial scores
 #: Losses by name. Huber's delta is the quantile ``alpha`` of the residuals in the last round.
 LOSSES: dict[str, Callable[[Any], losses.BaseLoss]] = {
     "absolute_error": lambda model: losses.AbsoluteErrorLoss(),
@@ -96,7 +95,7 @@ def _starts_from_constants(model: Any) -> bool:
 
 
 def _first_scores(op: ModelWriter, model: Any, x: str) -> str:
-    """Append what the first tree's values are added to."""
+    """Append the initial scores."""
     if not _starts_from_constants(model):
         scores = op.write(model.init_, x, at="init_")
         return _linked(op, model, scores) if is_classifier(model) else scores.predicted
@@ -107,7 +106,7 @@ def _first_scores(op: ModelWriter, model: Any, x: str) -> str:
 
 
 def _linked(op: ModelWriter, model: Any, scores: Scores) -> str:
-    """Append the raw scores of which a classifier's probabilities would come, as the loss has them."""
+    """Append the raw scores under the link of the loss from a classifier's probabilities."""
     if not isinstance(scores.probabilities, str):
         raise op.fail(model, "init has no probabilities.")
     logarithms = op.Log(op.Max(scores.probabilities, float(np.finfo(np.float64).eps)))
@@ -118,7 +117,7 @@ def _linked(op: ModelWriter, model: Any, scores: Scores) -> str:
 
 
 class _FirstScores(Access):
-    """Scores that boosting of classes starts from, the same for every sample: their shares."""
+    """Initial scores of boosted classifiers, the same for every sample."""
 
     def read(self, owner: Any) -> np.ndarray:
         return owner._raw_predict_init(np.zeros((1, owner.n_features_in_), dtype=np.float32)).ravel()
@@ -127,7 +126,7 @@ class _FirstScores(Access):
         shares = owner._loss.link.inverse(value if value.size == 1 else value[None]).ravel()
         owner.init_.class_prior_ = np.append(1 - shares, shares) if shares.size == 1 else shares
         rest = (value - self.read(owner)) / owner.learning_rate
-        if value.size > 1:  # raw scores of several classes may have any mean, their logarithms have not
+        if value.size > 1:  # raw scores of several classes may have any mean, log-probabilities may not
             for member, own in zip(owner.estimators_[0], rest, strict=True):
                 member.tree_.value[member.tree_.children_left < 0] += own
 
@@ -138,21 +137,19 @@ PREDICTOR_LEAVES = Leaves(
 
 
 class HistGradientBoostingDefinition(ModelDefinition):
-    """HistGradientBoostingClassifier and HistGradientBoostingRegressor.
-
-    A round minimises ``sum(w * l) + l2_regularization / 2 * sum(v^2)``, v the values of its leaves before
-    they are multiplied with the learning rate (Chen and Guestrin, "XGBoost", KDD 2016, equation 2).
-    """
+    """HistGradientBoostingClassifier and HistGradientBoostingRegressor."""
 
     takes_columns = True
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
+        # A round minimises sum(w * l) + l2_regularization / 2 * sum(v^2), v the values of its leaves before
+        # they are multiplied with the learning rate (Chen and Guestrin, "XGBoost", KDD 2016, equation 2).
         strength = model.l2_regularization / (2 * total_weight * model.learning_rate**2)
         reason = "l2_regularization is of the leaves of one round after the other" if strength else ""
         return Objective(LOSSES[model.loss](model), elastic(l2=strength), reason)
 
     def grows(self, model: Any) -> bool:
-        return not np.any(model.is_categorical_)  # two fits number categories each in its own way
+        return not np.any(model.is_categorical_)  # two fits number categories differently
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
         return model._raw_predict(X)
@@ -191,7 +188,7 @@ def _split_on_categories(
     op: ModelWriter, model: Any, predictors: Sequence[Any], x: Any
 ) -> tuple[Nodes, str, int]:
     """Return trees and samples with a column for each split on categories, 0 for those that go left."""
-    # The model numbers the categories itself, and puts their columns before the others.
+    # the model numbers the categories itself, and puts their columns first
     positions = {name: own for name, _, own in column_positions(model._preprocessor)}
     categories = model._preprocessor.named_transformers_["encoder"].categories_
     numbers = [position for name, own in positions.items() if name != "encoder" for position in own]

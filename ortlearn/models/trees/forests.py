@@ -23,8 +23,8 @@ from ..writer import ModelWriter
 from .nodes import STEM, TREE_LEAVES, Nodes, trees_of
 from .routing import leaf_numbers, leaf_sums
 
-#: Share of one tree's vote below which the probabilities of a forest count as this one: a class that no tree
-#: votes for would jump at the first step otherwise, where the slope of the logarithm is 1 / LOWEST.
+#: Lowest probability of a forest, in votes of one tree: with a lower one, the gradient 1 / LOWEST of the
+#: logarithm would make a class without votes jump in the first step.
 VOTE = 0.1
 
 
@@ -36,7 +36,7 @@ def _sums(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
 
 
 def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
-    """Append the numbers of the leaves that samples reach; those of the trees of an ensemble at once."""
+    """Append the numbers of the leaves that samples reach, for all trees of an ensemble at once."""
     members, samples, columns, n_features = op.siblings.get(id(model), ([model], x, None, None))
     if len(members) == 1 or not all(hasattr(member, "tree_") for member in members):
         return leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
@@ -49,7 +49,7 @@ def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
     return op.shared[id(model)]
 
 
-#: Losses that criteria are the decrease of; values of leaves are their minima.
+#: Losses that criteria decrease, and that the values of leaves minimise.
 CRITERIA = {
     "squared_error": losses.SquaredErrorLoss,
     "friedman_mse": losses.SquaredErrorLoss,
@@ -60,7 +60,7 @@ CRITERIA = {
 
 
 class _Trees(ModelDefinition):
-    """Trees and forests: no loss is the Gini impurity, or the Poisson deviance of means."""
+    """Trees and forests, without an objective for the Gini impurity and the Poisson deviance."""
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         loss = CRITERIA.get(model.criterion)
@@ -79,7 +79,7 @@ class TreeRegressorDefinition(_Trees):
 
 
 class TreeClassifierDefinition(_Trees):
-    """Trees and forests that predict classes: the shares of each leaf stay on the simplex."""
+    """Trees and forests that predict classes: the class shares of each leaf stay on the simplex."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         several = model.n_outputs_ > 1
@@ -90,7 +90,7 @@ class TreeClassifierDefinition(_Trees):
             model,
             x,
             form=Reshaped((-1, len(sizes), max(sizes)) if several else (-1, sizes[0])),
-            # The logarithm of a single tree's share is too steep near zero to start from there.
+            # for one tree, the logarithm of a share is too steep near zero
             constraint=Shares(tuple(map(int, sizes)), n_trees**-0.5, grows=n_trees > 1),
             reason="" if max(sizes) > 1 else "of a single class there is nothing to learn",
         )
@@ -105,7 +105,7 @@ class TreeClassifierDefinition(_Trees):
 
 
 class _Depths(Access):
-    """Depths of leaves as scikit-learn adds them up: splits, and the samples that were left in the leaf."""
+    """Depths of leaves: splits, and the expected splits of the training samples in the leaf."""
 
     def _parts(self, forest: Any) -> Any:
         leaves = [member.tree_.children_left < 0 for member in forest.estimators_]
@@ -130,17 +130,15 @@ class IsolationForestDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         expression = "_decision_path_lengths + _average_path_length_per_tree - 1"
         table = op.parameter(model, expression, role="table", name=STEM, access=_Depths())
-        nodes = Nodes.of_trees([member.tree_ for member in model.estimators_], model.estimators_features_)
-        numbers = leaf_numbers(op, nodes, x, model.n_features_in_)
-        depth = leaf_sums(op, table, numbers)
+        nodes = Nodes.of_trees(trees_of(model), model.estimators_features_)
+        depth = leaf_sums(op, table, leaf_numbers(op, nodes, x, model.n_features_in_))
         whole = float(len(model.estimators_) * _iforest._average_path_length([model.max_samples_])[0])
-        # Grown on one sample each, every tree gives 1/2.
         log2 = float(np.log(2))
+        # trees of a single sample give 1/2
         exponent = op.Mul(depth, -log2 / whole) if whole else op.Sub(op.Mul(depth, 0.0), log2)
         reason = "" if model.contamination != "auto" else "constant of the paper"
         offset = op.parameter(model, "offset_", form=Reshaped((-1,)), role="intercept", reason=reason)
-        score = op.Sub(op.Neg(op.Exp(exponent)), offset)
-        return detection(op, score)
+        return detection(op, op.Sub(op.Neg(op.Exp(exponent)), offset))
 
 
 class TreesEmbeddingDefinition(ModelDefinition):

@@ -1,4 +1,4 @@
-"""Trees as the fused operator TreeEnsembleRegressor, which carries the values of the leaves."""
+"""Trees as the fused operator TreeEnsembleRegressor."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,17 +10,12 @@ from ...graphs import GraphBuilder, initializer_arrays
 from ..fusion import ML, FusedForm, attribute_of, computes, replace_tensors
 from .nodes import Nodes
 
-#: The operator gives float32, which holds every whole number up to this one.
-MAX_LEAVES = 2**24
+MAX_LEAVES = 2**24  # the operator returns float32, which represents integers exactly up to this one
 
 
 @dataclass(frozen=True)
 class FusedTrees(FusedForm):
-    """Trees that the fused operator follows in the place of look-ups.
-
-    It gives the sums of the values of leaves where these are float32: its outputs are. In float64 it gives
-    the numbers of the leaves, whose values are looked up in a table.
-    """
+    """Trees as one operator: sums of float32 leaf values, or the numbers of leaves to look up in a table."""
 
     samples: str  # tensor of shape (n, n_features), of the type of the thresholds
     numbers: str  # tensor of the numbers of the leaves, int64 of shape (n, n_trees)
@@ -40,39 +35,32 @@ class FusedTrees(FusedForm):
         return model
 
     def _write_sums(self, op: GraphBuilder, arrays: dict[str, np.ndarray]) -> None:
-        values, base = arrays[self.table], arrays[self.base].ravel() if self.base else None
+        values, base = arrays[self.table], arrays[self.base].ravel() if self.base else ()
         if values.ndim == 1:
             targets, weights = self._trees_of_leaves() % self.n_scores, values
             self._write(op, self.sums, self.n_scores, np.arange(len(values)), targets, weights, base)
             return
         flat = values.reshape(len(values), -1)
-        wanted = flat != 0
-        wanted[:, 0] |= ~wanted.any(axis=1)  # every leaf has a value
-        leaves, targets = np.nonzero(wanted)
+        is_written = flat != 0
+        is_written[:, 0] |= ~is_written.any(axis=1)  # every leaf has a value
+        leaves, targets = np.nonzero(is_written)
         several = values.ndim > 2
-        found = op.unique("TreeEnsembleRegressor") if several else self.sums
-        self._write(op, found, flat.shape[1], leaves, targets, flat[leaves, targets], base)
+        output = op.unique("TreeEnsembleRegressor") if several else self.sums
+        self._write(op, output, flat.shape[1], leaves, targets, flat[leaves, targets], base)
         if several:
-            op.node("Reshape", found, [-1, *values.shape[1:]], outputs=[self.sums])
+            op.node("Reshape", output, [-1, *values.shape[1:]], outputs=[self.sums])
 
     def _write_numbers(self, op: GraphBuilder) -> None:
         leaves = np.arange(int(self.nodes.is_leaf.sum()))
-        found = op.unique("TreeEnsembleRegressor")
-        self._write(op, found, len(self.nodes.sizes), leaves, self._trees_of_leaves(), leaves)
-        op.node("Cast", found, to=TensorProto.INT64, outputs=[self.numbers])
+        output = op.unique("TreeEnsembleRegressor")
+        self._write(op, output, len(self.nodes.sizes), leaves, self._trees_of_leaves(), leaves)
+        op.node("Cast", output, to=TensorProto.INT64, outputs=[self.numbers])
 
     def _trees_of_leaves(self) -> np.ndarray:
         return np.repeat(np.arange(len(self.nodes.sizes)), self.nodes.sizes)[self.nodes.is_leaf]
 
     def _write(
-        self,
-        op: GraphBuilder,
-        output: str,
-        n_targets: int,
-        leaves: np.ndarray,
-        targets: np.ndarray,
-        weights: np.ndarray,
-        base: np.ndarray | None = None,
+        self, op: GraphBuilder, output: str, n_targets: int, leaves: Any, targets: Any, weights: Any, base=()
     ) -> None:
         """Append the operator, which adds a weight to a target where a sample reaches a leaf."""
         nodes, is_leaf = self.nodes, self.nodes.is_leaf
@@ -81,7 +69,7 @@ class FusedTrees(FusedForm):
         of_leaf = np.flatnonzero(is_leaf)[leaves]
         options: Any = {"domain": ML, "outputs": [output], "n_targets": int(n_targets)}
         options |= {"post_transform": "NONE", "aggregate_function": "SUM"}
-        options["base_values"] = None if base is None else base.tolist()
+        options["base_values"] = list(map(float, base)) or None
         op.node("TreeEnsembleRegressor", self.samples, **options)
         attributes: dict[str, Any] = {
             "nodes_treeids": tree,

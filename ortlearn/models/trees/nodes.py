@@ -15,7 +15,7 @@ STEM = "leaf_values"
 
 
 class Leaves(Access):
-    """Leaves of trees, of which ``nodes_of`` returns views of the values of nodes, and which are leaves."""
+    """Leaves of trees; ``nodes_of`` returns, for each tree, a view of node values and a mask of leaves."""
 
     def __init__(self, nodes_of: Callable[[Any], Iterable[tuple[np.ndarray, np.ndarray]]]):
         self.nodes_of = nodes_of
@@ -30,7 +30,7 @@ class Leaves(Access):
 
 
 def trees_of(model: Any) -> list[Any]:
-    """Return the tree of an estimator, or those of its members in ``estimators_``."""
+    """Return the tree of an estimator, or the trees of its ``estimators_``."""
     return [member.tree_ for member in np.ravel(getattr(model, "estimators_", [model]))]
 
 
@@ -39,15 +39,12 @@ TREE_LEAVES = Leaves(lambda model: [(tree.value, tree.children_left < 0) for tre
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of several trees, those of a tree after those of the one before; arrays of shape (n_nodes,).
-
-    ``left`` and ``right`` are the nodes that follow a split, numbered within their tree.
-    """
+    """The nodes of several trees, tree by tree; arrays of shape (n_nodes,)."""
 
     sizes: np.ndarray  # numbers of nodes, of shape (n_trees,)
-    depth: int  # splits on the longest way from a root to a leaf
+    depth: int  # splits on the longest path from a root to a leaf
     is_leaf: np.ndarray
-    left: np.ndarray
+    left: np.ndarray  # child of a split, numbered within its tree
     right: np.ndarray
     feature: np.ndarray  # column that a split compares
     threshold: np.ndarray  # float64; samples up to it go left
@@ -92,10 +89,9 @@ class Nodes:
         names = ("children_left", "children_right", "threshold", "missing_go_to_left")
         left, right, threshold, missing = (np.concatenate([getattr(t, n) for t in trees]) for n in names)
         features = [tree.feature for tree in trees]
-        if columns is not None:
-            # leaves have negative ones
+        if columns is not None:  # leaves have negative features
             pairs = zip(columns, features, strict=True)
-            features = [np.asarray(own)[np.maximum(found, 0)] for own, found in pairs]
+            features = [np.asarray(own)[np.maximum(feature, 0)] for own, feature in pairs]
         sizes, depth = np.array([tree.node_count for tree in trees]), max(tree.max_depth for tree in trees)
         return cls(sizes, depth, left < 0, left, right, np.concatenate(features), threshold, missing != 0)
 
@@ -103,13 +99,7 @@ class Nodes:
     def of_predictors(cls, predictors: Sequence[Any]) -> Nodes:
         """Return the nodes of the trees of gradient boosting on histograms."""
         nodes = np.concatenate([predictor.nodes for predictor in predictors])
-        return cls(
-            np.array([len(predictor.nodes) for predictor in predictors]),
-            int(nodes["depth"].max()),
-            nodes["is_leaf"] != 0,
-            nodes["left"].astype(np.int64),
-            nodes["right"].astype(np.int64),
-            nodes["feature_idx"].astype(np.int64),
-            nodes["num_threshold"],
-            nodes["missing_go_to_left"] != 0,
-        )
+        sizes, depth = np.array([len(predictor.nodes) for predictor in predictors]), int(nodes["depth"].max())
+        is_leaf, missing_left = nodes["is_leaf"] != 0, nodes["missing_go_to_left"] != 0
+        left, right, feature = (nodes[name].astype(np.int64) for name in ("left", "right", "feature_idx"))
+        return cls(sizes, depth, is_leaf, left, right, feature, nodes["num_threshold"], missing_left)

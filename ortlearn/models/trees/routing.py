@@ -1,4 +1,4 @@
-"""The graph that leads samples to the leaves of trees, and sums the values of these."""
+"""The graph that finds the leaves of samples and sums their values."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,34 +12,25 @@ from .nodes import Nodes
 
 
 def rounded_down(thresholds: np.ndarray) -> np.ndarray:
-    """Return the largest float32 up to each threshold t: float32 samples are on the same side of it."""
+    """Return the largest float32 up to each threshold: float32 samples fall on the same side."""
     with np.errstate(over="ignore"):  # beyond float32 is infinite
         rounded = thresholds.astype(np.float32)
-    with np.errstate(over="ignore"):  # below the lowest number
         return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
 
 
 def rounded_like_rows(thresholds: np.ndarray) -> np.ndarray:
-    """Return the float32 nearest to each threshold t, for samples that were float64: the smaller of two.
-
-    Rounding is monotone: x <= t stays so, and x > t but where both are the same in float32. The smaller one
-    is for samples of float32, of which one may be next to a threshold in the middle of two neighbours.
-    """
-    with np.errstate(over="ignore"):
-        rounded = thresholds.astype(np.float32)
-    below = rounded_down(thresholds)
-    with np.errstate(invalid="ignore"):
+    """Return the nearest float32 to each threshold, the smaller of two, for samples rounded from float64."""
+    # rounding is monotone; samples of float32 may be next to a threshold midway between two neighbours
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded, below = thresholds.astype(np.float32), rounded_down(thresholds)
         is_middle = rounded.astype(np.float64) - thresholds == thresholds - below.astype(np.float64)
     return np.where(is_middle, below, rounded)
 
 
 def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return columns, thresholds, the node that follows and the number of the leaf of each node, (n_trees,
-    n_nodes).
-
-    Nodes are numbered anew, the root first, the right child of a split right before the left one: the next
-    node is ``following + (x <= threshold)``. Leaves follow themselves: no number is up to NaN.
-    """
+    """Return column, threshold, following node and leaf number of each node, of shape (n_trees, n_nodes)."""
+    # Nodes are renumbered, the root first, the right child of a split just before the left one: the next node
+    # is following + (x <= threshold). Leaves follow themselves, as comparisons with NaN are false.
     shape = len(nodes.sizes), int(nodes.sizes.max())
     first = np.cumsum(nodes.sizes) - nodes.sizes
     split = np.flatnonzero(~nodes.is_leaf)
@@ -60,21 +51,19 @@ def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.n
 
 
 def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_float32: bool = True) -> str:
-    """Append the numbers of the leaves that samples reach among those of all trees, int64 of shape (n,
-    n_trees).
+    """Append the numbers of the leaves that samples reach, among those of all trees, int64 (n, n_trees).
 
-    ``in_float32`` says whether the trees were grown to compare float32 samples with the thresholds.
+    ``in_float32`` says whether the trees compare float32 samples with their thresholds.
     """
     double = op.float_dtype == np.float64
-    if double and in_float32:
-        x = op.Cast(x, to=TensorProto.FLOAT)
     if in_float32:
+        x = op.Cast(x, to=TensorProto.FLOAT) if double else x
         thresholds = rounded_down(nodes.threshold)
     else:
         thresholds = nodes.threshold if double else rounded_like_rows(nodes.threshold)
     samples = x
     *tables, leaves = _tables(nodes, n_features, thresholds)
-    # With trees first, neighbouring look-ups are in the same tree: less memory is touched at a time.
+    # With trees first, neighbouring look-ups are in the same tree, in nearby memory.
     x = op.Transpose(x, perm=[1, 0])
     if nodes.missing_left.any():  # these splits read columns where missing values are low
         low = op.constant(-np.inf, dtype=thresholds.dtype)
@@ -98,9 +87,9 @@ def leaf_sums(
 ) -> str:
     """Append the sums of the values of the leaves that samples reach, of shape (n, n_scores).
 
-    The table has the values of all leaves, of shape (n_leaves,), or (n_leaves, ...) for sums of shape (n,
-    ...); numbers are those of :func:`leaf_numbers`. A round of boosting has a tree for each score. ``first``
-    is what the values are added to, if anything: a number for each score, or for each sample and score.
+    The table has the values of all leaves, (n_leaves,), or (n_leaves, ...) for sums (n, ...); numbers are
+    those of :func:`leaf_numbers`. A boosting round has a tree for each score. ``first`` are initial scores,
+    (n_scores,) or (n, n_scores).
     """
     values = op.Gather(table, numbers, axis=0)
     if len(op.shape(table) or ()) > 1:

@@ -93,8 +93,8 @@ def test_scaled_sums(samples, run):
     "model, labels, message",
     [
         (CatBoostRegressor(grow_policy="Lossguide", **SMALL), "y", "symmetric trees only"),
-        (CatBoostRegressor(loss_function="RMSEWithUncertainty", **SMALL), "y", "has no form"),
-        (CatBoostClassifier(loss_function="CrossEntropy", **SMALL), "shares", "no probabilities"),
+        (CatBoostRegressor(loss_function="RMSEWithUncertainty", **SMALL), "y", "is not supported"),
+        (CatBoostClassifier(loss_function="CrossEntropy", **SMALL), "shares", "is not supported"),
     ],
     ids=["trees", "uncertainty", "shares"],
 )
