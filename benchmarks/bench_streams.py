@@ -163,7 +163,7 @@ def compare_sides(folder: Path, rounds: int, models: Sequence[str]) -> Sheet:
                 found[side].append(_asked(folder, model, side, {}))
         stream, memory = (statistics.median(answer["rows"] for answer in found[side]) for side in SIDES)
         most = max(answer["memory"] for answer in found["stream"])
-        figures |= {f"{model}: rows/s from parquet / in memory": stream / memory}
+        figures |= {f"{model}: seconds from parquet / in memory": memory / stream}
         figures |= {f"{model}: MiB above the interpreter": most}
         rows.append([model, f"{stream:,.0f}", f"{memory:,.0f}", f"{stream / memory:.0%}", f"{most:.0f} MiB"])
     header = ["model", "from parquet, rows/s", "in memory, rows/s", "ratio", "memory above the interpreter"]
