@@ -19,13 +19,16 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-__all__ = ["generate", "rows_of_group", "train"]
+from benchmarks.measures.programs import Sheet
+
+__all__ = ["compare_sides", "generate", "rows_of_group", "sheets", "train"]
 
 N_FEATURES, BATCH, EPOCHS = 50, 256, 2
 #: Rows of a row group, and of a file.
@@ -142,19 +145,30 @@ def _bare_interpreter() -> float:
     return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout) / 1024
 
 
-def compare_sides(folder: Path, rounds: int, models: list[str]) -> None:
-    """Print rows per second from files and in memory, medians of rounds in turns."""
-    print("| model | from parquet, rows/s | in memory, rows/s | ratio | memory above the interpreter |")
-    print("|---|---:|---:|---:|---:|")
+def sheets(quick: bool) -> list[Sheet]:
+    """Return the table of 4,000,000 rows, or of few rows of the first model where that is enough."""
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        generate(folder, 20_000 if quick else 4_000_000)
+        return [compare_sides(folder, 1 if quick else 3, MODELS[:1] if quick else MODELS)]
+
+
+def compare_sides(folder: Path, rounds: int, models: Sequence[str]) -> Sheet:
+    """Return rows per second from files and in memory, medians of rounds in turns."""
+    rows, figures = [], {}
     for model in models:
         found: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
         for _ in range(rounds):
             for side in SIDES:
                 found[side].append(_asked(folder, model, side, {}))
-        rows = {side: statistics.median(answer["rows"] for answer in found[side]) for side in SIDES}
-        memory = max(answer["memory"] for answer in found["stream"])
-        ratio = rows["stream"] / rows["memory"]
-        print(f"| {model} | {rows['stream']:,.0f} | {rows['memory']:,.0f} | {ratio:.0%} | {memory:.0f} MiB |")
+        stream, memory = (statistics.median(answer["rows"] for answer in found[side]) for side in SIDES)
+        most = max(answer["memory"] for answer in found["stream"])
+        figures |= {f"{model}: seconds from parquet / in memory": memory / stream}
+        figures |= {f"{model}: MiB above the interpreter": most}
+        rows.append([model, f"{stream:,.0f}", f"{memory:,.0f}", f"{stream / memory:.0%}", f"{most:.0f} MiB"])
+    header = ["model", "from parquet, rows/s", "in memory, rows/s", "ratio", "memory above the interpreter"]
+    text = f"Passes over {_count(folder):,} rows of {N_FEATURES} float32 columns, in batches of {BATCH}."
+    return Sheet(text, header, rows, figures)
 
 
 def compare_buffers(folder: Path, model: str) -> None:
@@ -189,7 +203,7 @@ def main() -> None:
             for model in asked.model or MODELS:
                 compare_buffers(folder, model)
         else:
-            compare_sides(folder, asked.rounds, asked.model or list(MODELS))
+            print(compare_sides(folder, asked.rounds, asked.model or MODELS).markdown())
 
 
 if __name__ == "__main__":

@@ -128,6 +128,14 @@ TARGETS = (
         5.0,
     ),
     Target("predict, one row / Ridge's own", _figure("predictions", "predict, float32 / Ridge's"), 1.2),
+    *(
+        Target(
+            f"from parquet, two cores, {model}: seconds of a pass / in memory",
+            _figure("streams", f"{model}: seconds from parquet / in memory"),
+            1 / 0.6,
+        )
+        for model in ("logistic regression", "network 50-50-10-1")
+    ),
     Target("seconds to SGDRegressor's loss / its own", _to_loss("sgd-regressor"), 1.0),
     Target("seconds to SGDClassifier's loss / its own", _to_loss("sgd-classifier"), 1.0),
     Target("cost of an epoch against rows, log-log slope", _rows, 1.05, 0.95),

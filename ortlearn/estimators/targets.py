@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TargetEncoder", "check_labels", "one_class"]
 
-#: Labels that are encoded at once, so that few copies of them are in memory.
-BLOCK = 2**16
+#: Labels that are encoded at once: copies of them stay in the cache.
+BLOCK = 2**13
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Row groups of parquet files whose features are floats in plain encoding: values are read as they are.
+"""Row groups of parquet files whose columns are numbers in plain encoding: values are read as they are.
 
 pyarrow reads any file: it decodes a definition level of every value, and copies the values several times,
 which takes longer than all else for such columns. What is not plain, and what cannot be read, is left to it.
@@ -28,9 +28,10 @@ BLOCK, ROWS_OF_BLOCK = 3 * 2**19, (2048, 2**16)
 FEWEST = 2048
 #: Bytes of the other columns of a row group, such as labels: pyarrow reads them all at once.
 OTHERS = 2**22
-#: Types of numbers by physical type; the physical types by the type of Arrow.
-FLOATS = {"FLOAT": np.float32, "DOUBLE": np.float64}
-PHYSICAL = {"float": "FLOAT", "double": "DOUBLE"}
+#: Types of numbers by physical type, and physical types by the type of Arrow.
+NUMBERS = {"FLOAT": np.float32, "DOUBLE": np.float64, "INT32": np.int32, "INT64": np.int64}
+PHYSICAL = {"float": "FLOAT", "double": "DOUBLE", "int64": "INT64"}
+PHYSICAL |= dict.fromkeys(("int8", "int16", "int32"), "INT32")
 ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED"}
 CODECS = {"UNCOMPRESSED": None, "GZIP": "gzip", "SNAPPY": "snappy", "ZSTD": "zstd"}
 
@@ -48,10 +49,10 @@ class PlainReader:
 
     def __init__(self, selection: Selection, schema: Any):
         self._selection, self._schema = selection, schema
-        self._types = {name: schema.field(name).type for name in selection.features}
+        self._types = {name: schema.field(name).type for name in selection.columns()}
 
     def reads(self, group: Any) -> bool:
-        """Return whether features of a row group are plain, by its metadata."""
+        """Return whether there are plain features in a row group, by its metadata."""
         try:
             with _as_not_plain():
                 return bool(self._plain_chunks(group))
@@ -76,65 +77,70 @@ class PlainReader:
         Raises
         ------
         NotPlain
-            If features are others than plain floats, or cannot be read.
+            If no feature is in plain encoding, other columns are large, or something cannot be read.
         """
         selection, n_rows = self._selection, group.row_groups[0].num_rows
         with _as_not_plain():
             chunks = self._plain_chunks(group)
             names = [name for name in selection.columns() if name not in chunks]
-            others = _one_batch(group.to_table(self._schema, names, use_threads=False), n_rows)
+            others = self._one_batch(group, names)
             file = FileIO(group.path)
         with file:
-            columns = {name: _Column(file, *chunk, n_rows) for name, chunk in chunks.items()}
-            is_block = len(columns) == len(selection.features) and len(set(self._types.values())) == 1
-            labels = selection.rows(others, where) if is_block and names else Rows(None, where=where)
+            columns = {
+                name: _Column(file, *chunk, self._types[name], n_rows) for name, chunk in chunks.items()
+            }
+            block = self._of_block(columns)
+            own = {name: column for name, column in columns.items() if name not in block}
             size = _rows_of_block(sum(column.n_bytes for column in columns.values()))
             for start in range(0, n_rows, size):
                 stop = min(start + size, n_rows)
-                if is_block:
-                    X = Block(selection.features, _read_block(list(columns.values()), stop - start))
-                    yield replace(labels.part(start, stop), X=X)
-                else:
-                    yield selection.rows(self._batch(columns, others, start, stop), where)
+                with _as_not_plain():
+                    arrays = {name: column.array(stop - start) for name, column in own.items()}
+                    values = _read_block(list(block.values()), stop - start) if block else None
+                part = others.slice(start, stop - start)
+                arrays |= dict(zip(part.schema.names, part.columns, strict=True))
+                rows = selection.rows(pyarrow().record_batch(list(arrays.values()), list(arrays)), where)
+                yield rows if values is None else replace(rows, X=Block(list(block), values))
 
-    def _batch(self, columns: dict[str, _Column], others: Any, start: int, stop: int) -> Any:
-        """Return the next rows of plain columns with those of others as a batch of columns."""
-        pa, arrays = pyarrow(), {}
-        for name, column in columns.items():
-            values = np.empty(stop - start, column.dtype)
-            with _as_not_plain():
-                column.read(values)
-            arrays[name] = pa.array(values)
-        part = others.slice(start, stop - start)
-        arrays |= dict(zip(part.schema.names, part.columns, strict=True))
-        names = self._selection.columns()
-        return pa.record_batch([arrays[name] for name in names], names=names)
+    def _of_block(self, columns: dict[str, _Column]) -> dict[str, _Column]:
+        """Return the features where all of them are plain floats of one type, else none."""
+        features = [columns.get(name) for name in self._selection.features]
+        dtypes = {None if column is None else column.dtype for column in features}
+        is_block = len(dtypes) == 1 and dtypes <= {np.dtype(np.float32), np.dtype(np.float64)}
+        return {name: columns[name] for name in self._selection.features} if is_block else {}
+
+    def _one_batch(self, group: Any, names: list[str]) -> Any:
+        """Return columns as pyarrow reads them."""
+        if not names:
+            return pyarrow().record_batch([], names=[])
+        table = group.to_table(self._schema, names, use_threads=False)
+        if table.num_rows != group.row_groups[0].num_rows:
+            raise NotPlain
+        return table.combine_chunks().to_batches()[0]
 
     def _plain_chunks(self, group: Any) -> dict[str, tuple[Any, bool]]:
-        """Return metadata of the features that are plain floats without nulls, and whether they have levels.
+        """Return metadata of plain columns of numbers without nulls, and whether they have levels.
 
-        Other columns must be small.
+        Features must be among them, and other columns must be small.
         """
         chunks, left = group.metadata.row_group(group.row_groups[0].id), 0
         found: dict[str, tuple[Any, bool]] = {}
-        wanted = {name.partition(".")[0] for name in self._selection.columns()}
         for place in range(chunks.num_columns):
             column = group.metadata.schema.column(place)
             path = column.path
-            if path in self._types or path.partition(".")[0] in wanted:
+            if path.partition(".")[0] in self._types:
                 chunk = chunks.column(place)
                 if self._is_plain(path, column, chunk):
                     found[path] = chunk, column.max_definition_level == 1
                 else:
                     left += chunk.total_uncompressed_size
-        if not found or left > OTHERS:
+        if found.keys().isdisjoint(self._selection.features) or left > OTHERS:
             raise NotPlain
-        return {name: found[name] for name in self._selection.features if name in found}
+        return found
 
     def _is_plain(self, path: str, column: Any, chunk: Any) -> bool:
-        """Return whether a column is a feature, of plain floats without nulls."""
-        kind = self._types.get(path)
-        if kind is None or column.physical_type != PHYSICAL.get(str(kind)):
+        """Return whether a column is one of plain numbers without nulls."""
+        if column.physical_type != PHYSICAL.get(str(self._types.get(path))):
             return False
         level = column.max_definition_level
         has_no_nulls = level == 0 or (chunk.is_stats_set and chunk.statistics.null_count == 0)
@@ -152,14 +158,6 @@ def _as_not_plain() -> Iterator[None]:
         raise NotPlain from error
 
 
-def _one_batch(table: Any, n_rows: int) -> Any:
-    """Return a table as a batch of columns; one of no columns may have no rows."""
-    if table.num_columns and table.num_rows != n_rows:
-        raise NotPlain
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pyarrow().record_batch([], names=[])
-
-
 def _rows_of_block(n_bytes: int) -> int:
     """Return how many rows of some bytes are read at a time."""
     least, most = ROWS_OF_BLOCK
@@ -171,26 +169,31 @@ def _read_block(columns: list[_Column], n_rows: int) -> np.ndarray:
     shape, dtype = (len(columns), n_rows + PADDING), columns[0].dtype
     memory = pyarrow().allocate_buffer(math.prod(shape) * dtype.itemsize)
     values = np.frombuffer(memory, dtype).reshape(shape)[:, :n_rows]
-    with _as_not_plain():
-        for column, row in zip(columns, values, strict=True):
-            column.read(row)
+    for column, row in zip(columns, values, strict=True):
+        column.read(row)
     return values
 
 
 class _Column:
     """Values of a column chunk, one after the other: bytes of the file, or of pages that are decompressed."""
 
-    def __init__(self, file: FileIO, chunk: Any, has_levels: bool, n_values: int):
+    def __init__(self, file: FileIO, chunk: Any, has_levels: bool, kind: Any, n_values: int):
         codec = CODECS[chunk.compression]
         self._codec: Any = None if codec is None else pyarrow().Codec(codec)
         self._file, self._has_levels, self._n_left = file, has_levels, n_values
-        self.dtype = np.dtype(FLOATS[chunk.physical_type])
+        self.dtype, self._kind = np.dtype(NUMBERS[chunk.physical_type]), kind.to_pandas_dtype()
         self.n_bytes = self.dtype.itemsize
         self._at = chunk.data_page_offset
         self._end = self._at + chunk.total_compressed_size
         self._parts: list[tuple[int, int]] = []  # that are left of a page, the next one last
         self._page: Any = None  # if it was decompressed
         self._start = self._stop = 0
+
+    def array(self, count: int) -> Any:
+        """Return the next values as an array of Arrow."""
+        values = np.empty(count, self.dtype)
+        self.read(values)
+        return pyarrow().array(values.astype(self._kind, copy=False))
 
     def read(self, values: np.ndarray) -> None:
         """Write the next values into an array."""

@@ -92,6 +92,26 @@ def test_numbers_that_snappy_compresses_are_decompressed(tmp_path):
     assert sum(map(len, plain(path))) == N_ROWS and rows_of(path) == rows_of_pyarrow(path)
 
 
+@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint32", "bool"])
+def test_integers_are_those_of_pyarrow(tmp_path, name):
+    dtype = np.dtype(name)
+    least, most = (0, 1) if name == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    drawn = np.random.default_rng(0).integers(least, most, N_ROWS, endpoint=True, dtype=np.int64)
+    numbers = pa.array(drawn.astype(dtype))
+    columns = table().set_column(2, "label", numbers).append_column("c", numbers)
+    path = write(tmp_path, columns)
+    assert sum(map(len, plain(path))) == N_ROWS
+    found = Rows.join(list(open_source(path, "label").blocks()))
+    np.testing.assert_array_equal(found.y, drawn.astype(dtype), strict=True)
+    assert found.X.frame(np.float64)["c"].dtype == dtype
+    np.testing.assert_array_equal(found.X.frame(np.float64)["c"], drawn.astype(dtype))
+
+
+def test_a_source_may_have_no_labels(tmp_path):
+    path = write(tmp_path, table(second=np.float32).drop_columns(["label"]))
+    assert all(part.y is None for part in plain(path, None)) and len(plain(path, None)) == 2
+
+
 def test_blocks_are_tables_of_their_columns(tmp_path):
     path = write(tmp_path, table(second=np.float32))
     block = plain(path)[0].X
@@ -104,7 +124,7 @@ def test_blocks_are_tables_of_their_columns(tmp_path):
 
 
 def test_a_wide_table_is_read_in_blocks_of_some_thousand_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(plain_pages, "BLOCK", 8 * 5000)
+    monkeypatch.setattr(plain_pages, "BLOCK", 12 * 5000)
     sizes = [len(part) for part in plain(write(tmp_path, table(second=np.float32)))]
     assert sizes == [5000] * 6
     monkeypatch.setattr(plain_pages, "BLOCK", 8 * 50)
@@ -139,20 +159,20 @@ def test_nulls_are_left_to_pyarrow(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_read_further_is_read_by_pyarrow_from_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(plain_pages, "BLOCK", 12 * 4000)
+    monkeypatch.setattr(plain_pages, "BLOCK", 16 * 4000)
     path = write(tmp_path, table(), row_group_size=N_ROWS, max_rows_per_page=5000)
     own, pages = plain_pages._Column._next_page, []
 
     def next_page(self):
         pages.append(self)
-        if len(pages) == 5:  # two of each column were read
+        if len(pages) == 7:  # two of each column were read
             raise NotPlain
         own(self)
 
     monkeypatch.setattr(plain_pages._Column, "_next_page", next_page)
     source = open_source(path, "label")
     parts = list(source.blocks())
-    assert [len(part) for part in parts[:2]] == [4000, 4000] and len(pages) == 5
+    assert [len(part) for part in parts[:2]] == [4000, 4000] and len(pages) == 7
     found = Rows.join(parts)
     np.testing.assert_array_equal(
         found.X.matrix(np.dtype(float)).ravel(), np.frombuffer(rows_of_pyarrow(path)[0])

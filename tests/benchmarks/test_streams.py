@@ -1,0 +1,49 @@
+"""The benchmark of rows from parquet measures what it says."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def bench():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        from benchmarks import bench_streams
+
+        yield bench_streams
+
+
+def test_files_have_the_rows_that_are_generated(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "GROUP", 100)
+    monkeypatch.setattr(bench, "FILE", 200)
+    bench.generate(tmp_path, 450)
+    assert len(list(tmp_path.iterdir())) == 3
+    X, y = bench._in_memory(tmp_path)
+    parts = [bench.rows_of_group(number, size) for number, size in enumerate([100] * 4 + [50])]
+    np.testing.assert_array_equal(X, np.concatenate([part for part, _ in parts]), strict=True)
+    np.testing.assert_array_equal(y, np.concatenate([part for _, part in parts]), strict=True)
+
+
+def test_files_may_be_sorted_by_label(bench, tmp_path):
+    bench.generate(tmp_path, 300, by_label=True)
+    X, y = bench._in_memory(tmp_path)
+    assert len(X) == 300 and 0 < y.sum() < 300 and (np.diff(y) >= 0).all()
+
+
+def test_the_sheet_compares_both_sides(bench):
+    (sheet,) = bench.sheets(quick=True)
+    assert "20,000 rows" in sheet.text and [row[0] for row in sheet.rows] == [bench.MODELS[0]]
+    ratio, memory = sheet.figures.values()
+    assert sheet.rows[0][3:] == [f"{1 / ratio:.0%}", f"{memory:.0f} MiB"] and ratio > 0 and memory > 0
+    assert len(sheet.header) == len(sheet.rows[0]) and "rows/s" in sheet.markdown()
+
+
+def test_both_sides_train_the_same_model(bench, tmp_path):
+    bench.generate(tmp_path, 3000)  # within the buffer: rows have the same order
+    scores = {bench.train(tmp_path, bench.MODELS[0], side, {})["score"] for side in bench.SIDES}
+    assert len(scores) == 1 and scores.pop() > 0.55
