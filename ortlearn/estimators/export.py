@@ -71,10 +71,10 @@ class ExportMethods(FittedEstimator):
         ``fused=False`` all weights are initializers, under the names of ``trained_coef_``.
 
         That of an ONNX file is the file with other numbers: nodes, names, types, metadata and opset are as
-        they came, where the file holds its weights in initializers or constants. A ``ConstantOfShape`` whose
-        numbers are trained becomes a ``Constant``. Where they were attributes of fused operators, or in
-        functions, it is the graph that was trained, with inputs, outputs and metadata of the file, ``ZipMap``
-        included.
+        they came, where the file holds its weights in initializers or constants, those of inner graphs and
+        functions included. A ``ConstantOfShape`` whose numbers are trained becomes a ``Constant``. Where they
+        were attributes of fused operators, it is the graph that was trained, with inputs, outputs and
+        metadata of the file, ``ZipMap`` included.
 
         Parameters
         ----------

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 __all__ = [
     "all_nodes",
@@ -101,8 +101,8 @@ def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
             yield from attribute.graphs
 
 
-def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """Yield the nodes of a graph and of its subgraphs."""
+def all_nodes(graph: GraphProto | FunctionProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a graph, or of a function, and of its subgraphs."""
     for node in graph.node:
         yield node
         for inner in subgraphs(node):

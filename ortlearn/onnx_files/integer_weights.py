@@ -85,7 +85,9 @@ def dequantised(graph: GraphProto, constants: Mapping[str, Holder]) -> dict[str,
     dequantised_reads: Counter[str] = Counter()
     for node in graph.node:
         reads.update((*node.input, *captured_names(node)))
-        if node.op_type != "DequantizeLinear" or attribute(node, "block_size", 0) or len(node.input) < 2:
+        if node.op_type != "DequantizeLinear" or len(node.input) < 2:
+            continue
+        if any(item.ref_attr_name for item in node.attribute) or attribute(node, "block_size", 0):
             continue
         name, scale, zero = (*node.input, "")[:3]
         if scale in constants and (not zero or zero in constants):

@@ -10,15 +10,15 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
-from ..graphs import inline_functions, runtime_errors, value_types
+from ..graphs import runtime_errors, value_types
 from ..graphs.editing import copy_model
 from .branches import with_chosen_branches
 from .free_rows import with_free_rows
 from .half_precision import with_float32
 from .model_checks import check_sizes, check_structure
+from .named_weights import with_named_weights
 from .operator_checks import check_operators
 from .versions import pin_versions
-from .weight_places import with_named_weights
 
 
 def is_onnx_source(source: Any) -> bool:
@@ -62,8 +62,7 @@ def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> Model
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
-    model = inline_functions(model)  # no more nodes than check_structure allows
-    model = with_float32(with_named_weights(model, integers))
+    model = with_float32(with_named_weights(model, integers))  # no more nodes than check_structure allows
     model = with_chosen_branches(_without_zipmap(without_record(pin_versions(model))))
     model = with_free_rows(model)
     check_operators(model, {}, label)  # onnx itself stops at some of these forms

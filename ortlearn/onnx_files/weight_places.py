@@ -1,19 +1,21 @@
-"""Weights of a file wherever it keeps them: initializers, constants, and those of branches and bodies."""
+"""Weights of a file wherever it keeps them: initializers and constants, of inner graphs and functions too."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..exceptions import WriteBackError
-from ..graphs import GraphBuilder, copy_model, subgraphs
-from ..graphs.editing import map_node
+from ..graphs import copy_model, subgraphs
+from ..graphs.functions import called_functions
 from ..graphs.nodes import attribute, constant_value
-from .integer_weights import RANGES, Holder, Quantisation, add_rounding, array_of, dequantised
+from .integer_weights import RANGES, Holder, Quantisation, array_of, dequantised
 
+#: What holds nodes.
+Part = GraphProto | FunctionProto
 #: Types that are trained in float32.
 HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALVES)
@@ -27,7 +29,7 @@ class Place:
 
     #: Name of the weight, unique in the whole model.
     name: str
-    graph: GraphProto
+    graph: Part
     #: Initializer, Constant or ConstantOfShape.
     holder: Holder
     #: Its value; what a ConstantOfShape repeats.
@@ -35,6 +37,8 @@ class Place:
     shape: tuple[int, ...]
     #: What its integers stand for, None for floating-point numbers.
     quantisation: Quantisation | None = None
+    #: Function that it is in.
+    function: FunctionProto | None = None
 
     @property
     def elem_type(self) -> int:
@@ -108,17 +112,20 @@ def _set_constant(node: NodeProto, tensor: TensorProto, values: np.ndarray) -> N
 def weight_places(model: ModelProto) -> dict[str, Place]:
     """Return the places that hold floating-point numbers, or integers that DequantizeLinear makes such of.
 
-    Their names are unique in the model.
-    A weight is named by its tensor. One of a branch or body whose name other tensors of the model have too
-    gets a number behind it. Constants that are outputs of the main graph are no weights, nor what
-    ConstantOfShape makes of a computed shape. :meth:`Place.set` changes the model.
+    A weight is named by its tensor. One of a branch, a body or a function whose name other tensors of the
+    model have too gets a number behind it. No weights are constants that are outputs of the main graph or of
+    functions, what ConstantOfShape makes of a computed shape, and integers in functions. :meth:`Place.set`
+    changes the model.
     """
-    outputs, budget = {value.name for value in model.graph.output}, [MAX_FILLED]
-    counts = Counter(_defined_names(model.graph))
-    found: dict[str, Place] = {}
-    for place in _places(model.graph, {}, budget):
+    budget, found = [MAX_FILLED], dict[str, Place]()
+    parts: list[Part] = [model.graph, *called_functions(model)]
+    counts = Counter(name for part in parts for name in defined_names(part))
+    pairs = [(part, place) for part in parts for place in _places(part, {}, budget)]
+    for part, place in pairs:
         name, number, is_outer = place.inner_name, 1, place.graph is model.graph
-        if is_outer and isinstance(place.holder, NodeProto) and name in outputs:
+        place.function = part if isinstance(part, FunctionProto) else None
+        is_output = place.graph is part and isinstance(place.holder, NodeProto) and name in output_names(part)
+        if is_output or (place.function is not None and place.quantisation is not None):
             continue
         while not is_outer and (name in found or counts[name] > (name == place.inner_name)):
             number += 1
@@ -128,25 +135,39 @@ def weight_places(model: ModelProto) -> dict[str, Place]:
     return found
 
 
-def _defined_names(graph: GraphProto) -> Iterator[str]:
-    """Yield the tensors of a graph and of those inside, as often as they are defined."""
-    yield from {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    for node in graph.node:
+def output_names(part: Part) -> list[str]:
+    """Return the outputs of a graph or a function."""
+    return [value if isinstance(value, str) else value.name for value in part.output]
+
+
+def defined_names(part: Part) -> Iterator[str]:
+    """Yield the tensors of a graph or a function and of the graphs inside, as often as they are defined."""
+    yield from {value if isinstance(value, str) else value.name for value in part.input}.union(
+        tensor.name for tensor in initializers(part)
+    )
+    for node in part.node:
         yield from filter(None, node.output)
         for inner in subgraphs(node):
-            yield from _defined_names(inner)
+            yield from defined_names(inner)
 
 
-def _places(graph: GraphProto, outer: Mapping[str, Holder], budget: list[int]) -> Iterator[Place]:
+def initializers(part: Part) -> Sequence[TensorProto]:
+    """Return the initializers of a graph; functions have none."""
+    return () if isinstance(part, FunctionProto) else part.initializer
+
+
+def _places(graph: Part, outer: Mapping[str, Holder], budget: list[int]) -> Iterator[Place]:
     """Yield the places of a graph and of those inside; ``budget`` are the bytes left for repeated numbers."""
-    constants: dict[str, Holder] = {**outer, **{tensor.name: tensor for tensor in graph.initializer}}
-    constants.update((node.output[0], node) for node in graph.node if constant_value(node) is not None)
-    integers = dequantised(graph, constants)
-    for tensor in graph.initializer:
-        if _holds_numbers(tensor, integers.get(tensor.name)):
-            yield Place("", graph, tensor, tensor, tuple(tensor.dims), integers.get(tensor.name))
+    constants: dict[str, Holder] = {**outer, **{tensor.name: tensor for tensor in initializers(graph)}}
+    constants.update(
+        (n.output[0], n) for n in graph.node if _tensor(n) is not None and n.op_type == "Constant"
+    )
+    integers = {} if isinstance(graph, FunctionProto) else dequantised(graph, constants)
+    for held in initializers(graph):
+        if _holds_numbers(held, integers.get(held.name)):
+            yield Place("", graph, held, held, tuple(held.dims), integers.get(held.name))
     for node in graph.node:
-        tensor = _tensor(node) if node.domain in ("", "ai.onnx") and node.output else None
+        tensor = _tensor(node)
         if tensor is None:
             continue
         name = node.output[0]
@@ -179,50 +200,15 @@ def _is_shape(holder: Holder | None) -> bool:
 
 def _tensor(node: NodeProto) -> TensorProto | None:
     """Return the value of a Constant, where it is a tensor of numbers; what a ConstantOfShape repeats."""
-    if node.op_type not in ("Constant", "ConstantOfShape"):
+    if node.op_type not in ("Constant", "ConstantOfShape") or node.domain not in ("", "ai.onnx"):
         return None
+    if not node.output or any(item.ref_attr_name for item in node.attribute):
+        return None  # the attribute of a function may be another one at each call
     value = attribute(node, "value")
     if value is None and node.op_type == "ConstantOfShape":
         return numpy_helper.from_array(np.zeros(1, np.float32))
     array = constant_value(node) if value is None else None
     return value if array is None or array.dtype == object else numpy_helper.from_array(array)
-
-
-def with_named_weights(model: ModelProto, integers: bool = False) -> ModelProto:
-    """Return a model, its functions inlined, whose floating-point constants are main initializers.
-
-    A constant keeps the name that it has in :func:`weight_places`; outputs of branches and bodies are copies.
-    With ``integers``, so are the numbers that integers stand for, which the graph rounds to those.
-    """
-    result = copy_model(model)
-    unique = GraphBuilder(existing_names={*_defined_names(result.graph)}).unique
-    for name, place in weight_places(result).items():
-        graph, inner, kind = place.graph, place.inner_name, place.quantisation
-        if kind is not None and not integers:
-            continue
-        if kind is None and graph is result.graph and isinstance(place.holder, TensorProto):
-            continue
-        array = place.value().astype(helper.tensor_dtype_to_np_dtype(place.elem_type))
-        initializer = isinstance(place.holder, TensorProto)
-        if kind is not None:
-            add_rounding(graph, inner, name, kind, place.tensor, unique)
-        (graph.initializer if initializer else graph.node).remove(place.holder)
-        result.graph.initializer.append(numpy_helper.from_array(array, name))
-        if kind is None:
-            _rename(graph, inner, name, graph is not result.graph, unique)
-    return result
-
-
-def _rename(graph: GraphProto, inner: str, name: str, is_inner: bool, unique: Callable[[str], str]) -> None:
-    """Name a constant of a graph that became a main initializer as that is."""
-    if name != inner:
-        for node in graph.node:
-            map_node(node, {inner: name})
-    if is_inner and any(value.name == inner for value in graph.output):
-        copied = unique(f"{name}_copy")
-        graph.node.append(helper.make_node("Identity", [name], [copied]))
-        for value in graph.output:
-            value.name = copied if value.name == inner else value.name
 
 
 def with_values(file: ModelProto, arrays: Mapping[str, np.ndarray]) -> ModelProto:

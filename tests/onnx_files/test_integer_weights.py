@@ -19,7 +19,8 @@ from ortlearn.exceptions import GradientError, NoTrainableWeightError
 from ortlearn.onnx_files import LoRA
 from ortlearn.onnx_files.integer_weights import RANGES
 from ortlearn.onnx_files.loading import load_onnx
-from ortlearn.onnx_files.weight_places import weight_places, with_named_weights, with_values
+from ortlearn.onnx_files.named_weights import with_named_weights
+from ortlearn.onnx_files.weight_places import weight_places, with_values
 
 BOTH = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
 RNG = np.random.default_rng(0)

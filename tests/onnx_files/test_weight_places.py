@@ -8,7 +8,8 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import WriteBackError
 from ortlearn.onnx_files.loading import load_onnx
-from ortlearn.onnx_files.weight_places import weight_places, with_named_weights, with_values
+from ortlearn.onnx_files.named_weights import with_named_weights
+from ortlearn.onnx_files.weight_places import weight_places, with_values
 
 X = np.random.RandomState(0).normal(size=(40, 2)).astype(np.float32)
 y = X @ np.array([2, -1], np.float32) + 0.5

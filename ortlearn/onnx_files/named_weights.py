@@ -1,0 +1,59 @@
+"""Models whose weights are initializers of the main graph, wherever the file keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from ..graphs import GraphBuilder, copy_model, inline_functions
+from ..graphs.editing import map_node
+from .integer_weights import add_rounding
+from .weight_places import Part, defined_names, output_names, weight_places
+
+__all__ = ["with_named_weights"]
+
+
+def with_named_weights(model: ModelProto, integers: bool = False) -> ModelProto:
+    """Return a model without functions, whose floating-point constants are main initializers.
+
+    A constant keeps the name that it has in :func:`weight_places`; outputs of branches and bodies are copies.
+    That of a function is one initializer, however often the function is called. With ``integers``, so are the
+    numbers that integers stand for, which the graph rounds to those.
+    """
+    result = copy_model(model)
+    unique = _unique(result)
+    for name, place in weight_places(result).items():
+        graph, kind = place.graph, place.quantisation
+        is_initializer = isinstance(place.holder, TensorProto)
+        if kind is not None and not integers:
+            continue
+        if kind is None and graph is result.graph and is_initializer:
+            continue
+        array = place.value().astype(helper.tensor_dtype_to_np_dtype(place.elem_type))
+        inner = place.inner_name
+        if kind is not None:
+            add_rounding(graph, inner, name, kind, place.tensor, unique)
+        (graph.initializer if is_initializer else graph.node).remove(place.holder)
+        result.graph.initializer.append(numpy_helper.from_array(array, name))
+        if kind is None:
+            _rename(graph, inner, name, graph is not result.graph, unique)
+    return inline_functions(result)  # it leaves names alone that are of no tensor of the function
+
+
+def _unique(model: ModelProto) -> Callable[[str], str]:
+    """Return what makes names that no graph or function has."""
+    parts = [model.graph, *model.functions]
+    return GraphBuilder(existing_names={name for part in parts for name in defined_names(part)}).unique
+
+
+def _rename(graph: Part, inner: str, name: str, is_inner: bool, unique: Callable[[str], str]) -> None:
+    """Name a constant of a graph that became a main initializer as that is."""
+    if name != inner:
+        for node in graph.node:
+            map_node(node, {inner: name})
+    if is_inner and inner in output_names(graph):
+        copied = unique(f"{name}_copy")
+        graph.node.append(helper.make_node("Identity", [name], [copied]))
+        for value in graph.output:
+            value.name = copied if value.name == inner else value.name
