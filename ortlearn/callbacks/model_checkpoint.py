@@ -45,6 +45,7 @@ class ModelCheckpoint:
         Former name of ``save_best``.
 
         .. deprecated:: 0.2
+            Use ``save_best``.
     monitor : {"validation_loss", "loss", "validation_score"}, default="validation_loss"
         What the best is best by: the lowest loss, or the highest score.
     with_estimator : bool, default=True
@@ -108,7 +109,11 @@ class ModelCheckpoint:
         if not isinstance(folder, str | os.PathLike):
             raise TypeError(f"folder must be a path, as a str or a pathlib.Path, not {folder!r}.")
         if keep_best is not None:
-            warn_user("keep_best of ModelCheckpoint is now save_best.", FutureWarning)
+            warn_user(
+                "keep_best of ModelCheckpoint was renamed to save_best in version 0.2 and will be removed in "
+                "version 0.4. Use save_best.",
+                FutureWarning,
+            )
             _check_positive("keep_best", keep_best)
             save_best = keep_best if save_best is None else save_best
         save_best = int(save_best) or None if isinstance(save_best, bool) else save_best

@@ -42,6 +42,13 @@ def epochs(checkpoint):
     return [int(read_value(path, "epoch")) for path in checkpoint.paths()]
 
 
+def test_keep_best_is_save_best_and_warns(tmp_path):
+    with pytest.warns(FutureWarning, match="renamed to save_best in version 0.2 .* Use save_best"):
+        renamed = ModelCheckpoint(tmp_path, keep_best=2)
+    new = ModelCheckpoint(tmp_path, save_best=2)
+    assert {**vars(renamed), "_writer": new._writer} == vars(new)
+
+
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_a_file_for_every_epoch(kind, rows, tmp_path, run_onnx):

@@ -8,8 +8,10 @@ import skops.io
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
 
 from tests.cli.conftest import FEATURES, wine_frame
+from tests.saving.test_sklearn_memory import altered
 
 OUT = ("--out", "never.onnx")
 WINE = ("wine.csv", "--label", "kind")
@@ -179,6 +181,17 @@ def test_types_that_are_not_trusted(run, tmp_path):
         "--trust other.Type"
         not in run("evaluate", tmp_path / "own.skops", *WINE, "--trust", "other.Type").error
     )
+
+
+def test_trees_need_no_trust_and_altered_ones_are_refused(run, tmp_path):
+    frame = wine_frame()
+    model = DecisionTreeClassifier(max_depth=2).fit(frame[FEATURES], frame["kind"])
+    arguments = ("evaluate", tmp_path / "tree.skops", "wine.csv", "--label", "kind")
+    skops.io.dump(model, tmp_path / "tree.skops")
+    assert "accuracy" in run(*arguments).out
+    model.tree_ = altered(model.tree_, left_child=(0, 10**6))
+    skops.io.dump(model, tmp_path / "tree.skops")
+    assert "nodes of a tree point to what is not there" in run(*arguments).error
 
 
 def test_skops_files_of_something_else(run, tmp_path):

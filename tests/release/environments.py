@@ -41,10 +41,10 @@ class Environment:
         self.python = folder / scripts / "python"
         self.folder = folder
 
-    def install(self, *arguments: str) -> None:
-        """Call pip install, or raise ``CalledProcessError``."""
+    def install(self, *arguments: str) -> bool:
+        """Call pip install, and return whether it succeeded."""
         pip = ["-m", "pip", "install", "-qq", "--no-compile", "--disable-pip-version-check"]
-        subprocess.run([self.python, *pip, *arguments], cwd=ROOT, check=True)
+        return subprocess.run([self.python, *pip, *arguments], cwd=ROOT).returncode == 0
 
     def run(self, arguments: Sequence[str], cwd: Path, **variables: str) -> int:
         """Run the interpreter and return its exit status; environment variables may be added."""

@@ -28,21 +28,27 @@ TESTS = (
     "tests/penalties",
     "tests/preprocessing",
     "tests/saving/test_saved_estimators.py",
+    "tests/saving/test_sklearn_memory.py",
+    "tests/search/test_searches.py",
 )
-#: Packages that these tests import and that the extra ``test`` asks for.
-_TOOLS = ("hypothesis", "lightgbm", "pandas", "polars", "pytest", "skops")
+#: Packages of the extra ``test`` that these tests import; those that ortlearn imports, too.
+_TOOLS = ("hypothesis", "polars", "pytest")
+_OPTIONAL = ("lightgbm", "pandas", "skops")
 
 
 def floors(names: Sequence[str] = ()) -> dict[str, str]:
-    """Return the lowest versions in setup.cfg, of some dependencies or of all of them."""
+    """Return the lowest versions in setup.cfg, of some packages or of all that an installation needs."""
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
-    found = {}
-    for line in parser["options"]["install_requires"].split():
-        requirement = Requirement(line)
-        (bound,) = requirement.specifier
-        found[requirement.name] = bound.version
-    return {name: found[name] for name in names or found}
+    needed = _lowest(parser["options"]["install_requires"])
+    found = {**_lowest(parser["options.extras_require"]["test"]), **needed}
+    return {name: found[name] for name in names or needed}
+
+
+def _lowest(lines: str) -> dict[str, str]:
+    """Return the lowest versions in a list of requirements, of those that have one."""
+    found = [Requirement(line) for line in lines.split()]
+    return {each.name: bound.version for each in found for bound in each.specifier}
 
 
 @dataclass
@@ -69,7 +75,7 @@ class Versions:
 
 #: The lowest versions together and one by one, each scikit-learn from the lowest, and the newest of all.
 ENVIRONMENTS = (
-    Versions("floors", "3.10", floors()),
+    Versions("floors", "3.10", {**floors(), **floors(_OPTIONAL)}),
     *(
         Versions(f"scikit-learn-{minor}", "3.12", {"scikit-learn": f"{minor}.*"})
         for minor in ("1.6", "1.7", "1.8")
@@ -99,7 +105,10 @@ def _error(case: Versions) -> str:
     with tempfile.TemporaryDirectory(prefix="ortlearn-matrix-") as name:
         environment = Environment(Path(name) / "environment", interpreter)
         pins = [f"{package}=={version}" for package, version in case.pins.items()]
-        environment.install("--editable", f".[{case.extra}]", "./tests/example_plugin", *_TOOLS, *pins)
+        packages = [f".[{case.extra}]", *_TOOLS, *_OPTIONAL, *pins]
+        installed = environment.install("--editable", *packages)
+        if not (installed and environment.install("--no-deps", "./tests/example_plugin")):
+            return f"{case.name}: {' '.join(pins)} cannot be installed."
         print(f"{case.name}: Python {case.python}, {' '.join(pins) or 'the newest versions'}", flush=True)
         status = environment.run(
             ["-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", *TESTS],
@@ -108,4 +117,4 @@ def _error(case: Versions) -> str:
             OPENBLAS_NUM_THREADS="1",
         )
     print(f"{case.name}: {'failed' if status else 'passed'}, {time.perf_counter() - start:.0f} s", flush=True)
-    return f"{case.name}: tests fail" if status else ""
+    return f"{case.name}: tests fail." if status else ""

@@ -279,6 +279,17 @@ def test_groups(trained_alone):
     assert len(trained_alone) == 2 * 3
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_an_iterator_of_splits():
+    estimator, labels = trainer("ridge")
+    found = []
+    for search_class in (OrtGridSearchCV, GridSearchCV):
+        splits = iter(list(KFold(3).split(X)))
+        search = searched(search_class, estimator, RATES, labels, cv=splits)[0]
+        found.append(search.cv_results_["mean_test_score"])
+    np.testing.assert_allclose(*found, rtol=1e-4)
+
+
 def test_drawn_candidates(trained_alone):
     estimator, labels = trainer("ridge", penalty=L2Penalty())
     drawn = {"learning_rate__eta0": loguniform(1e-3, 1e-1), "learning_penalty__l2": loguniform(1e-3, 1e-1)}
