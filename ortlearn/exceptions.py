@@ -18,6 +18,7 @@ __all__ = [
     "DeviceError",
     "ExecutionError",
     "FallbackWarning",
+    "FewUpdatesWarning",
     "FidelityWarning",
     "GradientError",
     "GradientWarning",
@@ -120,6 +121,10 @@ class GradientWarning(UserWarning):
 
 class FallbackWarning(UserWarning):
     """A step of a pipeline has no ONNX form: it stays in scikit-learn, and the ONNX model begins after it."""
+
+
+class FewUpdatesWarning(UserWarning):
+    """Each shard of a distributed training makes few of the updates that one machine would make."""
 
 
 class ProviderWarning(UserWarning):

@@ -19,6 +19,7 @@ from sklearn.neural_network import MLPClassifier
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.distributed import DaskOrtGradientOptimizer, average_arrays
+from ortlearn.distributed.cluster import Cluster
 
 __all__ = [
     "BATCH",
@@ -72,11 +73,6 @@ class Times:
     load: float
 
 
-def same(value: Any) -> Any:
-    """Return a value, which the workers then have."""
-    return value
-
-
 def touched(arrays: dict[str, np.ndarray], shard: int) -> dict[str, np.ndarray]:
     """Return new arrays of the same sizes, as a shard would."""
     return {name: array + np.float32(shard) for name, array in arrays.items()}
@@ -99,7 +95,7 @@ def round_of(client: Any, arrays: dict[str, np.ndarray], n_shards: int) -> dict[
     dict of str to ndarray
         Mean.
     """
-    sent = client.submit(same, arrays, pure=False)  # a task: no worker that is lost takes it along
+    sent = Cluster(client).send(arrays)
     futures = [client.submit(touched, sent, shard, pure=False) for shard in range(n_shards)]
     return average_arrays(client.gather(futures))
 

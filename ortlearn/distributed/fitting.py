@@ -20,7 +20,7 @@ from ..estimators.source_counts import Whole
 from ..estimators.source_fitting import expected_of, in_memory, labels_are_arrays
 from ..estimators.starting import Start, begin, resume
 from ..estimators.training_run import train
-from ..exceptions import warn_user
+from ..exceptions import FewUpdatesWarning, warn_user
 from ..graphs import runtime_errors
 from ..streams import Rows
 from ..training import FullBatchStep, TrainingTask
@@ -38,6 +38,8 @@ __all__ = ["Request", "fit_on_cluster", "partial_fit_on_cluster"]
 
 #: Samples that the driver keeps of the first shard, to try graphs on and for messages.
 KEPT = 64
+#: Fewer updates of a shard than these leave networks at a higher loss (docs/explanation/scaling.md).
+FEW_UPDATES = 500
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,21 @@ class _Training(ShardSamples):
         program = tasks.Program(self._step.task, self.runtime, self.batch_size, seed, version)
         return Rounds(self, self._step, shards, program, self.interval, self.max_iter)
 
+    def warn_of_few_updates(self, is_solver: bool, rate_is_automatic: bool) -> None:
+        """Warn if shards make few updates of the weights, and one machine would make enough."""
+        counts, size = [-(-rows // self.batch_size) for rows in self.sizes], self.batch_size
+        most, n_shards = max(counts) * self.max_iter, len(counts)
+        exact = is_solver or size >= self.n_samples
+        if exact or n_shards == 1 or not most < FEW_UPDATES <= sum(counts) * self.max_iter:
+            return
+        rate = "" if rate_is_automatic else f", or multiply the learning rate by {np.sqrt(n_shards):.2g}"
+        warn_user(
+            f"Each of {n_shards} shards updates the weights {most:,} times in {self.max_iter:,} passes, one "
+            f"machine would {sum(counts) * self.max_iter:,} times: the model may end with a higher loss. Set batch_size="
+            f"{max(1, size // n_shards)}{rate}, or raise max_iter.",
+            FewUpdatesWarning,
+        )
+
 
 def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | None) -> FittedModel:
     """Return a model that is trained on shards."""
@@ -125,6 +142,7 @@ def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | 
     start = shards.on_first(_begun, opening.random_state, opening.seed, last, request.classes, shards.whole)
     settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
     training = shards.training(start, settings.max_iter)
+    training.warn_of_few_updates(start.problem.updates.is_solver, trainer.is_automatic)
     start = replace(start, source=training)
     if opening.resumption is not None:
         start = opening.resumption.applied(start)

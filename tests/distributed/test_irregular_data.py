@@ -112,6 +112,7 @@ def test_balanced_weights_are_those_of_all_shards(client, classes):
     assert largest_difference(plain, local) > 0.1
 
 
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FewUpdatesWarning")
 def test_weights_of_rows_are_relative_to_all_of_them(client, regression):
     X, y = regression
     rng = np.random.default_rng(5)

@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+import warnings
 
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LinearRegression, LogisticRegression, SGDRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -14,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from ortlearn import OrtGradientOptimizer
 from ortlearn.distributed import DaskOrtGradientOptimizer, average_arrays
 from ortlearn.distributed.rounds import Interval
-from ortlearn.exceptions import ClusterError, ConvergenceError, PluginError
+from ortlearn.exceptions import ClusterError, ConvergenceError, FewUpdatesWarning, PluginError
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.training import Data
 from ortlearn.training.batches import epoch_order
@@ -299,3 +301,34 @@ def test_a_record_of_a_round_is_one_row():
 
     found = Round(None, 0.5, np.ones(3))
     assert isinstance(found, Data) and len(found) == 1 and found.row_weight.tolist() == [1, 1, 1]
+
+
+def few_updates(client, X, y, **options):
+    """Return the messages of a training over four shards of 100 rows each that few updates are made."""
+    options = {"batch_size": 10, "max_iter": 20, "learning_rate": "Adam"} | options
+    trainer = DaskOrtGradientOptimizer(Ridge(), client=client, random_state=0, **options)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        trainer.fit(da.from_array(X[:400], chunks=(100, -1)), da.from_array(y[:400], chunks=100))
+    return [str(item.message) for item in found if issubclass(item.category, FewUpdatesWarning)]
+
+
+def test_few_updates_of_shards_are_told(client, regression):
+    (text,) = few_updates(client, *regression)
+    assert "4 shards updates the weights 200 times in 20 passes, one machine would 800 times" in text
+    assert "Set batch_size=2, or multiply the learning rate by 2, or raise max_iter." in text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_iter": 50},
+        {"max_iter": 5},
+        {"batch_size": 400},
+        {"learning_rate": "LBFGS"},
+        {"learning_rate": "auto"},
+    ],
+    ids=str,
+)
+def test_enough_updates_and_full_batches_are_not(client, regression, options):
+    assert not few_updates(client, *regression, **options)
