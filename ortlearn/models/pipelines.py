@@ -1,4 +1,4 @@
-"""Pipelines, and transformers side by side."""
+"""Pipelines, feature unions and column transformers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,17 +9,16 @@ from .registry import definition_of, find_definition
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-#: Steps that give what they take.
-IDLE = (None, "passthrough")
+IDLE = (None, "passthrough")  # steps that pass their input on
 
 
 def is_idle(step: Any) -> bool:
-    """Return whether a step gives what it takes; samplers of imbalanced-learn act in a fit only."""
+    """Return whether a step passes its input on; samplers of imbalanced-learn act in a fit only."""
     return step in IDLE or hasattr(step, "fit_resample")
 
 
 class PipelineDefinition(ModelDefinition):
-    """Pipeline: each step takes what the one before gives."""
+    """Pipeline: each step takes the output of the one before."""
 
     takes_columns = True
 
@@ -39,7 +38,7 @@ class PipelineDefinition(ModelDefinition):
                     raise op.fail(model, f"the step before {name!r} does not transform.")
                 x = scores.transformed
             scores = op.step(name, step, x, last=name == steps[-1][0])
-        if scores is None:  # the columns only pass
+        if scores is None:  # all steps are idle
             shape = (len(x.tensors),) if isinstance(x, Columns) else op.shape(x)
             assert shape is not None and isinstance(shape[-1], int)
             return transformation(op, x, shape[-1])
@@ -72,11 +71,10 @@ def _passes_through(step: Any) -> bool:
 
 
 class _SideBySide(ModelDefinition):
-    """Transformers whose results are put side by side."""
+    """Transformers whose outputs are concatenated."""
 
     takes_columns = True
-    #: Attribute that has the parts by their names, where it is not the estimator itself.
-    prefix = ""
+    prefix = ""  # attribute that maps names to parts, if it is not the estimator itself
 
     def parts(self, model: Any) -> Iterator[tuple[str, Any, list[int] | None]]:
         """Yield the name, the transformer and the positions of the columns of each part."""
@@ -84,7 +82,7 @@ class _SideBySide(ModelDefinition):
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         for _, step, positions in self.parts(model):
-            # the members of a chain are given predictions, too
+            # members of a chain also receive predictions
             own = columns if positions is None else [columns[i] for i in positions if i < len(columns)]
             yield Route(None if step in IDLE else step, own)
 
@@ -112,14 +110,14 @@ class _SideBySide(ModelDefinition):
 
 
 class FeatureUnionDefinition(_SideBySide):
-    """FeatureUnion: every transformer takes all columns."""
+    """FeatureUnion: each transformer takes all columns."""
 
     def parts(self, model: Any) -> Iterator[tuple[str, Any, None]]:
         yield from ((name, step, None) for name, step in model.transformer_list if step != "drop")
 
 
 class ColumnTransformerDefinition(_SideBySide):
-    """ColumnTransformer: every transformer takes some of the columns."""
+    """ColumnTransformer: each transformer takes some of the columns."""
 
     selects_columns = True
     prefix = "named_transformers_"
@@ -129,7 +127,7 @@ class ColumnTransformerDefinition(_SideBySide):
 
 
 def column_positions(model: Any) -> Iterator[tuple[str, Any, list[int]]]:
-    """Yield name, transformer and column positions of what a fitted ColumnTransformer does not drop."""
+    """Yield name, transformer and column positions of the parts of a fitted ColumnTransformer."""
     known = model._transformer_to_input_indices
     for name, step, _ in model.transformers_:
         positions = [int(position) for position in known.get(name, [])]

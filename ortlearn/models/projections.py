@@ -1,4 +1,4 @@
-"""Projections: PCA and its relatives, latent factors, kernel PCA, partial least squares."""
+"""Projections: PCA, kernel PCA, partial least squares, factor analysis, sparse PCA."""
 
 from dataclasses import replace
 from operator import attrgetter
@@ -17,7 +17,7 @@ from .writer import ModelWriter
 
 
 class LinearProjectionDefinition(ModelDefinition):
-    """``(x - mean_) @ components_.T``, without the mean where the projection has none."""
+    """``(x - mean_) @ components_.T``, without the mean if the projection has none."""
 
     def covers(self, model: Any) -> bool:
         return isinstance(model.components_, np.ndarray)
@@ -37,7 +37,7 @@ class LinearProjectionDefinition(ModelDefinition):
 
 
 class SparseProjectionDefinition(LinearProjectionDefinition):
-    """SparseRandomProjection: components most of which are zero, and stay so."""
+    """SparseRandomProjection: sparse components, whose zeros stay zero."""
 
     def covers(self, model: Any) -> bool:
         return True
@@ -47,7 +47,7 @@ class SparseProjectionDefinition(LinearProjectionDefinition):
         if isinstance(components, np.ndarray):
             return super().write(op, model, x)
         coordinates = components.tocoo()
-        # the zero after the values stands for all that is not stored
+        # the zero after the values is for all entries that are not stored
         positions = np.full(components.shape[::-1], components.nnz)
         positions[coordinates.col, coordinates.row] = np.arange(components.nnz)
         values = op.parameter(model, "components_.data", role="table")
@@ -57,15 +57,14 @@ class SparseProjectionDefinition(LinearProjectionDefinition):
 
 
 class PCADefinition(LinearProjectionDefinition):
-    """PCA and IncrementalPCA: components of variance one where they whiten."""
+    """PCA and IncrementalPCA, with or without whitening."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         scores = super().write(op, model, x)
         if not model.whiten:
             return scores
         variance = op.parameter(model, "explained_variance_", role="scale", constraint=Positive())
-        least = float(np.finfo(model.explained_variance_.dtype).eps)
-        deviation = op.Sqrt(variance)
+        least, deviation = float(np.finfo(model.explained_variance_.dtype).eps), op.Sqrt(variance)
         if model.explained_variance_.min() < least**2:
             deviation = op.Max(deviation, least)
         return transformation(op, op.Div(scores.score, deviation), scores.n_outputs)
@@ -85,7 +84,7 @@ class KernelPCADefinition(KernelDefinition):
 
 
 def projected_kernel(op: ModelWriter, model: Any, kernel: str, at: str = "") -> str:
-    """Return a kernel centred and projected by the KernelPCA at a path, ``"kernel_pca_."``."""
+    """Return a kernel centred and projected by the KernelPCA at a path such as ``"kernel_pca_."``."""
     eigenvalues = attrgetter(f"{at}eigenvalues_")(model)
     centred = centred_kernel(op, kernel, model, f"{at}_centerer.")
     known = eigenvalues != 0
@@ -123,14 +122,11 @@ class PLSSVDDefinition(ModelDefinition):
 
 
 class FactorAnalysisDefinition(ModelDefinition):
-    """FactorAnalysis: the mean of the factors, given a sample.
+    """FactorAnalysis: the posterior mean of the factors; the objective is minus the log-likelihood."""
 
-    With loadings W, noise variances Psi, S = I + W Psi^-1 W' and d = x - mean, it is ``z = d Psi^-1 W' S^-1``
-    (Bishop, "Pattern Recognition and Machine Learning", 2006, equation 12.66). The objective is minus the
-    log-likelihood, ``(log det S + log det 2 pi Psi + (d - z W) Psi^-1 (d - z W)' + z z') / 2``: the inverse
-    and the determinant of ``W'W + Psi`` by the lemmas for matrices of low rank (ibid., C.7 and C.14).
-    """
-
+    # With loadings W, noise variances Psi, S = I + W Psi^-1 W' and d = x - mean, factors are
+    # z = d Psi^-1 W' S^-1 (Bishop, "Pattern Recognition and Machine Learning", 2006, equation 12.66), and the
+    # objective (log det S + log det 2 pi Psi + (d - z W) Psi^-1 (d - z W)' + z z') / 2 (ibid., C.7 and C.14).
     loss = RowObjective
 
     def covers(self, model: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Scalers, and transformers to the distribution of quantiles."""
+"""Scalers and quantile transformers."""
 
 from typing import Any
 
@@ -15,22 +15,21 @@ from .writer import ModelWriter
 
 
 def _undone(op: ModelWriter, model: Any, y: str, scale: Any, center: Any) -> str:
-    """Append ``y * scale + center``, None for neither."""
+    """Append ``y * scale + center``, each of them optional."""
     values = [np.ravel(value) for value in (scale, center) if value is not None]
     if values and np.abs(np.concatenate(values)).max() > np.finfo(op.float_dtype).max:
-        what = f"it has values too large for {op.float_dtype}"
-        raise op.fail(model, f"{what}: give y in other units, or dtype='float64'.")
+        raise op.fail(model, f"it overflows {op.float_dtype}: scale y, or set dtype='float64'.")
     y = y if scale is None else op.Mul(y, np.asarray(scale, dtype=op.float_dtype))
     return y if center is None else op.Add(y, np.asarray(center, dtype=op.float_dtype))
 
 
 class ScalerDefinition(ModelDefinition):
-    """StandardScaler, RobustScaler and MaxAbsScaler: ``(x - center) / scale_``, each where it has one."""
+    """StandardScaler, RobustScaler and MaxAbsScaler: ``(x - center) / scale_``, each of them optional."""
 
     keeps_missing = True
 
     def _center(self, model: Any) -> tuple[str, Any]:
-        """Return the attribute that is subtracted, and its value: None where nothing is."""
+        """Return the attribute that is subtracted, and its value, None for nothing."""
         name = "center_" if hasattr(model, "center_") else "mean_"
         return name, getattr(model, name, None) if getattr(model, "with_mean", True) else None
 
@@ -55,7 +54,7 @@ class ScalerDefinition(ModelDefinition):
 
 
 class MinMaxScalerDefinition(ModelDefinition):
-    """MinMaxScaler: ``x * scale_ + min_``, cut off at the ends of the range where it clips."""
+    """MinMaxScaler: ``x * scale_ + min_``, clipped if it clips."""
 
     keeps_missing = True
 
@@ -71,8 +70,8 @@ class MinMaxScalerDefinition(ModelDefinition):
         return _undone(op, model, y, 1.0 / model.scale_, -model.min_ / model.scale_)
 
 
-#: How far from the first and the last quantile a value counts as one of them, under a normal distribution;
-#: probabilities below it count as this one (``sklearn.preprocessing._data.BOUNDS_THRESHOLD``).
+#: Tolerance for the first and the last quantile, and smallest probability, with a normal distribution
+#: (``sklearn.preprocessing._data.BOUNDS_THRESHOLD``).
 NEAR = 1e-7
 #: Coefficients of the quantiles of the normal distribution, those of degree 0 first, of numerator and
 #: denominator: in ``0.180625 - q^2`` where |q| = |p - 1/2| <= 0.425, and in ``sqrt(-log p) - 1.6`` for p from
@@ -95,14 +94,12 @@ TAIL = (
 
 
 class QuantileTransformerDefinition(ModelDefinition):
-    """QuantileTransformer: the share of a column's quantiles below a value, or that quantile of a normal one.
+    """QuantileTransformer: the empirical distribution function of a column, or its normal quantile."""
 
-    Between quantiles q_i and q_{i+1} of n it is ``(i + (x - q_i) / (q_{i+1} - q_i)) / (n - 1)``. A value that
-    several quantiles equal lies in the middle of them. Values that are missing stay so.
-    """
-
+    # Between quantiles q_i and q_{i+1} of n it is (i + (x - q_i) / (q_{i+1} - q_i)) / (n - 1), the mean of
+    # both ends where several quantiles are equal.
     keeps_missing = True
-    continuous = False  # next to a value that several quantiles equal
+    continuous = False  # at repeated quantiles
 
     def covers(self, model: Any) -> bool:
         return bool(np.isfinite(model.quantiles_).all())
@@ -111,8 +108,8 @@ class QuantileTransformerDefinition(ModelDefinition):
         n, columns = model.quantiles_.shape
         normal = model.output_distribution == "normal"
         if n == 1 and not normal:
-            return transformation(op, op.Sub(x, x), columns)  # 0, or not a number
-        reason = "" if n > 1 else "of a single quantile there is nothing to learn"
+            return transformation(op, op.Sub(x, x), columns)  # 0 or NaN
+        reason = "" if n > 1 else "a single quantile has nothing to learn"
         quantiles = op.parameter(model, "quantiles_", constraint=Rising(), reason=reason)
         first, last = (op.Gather(quantiles, [i], axis=0) for i in (0, n - 1))
         if normal:
@@ -122,7 +119,7 @@ class QuantileTransformerDefinition(ModelDefinition):
         low = op.ones_where(below)
         high = op.Mul(op.ones_where(above), op.Sub(1.0, low))
         if n > 1:
-            # equal quantiles: the last of them, and the first
+            # of equal quantiles, the last and the first
             ends = [_position(op, quantiles, x, kind, n) for kind in ("LessOrEqual", "Less")]
             inside = op.Mul(op.ones_where(op.Not(op.Or(below, above))), 0.5 / (n - 1))
             pairs = zip(zip(*ends, strict=True), (high, low), strict=True)
@@ -145,24 +142,23 @@ class QuantileTransformerDefinition(ModelDefinition):
 
 
 def _position(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> tuple[str, str]:
-    """Append the steps from the first quantile up to a value, and from the value up to the last quantile."""
+    """Append the distances in quantiles from the first one to a value, and from the value to the last."""
     index = _search(op, quantiles, x, comparison, n)
     low = op.GatherElements(quantiles, index, axis=0)
     high = op.GatherElements(quantiles, op.Add(index, 1), axis=0)
     width = op.Sub(high, low)
-    # outside of the quantiles, where what is computed here does not count, a width may be 0
+    # a width may be 0 outside of the quantiles, where this result is not used
     safe = op.Add(width, op.ones_where(op.LessOrEqual(width, 0.0)))
     number = op.Cast(index, to=op.elem_type)
     up = op.Add(number, op.Div(op.Sub(x, low), safe))
-    # not n - 1 - up, which would lose the digits of a small share
+    # not n - 1 - up, which would lose digits of small numbers
     return up, op.Add(op.Sub(float(n - 2), number), op.Div(op.Sub(high, x), safe))
 
 
 def _search(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> str:
-    """Append how many of the quantiles between the first and the last are below x, or equal to it."""
+    """Append the number of inner quantiles below x, or up to it, by binary search."""
     index = op.Cast(op.Mul(op.ones_where(op.Equal(x, x)), 0.0), to=TensorProto.INT64)
-    for power in reversed(range((n - 1).bit_length())):
-        step = 2**power
+    for step in (2**power for power in reversed(range((n - 1).bit_length()))):
         candidate = op.Add(index, step)
         value = op.GatherElements(quantiles, op.Min(candidate, n - 2), axis=0)
         below = op.And(op.node(comparison, value, x), op.LessOrEqual(candidate, n - 2))
@@ -171,7 +167,7 @@ def _search(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) ->
 
 
 def _normal_quantiles(op: ModelWriter, share: str, rest: str) -> str:
-    """Append the quantiles of the normal distribution, from shares and what these leave of 1."""
+    """Append the quantiles of the normal distribution, from probabilities p and 1 - p."""
     half = op.Mul(op.Sub(share, rest), 0.5)
     is_tail = op.ones_where(op.Greater(op.Abs(half), 0.425))
     centre = op.Mul(half, _quotient(op, op.Max(op.Sub(0.180625, op.Mul(half, half)), 0.0), CENTRE))

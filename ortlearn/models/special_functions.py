@@ -1,4 +1,4 @@
-"""Special functions that ONNX lacks, in its operators, and Matérn kernels of any smoothness."""
+"""Special functions and Matérn kernels by ONNX operators."""
 
 import math
 from functools import cache
@@ -12,23 +12,17 @@ from scipy.special import factorial
 from ..graphs import GraphBuilder
 from .distances import guarded_sqrt
 
-#: Numbers are moved by so much, by the recurrence ``digamma(x + 1) = digamma(x) + 1 / x``.
-SHIFT = 6
+SHIFT = 6  # steps of the recurrence digamma(x + 1) = digamma(x) + 1 / x
 #: Coefficients of ``-1 / x^2k`` in the asymptotic series, ``B_2k / 2k``.
 SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760)
-
-#: Points around which the error function is a series in float64: so many in a unit, up to where it is one.
-POINTS, LAST_POINT = 16, 6
-#: Terms of each series.
-TERMS = 9
+#: Points per unit, last point, and terms of the Taylor series of the error function in float64.
+POINTS, LAST_POINT, TERMS = 16, 6, 9
 
 
 def erf(op: GraphBuilder, x: str) -> str:
-    """Return the error function; onnxruntime has an operator of float32 only.
-
-    In float64 it is the Taylor series around the nearest of some points c, with derivatives
-    ``2 / sqrt(pi) (-1)^k H_k(c) exp(-c^2)`` (Abramowitz and Stegun, 1964, 7.1.19): 13 digits.
-    """
+    """Return the error function, in float64, which onnxruntime lacks, to 13 digits."""
+    # the Taylor series around the nearest point c, with derivatives 2 / sqrt(pi) (-1)^k H_k(c) exp(-c^2)
+    # (Abramowitz and Stegun, 1964, 7.1.19)
     if op.float_dtype == np.float32:
         return op.Erf(x)
     size = op.Min(op.Where(op.Less(x, 0.0), op.Neg(x), x), float(LAST_POINT))
@@ -52,7 +46,7 @@ def _series_of_erf() -> np.ndarray:
 
 
 def digamma(op: GraphBuilder, x: str) -> str:
-    """Return the digamma function of positive numbers, 12 digits (Abramowitz and Stegun, 6.3.5 and 18)."""
+    """Return the digamma function of positive numbers to 12 digits (Abramowitz and Stegun, 6.3.5, 6.3.18)."""
     reciprocals = op.Reciprocal(x)
     for i in range(1, SHIFT):
         reciprocals = op.Add(reciprocals, op.Reciprocal(op.Add(x, float(i))))
@@ -65,24 +59,18 @@ def digamma(op: GraphBuilder, x: str) -> str:
     return op.Sub(op.Sub(op.Log(moved), op.Mul(inverse, 0.5)), op.Add(series, reciprocals))
 
 
-#: Largest nu whose kernel is written as a polynomial, where it is half of an odd number.
-LARGEST_HALF = 6.5
-#: Minus the logarithm of what is zero in float64, and of what is nothing beside one.
-UNDERFLOW = 750.0
-DIGITS = 36.0
-#: Steps of the integral, intervals of ``log z^2`` and degree of the polynomials.
-N_STEPS = 400
-WIDTH = 0.5
-DEGREE = 9
+LARGEST_HALF = 6.5  # largest half-integer nu whose kernel is written as a polynomial
+#: Minus the logarithms of the smallest float64, and of a number that is negligible beside one.
+UNDERFLOW, DIGITS = 750.0, 36.0
+#: Steps of the integral, width of the intervals of ``log z^2``, and degree of the polynomials.
+N_STEPS, WIDTH, DEGREE = 400, 0.5, 9
 
 
 def matern(op: GraphBuilder, squares: str, nu: float) -> str:
-    """Return the Matérn kernel of squared distances d^2; a distance of zero has no gradient.
-
-    With ``z = sqrt(2 nu) d`` it is ``2^(1 - nu) / Gamma(nu) z^nu K_nu(z)``, K the modified Bessel function of
-    the second kind (Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learning", MIT
-    Press 2006, equation 4.14).
-    """
+    """Return the Matérn kernel of squared distances d^2, with the gradient zero at zero."""
+    # with z = sqrt(2 nu) d: 2^(1 - nu) / Gamma(nu) z^nu K_nu(z), K the modified Bessel function of the second
+    # kind (Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learning", MIT Press
+    # 2006, equation 4.14)
     if nu == np.inf:
         return op.Exp(op.Mul(squares, -0.5))
     if float(2 * nu).is_integer() and 2 * nu % 2 == 1 and nu <= LARGEST_HALF:
@@ -91,13 +79,11 @@ def matern(op: GraphBuilder, squares: str, nu: float) -> str:
 
 
 def _half_integer(op: GraphBuilder, squares: str, p: int) -> str:
-    """Return the kernel of ``nu = p + 1/2``, a polynomial of degree p in z times ``exp(-z)``.
-
-    Its coefficient of ``z^j`` is ``p! / (2p)! (2p - j)! / (j! (p - j)!) 2^j`` (ibid., equation 4.16).
-    """
+    """Return the kernel of ``nu = p + 1/2``, a polynomial of degree p in z times ``exp(-z)``."""
+    # the coefficient of z^j is p! / (2p)! (2p - j)! / (j! (p - j)!) 2^j (ibid., equation 4.16)
     if p == 0:
         return op.Exp(op.Neg(guarded_sqrt(op, squares, op.float_dtype)))
-    # far away the exponential is zero, and powers stay finite
+    # clipped where the exponential is zero, so that powers stay finite
     distance = guarded_sqrt(op, op.Min(squares, (2 * UNDERFLOW) ** 2), op.float_dtype)
     z = op.Mul(distance, math.sqrt(2 * p + 1))
     binomials = [math.comb(p, j) * math.perm(2 * p - j, p - j) for j in range(p + 1)]
@@ -109,11 +95,9 @@ def _half_integer(op: GraphBuilder, squares: str, p: int) -> str:
 
 
 def _by_table(op: GraphBuilder, squares: str, nu: float) -> str:
-    """Return the kernel as the exponential of a piecewise polynomial in ``u = log z^2``, to within 1e-11.
-
-    It passes through the logarithm of the kernel at the Chebyshev points of each interval of u.
-    """
-    # scikit-learn takes a distance of zero for the smallest difference from one; far away the kernel is zero
+    """Return the kernel as the exponential of a piecewise polynomial in ``u = log z^2``, to within 1e-11."""
+    # interpolated at the Chebyshev points of each interval of u; scikit-learn replaces a distance of zero by
+    # the machine epsilon, and far away the kernel is zero
     nearest = 2 * nu * float(np.finfo(np.float64).eps) ** 2
     farthest = (2 * UNDERFLOW) ** 2 + 4 * nu * UNDERFLOW
     low = math.log(nearest)
@@ -123,7 +107,7 @@ def _by_table(op: GraphBuilder, squares: str, nu: float) -> str:
     coefficients = np.linalg.solve(np.vander(points), values)  # of the highest power first
     clipped = op.Min(op.Max(op.Mul(squares, 2 * nu), nearest), farthest)
     u = op.Sub(op.Log(clipped), low)
-    # what is not a number stays so, in an interval that there is
+    # NaN stays NaN, in a valid interval
     number = op.Max(op.Cast(op.Mul(u, 1 / WIDTH), to=TensorProto.INT64), 0)
     middle = op.Gather((middles - low).astype(op.float_dtype), number, axis=0)
     x = op.Mul(op.Sub(u, middle), 2 / WIDTH)
@@ -134,25 +118,13 @@ def _by_table(op: GraphBuilder, squares: str, nu: float) -> str:
 
 
 def log_matern(z2: np.ndarray, nu: float) -> np.ndarray:
-    """Return the logarithm of the kernel from ``z^2``, by an integral of Gaussian kernels.
-
-    ``K_nu(z) = (z / 2)^(-nu) / 2 int exp(nu s - e^s - z^2 / 4 e^-s) ds`` over all s (NIST Digital Library
-    of Mathematical Functions, equation 10.32.10, with ``t = e^s``, and ``K_nu = K_-nu``). The kernel is
-    that integral divided by ``Gamma(nu)``. The integrand is largest at ``e^s = a = (nu + r) / 2``, with
-    ``r = sqrt(nu^2 + z^2)``; there it is ``exp(nu log a - r)``, and at a distance t from there
-    ``exp(nu t - a e^t - b e^-t + r)`` times that, with ``b = z^2 / (4 a)``. It is below ``exp(-DIGITS)``
-    times the largest where ``r (cosh t - 1)`` or, to the left, ``(r - nu) (cosh t - 1)`` or
-    ``nu (|t| - 1)`` exceeds DIGITS. The trapezoidal rule converges exponentially for such functions
-    (Trefethen, L. N. and Weideman, J. A. C., "The exponentially convergent trapezoidal rule", SIAM Review
-    56, 2014).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.models.special_functions import log_matern
-    >>> np.exp(log_matern(np.array([0.25, 4.0]), 0.5)).round(12), np.exp([-0.5, -2.0]).round(12)
-    (array([0.60653066, 0.13533528]), array([0.60653066, 0.13533528]))
-    """
+    """Return the logarithm of the kernel from ``z^2``, by an integral of Gaussian kernels."""
+    # K_nu(z) = (z / 2)^(-nu) / 2 int exp(nu s - e^s - z^2 / 4 e^-s) ds (NIST Digital Library of Mathematical
+    # Functions, equation 10.32.10, with t = e^s); the kernel is the integral divided by Gamma(nu). With
+    # r = sqrt(nu^2 + z^2), the integrand is largest at e^s = a = (nu + r) / 2, exp(nu log a - r), and at a
+    # distance t from there exp(nu t - a e^t - b e^-t + r) times that, b = z^2 / (4 a). It is negligible where
+    # r (cosh t - 1) or, to the left, (r - nu) (cosh t - 1) or nu (|t| - 1) exceeds DIGITS. The trapezoidal
+    # rule converges exponentially (Trefethen, L. N. and Weideman, J. A. C., SIAM Review 56, 2014).
     r = np.sqrt(z2 + nu * nu)
     a, b = (r + nu) / 2, z2 / (r + nu) / 2
     right = np.arccosh(1 + DIGITS / r)

@@ -11,12 +11,11 @@ from .parameters import Access
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-#: Pads of the last axis of three: a zero before the first number, or after the last one.
-BEFORE, AFTER = [0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1]
+BEFORE, AFTER = [0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1]  # pads of the last axis of three
 
 
 def _beyond(model: Any, n_knots: int) -> np.ndarray:
-    """Return the matrix that makes all knots of the base knots: those of a fit are linear in these."""
+    """Return the matrix of the linear map from base knots to all knots."""
     degree, base = model.bsplines_[0].k, np.eye(n_knots)
     if model.extrapolation == "periodic":
         period = base[-1] - base[0]
@@ -27,7 +26,7 @@ def _beyond(model: Any, n_knots: int) -> np.ndarray:
 
 
 class _BaseKnots(Access):
-    """The knots between which splines are fitted, of shape (n_knots, n_features)."""
+    """The knots of the base interval, of shape (n_knots, n_features)."""
 
     def read(self, owner: Any) -> np.ndarray:
         degree = owner.bsplines_[0].k
@@ -43,22 +42,19 @@ class _BaseKnots(Access):
 
 
 class SplineTransformerDefinition(ModelDefinition):
-    """SplineTransformer: the B-splines of each column, by the recursion of Cox and de Boor.
+    """SplineTransformer: the B-splines of each column; with extrapolation="error", NaN outside."""
 
-    The knots of the base interval are trained, and those beyond follow them. With extrapolation="error"
-    values beyond it are not-a-number (de Boor, C., "A practical guide to splines", Springer 1978, chapters IX
-    and X).
-    """
-
-    continuous = False  # of degree 0, next to a knot
+    # the recursion of Cox and de Boor (de Boor, C., "A practical guide to splines", Springer 1978, chapters
+    # IX and X); outer knots follow the trained knots of the base interval
+    continuous = False  # of degree 0, at knots
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         mode, degree, access = model.extrapolation, model.bsplines_[0].k, _BaseKnots()
         base = access.read(model)
         n_knots, n_features = base.shape
         if mode == "linear" and degree < 2 and n_features > 1:
-            what = f"scikit-learn continues degree {degree} from other knots in each column after the first"
-            raise op.fail(model, f"{what}: use extrapolation='constant', or a degree of 2 or more.")
+            reason = f"scikit-learn continues degree {degree} from other knots in each column after the first"
+            raise op.fail(model, f"{reason}: use extrapolation='constant', or a degree of 2 or more.")
         reason = "" if degree else "splines of degree 0 change in steps at the knots: no gradient passes"
         options: Any = {"name": "knots", "access": access, "constraint": Rising(), "reason": reason}
         knots = op.parameter(model, "bsplines_[*].t", **options)
@@ -79,7 +75,7 @@ class SplineTransformerDefinition(ModelDefinition):
         outside = op.Less(x, low), op.Greater(x, high)
         tied = np.any(base[:1] == base[1:2]) or np.any(base[-1:] == base[-2:-1])
         if mode in ("constant", "linear") and (tied or not degree):
-            # scikit-learn gives these numbers of splines other values than zero beyond each end
+            # beyond each end, scikit-learn has nonzero values for this number of splines
             kept = degree + 1 if mode == "linear" and degree < 2 else degree
             count = np.arange(n_knots + degree - 1)
             cut = [own.astype(op.float_dtype) for own in (count >= kept, count < len(count) - kept)]
@@ -105,7 +101,7 @@ def _columns(op: ModelWriter, table: str, first: int, count: int) -> str:
 
 
 def _in_period(op: ModelWriter, x: str, low: str, high: str) -> str:
-    """Append values of the first period; zero for a column without one, as scikit-learn has it."""
+    """Append values of the first period; zero for a constant column, as scikit-learn."""
     period = op.Sub(high, low)
     has_period = op.ones_where(op.Greater(period, 0.0))
     number = op.Floor(op.Div(op.Sub(x, low), op.Add(period, op.Sub(1.0, has_period))))
@@ -113,13 +109,10 @@ def _in_period(op: ModelWriter, x: str, low: str, high: str) -> str:
 
 
 def _splines(op: ModelWriter, table: str, x: str, degree: int, n_knots: int) -> tuple[str, str]:
-    """Append splines of shape (n, n_features, n_knots + degree - 1), and their slopes.
-
-    ``table`` has the knots t of each column in a row. Splines of degree 0 are 1 in their interval, the first
-    and the last of which have no end. From degree p - 1 to p ``B_j`` becomes
-    ``(x - t_j) q_j + (t_{j+p+1} - x) q_{j+1}``, with ``q_j = B_j / (t_{j+p} - t_j)``, 0 between equal knots;
-    its slope is ``p (q_j - q_{j+1})``.
-    """
+    """Append splines of shape (n, n_features, n_knots + degree - 1), and their slopes."""
+    # Rows of the table are the knots t of a column. Splines of degree 0 are 1 in their interval, of which the
+    # first and the last are unbounded. From degree p - 1 to p, B_j becomes (x - t_j) q_j + (t_{j+p+1} - x)
+    # q_{j+1}, q_j = B_j / (t_{j+p} - t_j), 0 for equal knots; its slope is p (q_j - q_{j+1}).
     splines = op.ones_where(op.Equal(x, x))
     if n_knots > 2:
         reached = op.ones_where(op.GreaterOrEqual(x, _columns(op, table, degree + 1, n_knots - 2)))

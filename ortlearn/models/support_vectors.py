@@ -6,23 +6,16 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 from scipy.sparse import issparse
 
 from ..graphs import GraphBuilder
+from . import kernels
 from .base import ModelDefinition
 from .constraints.signs import Positive
 from .coupling import coupled_probabilities, disagreement, least_disagreement, pair_table
 from .forms import Form, Reshaped, Transposed, dense_form
-from .kernels import (
-    KernelDefinition,
-    default_gamma,
-    fitted_kernel,
-    of_products,
-    products,
-    radial,
-    remote_centre,
-)
+from .linear_systems import elem_type
 from .multiclass import pair_decisions
 from .scores import Scores, classification, decisions, detection, regression
 from .writer import ModelWriter
@@ -32,33 +25,32 @@ HYPER = "hyper-parameter of the kernel, set when it was fitted"
 
 
 def _kernel(op: ModelWriter, model: Any, x: str) -> str:
-    """Append the kernel of the samples, or of a precomputed one its columns, with the support vectors."""
+    """Append the kernel of samples and support vectors, from a matrix with all columns if precomputed."""
     if model.kernel not in KERNELS:
-        raise op.fail(model, f"a kernel of a function has no form in ONNX: use one of {', '.join(KERNELS)}.")
+        raise op.fail(model, f"its kernel is a Python function: use one of {', '.join(KERNELS)}.")
     if not len(model.support_):
-        reason = "it has no support vectors: every label is within epsilon of a constant. Lower epsilon."
-        raise op.fail(model, reason)
+        raise op.fail(model, "it has no support vectors, as all labels are within epsilon: lower epsilon.")
     if model.kernel == "precomputed":
         return op.Gather(x, model.support_.astype(np.int64), axis=1)
     form = dense_form(model.support_vectors_)
     rows = op.parameter(model, "support_vectors_", form=form, role="weight")
     if model.kernel == "linear":
-        return products(op, x, rows)
+        return kernels.products(op, x, rows)
     gamma = op.parameter(model, "_gamma", role="scale", reason=HYPER)
     if model.kernel == "rbf":
         vectors = form.forward(np.asarray(model.support_vectors_)).astype(op.float_dtype)
-        return radial(op, x, rows, gamma, remote_centre(vectors))
+        return kernels.radial(op, x, rows, gamma, kernels.remote_centre(vectors))
     coef0, degree = float(model.coef0), float(model.degree)
-    return of_products(op, products(op, x, rows), model.kernel, gamma, coef0, degree)
+    return kernels.of_products(op, kernels.products(op, x, rows), model.kernel, gamma, coef0, degree)
 
 
 def dual_form(weights: np.ndarray) -> Form:
-    """Return the form of weights of samples, (n,) or (n, k), with a row for each output."""
+    """Return the form of dual coefficients, (n,) or (n, k), with a row for each output."""
     return Reshaped((1, -1)) if weights.ndim == 1 else Transposed()
 
 
 def weighted_kernel(op: GraphBuilder, kernel: str, weights: str) -> str:
-    """Return sums of kernels over support vectors, (n, k): of terms much larger, so in float64."""
+    """Return sums of kernels over support vectors, (n, k), in float64, as large terms cancel."""
     if op.float_dtype == np.float64:
         return op.Gemm(kernel, weights, transB=1)
     kernel, weights = (op.Cast(name, to=TensorProto.DOUBLE) for name in (kernel, weights))
@@ -72,44 +64,40 @@ def _sums(op: ModelWriter, model: Any, x: str) -> str:
 
 
 def _terms(op: ModelWriter, model: Any, x: str) -> tuple[str, str, str]:
-    """Append the kernel; return it, the weights of the support vectors and the intercept."""
+    """Append the kernel; return it, the dual coefficients and the intercept."""
     kernel = _kernel(op, model, x)
     weights = op.parameter(model, "dual_coef_", form=dense_form(model.dual_coef_), role="weight")
     return kernel, weights, op.parameter(model, "intercept_", role="intercept")
 
 
 def pair_scores(op: GraphBuilder, kernel: str, weights: str, intercept: str, counts: Sequence[int]) -> str:
-    """Return the scores of the pairs of classes, of shape (n, pairs), above zero for the first class.
-
-    The weights, of shape (n_classes - 1, n_vectors), have a row for each other class: the support vectors of
-    a class, ``counts`` of each in their order, are multiplied with theirs, and each pair takes two of the
-    columns this gives. The intercept has a number for each pair.
-    """
+    """Return the scores of pairs of classes, of shape (n, n_pairs), above zero for the first class."""
+    # Weights (n_classes - 1, n_vectors) have a row for each other class. The products of the support vectors
+    # of each class, ``counts`` of them, with these rows are columns, of which each pair adds two.
     n_classes = len(counts)
-    present = [c for c in range(n_classes) if counts[c]]
-    sizes = np.array([counts[c] for c in present], dtype=np.int64)
+    present = np.flatnonzero(counts)
+    sizes = np.asarray(counts, dtype=np.int64)[present]
     parts = [op.Split(name, sizes, axis=1, n_outputs=len(sizes)) for name in (kernel, weights)]
     columns, blocks = ([own] if isinstance(own, str) else own for own in parts)
     sides = [weighted_kernel(op, *pair) for pair in zip(columns, blocks, strict=True)]
     table = np.zeros((n_classes, n_classes - 1, n_classes * (n_classes - 1) // 2), dtype=np.int32)
     for number, (i, j) in enumerate(combinations(range(n_classes), 2)):
         table[i, j - 1, number] = table[j, i, number] = 1  # row j - 1 of class i and row i of class j
-    # Integers, cast: a product with floats would be taken for one with weights.
-    elem_type = helper.np_dtype_to_tensor_dtype(op.float_dtype)
-    both = op.Cast(table[present].reshape(len(present) * (n_classes - 1), -1), to=elem_type)
+    # a constant of integers, cast: products with floats are recognised as weights
+    both = op.Cast(table[present].reshape(len(present) * (n_classes - 1), -1), to=elem_type(op))
     return op.Add(op.MatMul(op.Concat(*sides, axis=1), both), intercept)
 
 
 class _SupportVectorDefinition(ModelDefinition):
-    """Estimators whose arrays for libsvm follow from their public attributes."""
+    """Estimators with private arrays for libsvm, which depend on public attributes."""
 
     def finish(self, model: Any) -> None:
-        # libsvm reads coefficients and intercept of two classes with the other sign
+        # libsvm has the opposite sign for two classes
         sign = -1 if len(getattr(model, "classes_", ())) == 2 else 1
         if model._sparse and not issparse(model.support_vectors_):
             model.support_vectors_ = type(model._dual_coef_)(model.support_vectors_)
         if model._sparse and not issparse(model.dual_coef_):
-            # libsvm reads all coefficients, zeros too
+            # with explicit zeros, which libsvm expects
             rows, columns = model.dual_coef_.shape
             places = np.tile(np.arange(columns, dtype=np.int32), rows)
             starts = np.arange(0, rows * columns + 1, columns, dtype=np.int32)
@@ -131,14 +119,14 @@ class SupportVectorRegressorDefinition(_SupportVectorDefinition):
 
 
 class SupportVectorDetectorDefinition(_SupportVectorDefinition):
-    """OneClassSVM: inliers have decisions above zero."""
+    """OneClassSVM: inliers have positive decisions."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         return detection(op, _sums(op, model, x), zero_is_inlier=False)
 
 
 class LinearDetectorDefinition(ModelDefinition):
-    """SGDOneClassSVM: inliers have decisions of zero or above."""
+    """SGDOneClassSVM: inliers have nonnegative decisions."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
@@ -147,28 +135,23 @@ class LinearDetectorDefinition(ModelDefinition):
 
 
 class SupportVectorClassifierDefinition(_SupportVectorDefinition):
-    """SVC and NuSVC: one score for two classes, one for each pair of more, which then vote."""
+    """SVC and NuSVC: one score for two classes, votes of pairs for more."""
 
     not_in_objective = ("C", "nu")
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        """Append decisions, classes, and probabilities where the model was calibrated.
-
-        With those, their logits or logarithms are trained; else the score of two classes, or the sums of the
-        scores of each class in its pairs, with which scikit-learn breaks ties.
-        """
+        # Logits or log-probabilities of calibrated models are trained, otherwise the score of two classes, or
+        # the sums of the pairwise scores of each class, with which scikit-learn breaks ties.
         if len(model.classes_) == 2:
             return self._binary(op, model, x)
         counts = [int(count) for count in model.n_support_]
         pairs = pair_scores(op, *_terms(op, model, x), counts)
         n_classes, by_class = len(counts), model.decision_function_shape == "ovr"
         confident, sums = pair_decisions(op, op.Less(pairs, 0.0), op.Neg(pairs), n_classes)
-        ties_broken = model.break_ties and by_class
-        votes = confident if ties_broken else pair_votes(op, pairs, n_classes)
+        votes = confident if model.break_ties and by_class else pair_votes(op, pairs, n_classes)
         score, probabilities = sums, None
         if len(model._probA):
-            first = op.Sub(1.0, op.Sigmoid(_calibrated(op, model, pairs)))
-            matrix = disagreement(op, first, n_classes)
+            matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(_calibrated(op, model, pairs))), n_classes)
             probabilities = coupled_probabilities(op, matrix, n_classes)
             score = op.log_shares(least_disagreement(op, matrix, n_classes))
         outputs = {"probabilities": probabilities, "decision": confident if by_class else pairs}
@@ -192,20 +175,20 @@ def _calibrated(op: ModelWriter, model: Any, first: str) -> str:
 
 
 def pair_votes(op: GraphBuilder, pairs: str, n_classes: int) -> str:
-    """Return votes won less votes lost, by class, of pairs whose first class wins above zero."""
+    """Return votes won minus votes lost of each class, of pairs whose first class wins above zero."""
     wins = op.Cast(op.Greater(pairs, 0.0), to=TensorProto.INT32)
     signs = op.Sub(op.Add(wins, wins), np.array(1, dtype=np.int32))
     return op.MatMul(signs, pair_table(n_classes))
 
 
-class KernelRidgeDefinition(KernelDefinition):
-    """KernelRidge: ``K(x, X_fit_) dual_coef_``; no penalty of ours is the norm of its function space."""
+class KernelRidgeDefinition(kernels.KernelDefinition):
+    """KernelRidge: ``K(x, X_fit_) dual_coef_``, without the penalty in the norm of the function space."""
 
     not_in_objective = ("alpha",)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        gamma = default_gamma(model.kernel, model.gamma, model.n_features_in_)
-        kernel = fitted_kernel(op, model, x, "X_fit_", gamma, model.coef0, model.degree)
+        gamma = kernels.default_gamma(model.kernel, model.gamma, model.n_features_in_)
+        kernel = kernels.fitted_kernel(op, model, x, "X_fit_", gamma, model.coef0, model.degree)
         weights = op.parameter(model, "dual_coef_", form=dual_form(model.dual_coef_), role="weight")
         n_outputs = model.dual_coef_.size // len(model.dual_coef_)
         return regression(op, weighted_kernel(op, kernel, weights), n_outputs)

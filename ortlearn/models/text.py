@@ -1,4 +1,4 @@
-"""Counts of words in documents and of their hashes, and weights of words."""
+"""Text vectorizers: counts of terms and of their hashes, and tf-idf weights."""
 
 import re
 import sys
@@ -17,25 +17,22 @@ from .kernels import unit_rows
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-#: Where small and capital letters are looked up: on Linux only this one is always installed.
-LOCALE = "C.UTF-8" if sys.platform == "linux" else None
+LOCALE = "C.UTF-8" if sys.platform == "linux" else None  # the only locale installed on every Linux
 MICROSOFT = "com.microsoft"
-#: Classes of characters in any language: those of onnxruntime's regular expressions are of ASCII only.
+#: Unicode classes of characters: those of onnxruntime's regular expressions are ASCII only.
 CHARACTERS = {"w": r"\pL\pN_", "d": r"\p{Nd}", "s": r"\pZ\t\n\r\f\v\x1c-\x1f\x85"}
-#: Blanks that follow one another.
 BLANKS = f"[{CHARACTERS['s']}]{{2,}}"
-#: One letter or more: the longest run, which the ends of words add nothing to.
+#: Runs of letters: word boundaries are redundant, as the longest match is taken.
 RUN_OF_LETTERS = re.compile(r"\\b((?:\\w)*\\w(?:\+|\{\d+,\}))\\b")
-#: A word that is shorter than all terms, with its blanks, is one.
-SHORT_WORD = re.compile(r" \S+ ")
-#: Parts of patterns: a class of characters, an escaped character, what both kinds of expressions
-#: read alike, and what onnxruntime lacks or reads otherwise (it takes the longest match).
+SHORT_WORD = re.compile(r" \S+ ")  # a term of char_wb that is shorter than the n-grams
+#: Parts of patterns: classes of characters, escaped characters, common syntax, and what onnxruntime lacks or
+#: interprets differently (it takes the longest match).
 PARTS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?:|[*+?}]\?|[()^$|]|.", re.DOTALL)
-ELSEWHERE = {"(", "^", "$", "|", "*?", "+?", "??", "}?"}
+UNSUPPORTED = {"(", "^", "$", "|", "*?", "+?", "??", "}?"}
 
 
 class CountVectorizerDefinition(ModelDefinition):
-    """CountVectorizer of words or characters: how often each term of the vocabulary is in a document."""
+    """CountVectorizer of words or characters: the counts of terms in documents."""
 
     untrained = "it learns categories or words, no numbers"
     takes_columns = True
@@ -43,11 +40,11 @@ class CountVectorizerDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         check_options(op, model)
-        # they are in no term where terms are single words
+        # single words are never stop words
         if model.analyzer == "word" and model.stop_words and model.ngram_range[1] > 1:
-            raise op.fail(model, "stop words between the words of a term have no form in ONNX.")
+            raise op.fail(model, "stop words with n-grams of words are not supported: use single words.")
         terms = _terms(op, model)
-        padding = "##"  # in place of a token where a document has fewer than another
+        padding = "##"  # after the tokens of shorter documents
         while padding in terms["pool_strings"]:
             padding += "#"
         tokens = tokenized(op, model, x, padding)
@@ -60,16 +57,15 @@ class CountVectorizerDefinition(ModelDefinition):
 
 
 def check_options(op: ModelWriter, model: Any) -> None:
-    """Raise an error for options without a form in ONNX."""
-    for name in ("preprocessor", "tokenizer", "strip_accents"):
-        if getattr(model, name) is not None:
-            raise op.fail(model, f"{name}={getattr(model, name)!r} has no form in ONNX.")
-    if model.analyzer not in ("word", "char", "char_wb"):
-        raise op.fail(model, f"analyzer={model.analyzer!r} has no form in ONNX.")
+    """Raise a ConversionError for unsupported options."""
+    for name in ("preprocessor", "tokenizer", "strip_accents", "analyzer"):
+        value = getattr(model, name)
+        if value not in (("word", "char", "char_wb") if name == "analyzer" else (None,)):
+            raise op.fail(model, f"{name}={value!r} has no form in ONNX: use the default.")
 
 
 def tokenized(op: ModelWriter, model: Any, x: Any, padding: str) -> str:
-    """Append the words or characters of documents, of shape (n, k), and padding after those of each."""
+    """Append the words or characters of documents with padding, of shape (n, k)."""
     documents = op.Reshape(op.column(x, 0), [-1])
     if model.lowercase:
         lower = {"case_change_action": "LOWER", "is_case_sensitive": 0, "locale": LOCALE}
@@ -80,14 +76,14 @@ def tokenized(op: ModelWriter, model: Any, x: Any, padding: str) -> str:
 
 
 def _tokens(op: ModelWriter, texts: str, pattern: str, padding: str) -> str:
-    """Append what fits a pattern in texts of shape (n,), and padding after it, of shape (n, k)."""
+    """Append the matches of a pattern in texts of shape (n,) with padding, of shape (n, k)."""
     options: dict[str, Any] = {"mark": 0, "mincharnum": 1, "pad_value": padding, "tokenexp": pattern}
     found = op.node("Tokenizer", texts, domain=MICROSOFT, **options)
     return op.Cast(found, to=TensorProto.STRING)
 
 
 def _is_text(op: ModelWriter, texts: str, text: str) -> str:
-    """Append whether texts are a text."""
+    """Append whether texts equal a text."""
     return op.Cast(op.look_up(texts, [text], [1]), to=TensorProto.BOOL)
 
 
@@ -96,9 +92,9 @@ def _texts(*texts: str) -> np.ndarray:
 
 
 def _characters(op: ModelWriter, documents: str, padding: str) -> str:
-    """Append the characters of documents, of shape (n, k); blanks that follow one another are one."""
+    """Append the characters of documents, of shape (n, k), with runs of blanks as one."""
     tokens = _tokens(op, documents, f"(?s){BLANKS}|.", padding)
-    # one more, so that there is a first column
+    # one more text, so that there is a first column
     flat = op.Concat(op.Reshape(tokens, [-1]), _texts("  "), axis=0)
     others = _is_text(op, op.Gather(_tokens(op, flat, BLANKS, padding), 0, axis=1), padding)
     others = op.Reshape(op.Slice(others, [0], [-1], [0]), op.Shape(tokens), allowzero=1)
@@ -106,7 +102,7 @@ def _characters(op: ModelWriter, documents: str, padding: str) -> str:
 
 
 def _characters_of_words(op: ModelWriter, documents: str, padding: str) -> str:
-    """Append the characters of words, a blank on either side and padding after each, of shape (n, k)."""
+    """Append the characters of words between blanks, with padding after each word, of shape (n, k)."""
     words = _tokens(op, documents, f"[^{CHARACTERS['s']}]+", " ")
     flat = op.Concat(op.Reshape(words, [-1]), _texts("."), axis=0)  # so that there is a first column
     characters = _tokens(op, flat, f"[^{CHARACTERS['s']}]", padding)
@@ -126,16 +122,15 @@ def _pattern(op: ModelWriter, model: Any) -> str:
     """Return the pattern of words for the regular expressions of onnxruntime."""
     pattern = model.token_pattern.removeprefix("(?u)")
     whole = RUN_OF_LETTERS.fullmatch(pattern)
-    parts = PARTS.findall(whole[1] if whole else pattern)
-    found = [_part(part) for part in parts]
-    if None in found or re.fullmatch(model.token_pattern, ""):
-        raise op.fail(model, f"token_pattern={model.token_pattern!r} has no form in ONNX.")
-    return "".join(part for part in found if part is not None)
+    parts = [_part(part) for part in PARTS.findall(whole[1] if whole else pattern)]
+    if None in parts or re.fullmatch(model.token_pattern, ""):
+        raise op.fail(model, f"token_pattern={model.token_pattern!r} has no form in ONNX: use the default.")
+    return "".join(part for part in parts if part is not None)
 
 
 def _part(part: str) -> str | None:
-    """Return a part of a pattern for onnxruntime, None where it has no such part."""
-    if part in ELSEWHERE:
+    """Return a part of a pattern for onnxruntime, None if it is not supported."""
+    if part in UNSUPPORTED:
         return None
     if len(part) > 2 and part[0] == "[":
         inner = re.findall(r"\\.|[^\\]", part[1:-1], re.DOTALL)
@@ -145,7 +140,7 @@ def _part(part: str) -> str | None:
 
 
 def _escaped(part: str, brackets: str) -> str | None:
-    """Return an escaped character for onnxruntime, a class of characters within brackets."""
+    """Return an escaped character for onnxruntime, a class of characters in given brackets."""
     kind = part[1]
     if kind.lower() in CHARACTERS and (brackets or kind.islower()):
         own = CHARACTERS[kind.lower()]
@@ -158,18 +153,15 @@ def _terms(op: ModelWriter, model: Any) -> dict[str, Any]:
     first, last = model.ngram_range
     words = model.analyzer == "word"
     by_column = sorted(model.vocabulary_.items(), key=itemgetter(1))
-    if words and last == 1:  # as below, for the usual case of many terms
-        pool, columns = ([entry[part] for entry in by_column] for part in (0, 1))
-        lengths = {"min_gram_length": 1, "max_gram_length": 1, "ngram_counts": [0]}
-        return {**lengths, "ngram_indexes": list(map(int, columns)), "pool_strings": pool}
     shortest = first
     by_length: list[list[tuple[int, list[str]]]] = [[] for _ in range(last)]
     for term, column in by_column:
-        # several words are joined by blanks, which words themselves do not have
-        tokens = term.split(" ") if words else list(term)
+        # words without blanks are joined by blanks; a single word may have any characters
+        tokens = [term] if words and last == 1 else term.split(" ") if words else list(term)
         if not first <= len(tokens) <= last:
             if model.analyzer != "char_wb" or not SHORT_WORD.fullmatch(term):
-                raise op.fail(model, f"its term {term!r} has not {first} to {last} words or characters.")
+                reason = f"its term {term!r} does not have {first} to {last} words or characters"
+                raise op.fail(model, f"{reason}: change the vocabulary.")
             shortest = min(shortest, len(tokens))
         by_length[len(tokens) - 1].append((int(column), tokens))
     counts = [length * len(terms) for length, terms in enumerate(by_length, start=1)]
@@ -183,7 +175,7 @@ def _terms(op: ModelWriter, model: Any) -> dict[str, Any]:
 
 
 class TfidfTransformerDefinition(ModelDefinition):
-    """TfidfTransformer: counts by how rare terms are, of unit norm."""
+    """TfidfTransformer: weighted counts of unit norm."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if model.sublinear_tf:
@@ -208,10 +200,8 @@ class TfidfVectorizerDefinition(CountVectorizerDefinition):
         return replace(scores, n_outputs=counts.n_outputs)
 
 
-#: Columns up to which hashes are counted in the graph, whose matrices are dense.
-MOST = 2**14
-#: Stands for the tokens that a document has fewer of than another.
-PADDING = " \ue000 no token \ue000 "
+MOST = 2**14  # largest number of columns of hashes, as matrices are dense
+PADDING = " \ue000 no token \ue000 "  # after the tokens of shorter documents
 
 
 class FeatureHasherDefinition(ModelDefinition):
@@ -223,12 +213,11 @@ class FeatureHasherDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         if model.input_type != "string":
-            raise op.fail(model, f"input_type={model.input_type!r} is of pairs, which no ONNX input holds.")
+            raise op.fail(model, f"input_type={model.input_type!r} is not an ONNX type: use 'string'.")
         columns = [own for own in x.tensors if own] if isinstance(x, Columns) else [x]
         if not all(map(op.has_text, columns)):
-            raise op.fail(model, "it takes texts: pass an array of which every column has text.")
-        counts = hash_counts(op, model, op.joined(columns))
-        return transformation(op, counts, model.n_features)
+            raise op.fail(model, "it takes texts: pass an array with text in all columns.")
+        return transformation(op, hash_counts(op, model, op.joined(columns)), model.n_features)
 
 
 class HashingVectorizerDefinition(FeatureHasherDefinition):
@@ -237,27 +226,25 @@ class HashingVectorizerDefinition(FeatureHasherDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         check_options(op, model)
         if model.analyzer != "word" or tuple(model.ngram_range) != (1, 1):
-            raise op.fail(model, "ONNX has hashes of words, not of several words or characters joined.")
+            raise op.fail(model, "it hashes n-grams, which ONNX cannot join: use single words.")
         if re.fullmatch(model.token_pattern, PADDING):
-            raise op.fail(model, f"token_pattern={model.token_pattern!r} takes any text for a word.")
+            raise op.fail(model, f"token_pattern={model.token_pattern!r} matches any text: use the default.")
         words = op.Cast(tokenized(op, model, x, PADDING), to=TensorProto.STRING)
         left_out = [PADDING, *sorted(model.get_stop_words() or ())]
         counted = op.look_up(words, left_out, [0] * len(left_out), default=1)
+        counts = hash_counts(op, model, words, counted, signed=not model.binary)
         if model.binary:
-            times = hash_counts(op, model, words, counted, signed=False)
-            counts = op.ones_where(op.Greater(times, 0.0))
-        else:
-            counts = hash_counts(op, model, words, counted)
+            counts = op.ones_where(op.Greater(counts, 0.0))
         if model.norm is not None:
             counts = unit_rows(op, counts, model.norm)
         return transformation(op, counts, model.n_features)
 
 
 def hash_counts(op: ModelWriter, model: Any, texts: str, times: Any = 1, signed: bool = True) -> str:
-    """Append the sums of ``times``, of int64, by the columns of the hashes of texts, with their signs."""
+    """Append the signed sums of ``times``, of int64, by the hashes of texts."""
     if model.n_features > MOST:
-        what = f"{model.n_features} columns are too many for a dense matrix"
-        raise op.fail(model, f"{what}: set n_features to {MOST} at most.")
+        reason = f"{model.n_features} columns are too many for a dense matrix"
+        raise op.fail(model, f"{reason}: set n_features to {MOST} at most.")
     found = op.node("MurmurHash3", texts, domain=MICROSOFT, seed=0, positive=0)
     found = op.Cast(found, to=TensorProto.INT64)
     column = op.Mod(op.Abs(found), model.n_features)

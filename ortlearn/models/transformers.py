@@ -1,4 +1,4 @@
-"""Transformers of numbers: powers, products, norms, bins, functions."""
+"""Transformers of numbers: power transforms, polynomials, norms, bins, functions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,21 +15,17 @@ from .registry import definition_of
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-#: Below that, ``(e^z - 1) / z`` is a sum of powers of z: the difference would lose its digits.
-SMALL = 0.05
-#: Divisors of its terms, ``1 + z / 2 (1 + z / 3 (1 + ...))``.
-DIVISORS = (2.0, 3.0, 4.0, 5.0)
+SMALL = 0.05  # largest z for which (e^z - 1) / z is a power series, as the difference loses digits
+DIVISORS = (2.0, 3.0, 4.0, 5.0)  # of the series 1 + z / 2 (1 + z / 3 (1 + ...))
 
 
 class PowerTransformerDefinition(ModelDefinition):
-    """PowerTransformer in one formula for both signs, with a gradient in the power wherever it is.
+    """PowerTransformer in one formula for both signs, differentiable in every power."""
 
-    Box-Cox is ``(x^p - 1) / p = u f(p u)`` with ``u = log x`` and ``f(z) = (e^z - 1) / z``, 1 at z = 0.
-    Yeo-Johnson is the same with ``u = log(1 + |x|)``, the sign of x, and ``2 - p`` for p where x is negative
-    (Yeo and Johnson, "A new family of power transformations to improve normality or symmetry", Biometrika 87,
-    2000; Box and Cox, "An analysis of transformations", Journal of the Royal Statistical Society B 26, 1964).
-    """
-
+    # Box-Cox is (x^p - 1) / p = u f(p u), u = log x, f(z) = (e^z - 1) / z, 1 at z = 0. Yeo-Johnson has
+    # u = log(1 + |x|), the sign of x, and 2 - p for p where x is negative (Yeo and Johnson, "A new family of
+    # power transformations to improve normality or symmetry", Biometrika 87, 2000; Box and Cox, "An analysis
+    # of transformations", Journal of the Royal Statistical Society B 26, 1964).
     keeps_missing = True
 
     def covers(self, model: Any) -> bool:
@@ -64,7 +60,7 @@ class PowerTransformerDefinition(ModelDefinition):
 
 
 def _growth(op: ModelWriter, z: str) -> str:
-    """Append ``(e^z - 1) / z``; each branch sees only numbers that it is good for."""
+    """Append ``(e^z - 1) / z`` of two branches, each on valid numbers only."""
     near = op.ones_where(op.Less(op.Abs(z), SMALL))
     far = op.Sub(1.0, near)
     large = op.Add(op.Mul(z, far), near)  # 1 where z is small
@@ -88,7 +84,7 @@ class PolynomialFeaturesDefinition(ModelDefinition):
 
 
 def _products(op: ModelWriter, x: str, powers: np.ndarray) -> str:
-    """Append products of one degree, each of columns with repeats."""
+    """Append products of columns of one degree."""
     if not powers.any():
         return op.Add(op.Mul(op.Gather(x, [0], axis=1), 0.0), 1.0)
     factors = np.array([np.repeat(np.arange(len(row)), row) for row in powers])
@@ -99,7 +95,7 @@ def _products(op: ModelWriter, x: str, powers: np.ndarray) -> str:
 
 
 class NormalizerDefinition(ModelDefinition):
-    """Normalizer: each sample divided by its norm; one of zeros stays as it is."""
+    """Normalizer: each sample divided by its norm, except zeros."""
 
     untrained = "it has no parameters"
 
@@ -145,7 +141,7 @@ def _arcsinh(op: GraphBuilder, x: str) -> str:
     return op.Mul(op.Sign(x), op.Log(op.Add(size, op.Sqrt(op.Add(op.Mul(size, size), 1.0)))))
 
 
-#: What a function is in ONNX; onnxruntime has Cos and Asinh in float32 only.
+#: Writers of functions of numpy; onnxruntime has Cos and Asinh in float32 only.
 FUNCTIONS: dict[Callable | None, Callable[[GraphBuilder, str], str]] = {
     None: lambda op, x: x,
     np.absolute: lambda op, x: op.Abs(x),
@@ -179,9 +175,9 @@ def is_known_function(function: Callable | None) -> bool:
 
 
 def _shape_of_samples(model: Any) -> tuple[int, ...]:
-    """Return the shape of a sample after ``numpy.reshape``; empty for another use or function."""
+    """Return the shape of a sample after ``numpy.reshape``; empty for any other function."""
     options = dict(model.kw_args or {})
-    shape = options.pop("shape", options.pop("newshape", 0))  # before numpy 2.1 it was newshape
+    shape = options.pop("shape", options.pop("newshape", 0))  # newshape before numpy 2.1
     if model.func is not np.reshape or options or not isinstance(shape, tuple | list):
         return ()
     return tuple(shape[1:]) if shape[:1] in ((-1,), [-1]) and min(shape[1:], default=0) > 0 else ()
@@ -213,18 +209,16 @@ class FunctionTransformerDefinition(ModelDefinition):
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
         if model.inv_kw_args or not is_known_function(model.inverse_func):
             known = sorted(function.__name__ for function in FUNCTIONS if function is not None)
-            raise op.fail(model, f"its inverse function is not one of {known}.")
+            raise op.fail(model, f"its inverse function is not supported: use one of {known}.")
         return FUNCTIONS[model.inverse_func](op, y)
 
 
 def undone_power(op: ModelWriter, model: Any, y: str) -> str:
-    """Append the inverse of a PowerTransformer without its scaler (Yeo, I. and Johnson, R. A., "A new family
-    of power transformations to improve normality or symmetry", Biometrika 87 (2000), 954-959, equation 2.1).
-    """
+    """Append the inverse of a PowerTransformer without its scaler (Yeo and Johnson, 2000, equation 2.1)."""
     rate = np.asarray(model.lambdas_, dtype=np.float64)
     if model.method == "box-cox":
         return op.Exp(_exponent(op, y, rate))
-    # each is zero on the side of the other
+    # each is zero for the sign of the other
     above = op.Exp(_exponent(op, op.Max(y, 0.0), rate))
     below = op.Exp(_exponent(op, op.Max(op.Neg(y), 0.0), 2 - rate))
     return op.Sub(above, below)

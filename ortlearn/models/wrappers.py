@@ -1,4 +1,4 @@
-"""Estimators that stand for the one inside of them."""
+"""Meta-estimators that predict with one inner estimator."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,12 +14,12 @@ from .writer import ModelWriter
 
 
 def _inside(model: Any) -> tuple[str, Any]:
-    """Return attribute and estimator of the one inside."""
+    """Return attribute and inner estimator."""
     return inner_part(model) or ("", model)
 
 
 class InnerDefinition(ModelDefinition):
-    """Estimators that compute what the one inside does."""
+    """Meta-estimators that compute what their inner estimator does."""
 
     takes_columns = True
     inner: Sequence[str] = ("estimator_",)
@@ -28,7 +28,7 @@ class InnerDefinition(ModelDefinition):
         yield Route(_inside(model)[1], columns)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        # at the top, the parameters keep the names they have in the estimator inside
+        # at the top, parameters keep the names of the inner estimator
         attribute, estimator = _inside(model)
         return op.write(estimator, x, attribute if op.path else "")
 
@@ -40,26 +40,26 @@ class InnerDefinition(ModelDefinition):
 
 
 class SelfTrainingDefinition(InnerDefinition):
-    """SelfTrainingClassifier: a classifier of samples that it has labelled in part itself."""
+    """SelfTrainingClassifier."""
 
     unlabelled = -1
 
 
 class ConsensusDefinition(InnerDefinition):
-    """RANSACRegressor: an estimator of the samples that agree."""
+    """RANSACRegressor, without an objective, as its fit drops samples."""
 
     def fitted_part(self, model: Any) -> Any:
-        return model  # without an objective: it leaves samples out
+        return model
 
 
 class SearchDefinition(InnerDefinition):
-    """Searches over hyper-parameters, once they have refitted the best estimator."""
+    """Searches over hyper-parameters that refit the best estimator."""
 
     inner = ("best_estimator_",)
 
 
 class FrozenDefinition(InnerDefinition):
-    """FrozenEstimator: nothing in it is trained unless somebody names it, or it is the model itself."""
+    """FrozenEstimator: not trained by default, unless it is the whole model."""
 
     inner = ("estimator",)
 
@@ -69,7 +69,7 @@ class FrozenDefinition(InnerDefinition):
 
 
 class ThresholdDefinition(InnerDefinition):
-    """FixedThresholdClassifier and TunedThresholdClassifierCV: two classes, decided by a threshold."""
+    """FixedThresholdClassifier and TunedThresholdClassifierCV: binary decisions by a threshold."""
 
     inner = ("estimator_", "estimator")
 
@@ -77,7 +77,7 @@ class ThresholdDefinition(InnerDefinition):
         scores = super().write(op, model, x)
         method, has_shares = model.response_method, hasattr(_inside(model)[1], "predict_proba")
         of_probability = method == "predict_proba" or (method == "auto" and has_shares)
-        # the positive class is the second one by default
+        # by default, the positive class is the second one
         positive = getattr(model, "pos_label", None)
         number = 1 if positive is None else int(np.flatnonzero(scores.classes == positive)[0])
         value = _value_of_class(op, scores, number, of_probability)
@@ -91,7 +91,7 @@ class ThresholdDefinition(InnerDefinition):
 
 
 def _value_of_class(op: ModelWriter, scores: Scores, number: int, of_probability: bool) -> str:
-    """Return the probability or the decision for one of two classes, of shape (n, 1)."""
+    """Return the probability or the decision of one of two classes, of shape (n, 1)."""
     if of_probability and isinstance(scores.probabilities, str):
         return op.Gather(scores.probabilities, [number], axis=1)
     decision = op.difference(scores.decided) if scores.n_outputs == 2 else scores.decided
@@ -99,7 +99,7 @@ def _value_of_class(op: ModelWriter, scores: Scores, number: int, of_probability
 
 
 class TransformedTargetDefinition(InnerDefinition):
-    """TransformedTargetRegressor: the regressor learns transformed labels."""
+    """TransformedTargetRegressor: a regressor of transformed labels."""
 
     inner = ("regressor_",)
 

@@ -65,11 +65,11 @@ def test_there_is_nothing_to_train():
 
 DICTIONARIES = [{"length": len(text) / 50, "kind": text[:1]} for text in DOCUMENTS]
 STAY = {
-    "pairs of words": (HashingVectorizer(n_features=8, ngram_range=(1, 2)), DOCUMENTS, "of several words"),
-    "characters": (HashingVectorizer(n_features=8, analyzer="char"), DOCUMENTS, "several words or char"),
-    "any text": (HashingVectorizer(n_features=8, token_pattern=r".+"), DOCUMENTS, "any text for a word"),
+    "pairs of words": (HashingVectorizer(n_features=8, ngram_range=(1, 2)), DOCUMENTS, "hashes n-grams"),
+    "characters": (HashingVectorizer(n_features=8, analyzer="char"), DOCUMENTS, "hashes n-grams"),
+    "any text": (HashingVectorizer(n_features=8, token_pattern=r".+"), DOCUMENTS, "matches any text"),
     "many columns": (HashingVectorizer(n_features=2 * MOST), DOCUMENTS, f"set n_features to {MOST} at most"),
-    "hashes of dictionaries": (FeatureHasher(8), DICTIONARIES, "which no ONNX input holds"),
+    "hashes of dictionaries": (FeatureHasher(8), DICTIONARIES, "is not an ONNX type"),
     "dictionaries": (DictVectorizer(), DICTIONARIES, "'dictvectorizer' .DictVectorizer. stays"),
 }
 

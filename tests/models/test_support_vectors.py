@@ -119,7 +119,7 @@ def test_sums_keep_their_digits_in_float32(run):
 
 def test_kernels_without_a_form_are_refused():
     model = SVC(kernel=lambda a, b: a @ b.T).fit(X, THREE)
-    with pytest.raises(ConversionError, match="has no form in ONNX"):
+    with pytest.raises(ConversionError, match="its kernel is a Python function"):
         write_model(model, {"X": TensorType(1, (None, X.shape[1]))})
 
 

@@ -91,7 +91,7 @@ def test_documents(name, check_graph):
 def test_terms_that_are_never_counted(term):
     vectorizer = CountVectorizer(analyzer="char_wb", ngram_range=(6, 6), vocabulary=[term])
     model = make_pipeline(vectorizer, Ridge()).fit(DOCUMENTS, Y)
-    with pytest.warns(FallbackWarning, match=f"its term '{term}' has not 6 to 6 words or characters"):
+    with pytest.warns(FallbackWarning, match=f"its term '{term}' does not have 6 to 6 words or characters"):
         to_trainable(model, X=DOCUMENTS)
 
 
