@@ -186,12 +186,14 @@ def test_validation_on_another_source(either, rows):
         either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y), y_val=y)
 
 
-def test_columns_of_a_parquet_folder(either, rows, tmp_path):
+@pytest.mark.parametrize("encoding", ["dictionary", "plain"])
+def test_columns_of_a_parquet_folder(either, rows, tmp_path, encoding):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y, weights = rows
     names = [f"x{number}" for number in range(6)]
     frame = pa.table([*X.T, y, weights], names=[*names, "label", "weight"]).to_pandas()
-    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "x.parquet", row_group_size=90)
+    columns, options = pa.Table.from_pandas(frame), {"use_dictionary": encoding == "dictionary"}
+    pq.write_table(columns, tmp_path / "x.parquet", row_group_size=90, **options)
     in_memory = either(LogisticRegression(), **OPTIONS).fit(frame[names], y, weights)
     found = either(LogisticRegression(), **OPTIONS).fit_stream(tmp_path, "label", "weight")
     same(in_memory, found)

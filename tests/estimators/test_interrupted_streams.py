@@ -111,13 +111,13 @@ def test_an_error_before_anything_was_learned_changes_nothing(either, rows):
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_a_corrupt_row_group_is_named_and_the_rest_is_learned(either, rows, tmp_path):
+@pytest.mark.parametrize("encoding", ["dictionary", "plain"])
+def test_a_corrupt_row_group_is_named_and_the_rest_is_learned(either, rows, tmp_path, encoding):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y = rows
     path = tmp_path / "x.parquet"
-    pq.write_table(
-        pa.table([*X.T, y], names=[*"abcde", "label"]), path, row_group_size=100, compression="NONE"
-    )
+    options = {"use_dictionary": encoding == "dictionary", "compression": "NONE", "row_group_size": 100}
+    pq.write_table(pa.table([*X.T, y], names=[*"abcde", "label"]), path, **options)
     whole = path.read_bytes()
     chunk = pq.ParquetFile(path).metadata.row_group(3).column(2)
     broken = bytearray(whole)
