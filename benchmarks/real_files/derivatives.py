@@ -25,6 +25,8 @@ DIRECTIONS, STEPS = 2, tuple(10.0**-k for k in (6, 5.5, 5, 4.5, 4, 3.5, 3, 2.5, 
 AGREE, RIGHT = 0.01, 0.02
 #: How much more of a slope the part along the gradient makes than the random one, at most.
 ALONG = 30
+#: Fewest and most runs of each graph whose shortest counts, and seconds after which there are enough.
+RUNS, SECONDS = (5, 200), 0.5
 #: Rows, and other lengths that inputs leave open, to try in turn; one row where inputs are large.
 SIZES = ((2, 8), (2, 64), (1, 64), (1, 256))
 LARGE = 50_000
@@ -95,7 +97,7 @@ def check_derivative(model: ModelProto, file: ModelProto) -> Derivative:
 
     errors = [_error(total, _direction(slopes, point, rng), slopes) for _ in range(DIRECTIONS)]
     clear = [error for error in errors if error is not None]
-    ratio = _seconds(backward, feed) / _seconds(forward, _kept(point, forward))
+    ratio = _ratio(backward, feed, forward, _kept(point, forward))
     if not clear:
         flat = all(not np.any(slope) for slope in slopes.values())
         return Derivative("zero everywhere" if flat else "no clear slope in float32", ratio=ratio)
@@ -190,11 +192,12 @@ def _kept(values: dict[str, np.ndarray], session) -> dict[str, np.ndarray]:
     return {name: array for name, array in values.items() if name in names}
 
 
-def _seconds(session, feed) -> float:
-    """Return the shortest of three runs."""
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        session.run(None, feed)
-        times.append(time.perf_counter() - start)
-    return min(times)
+def _ratio(longer, longer_feed, shorter, shorter_feed) -> float:
+    """Return the time of one session over that of another: the shortest runs, of many in turns."""
+    times: dict[int, list[float]] = {0: [], 1: []}
+    while len(times[0]) < RUNS[0] or (len(times[0]) < RUNS[1] and sum(map(sum, times.values())) < SECONDS):
+        for which, (session, feed) in enumerate(((longer, longer_feed), (shorter, shorter_feed))):
+            start = time.perf_counter()
+            session.run(None, feed)
+            times[which].append(time.perf_counter() - start)
+    return min(times[0]) / min(times[1])

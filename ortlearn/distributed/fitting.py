@@ -119,8 +119,8 @@ class _Training(ShardSamples):
         rate = "" if rate_is_automatic else f", or multiply the learning rate by {np.sqrt(n_shards):.2g}"
         warn_user(
             f"Each of {n_shards} shards updates the weights {most:,} times in {self.max_iter:,} passes, one "
-            f"machine would {sum(counts) * self.max_iter:,} times: the model may end with a higher loss. Set batch_size="
-            f"{max(1, size // n_shards)}{rate}, or raise max_iter.",
+            f"machine would {sum(counts) * self.max_iter:,} times: the model may end with a higher loss. "
+            f"Set batch_size={max(1, size // n_shards)}{rate}, or raise max_iter.",
             FewUpdatesWarning,
         )
 

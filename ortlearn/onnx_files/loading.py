@@ -15,7 +15,7 @@ from ..graphs.editing import copy_model
 from .branches import with_chosen_branches
 from .free_rows import with_free_rows
 from .half_precision import with_float32
-from .model_checks import check_sizes, check_structure
+from .model_checks import check_sizes, check_structure, check_total
 from .named_weights import with_named_weights
 from .operator_checks import check_operators
 from .versions import pin_versions
@@ -55,6 +55,7 @@ def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> Model
 
     With ``integers``, weights that are stored as such are floating-point numbers that the graph rounds.
     """
+    check_total(model, label)
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:
         raise ConversionError(f"{label} are not an ONNX model: the graph has no node or no output.")
@@ -109,6 +110,7 @@ def read_onnx(source: Any) -> tuple[ModelProto, str]:
         raise ConversionError(f"The ONNX file {str(path)!r} cannot be read: {reason}.") from error
     label = f"The contents of {str(path)!r}"
     model = _parse(content, label)
+    check_total(model, label)
     try:  # large models keep tensors in files of their own
         onnx.load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:

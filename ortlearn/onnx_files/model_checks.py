@@ -9,6 +9,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, numpy_helpe
 
 from ..exceptions import ConversionError
 from ..graphs import TensorType, count_nodes, subgraphs
+from ..graphs.files import MAX_MESSAGE
 
 #: Nodes of a model, its functions inlined.
 MAX_NODES = 100_000
@@ -33,6 +34,22 @@ def check_structure(model: ModelProto, label: str) -> None:
         raise ConversionError(
             f"{label} have {total} nodes once their functions are inlined, more than {MAX_NODES}: "
             "export a smaller model."
+        )
+
+
+def check_total(model: ModelProto, label: str) -> None:
+    """Raise a ConversionError for weights that fill a message of protobuf, in the model or in other files.
+
+    onnx and onnxruntime take a model in memory as one message.
+    """
+    total = 0
+    for tensor in _tensors(model, label):
+        stored = {entry.key: entry.value for entry in tensor.external_data}.get("length", "")
+        total += int(stored) if stored.isdecimal() else len(tensor.raw_data)
+    if total > MAX_MESSAGE:
+        raise ConversionError(
+            f"{label} have {total / 2**30:.3g} GiB of weights, and models of up to 2 GiB can be trained: "
+            "train a part of it, from onnx.utils.extract_model, on the outputs of the part before."
         )
 
 

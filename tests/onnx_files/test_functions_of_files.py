@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from onnx import checker, parser
+from onnx import TensorProto, checker, helper, numpy_helper, parser
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.onnx_files.loading import load_onnx
@@ -16,7 +16,7 @@ HEAD = '<ir_version: 9, opset_import: ["": 18, "own": 1]> g (float[N,3] x) => (f
 OWN = '<domain: "own", opset_import: ["": 18, "own": 1]>'
 W = "<float[3,1] w = {0.1, 0.2, 0.3}, float zero = {0}>"
 LAYER = f"""{OWN} layer (u) => (v)
-    {{ w = Constant <value = float[3,1] {{0.1, 0.2, 0.3}}> () c = Constant <value_floats = [0.5]> ()
+    {{ w = Constant <value = float[3,1] {{0.1, 0.2, 0.3}}> () c = Constant <value = float[1] {{0.5}}> ()
        m = MatMul (u, w) v = Add (m, c) }}"""
 #: Graphs with functions, and their weights that are trained.
 FILES = {
@@ -153,8 +153,42 @@ def test_weights_of_two_calls_are_the_same_numbers():
     steps = []
     for name in names:
         file = parser.parse_model(
-            FILES[name][0].replace("{0.1, 0.2, 0.3}", "{0, 0, 0}").replace("[0.5]", "[0.0]")
+            FILES[name][0].replace("{0.1, 0.2, 0.3}", "{0, 0, 0}").replace("{0.5}", "{0}")
         )
         trained = OrtGradientOptimizer(file, "w", **options).fit(X, Y)
         steps.append(trained.trained_coef_["w"])
     np.testing.assert_allclose(steps[1], 2 * steps[0], rtol=1e-4)
+
+
+def narrowed(message, elem_type):
+    """Change every float32 number and type of a message to another type."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        for part in value if field.is_repeated else [value]:
+            if isinstance(part, TensorProto) and part.data_type == TensorProto.FLOAT:
+                array = numpy_helper.to_array(part).astype(helper.tensor_dtype_to_np_dtype(elem_type))
+                part.CopyFrom(numpy_helper.from_array(array, part.name))
+            elif getattr(part, "elem_type", None) == TensorProto.FLOAT:
+                part.elem_type = elem_type
+            else:
+                narrowed(part, elem_type)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize("elem_type", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
+@pytest.mark.parametrize("name", sorted(FILES.keys() - {"a constant from an attribute", "repeated numbers"}))
+def test_halves(name, elem_type, cls):
+    file = file_of(name)
+    narrowed(file, elem_type)
+    checker.check_model(file, full_check=True)
+    trained = cls(file, keep_better=False, **OPTIONS).fit(X, Y)
+    given, places = trained.get_trained_onnx(), weight_places(file)
+    assert {place.elem_type for place in weight_places(given).values()} == {elem_type}
+    for key, array in trained.trained_coef_.items():
+        assert array.dtype == np.float32
+        np.testing.assert_array_equal(
+            weight_places(given)[key].value(), array.astype(places[key].value().dtype)
+        )
+    own = {key: place.value().reshape(place.shape) for key, place in places.items()}
+    assert with_values(given, own) == with_values(file, own)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, parser
 
-from ortlearn import OrtGradientOptimizer
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import WriteBackError
 from ortlearn.onnx_files.loading import load_onnx
@@ -70,9 +70,10 @@ def test_values_are_written_where_the_weights_are(run_onnx, kind):
 @pytest.mark.parametrize(
     "kind, changed", [("constants", {"w", "b"}), ("filled", {"w"}), ("branches", {"w_2"})]
 )
-def test_a_trained_file_differs_in_its_weights_only(run_onnx, kind, changed):
+@pytest.mark.parametrize("cls", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+def test_a_trained_file_differs_in_its_weights_only(run_onnx, kind, changed, cls):
     model = parser.parse_model(TEXTS[kind])
-    trained = OrtGradientOptimizer(model, max_iter=30, warm_start=True, random_state=0).fit(X, y[:, None])
+    trained = cls(model, max_iter=30, warm_start=True, random_state=0).fit(X, y[:, None])
     given = trained.get_trained_onnx()
     np.testing.assert_allclose(run_onnx(given, X)[0], trained.predict(X), rtol=1e-5)
     before, after = weight_places(model), weight_places(given)
@@ -99,13 +100,13 @@ def test_weights_of_loops_get_gradients(run_onnx):
     np.testing.assert_allclose(run_onnx(given, X)[0], trained.predict(X), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("cls", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize("elem_type", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
-def test_halves_are_trained_in_float32_and_written_in_their_type(elem_type):
+def test_halves_are_trained_in_float32_and_written_in_their_type(elem_type, cls):
     model = half(elem_type)
     assert {t.data_type for t in load_onnx(model).graph.initializer} == {TensorProto.FLOAT}
-    trained = OrtGradientOptimizer(
-        model, max_iter=500, warm_start=True, random_state=0, learning_rate=0.05
-    ).fit(X, y[:, None])
+    options = {"max_iter": 500, "warm_start": True, "random_state": 0, "learning_rate": 0.05}
+    trained = cls(model, **options).fit(X, y[:, None])
     given = trained.get_trained_onnx()
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
     for name, place in weight_places(given).items():

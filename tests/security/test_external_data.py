@@ -5,10 +5,11 @@ import os
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
 
-from ortlearn import OrtGradientOptimizer
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError
+from ortlearn.graphs.files import save_model
 
 X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
 SECRET = np.array([[1.0], [2.0], [3.0]], np.float32)
@@ -66,11 +67,76 @@ def test_a_file_elsewhere_is_refused(kind, folder):
         trained(path)
 
 
-@pytest.mark.parametrize("entries", [{"offset": "-1"}, {"length": "1000000"}, {"offset": "9" * 30}])
-def test_places_outside_the_file_are_refused(entries, folder):
+@pytest.mark.parametrize(
+    "entries, words",
+    [
+        ({"offset": "-1"}, "offset"),
+        ({"length": "1000000"}, "exceeds available data"),
+        ({"offset": "9" * 30}, "exceeds file size"),
+        ({"offset": "4"}, "exceeds available data"),
+        ({"length": "8"}, "tensor 'w' that has values that do not fit .* shape"),
+        ({"length": "-1"}, "must be non-negative"),
+        ({"offset": "one"}, "invalid literal"),
+    ],
+)
+def test_places_that_do_not_hold_the_weight_are_refused(entries, words, folder):
     (folder / "weights.bin").write_bytes(SECRET.tobytes())
-    with pytest.raises(ConversionError):
+    with pytest.raises(ConversionError, match=f"model.onnx.*{words}"):
         trained(written(folder, "weights.bin", **entries))
+
+
+@pytest.mark.parametrize("location", ["missing.bin", "", "."])
+def test_a_file_that_is_not_there(folder, location):
+    with pytest.raises(ConversionError, match="lack the file of some weights"):
+        trained(written(folder, location))
+
+
+@pytest.mark.parametrize("cls", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+def test_several_tensors_in_files_and_folders(folder, cls):
+    """Of a layer, of a Constant and of a branch, at offsets of two files; what comes back has them inside."""
+    whole = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,3] X) => (float[N,1] y) <float[3,2] w = {1, 2, 3, 4, 5, 6}, float zero = {0}>
+        { z = MatMul (X, w) v = Constant <value = float[2,1] {1, -1}> ()
+          s = ReduceSum <keepdims = 0> (X) c = Greater (s, zero)
+          y = If (c) <then_branch = a () => (float[N,1] p) <float[2,1] u = {2, 3}> { p = MatMul (z, u) },
+                      else_branch = b () => (float[N,1] q) { q = MatMul (z, v) }> }""")
+    apart, contents = onnx.ModelProto(), {"one.bin": b"padding.", "sub/two.bin": b""}
+    apart.CopyFrom(whole)
+    branch = apart.graph.node[-1].attribute[0].g
+    tensors = [apart.graph.initializer[0], apart.graph.node[1].attribute[0].t, branch.initializer[0]]
+    for tensor, name in zip(tensors, ("one.bin", "sub/two.bin", "one.bin"), strict=True):
+        data = onnx.numpy_helper.to_array(tensor).tobytes()
+        tensor.CopyFrom(onnx.TensorProto(name=tensor.name, dims=tensor.dims, data_type=1, raw_data=data))
+        onnx.external_data_helper.set_external_data(tensor, name, len(contents[name]), len(data))
+        tensor.ClearField("raw_data")
+        contents[name] += data
+    (folder / "sub").mkdir()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    (folder / "model.onnx").write_bytes(apart.SerializeToString())
+    options = {"learning_rate": "SGD", "max_iter": 2, "random_state": 0, "warm_start": True}
+    found, expected = (cls(s, **options).fit(X, X[:, :1]) for s in (folder / "model.onnx", whole))
+    assert list(found.trained_coef_) == list(expected.trained_coef_) == ["w", "v", "u"]
+    for name, array in expected.trained_coef_.items():
+        np.testing.assert_array_equal(found.trained_coef_[name], array)
+    given = found.get_trained_onnx()
+    assert given.graph == expected.get_trained_onnx().graph
+    save_model(given, folder / "model.onnx")  # takes the place of the old one, the files beside it unread
+    assert {name: (folder / name).read_bytes() for name in contents} == contents
+    assert onnx.load(folder / "model.onnx", load_external_data=False) == given
+
+
+def test_more_than_two_gibibytes(folder):
+    """The file beside the model has no blocks on the disk, and is not read."""
+    n_rows = 200_000_000
+    with open(folder / "weights.bin", "wb") as file:
+        file.truncate(12 * n_rows)
+    path = written(folder, "weights.bin", length=str(12 * n_rows))
+    model = onnx.load(path, load_external_data=False)
+    model.graph.initializer[0].dims[:] = [n_rows, 3]
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ConversionError, match=r"2\.24 GiB of weights, and .* up to 2 GiB.*extract_model"):
+        trained(path)
 
 
 def test_bytes_have_no_folder(folder):
