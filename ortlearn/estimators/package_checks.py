@@ -51,11 +51,6 @@ def check_package(problem: Problem, rule: BaseLearningRate, given: bool) -> None
             f"The schedule of {rule!r} depends on the losses, and a package has a rate for each epoch: "
             'choose another one, such as learning_rate="cosine".'
         )
-    if updates.average > 1:
-        raise PackageError(
-            f"average={updates.average} begins after so many samples, which a package does not count: set "
-            "average=True, or False, and fit again."
-        )
     head = trainable.head
     if head is not None and head.target_transformers:
         raise PackageError(

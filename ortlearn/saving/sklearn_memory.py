@@ -55,10 +55,10 @@ def check_memory(estimator: Any, content: bytes, classes: Collection[str]) -> No
         elif isinstance(getattr(part, "tree_", None), Tree):
             _check_tree(part.tree_, part.n_features_in_)
             checked.add(id(part.tree_))
-        elif isinstance(part, BaseHistGradientBoosting):
+        elif isinstance(part, BaseHistGradientBoosting) and hasattr(part, "_predictors"):
             checked |= {id(predictor) for predictor in _checked_predictors(part)}
     for part in parts:
-        if isinstance(part, BaseGradientBoosting):
+        if isinstance(part, BaseGradientBoosting) and hasattr(part, "estimators_"):
             _check_boosting(part)
     if len(checked) != _number_in(content, classes):
         raise SavedFileError("It has trees in places where scikit-learn has none.")

@@ -44,9 +44,16 @@ PACKAGES = {
         y,
         64,
     ),
+    "later_averages": (
+        MLPRegressor(hidden_layer_sizes=(8,), max_iter=2),
+        LearningRateSGD(eta0=0.05),
+        X / 10,
+        y,
+        64,
+    ),
 }
 #: What is asked of the estimator, and of the export.
-OPTIONS = {"averages": {"average": True}}
+OPTIONS = {"averages": {"average": True}, "later_averages": {"average": 1000}}
 EXPORTED = {"weights": {"weighted": True}}
 
 

@@ -81,6 +81,12 @@ def test_predictions_are_the_same(name):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_models_that_are_not_fitted(name):
+    model = clone(MODELS[name][0])
+    assert repr(load(dump(model))) == repr(model)
+
+
 def test_saved_estimators_have_their_trees(tmp_path):
     forest = RandomForestClassifier(**SMALL)
     trained = OrtGradientOptimizer(forest, learning_rate="Adam", max_iter=2, random_state=0).fit(X, CLASSES)

@@ -93,7 +93,6 @@ def test_the_state_of_the_update_continues(tmp_path):
     [
         (lambda: fitted(Ridge(), learning_rate="LBFGS", max_iter=200), 'learning_rate="Adam"'),
         (lambda: fitted(Ridge(), learning_rate="auto", max_iter=200), 'learning_rate="Adam"'),
-        (lambda: fitted(Ridge(), average=20), "average=True, or False"),
         (
             lambda: fitted(
                 MultiOutputClassifier(LogisticRegression()),

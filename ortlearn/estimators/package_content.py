@@ -1,0 +1,81 @@
+"""The training that a package has, and its graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import ModelProto
+
+from ..graphs import extract_model, map_names
+from ..learning_rates import BaseLearningRate
+from ..training import TrainingTask
+from ..training.averaging import Averaged
+from ..training.package_graphs import PackageGraphs
+from ..training.package_weights import GIVEN_WEIGHT
+from ..training.step_graphs import SAMPLE_WEIGHT, Carried
+from .fitted_model import FittedModel
+from .problem import Problem
+
+__all__ = ["Package", "outputs_of", "own_rule", "predicting"]
+
+
+@dataclass(frozen=True)
+class Package:
+    """What the files of a package are made of."""
+
+    fitted: FittedModel
+    task: TrainingTask
+    graphs: PackageGraphs
+    batch_size: int
+    rates: list[float]
+    weighted: bool
+    has_class_weights: bool
+
+    @property
+    def weight_input(self) -> str | None:
+        """Input of the training graphs that takes the weights of rows."""
+        if not self.weighted:
+            return None
+        return GIVEN_WEIGHT if self.has_class_weights else SAMPLE_WEIGHT
+
+    @property
+    def carried(self) -> dict[str, Carried]:
+        """Weights and states by name."""
+        return {name: item for name, (item, _) in self.graphs.carried.items()}
+
+    @property
+    def is_averaged(self) -> bool:
+        """Whether means of the weights predict."""
+        return isinstance(self.task.update.learning_rate, Averaged)
+
+    @property
+    def task_of_loss(self) -> TrainingTask:
+        """The task whose loss of rows is evaluated, their classes weighing the same."""
+        return self.task if self.weighted else self.fitted.problem.task(False)
+
+
+def outputs_of(problem: Problem, trained: ModelProto) -> dict[str, str]:
+    """Return the outputs of the predicting graph by what they are."""
+    head = problem.trainable.head
+    if head is None:
+        own = problem.trainable.own_loss
+        names = [v.name for v in trained.graph.output if own is None or v.name != own.output]
+        return {f"output_{number}": name for number, name in enumerate(names)}
+    found = {"scores": head.score, "label": head.label, "transformed": head.transformed}
+    if isinstance(head.probabilities, str):
+        found["probabilities"] = head.probabilities
+    if head.task == "regression":
+        found["prediction"] = head.predicted
+    unique = {name: kind for kind, name in found.items() if name}
+    return {kind: name for name, kind in unique.items()}
+
+
+def predicting(trained: ModelProto, outputs: dict[str, str]) -> ModelProto:
+    """Return the predicting graph, its outputs named after what they are."""
+    return map_names(extract_model(trained, list(outputs.values())), {n: k for k, n in outputs.items()})
+
+
+def own_rule(package: Package) -> BaseLearningRate:
+    """Return the learning rate, without the averages that may be taken of the weights."""
+    rule = package.task.update.learning_rate
+    return rule.learning_rate if isinstance(rule, Averaged) else rule
