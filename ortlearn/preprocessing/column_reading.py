@@ -1,4 +1,4 @@
-"""Read columns as the inputs of a graph take them."""
+"""Read columns as inputs of a graph."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ from .schema import Input, InputSchema
 
 
 def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
-    """Return what each input of a graph takes.
+    """Return the array of each input of a graph.
 
     Parameters
     ----------
@@ -32,8 +32,12 @@ def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
     Returns
     -------
     dict of str to ndarray
-        Array of each input, of the input's type and rank. A ValueError says that a column is missing, or has
-        missing documents or values of another kind.
+        Array of each input, of the input's type and rank.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or has missing documents or values of another kind.
 
     Examples
     --------
@@ -61,7 +65,7 @@ def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
 
 
 def _check_named_sizes(arrays: Mapping[str, np.ndarray], schema: InputSchema) -> None:
-    """Raise a ValueError where inputs have other sizes in a dimension that the model gives the same name."""
+    """Raise a ValueError if inputs differ in the size of a dimension of one name."""
     sizes: dict[str, tuple[str, int]] = {}
     for item in schema.inputs:
         named = zip((item.known.shape or ())[1:], arrays[item.name].shape[1:], strict=False)
@@ -83,8 +87,8 @@ def _read(X: Any, item: Input, schema: InputSchema) -> np.ndarray:
     missing = missing_rows(values.ravel()) if item.column in schema.documents else np.empty(0)
     if missing.size:
         raise ValueError(
-            f"{where} has missing texts, in samples {missing[:10].tolist()}: a vectorizer takes none. Put '' "
-            "in their place."
+            f"{where} has missing texts, in samples {missing[:10].tolist()}, which vectorizers do not "
+            "accept: replace them by ''."
         )
     if item.dtype == object:
         array = _as_text(values)
@@ -96,7 +100,7 @@ def _read(X: Any, item: Input, schema: InputSchema) -> np.ndarray:
 
 
 def _with_rank(array: np.ndarray, item: Input, where: str) -> np.ndarray:
-    """Return a column as a matrix or a vector, as the graph takes it."""
+    """Return a column in the rank of the input."""
     shape = item.known.shape
     if shape is None:
         return np.ascontiguousarray(array)
@@ -137,7 +141,8 @@ def _as_integers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
     numbers = _as_numbers(values, np.dtype(np.float64), where)
     if not (np.isfinite(numbers) & (numbers == np.round(numbers))).all():
         raise ValueError(
-            f"{where} held whole numbers when the model was fitted; now some are missing or have decimals."
+            f"{where} had integers when the model was fitted, and now has missing values or decimals: pass "
+            "integers."
         )
     return numbers.astype(dtype)
 
@@ -166,7 +171,7 @@ def check_categories(rows: Any, schema: InputSchema) -> None:
 
 def _check_categories(values: np.ndarray, column: Hashable | None, categories: frozenset) -> None:
     found = set(values.ravel().tolist())
-    if values.dtype == np.float32:  # numbers as the graph has them
+    if values.dtype == np.float32:  # as rounded in the graph
         numbers = [value for value in categories if isinstance(value, float)]
         categories = categories.union(np.array(numbers, dtype=np.float32).tolist())
     fills = any(map(is_missing, categories))
@@ -174,6 +179,6 @@ def _check_categories(values: np.ndarray, column: Hashable | None, categories: f
     if unknown:
         some = sorted(map(str, unknown))[:5]
         raise ValueError(
-            f"Found unknown categories {some} in column {column!r}: the encoder was fitted without them. "
-            "Set handle_unknown='ignore' (or 'use_encoded_value') to train and predict on others."
+            f"Found unknown categories {some} in column {column!r}, which the encoder was fitted without: "
+            "set handle_unknown='ignore' (or 'use_encoded_value') to accept them."
         )

@@ -1,4 +1,4 @@
-"""Columns of frames, arrays and dictionaries: their names, their values, their kinds."""
+"""Columns of frames, arrays and dictionaries: names, values and kinds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NUMBERS = {"f": "float", "i": "integer", "u": "integer", "b": "bool"}
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether X has named columns, as pandas and polars have."""
+    """Return whether X is a frame, as of pandas and polars."""
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
@@ -30,11 +30,7 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def as_array_like(X: Any, name: str = "X") -> Any:
-    """Return X as an object whose samples can be counted and selected; a ValueError for a masked array.
-
-    That is a CSR or CSC matrix for a sparse one, a dictionary for an array with named fields, an array for an
-    object that can only be converted to one, X itself otherwise. ``name`` is for messages.
-    """
+    """Return X as an array, a CSR or CSC matrix, a frame, a list or a dictionary; refuse masked arrays."""
     refuse_masked(X, name)
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         return {field: X[field] for field in X.dtype.names}
@@ -46,9 +42,9 @@ def as_array_like(X: Any, name: str = "X") -> Any:
 
 
 def _checked_sparse(X: Any) -> Any:
-    """Return a CSR or CSC matrix; a ValueError for indices outside its shape, which C++ code would follow."""
+    """Return a CSR or CSC matrix; raise a ValueError for indices outside its shape, which C++ trusts."""
     try:
-        if X.format == "coo":  # its constructor checks what its conversion follows
+        if X.format == "coo":  # its constructor checks indices, its conversion does not
             type(X)((X.data, X.coords if hasattr(X, "coords") else (X.row, X.col)), shape=X.shape)
         if X.format == "lil" and list(map(len, X.rows)) != list(map(len, X.data)):
             raise ValueError("other numbers of values than of indices")
@@ -66,7 +62,7 @@ def _checked_sparse(X: Any) -> Any:
 
 
 def shape_of(values: Any, name: str) -> tuple[int, ...]:
-    """Return the shape of an array-like; a ValueError where its samples differ in shape."""
+    """Return the shape of an array-like; raise a ValueError for samples of different shapes."""
     if hasattr(values, "shape") and not holds_arrays(values):
         return tuple(values.shape)
     try:
@@ -75,9 +71,8 @@ def shape_of(values: Any, name: str) -> tuple[int, ...]:
         lengths = sorted({len(value) for value in values if hasattr(value, "__len__")})
         known = f", lengths of {lengths[0]} to {lengths[-1]}" if len(lengths) > 1 else ""
         raise ValueError(
-            f"The samples of {name} have other shapes than one another{known}: pad them to one shape, by "
-            "numpy.pad. Positions of padding do not count where sample_weight, of the shape of y, is zero, "
-            "nor where an input of the model masks them."
+            f"The samples of {name} differ in shape{known}: pad them to one shape by numpy.pad. Padding "
+            "is ignored where sample_weight, of the shape of y, is zero, or where an input masks it."
         ) from error
 
 
@@ -88,7 +83,7 @@ def holds_arrays(values: Any) -> bool:
 
 
 def as_columns(X: Any) -> Any:
-    """Return a list or an array as an array whose columns keep their kinds, named columns as they are."""
+    """Return a list or an array as an array whose columns keep their kinds, and named columns unchanged."""
     if is_frame(X) or isinstance(X, Mapping):
         return X
     array = np.asarray(X)
@@ -103,7 +98,7 @@ def count_rows(X: Any) -> int:
         return _num_samples(X)
     lengths = {name: _num_samples(values) for name, values in X.items()}
     if len(set(lengths.values())) != 1:
-        raise ValueError(f"The columns of X must be equally long, they have {lengths} samples.")
+        raise ValueError(f"The columns of X differ in length ({lengths}): give them one length.")
     return next(iter(lengths.values()))
 
 
@@ -115,13 +110,13 @@ def column_keys(X: Any) -> list[Hashable]:
         return list(range(X.shape[1])) if X.ndim > 1 else [0]
     keys = list(X.columns)
     if len(set(keys)) < len(keys):
-        twice = sorted({str(key) for key in keys if keys.count(key) > 1})
-        raise ValueError(f"X has several columns named {twice}: give each a name of its own.")
+        repeated = sorted({str(key) for key in keys if keys.count(key) > 1})
+        raise ValueError(f"X has several columns named {repeated}: rename them.")
     return keys
 
 
 def check_has_columns(X: Any, wanted: Iterable[Hashable]) -> None:
-    """Raise a ValueError where named columns are not those of X."""
+    """Raise a ValueError if X lacks columns."""
     known = column_keys(X)
     missing = [key for key in wanted if key not in known]
     if missing:
@@ -129,7 +124,7 @@ def check_has_columns(X: Any, wanted: Iterable[Hashable]) -> None:
 
 
 def column_values(X: Any, key: Hashable) -> np.ndarray:
-    """Return a column as an array of the values that X holds."""
+    """Return the values of a column as an array."""
     if isinstance(X, Mapping):
         shape_of(X[key], f"column {key!r} of X")
     if isinstance(X, Mapping) or is_frame(X):
@@ -138,7 +133,7 @@ def column_values(X: Any, key: Hashable) -> np.ndarray:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value stands for a missing one: None, NaN, or pandas' NA and NaT."""
+    """Return whether a value is missing: None, NaN, or pandas' NA and NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and value != value
@@ -153,11 +148,7 @@ def missing_rows(values: np.ndarray) -> np.ndarray:
 
 
 def column_kind(values: np.ndarray) -> str:
-    """Return the kind of a column: ``"float"``, ``"integer"``, ``"bool"``, ``"text"`` or ``"other"``.
-
-    Numbers with missing ones among them are ``"float"``; a mixture of text and numbers, dates and anything
-    else are ``"other"``.
-    """
+    """Return the kind of a column: "float", "integer", "bool", "text", or "other" for mixtures and dates."""
     if values.dtype.kind in NUMBERS:
         return NUMBERS[values.dtype.kind]
     if values.dtype.kind in "UT":
@@ -178,13 +169,13 @@ def column_kind(values: np.ndarray) -> str:
 
 
 def columns_of(X: Any) -> Iterator[tuple[Hashable, np.ndarray]]:
-    """Yield the name or position of each column of samples, and its values."""
+    """Yield the name or position of each column, and its values."""
     X = as_columns(X)
     yield from ((key, column_values(X, key)) for key in column_keys(X))
 
 
 def with_new_columns(X: Any, change: Callable[[Hashable, np.ndarray, str], Any]) -> Any:
-    """Return a frame or an array of the same type, its columns changed by ``change(key, values, kind)``."""
+    """Return a frame or an array of the same type, with columns changed by ``change(key, values, kind)``."""
     old = dict(columns_of(X))
     new = {key: change(key, values, column_kind(values)) for key, values in old.items()}
     if is_frame(X):
@@ -193,7 +184,7 @@ def with_new_columns(X: Any, change: Callable[[Hashable, np.ndarray, str], Any])
 
 
 def _of_its_type(column: Any, old: np.ndarray, new: Any) -> Any:
-    """Return the new values of a column of a frame; pandas' categories where these are the old or missing."""
+    """Return the new values of a column of a frame, as pandas' categories if all are unchanged or missing."""
     if str(column.dtype) != "category":
         return new
     if new is old:
@@ -203,7 +194,7 @@ def _of_its_type(column: Any, old: np.ndarray, new: Any) -> Any:
 
 
 class _NamedSamples:
-    """Numbers of a frame, with the names of its columns where every release of scikit-learn finds them."""
+    """Values of a frame, with its column names as every release of scikit-learn finds them."""
 
     def __init__(self, frame: Any):
         self.frame = frame
@@ -223,11 +214,8 @@ class _NamedSamples:
 
 
 def with_readable_names(X: Any) -> Any:
-    """Return samples for scikit-learn's ``validate_data``, which reads the names of their columns.
-
-    Releases before 1.9 find those of pandas and of frames with the interchange protocol, which polars gave up
-    in 2.0: other frames become an array-like with their names.
-    """
+    """Return samples with column names that scikit-learn's ``validate_data`` finds."""
+    # before 1.9, only those of pandas and of the interchange protocol, which polars removed in 2.0
     if not is_frame(X) or hasattr(X, "__dataframe__") or _get_feature_names(X) is not None:
         return X
     return _NamedSamples(X) if all(isinstance(name, str) for name in X.columns) else X

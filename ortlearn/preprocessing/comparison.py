@@ -28,18 +28,14 @@ from .schema import InputSchema
 #: Runs a graph on arrays by the name of their inputs, and returns its first output.
 Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]
 
-#: Samples that are compared, and how many of text.
-ROWS, ROWS_OF_TEXT = 24, 128
-#: Difference beyond which a graph is not used, relative to values above one.
-TOLERANCE = 1e-3
-#: Share of samples that may jump as numbers are rounded: those at the edges of bins.
-SHARE_AT_EDGES = 0.25
-#: A text that no encoder has seen.
+ROWS, ROWS_OF_TEXT = 24, 128  # samples to compare, of numbers and of text
+TOLERANCE = 1e-3  # largest accepted difference, relative to values above one
+SHARE_AT_EDGES = 0.25  # share of samples that may change bins by rounding
 UNKNOWN = "ortlearn: a text not seen before"
 
 
 def probe_rows(X: Any) -> Any:
-    """Return samples far apart, and the first ones with a missing value in each column."""
+    """Return evenly spaced samples, and the first ones with a missing value in each column."""
     n_rows, wanted, missing = count_rows(X), ROWS, [0]
     for _, values in [] if issparse(X) else columns_of(X):
         missing.extend(missing_rows(values)[:1])
@@ -66,7 +62,7 @@ def difference(transformer: Any, graph: ModelProto, schema: InputSchema, probe: 
 def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
     try:
         expected = transformed(transformer, probe)
-    except (AttributeError, TypeError, ValueError):  # samples that scikit-learn refuses
+    except (AttributeError, TypeError, ValueError):  # scikit-learn refuses the samples
         return None
     try:
         got = run(graph, read_columns(probe.toarray() if issparse(probe) else probe, schema))
@@ -82,12 +78,12 @@ def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: An
         return None
     if np.isnan(gap).any():
         if not np.array_equal(np.isnan(got), np.isnan(expected)):
-            return "its ONNX form treats missing values in another way"
+            return "its ONNX form treats missing values differently"
         gap, expected = np.nan_to_num(gap), np.nan_to_num(expected)
     allowed = TOLERANCE * (1 + np.abs(expected))
     if (gap > allowed).any():
         eps = float(np.finfo(schema.float_dtype).eps)
-        # Results that jump however little the numbers change are those of computed categories.
+        # Results that jump for the smallest change of numbers are computed categories.
         jumps = _moved(transformer, probe, expected, schema, max(eps * 2**-20, 1e-15)) > allowed
         if np.mean(np.any(jumps, axis=-1)) <= SHARE_AT_EDGES:
             allowed = allowed + 8 * _moved(transformer, probe, expected, schema, eps)
@@ -95,7 +91,7 @@ def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: An
 
 
 def transformed(transformer: Any, X: Any) -> np.ndarray:
-    """Return what scikit-learn gives, as a dense array."""
+    """Return scikit-learn's output as a dense array."""
     with quiet():
         result = transformer.transform(*untouched(transformer, X))
     result = result.toarray() if issparse(result) else np.asarray(result)
@@ -108,14 +104,14 @@ def transformed(transformer: Any, X: Any) -> np.ndarray:
 def _moved(
     transformer: Any, probe: Any, expected: np.ndarray, schema: InputSchema, share: float
 ) -> np.ndarray:
-    """Return how much results change with the numbers that a graph is given, when these change by a share."""
+    """Return how much results change if the numbers of samples change by a relative amount."""
     still = np.zeros(expected.shape)
     if issparse(probe) or schema.inputs[0].column is None and not schema.is_number_matrix:
         return still
     rows = as_columns(probe)
     names = (selected_names(transformer) if is_frame(rows) else None) or column_keys(rows)
     readers = first_readers(transformer, range(len(names)))
-    # Numbers that are categories have no neighbouring values.
+    # numbers that are categories must not change
     encoded = {names[reader.position] for reader in readers if reader.encodes}
 
     def nudge(key: Hashable, values: np.ndarray, kind: str) -> Any:
@@ -124,6 +120,6 @@ def _moved(
 
     try:
         nudged = transformed(transformer, with_new_columns(rows, nudge))
-    except ValueError:  # a step that takes some numbers only
+    except ValueError:  # a step that accepts certain numbers only
         return still
     return np.nan_to_num(np.abs(nudged - expected))

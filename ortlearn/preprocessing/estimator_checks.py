@@ -1,4 +1,4 @@
-"""Check that an estimator is a model that can be trained, which labels it takes, and which columns."""
+"""Checks of estimators: models that can be trained, kinds of y, names of features."""
 
 import copy
 from contextlib import suppress
@@ -10,8 +10,9 @@ from sklearn.utils import TargetTags, _safe_indexing, get_tags
 from sklearn.utils.validation import _check_feature_names, _get_feature_names
 
 from ..exceptions import ConversionError
-from ..models import find_definition, unwrapped
+from ..models import unwrapped
 from ..models.pipelines import is_idle, working_steps
+from ..models.registry import definition_or_default
 from ..quiet import quiet
 from .readers import selected_names
 
@@ -22,7 +23,7 @@ def is_trainer(estimator: Any) -> bool:
 
 
 def check_is_a_model(estimator: Any) -> None:
-    """Raise a ConversionError for a trainer in a trainer, and for a pipeline without a model at its end.
+    """Raise a ConversionError for a nested trainer, and for a pipeline without a model at its end.
 
     Parameters
     ----------
@@ -43,22 +44,22 @@ def check_is_a_model(estimator: Any) -> None:
         estimator = estimator.steps[-1][1]
         if is_idle(estimator):
             raise ConversionError(
-                f"The pipeline ends with {estimator!r}, where nothing is trained: leave that step out, or "
-                "put a model in its place."
+                f"The pipeline ends with {estimator!r}, where nothing is trained: remove that step, or "
+                "replace it by a model."
             )
     if is_trainer(estimator):
         raise ConversionError(
-            f"{type(estimator).__name__} trains models and is not one itself: pass the model that it has "
-            "trained, its attribute onnx_, or the one that it was given, its parameter estimator. To "
-            "continue the training, call its partial_fit, or fit with warm_start=True."
+            f"{type(estimator).__name__} trains models and is not one: pass its trained model, the attribute "
+            "onnx_, or its parameter estimator. To continue training, call its partial_fit, or fit with "
+            "warm_start=True."
         )
 
 
 def target_tags(estimator: Any) -> TargetTags:
-    """Return what kinds of y an estimator takes.
+    """Return the target tags of an estimator, completed.
 
-    Pipelines do not pass on all that their last step says, and ``MLPRegressor`` does not say that it takes
-    several outputs.
+    Pipelines do not pass on all tags of their last step, and ``MLPRegressor`` does not declare that it
+    supports several outputs.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ def target_tags(estimator: Any) -> TargetTags:
     Returns
     -------
     sklearn.utils.TargetTags
-        A copy of scikit-learn's tags, completed.
+        Copy of scikit-learn's tags.
 
     Examples
     --------
@@ -83,13 +84,12 @@ def target_tags(estimator: Any) -> TargetTags:
     if core is None or not hasattr(core, "__sklearn_tags__"):
         core = estimator
     tags = copy.deepcopy(get_tags(core).target_tags)
-    definition = find_definition(core)
-    tags.multi_output |= definition is not None and definition.several_outputs
+    tags.multi_output |= definition_or_default(core).several_outputs
     return tags
 
 
 def last_step(estimator: Any) -> Any:
-    """Return the estimator at the end of pipelines, which may be nested; idle steps do not count."""
+    """Return the last estimator of nested pipelines, except idle steps."""
     while isinstance(estimator, Pipeline):
         steps = working_steps(estimator)
         estimator = steps[-1][1] if steps else None
@@ -134,7 +134,7 @@ def check_feature_names(estimator: Any, X: Any) -> None:
 
 
 def outcome(estimator: Any, X: Any) -> Any:
-    """Return what a fitted estimator makes of samples, by the first method that it has."""
+    """Return the output of the first method that a fitted estimator has."""
     methods = [name for name in ("predict", "transform", "score_samples") if hasattr(estimator, name)]
     with quiet():
         return getattr(estimator, [*methods, "predict"][0])(X)

@@ -1,4 +1,4 @@
-"""Fit a clone of a scikit-learn estimator, on few samples where only its shapes are needed."""
+"""Fit a clone of a scikit-learn estimator, on few samples if only its shapes are needed."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -13,14 +13,13 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..models import find_definition
+from ..models.registry import definition_or_default
 from ..quiet import quiet
 from .estimator_checks import target_tags
 from .overwriting import untouched
 
-#: Samples that the shapes of an estimator are fitted on.
-BLOCK = 2**16
-FEW_SAMPLES = 200
+BLOCK = 2**16  # samples to search for classes at a time
+FEW_SAMPLES = 200  # samples to fit shapes on
 
 
 def is_fitted(estimator: BaseEstimator) -> bool:
@@ -48,21 +47,19 @@ def is_fitted(estimator: BaseEstimator) -> bool:
         check_is_fitted(last)
     except NotFittedError:
         return False
-    # A Gaussian process predicts before it is fitted, and counts as fitted then: its attributes tell.
-    return get_tags(last).requires_fit or any(
-        name.endswith("_") and not name.startswith("_") for name in vars(last)
-    )
+    # A Gaussian process predicts before it is fitted, and passes the check: its attributes decide.
+    fitted = [name for name in vars(last) if name.endswith("_") and not name.startswith("_")]
+    return get_tags(last).requires_fit or bool(fitted)
 
 
 def _last(estimator: BaseEstimator) -> Any:
-    """Return the last step of a pipeline, any other estimator as it is."""
+    """Return the last step of a pipeline, any other estimator itself."""
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def _shape_parameters(estimator: BaseEstimator) -> Any:
-    """Return the parameters under which a few samples fit the shapes; None where all are needed."""
-    definition = find_definition(estimator)
-    return None if definition is None else definition.parameters_for_shapes(estimator)
+    """Return the parameters with which few samples fit the shapes; None if all samples are needed."""
+    return definition_or_default(estimator).parameters_for_shapes(estimator)
 
 
 def fit_clone(
@@ -75,7 +72,7 @@ def fit_clone(
     random_state: np.random.RandomState | None = None,
     classes: Any = None,
 ) -> BaseEstimator:
-    """Return a fitted clone; the estimator given is not changed.
+    """Return a fitted clone of an estimator.
 
     Parameters
     ----------
@@ -86,14 +83,14 @@ def fit_clone(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Labels.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the samples, passed on where the estimator's fit takes them; of a pipeline, its last
-        step's, or those of the steps that request them where metadata is routed.
+        Weights of the samples, for estimators whose fit takes them; of a pipeline, the last step, or the
+        steps that request them if metadata routing is enabled.
     shapes_only : bool, default=False
-        Whether learned weights will be drawn anew, so that a single iteration will do.
+        Whether weights will be drawn anew, so that a single iteration is enough.
     random_state : numpy.random.RandomState, default=None
-        Where seeds for parameters ``random_state=None`` come from.
+        Source of seeds for parameters ``random_state=None``.
     classes : array-like of shape (n_classes,), default=None
-        Classes the estimator must know; those that y lacks are added to a copy of the first sample.
+        Classes of the fit; those that y lacks are added with copies of the first sample.
 
     Returns
     -------
@@ -138,14 +135,14 @@ def fit_clone(
 
 
 def _weight_parameter(estimator: BaseEstimator) -> str | None:
-    """Return the name under which the fit of an estimator takes weights of samples; None if it does not."""
+    """Return the name of the sample weights in the fit of an estimator; None if it does not take them."""
     if not isinstance(estimator, Pipeline):
         return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
     if get_config()["enable_metadata_routing"]:
         asked = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
         return "sample_weight" if asked else None
     if any(hasattr(step, "fit_resample") for _, step in estimator.steps):
-        return None  # samples that a sampler draws have no weights
+        return None  # samplers draw samples without weights
     name, last = estimator.steps[-1]
     inner = _weight_parameter(last) if hasattr(last, "fit") else None
     return None if inner is None else f"{name}__{inner}"
@@ -163,7 +160,7 @@ def _few_samples(X: Any, y: Any, by_class: bool):
 
 
 def _first_of_each_class(y: np.ndarray) -> np.ndarray:
-    """Return the number of the first sample of each class; blocks of samples need no copy of all labels."""
+    """Return the number of the first sample of each class, in blocks, without a copy of all labels."""
     known, rows = y[:0], np.empty(0, dtype=np.int64)
     for start in range(0, len(y), BLOCK):
         classes, first = np.unique(y[start : start + BLOCK], return_index=True)
@@ -178,7 +175,7 @@ def _missing_labels(y: np.ndarray, classes: Any) -> np.ndarray:
     y = y.astype(np.result_type(y.dtype, *(np.asarray(known).dtype for known in classes)))
     missing = []
     for column, known in enumerate(classes):
-        # Labels of zeros and ones are not classes of their column: there is nothing to add.
+        # columns of zeros and ones have no classes to add
         for value in np.setdiff1d(known, y[:, column]) if np.ndim(known) == 1 else ():
             missing.append(y[0].copy())
             missing[-1][column] = value

@@ -1,4 +1,4 @@
-"""Steps before the trained part of a pipeline that stay in scikit-learn, because ONNX has no form of them."""
+"""Split pipelines after steps that stay in scikit-learn, because they cannot be written as ONNX."""
 
 import copy
 from collections.abc import Hashable
@@ -24,25 +24,22 @@ Steps = list[tuple[str, Any]]
 
 
 class FrontPipeline(Pipeline):
-    """Fitted steps before the graph; they need not end with one that has fitted attributes."""
+    """Fitted steps before the graph."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
 
 class Split(NamedTuple):
-    """A fitted estimator, cut where its graph begins."""
+    """A fitted estimator, split where its graph begins."""
 
-    #: What is written as a graph.
-    estimator: Any
-    #: Inputs of the graph.
-    schema: InputSchema
-    #: Fitted steps that run in scikit-learn before it.
-    front: Pipeline | None = None
+    estimator: Any  # written as a graph
+    schema: InputSchema  # of the graph
+    front: Pipeline | None = None  # fitted steps that run in scikit-learn before it
 
 
 class Fault(NamedTuple):
-    """Why steps stay in scikit-learn, and the class that is the reason, where it is known."""
+    """Why steps stay in scikit-learn, and the class that causes it, if known."""
 
     reason: str
     part: str = ""
@@ -57,13 +54,9 @@ def split_pipeline(
     run: Run | None = None,
     wide_front: bool = True,
 ) -> Split:
-    """Cut a fitted pipeline after the last step before the model that has no faithful form in ONNX.
-
-    Without samples ``X`` the graph takes a matrix of ``n_features`` columns. ``dtype`` is the floating-point
-    type of the model; ``wide_front`` says whether steps before the model may be in float64, with inputs to
-    match, where float32 rounds away digits of X that matter. Steps are compared with scikit-learn where
-    ``run`` is given. A FallbackWarning says which steps stay in scikit-learn.
-    """
+    """Split a fitted pipeline after the last step whose graph is missing or differs from scikit-learn."""
+    # Without samples the graph takes a matrix of n_features columns. With wide_front, steps before a float32
+    # model are in float64 if float32 rounds away digits of X that matter.
     if X is None:
         return Split(estimator, matrix_schema(n_features, dtype))
     steps = _flat_steps(estimator)
@@ -84,7 +77,7 @@ def split_pipeline(
         position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
     front, left = FrontPipeline(steps[:position]), steps[position:]
     some = _transform(front, probe)
-    if not hasattr(some, "dtype"):  # of a frame, few samples may not show every kind of value
+    if not hasattr(some, "dtype"):  # few samples of a frame may lack kinds of values
         some = _transform(front, X)
     wide = np.dtype(dtype) == np.float32 and len(left) > 1 and _rounded(left, some)
     rest = rest_of(estimator, front)
@@ -94,7 +87,7 @@ def split_pipeline(
 
 
 def _rounded(steps: Steps, X: Any) -> list[Hashable]:
-    """Return the columns of X that lose digits in float32, on their way to several steps."""
+    """Return the columns of X that lose digits in float32."""
     try:
         return rounded_columns(X, input_schema(X, FrontPipeline(steps[:-1]), np.float32))
     except ConversionError:
@@ -102,7 +95,7 @@ def _rounded(steps: Steps, X: Any) -> list[Hashable]:
 
 
 def _flat_steps(estimator: Any) -> Steps:
-    """Return the steps that do something, those of a pipeline at the end or in a wrapper included."""
+    """Return the steps that are not idle, including those of an inner pipeline at the end."""
     estimator = unwrapped(estimator)
     if not isinstance(estimator, Pipeline):
         return [("", estimator)]
@@ -116,18 +109,18 @@ def _flat_steps(estimator: Any) -> Steps:
 
 
 def rest_of(estimator: Any, front: Pipeline | None) -> Any:
-    """Return a fitted estimator without the steps that run in scikit-learn, a copy that shares its parts."""
+    """Return a fitted estimator without the steps that run in scikit-learn, a shallow copy."""
     return estimator if front is None else _without(estimator, len(front.steps))
 
 
 def _without(estimator: Any, count: int) -> Any:
-    """Return an estimator without its first steps, wrapped as it was."""
+    """Return an estimator without its first steps, in the same wrappers."""
     inner = inner_part(estimator)
     if inner is not None:
         name, part = inner
         wrapper = copy.copy(estimator)
         setattr(wrapper, name, _without(part, count))
-        for known in ("n_features_in_", "feature_names_in_"):  # those of X
+        for known in ("n_features_in_", "feature_names_in_"):  # of X
             vars(wrapper).pop(known, None)
         return wrapper
     steps = working_steps(estimator)
@@ -135,15 +128,13 @@ def _without(estimator: Any, count: int) -> Any:
 
 
 def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> Fault | None:
-    """Return what is wrong with the graph of some transformers, None if nothing is."""
+    """Return the fault of the graph of transformers, None without one."""
     transformer = FrontPipeline(steps)
     try:
         schema = input_schema(X, transformer, dtype)
-        columns = schema.input_of_column()
-        graph = write_model(
-            transformer, schema.types(), dtype, columns=columns, undefined=append_converted
-        ).model
-    except TextOutputError:  # columns of text, which the steps after it read
+        options: Any = {"columns": schema.input_of_column(), "undefined": append_converted}
+        graph = write_model(transformer, schema.types(), dtype, **options).model
+    except TextOutputError:  # read by the steps after it
         return None
     except ConversionError as error:
         cause, reason = error.__cause__, str(error).rstrip(".")
@@ -158,13 +149,13 @@ def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> 
 
 
 def _message(step: tuple[str, Any], fault: Fault, schema: InputSchema) -> str:
-    """Return which step stays in scikit-learn, which part of it is the reason, and what to do about it."""
+    """Return the message of the warning: which step stays in scikit-learn, why, and what to do."""
     name, kind = step[0], type(step[1]).__name__
     part = fault.part or type(doubtful_part(step[1]) or step[1]).__name__
     inside = "" if part == kind else f", because of {part} in it"
     return (
-        f"Step {name!r} ({kind}) stays in scikit-learn{inside}: {fault.reason}. It runs once before the "
-        "training and before every prediction. The trained ONNX model begins after it and takes its "
+        f"Step {name!r} ({kind}) stays in scikit-learn{inside}: {fault.reason}. It runs once before "
+        "training and before every prediction, and the trained ONNX model takes its "
         f"{schema.n_features} columns. For an ONNX model that takes the columns of X, replace {part} by a "
         f"step that converts, declare a model definition of {part} in the entry-point group "
         "'ortlearn.models', or register a converter with skl2onnx.update_registered_converter."
@@ -172,7 +163,7 @@ def _message(step: tuple[str, Any], fault: Fault, schema: InputSchema) -> str:
 
 
 def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: Fault) -> tuple[int, Fault]:
-    """Return the number of steps up to the last one at fault, and what is wrong with it."""
+    """Return the number of steps up to the last faulty one, and its fault."""
     inputs = [probe]
     for step in steps[:-1]:
         inputs.append(_transform(FrontPipeline([step]), inputs[-1]))
@@ -182,7 +173,7 @@ def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: Fa
         own = _fault_of([steps[index]], inputs[index], inputs[index], dtype, run)
         if own is not None:
             return index + 1, own
-    return len(steps), fault  # each step converts, all of them together do not
+    return len(steps), fault  # each step converts, but not all of them together
 
 
 def _transform(front: Pipeline, X: Any) -> Any:

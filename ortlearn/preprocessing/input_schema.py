@@ -1,4 +1,4 @@
-"""The inputs of the graph of a scikit-learn estimator, from the samples it is to be trained on."""
+"""The inputs of the graph of a scikit-learn estimator, from samples."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
@@ -14,17 +14,14 @@ from .columns import as_columns, check_has_columns, column_keys, column_kind, co
 from .readers import Reader, first_readers, selected_names
 from .schema import Input, InputSchema, matrix_schema
 
-#: Numbers beyond which a float32 or a float64 has no longer every whole one.
+#: Largest numbers up to which float32 and float64 represent all integers.
 EXACT = {np.dtype(np.float32): 2**24, np.dtype(np.float64): 2**53}
 
 
 def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema:
-    """Return what the graph of a fitted estimator takes; a few samples will do.
-
-    Numbers are one matrix; a frame or an array that also holds text, categories or whole numbers too
-    large for the floating-point type has an input for each column that the estimator reads, and so has
-    a frame whose columns are selected by name. A ConversionError names a column of neither numbers nor text.
-    """
+    """Return the inputs of the graph of a fitted estimator, from a few samples."""
+    # Numbers are one matrix. Frames or arrays with text, categories or integers too large for the float type,
+    # and frames whose columns are selected by name, have an input for each column that the estimator reads.
     dtype = np.dtype(dtype)
     if issparse(X):
         _check_count(X.shape[1], estimator)
@@ -57,7 +54,7 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
 def _inputs_of_columns(
     X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.dtype
 ) -> tuple[Input, ...]:
-    """Return an input for each column that is read, under the name of the column where it has one."""
+    """Return an input for each column that is read, under the name of the column if any."""
     inputs: dict[str, Input] = {}
     for number, position in enumerate(sorted({reader.position for reader in readers})):
         key = keys[position]
@@ -79,7 +76,7 @@ def _check_count(n_columns: int, estimator: Any) -> None:
 
 
 def _are_numbers(X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.dtype) -> bool:
-    """Return whether a matrix of floating-point numbers holds all columns without loss."""
+    """Return whether a floating-point matrix represents all columns exactly."""
     if not is_frame(X) and X.dtype.kind == "f":
         return True
     coded = {reader.position for reader in readers if reader.encodes}
@@ -94,13 +91,14 @@ def _are_numbers(X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.
 
 
 def _elem_type(values: np.ndarray, key: Hashable, readers: Iterable[Reader], dtype: np.dtype) -> int:
-    """Return the type of the input that takes a column."""
+    """Return the type of the input of a column."""
     kind = column_kind(values)
     if kind == "text":
         return TensorProto.STRING
     if kind == "other":
         raise ConversionError(
-            f"Column {key!r} of X holds neither numbers nor text only, and an ONNX graph takes nothing else."
+            f"Column {key!r} of X has values other than numbers or text, which ONNX does not support: "
+            "convert it, or drop it."
         )
     if kind != "float" and all(reader.encodes and not reader.imputed for reader in readers):
         return TensorProto.INT64
@@ -108,7 +106,7 @@ def _elem_type(values: np.ndarray, key: Hashable, readers: Iterable[Reader], dty
 
 
 def _categories(readers: Iterable[Reader], keys: list[Hashable]) -> dict[Hashable, frozenset]:
-    """Return the values of the columns whose encoder refuses others."""
+    """Return the accepted values of columns whose encoder refuses unknown ones."""
     known: dict[Hashable, frozenset] = {}
     for reader in readers:
         if reader.encodes and getattr(reader.step, "handle_unknown", None) == "error":

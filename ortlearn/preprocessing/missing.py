@@ -9,17 +9,16 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
-from ..models import find_definition
 from ..models.pipelines import working_steps
+from ..models.registry import definition_or_default
 from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
 from .estimator_checks import outcome
 
-#: Columns up to which each is looked at on its own where not all accept missing values.
-MAX_COLUMNS = 64
+MAX_COLUMNS = 64  # columns up to which each is tried separately
 
 
 def accepts_missing(estimator: Any) -> bool:
-    """Return whether the estimator that reads X first says that it accepts NaN.
+    """Return whether the first estimator that reads X accepts NaN, by its tags.
 
     Parameters
     ----------
@@ -43,8 +42,7 @@ def accepts_missing(estimator: Any) -> bool:
     if isinstance(estimator, Pipeline):
         steps = working_steps(estimator)
         for _, step in steps:  # up to the one that removes them
-            definition = find_definition(step)
-            if not accepts_missing(step) or definition is None or not definition.keeps_missing:
+            if not accepts_missing(step) or not definition_or_default(step).keeps_missing:
                 return accepts_missing(step)
         return bool(steps)
     if isinstance(estimator, FeatureUnion):
@@ -55,16 +53,16 @@ def accepts_missing(estimator: Any) -> bool:
         return estimator == "passthrough"
     if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
         return False
-    # The tags of a wrapper do not see what a ColumnTransformer in it accepts.
+    # tags of a meta-estimator do not see a ColumnTransformer in it
     members = getattr(estimator, "estimators", None)
     parts = [item[1] for item in members if isinstance(item, tuple)] if isinstance(members, list) else []
     parts += [getattr(estimator, name, None) for name in ("estimator", "regressor")]
-    tags = get_tags(estimator)  # without validation, what X holds makes no difference
+    tags = get_tags(estimator)  # without validation, X may have any values
     return tags.input_tags.allow_nan or tags.no_validation or any(map(accepts_missing, parts))
 
 
 def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
-    """Return the columns in which a fitted estimator accepts missing values: it is tried.
+    """Return the columns in which a fitted estimator accepts missing values, by trying.
 
     Parameters
     ----------
@@ -106,7 +104,7 @@ def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
 
 
 def _accepts(estimator: Any, row: Any, keys: Set[Hashable]) -> bool:
-    """Return whether an estimator predicts a sample with missing values in some columns."""
+    """Return whether an estimator predicts a sample with missing values in given columns."""
 
     def drop(key: Hashable, values: np.ndarray, kind: str) -> Any:
         return np.full(len(values), np.nan) if key in keys else values
@@ -116,7 +114,7 @@ def _accepts(estimator: Any, row: Any, keys: Set[Hashable]) -> bool:
     try:
         with np.errstate(all="ignore"):
             result = outcome(estimator, with_new_columns(row, drop))
-    except Exception:  # whatever an estimator raises, it does not accept them
+    except Exception:  # any error means that it does not accept them
         return False
     values = result.toarray() if issparse(result) else np.asarray(result)
     return values.dtype.kind not in "fc" or not np.isnan(values).any()

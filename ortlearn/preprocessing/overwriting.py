@@ -9,16 +9,13 @@ from sklearn.base import BaseEstimator
 
 
 def may_overwrite(estimator: Any) -> bool:
-    """Return whether an estimator might overwrite what it is fitted on, or what it transforms.
-
-    scikit-learn's own estimators do so under parameters such as ``copy_X=False`` only, and where they call
-    functions of the user. Those of other packages follow no such rule.
-    """
+    """Return whether an estimator might overwrite its input."""
+    # scikit-learn's estimators do so with parameters such as copy_X=False, or through functions of users
     return any(_is_unsafe(name, value) for name, value in _parameters(estimator))
 
 
 def _parameters(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield an estimator and all inside it, with the names they have as parameters."""
+    """Yield an estimator and all inner ones, with their names as parameters."""
     yield name, value
     if isinstance(value, BaseEstimator):
         for own, inner in value.get_params(deep=False).items():
@@ -40,7 +37,7 @@ def _is_unsafe(name: str, value: Any) -> bool:
 
 
 def untouched(estimator: Any, *arrays: Any) -> tuple[Any, ...]:
-    """Return arrays that an estimator may be given while the caller keeps theirs.
+    """Return arrays for an estimator, which the caller keeps unchanged.
 
     Parameters
     ----------
@@ -65,7 +62,4 @@ def untouched(estimator: Any, *arrays: Any) -> tuple[Any, ...]:
     """
     if not may_overwrite(estimator):
         return arrays
-    return tuple(
-        np.array(array, copy=True, order="K") if type(array) is np.ndarray else copy.deepcopy(array)
-        for array in arrays
-    )
+    return tuple(array.copy("K") if type(array) is np.ndarray else copy.deepcopy(array) for array in arrays)

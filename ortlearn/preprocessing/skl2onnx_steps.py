@@ -1,4 +1,4 @@
-"""Estimators without a definition, written by skl2onnx. The only module that imports it, when it is used."""
+"""Estimators without a definition, written by skl2onnx, which is imported on first use."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +16,7 @@ from ..models.scores import Scores, transformation
 from ..models.writer import OPSET, ModelWriter
 from ..quiet import quiet
 
-#: Classes of skl2onnx that declare the type of an input.
+#: Input types of skl2onnx by element type.
 DECLARED: dict[int, str] = {
     TensorProto.FLOAT: "FloatTensorType",
     TensorProto.DOUBLE: "DoubleTensorType",
@@ -26,11 +26,11 @@ DECLARED: dict[int, str] = {
 
 
 class UndefinedModelError(ConversionError):
-    """A model, rather than a step before one, has no definition."""
+    """Error for a model, rather than a step before one, without a definition."""
 
 
 def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
-    """Return the graph that skl2onnx writes of an estimator, at our opset, a ConversionError without one."""
+    """Return the graph of an estimator by skl2onnx; raise a ConversionError if it has none."""
     from skl2onnx import convert_sklearn
     from skl2onnx.common import data_types
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
@@ -38,7 +38,7 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
     name = type(estimator).__name__
     options = {id(estimator): {"zipmap": False}} if is_classifier(estimator) else None
     arguments = {
-        "name": name,  # one drawn at random by default
+        "name": name,  # random by default
         "initial_types": [
             (key, getattr(data_types, DECLARED[known.elem_type])([None, *(known.shape or ())[1:]]))
             for key, known in inputs.items()
@@ -60,14 +60,14 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
     except Exception as error:  # skl2onnx raises errors of every kind
         raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
     model = inline_functions(model)
-    if not model.functions:  # of other opsets, which the conversion of versions would leave out
-        with suppress(Exception):  # onnx raises errors of every kind; the model is valid as it is
+    if not model.functions:  # of other opsets, which the version converter ignores
+        with suppress(Exception):  # any error of onnx: the model is valid without conversion
             return version_converter.convert_version(model, OPSET)
     return model
 
 
 def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Scores:
-    """Append what skl2onnx writes of a transformer, frozen; an UndefinedModelError for what predicts."""
+    """Append the frozen graph of a transformer by skl2onnx; refuse predictors."""
     name = type(estimator).__name__
     if not hasattr(estimator, "transform") or hasattr(estimator, "predict"):
         raise UndefinedModelError(
@@ -81,9 +81,9 @@ def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Score
     matrix = TensorType(op.elem_type, (None, width))
     model = convert(estimator, {key: types.get(key) or matrix for key in given})
     if model.functions:
-        raise ConversionError(f"{name} converts to functions of other opsets, which do not become one graph.")
+        raise ConversionError(f"{name} converts to functions of other opsets, which cannot be inlined.")
     if opset_versions(model).get("", OPSET) > OPSET:
-        raise ConversionError(f"{name} converts to a newer opset than {OPSET}.")
+        raise ConversionError(f"{name} converts to a newer opset than {OPSET}, which is not supported.")
     renamed = {old: op.unique(f"{name}_{old}") for old in sorted(graph_names(model.graph) - given.keys())}
     output = model.graph.output[0].name
     known = value_types(model).get(output)

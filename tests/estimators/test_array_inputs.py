@@ -51,15 +51,15 @@ BAD = {
     "lengths": (
         "steps",
         {"X": [np.ones((1 + i % 2, 3)) for i in range(12)]},
-        "X have other shapes than one another, lengths of 1 to 2: pad them.*sample_weight, of the shape of y",
+        "X differ in shape, lengths of 1 to 2: pad them.*sample_weight, of the shape of y",
     ),
-    "lengths in an array": ("steps", {"X": UNEQUAL}, "X have other shapes.*lengths of 1 to 2: pad them"),
+    "lengths in an array": ("steps", {"X": UNEQUAL}, "X differ in shape.*lengths of 1 to 2: pad them"),
     "texts": ("steps", {"X": np.full((12, 5, 3), "a")}, "X must hold numbers"),
     "rank of y": ("pixels", {"y": np.zeros((12, 30), int)}, r"\(n, h, w\) for scores \(n, k, h, w\)"),
     "size of y": ("transposed_steps", {"y": np.zeros((12, 4), int)}, r"y has the shape \(12, 4\)"),
-    "lengths of y": ("steps", {"y": [[0] * (1 + i % 2) for i in range(12)]}, "y have other shapes.*pad them"),
-    "lengths of y in an array": ("steps", {"y": UNEQUAL}, "y have other shapes.*lengths of 1 to 2"),
-    "lengths of weights": ("steps", {"sample_weight": UNEQUAL}, "sample_weight have other shapes.*pad them"),
+    "lengths of y": ("steps", {"y": [[0] * (1 + i % 2) for i in range(12)]}, "y differ in shape.*pad them"),
+    "lengths of y in an array": ("steps", {"y": UNEQUAL}, "y differ in shape.*lengths of 1 to 2"),
+    "lengths of weights": ("steps", {"sample_weight": UNEQUAL}, "sample_weight differ in shape.*pad them"),
     "classes": ("pixels", {"y": np.arange(12 * 30).reshape(12, 6, 5)}, "4 scores for the classes"),
     "elements": ("forecast", {"y": np.zeros((12, 6, 2))}, r"y has the shape \(12, 6, 2\).*\(n, 2, 6\)"),
     "NaN in y": ("forecast", {"y": np.full((12, 2, 6), np.nan)}, "y contains NaN"),
@@ -165,10 +165,10 @@ def test_searches_pick_rows_of_an_array_with_named_fields(either, pooled):
 
 BAD_INPUTS = {
     "sizes": ({"mask": np.ones((80, 5))}, "'word' and 'mask' of the model share the dimension 'T'.*6.*5"),
-    "samples": ({"mask": np.ones((79, 6))}, "must be equally long"),
+    "samples": ({"mask": np.ones((79, 6))}, "differ in length"),
     "rank": ({"extra": np.ones((80, 4))}, r"Column 'extra' of X has the shape \(80, 4\)"),
-    "lengths": ({"word": [[1] * (1 + i % 3) for i in range(80)]}, "column 'word' of X have other shapes"),
-    "decimals": ({"word": np.full((80, 6), 0.5)}, "whole numbers"),
+    "lengths": ({"word": [[1] * (1 + i % 3) for i in range(80)]}, "column 'word' of X differ in shape"),
+    "decimals": ({"word": np.full((80, 6), 0.5)}, "had integers"),
     "infinity": ({"extra": np.full((80, 2, 2), np.inf)}, "infinity .* in column 'extra'"),
 }
 
@@ -198,10 +198,10 @@ def test_lengths_of_rows_of_a_matrix(either):
     file = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (float[N,T] x) => (float[N,1] y)
         <float[1,1] w = {1}, int64[1] a = {1}> { m = ReduceMean (x, a) y = MatMul (m, w) }""")
     rows = [np.ones(1 + i % 3) for i in range(6)]
-    with pytest.raises(ValueError, match="X have other shapes than one another, lengths of 1 to 3: pad them"):
+    with pytest.raises(ValueError, match="X differ in shape, lengths of 1 to 3: pad them"):
         either(file).fit(rows, np.ones(6))
     trained = either(file, max_iter=1).fit(np.ones((6, 3)), np.ones(6))
-    with pytest.raises(ValueError, match="X have other shapes than one another, lengths of 1 to 3: pad them"):
+    with pytest.raises(ValueError, match="X differ in shape, lengths of 1 to 3: pad them"):
         trained.predict(rows)
 
 

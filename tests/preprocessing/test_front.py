@@ -363,7 +363,7 @@ UNFAITHFUL = {
     "accents": (CountVectorizer(strip_accents="unicode"), "note", "strip_accents='unicode'"),
     "ends of words": (CountVectorizer(token_pattern=r"\b[a-z]+\b"), "note", "token_pattern="),
     "pairs of words": (CountVectorizer(ngram_range=(1, 2), stop_words=["the"]), "note", "stop words"),
-    "hashes of pairs": (HashingVectorizer(n_features=32, ngram_range=(1, 2)), "note", "several words"),
+    "hashes of pairs": (HashingVectorizer(n_features=32, ngram_range=(1, 2)), "note", "hashes n-grams"),
     "weights of neighbours": (KNNImputer(weights=np.exp), ["fare"], "skl2onnx cannot convert it"),
 }
 

@@ -126,7 +126,7 @@ def test_a_column_of_each_kind(frame):
 
 
 def test_a_date_that_is_read(frame):
-    with pytest.raises(ConversionError, match="Column 'day' of X holds neither numbers nor text"):
+    with pytest.raises(ConversionError, match="Column 'day' of X has values other than numbers or text"):
         input_schema(frame, OneHotEncoder().fit(frame))
 
 
@@ -246,7 +246,7 @@ def test_polars_and_dictionaries(frame):
         assert columns["t"].ravel().tolist() == ["a", "None"]
         np.testing.assert_array_equal(columns["n"], np.array([[np.nan], [2]], np.float32))
     assert count_rows(polars) == count_rows({"a": [1, 2]}) == 2
-    with pytest.raises(ValueError, match="equally long"):
+    with pytest.raises(ValueError, match="differ in length"):
         count_rows({"a": [1, 2], "b": [1]})
 
 
@@ -268,7 +268,7 @@ def test_columns_that_do_not_fit(X, message):
 def test_whole_numbers_stay_whole(values):
     schema = schema_of_graph({"i": TensorType(INT64, ("N", 1)), "j": TensorType(INT64, ("N", 1))})
     assert read_columns({"i": [1.0, 2.0], "j": [3, 4]}, schema)["i"].dtype == np.int64
-    with pytest.raises(ValueError, match="Column 'i' of X held whole numbers"):
+    with pytest.raises(ValueError, match="Column 'i' of X had integers when"):
         read_columns({"i": values, "j": [1, 2]}, schema)
 
 
