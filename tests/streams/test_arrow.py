@@ -63,8 +63,9 @@ def check(source, n_rows=15):
 
 def every_form(folder):
     both = pa.concat_tables([table(10), table(5, 10)])
-    polars = pytest.importorskip("polars")
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
     return {
+        "duckdb": duckdb.from_arrow(both).order("a"),
         "folder": folder,
         "text": str(folder),
         "dataset": datasets.dataset(folder),
@@ -87,6 +88,7 @@ def every_form(folder):
         "table",
         "polars",
         "pandas",
+        "duckdb",
         "stream",
         "reader",
         "function",
