@@ -37,9 +37,15 @@ def main(arguments: list[str] | None = None) -> int:
         outcomes[fault.what] = found
         print(f"{name:24} {time.monotonic() - start:6.1f} s  {found}", *found.texts, sep="\n    ", flush=True)
     print(page.table(outcomes))
-    if options.write:
+    left_out = sum(found.left_out for found in outcomes.values())
+    if left_out:
+        print(
+            f"{left_out} attempts were left out: the run reached its limit of {options.limit:g} seconds. "
+            "Nothing is written: raise --limit, or run it on an idle machine."
+        )
+    elif options.write:
         page.write(options.write, outcomes, time.monotonic() - begun)
-    return int(any(found.failed for found in outcomes.values()))
+    return int(left_out > 0 or any(found.failed for found in outcomes.values()))
 
 
 if __name__ == "__main__":

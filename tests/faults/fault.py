@@ -58,6 +58,8 @@ class Outcome:
         Attempts; those with a clean error, with the right result, with lost state, and without an end.
     other : int
         Unclear errors, wrong results, and processes that stopped.
+    left_out : int
+        Attempts that the limit of the whole run left no time for.
     texts : list of str
         What was found in attempts that failed.
     """
@@ -68,6 +70,7 @@ class Outcome:
     other: int = 0
     lost: int = 0
     hung: int = 0
+    left_out: int = 0
 
     def __post_init__(self):
         self.texts: list[str] = []

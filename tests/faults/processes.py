@@ -52,19 +52,17 @@ def measure(fault: Fault, tries: int, deadline: float) -> Outcome:
     fault : Fault
         What to try.
     tries : int
-        How often; attempts that would begin after the deadline are hangs.
+        How often.
     deadline : float
-        Time of the monotonic clock.
+        Time of the monotonic clock, after which attempts are left out.
     """
     outcome = Outcome()
     for number in range(tries):
-        outcome.tries += fault.repeats
         limit = min(fault.seconds, deadline - time.monotonic())
         if limit > 0:
             _attempt(fault, number, limit, outcome)
         else:
-            outcome.hung += fault.repeats
-            outcome.texts.append(f"attempt {number}: no time is left")
+            outcome.left_out += fault.repeats
     return outcome
 
 
@@ -78,6 +76,10 @@ def _attempt(fault: Fault, number: int, limit: float, outcome: Outcome) -> None:
         if report is None:
             os.killpg(pid, signal.SIGKILL)  # the group that the process made, with its own children
         code = wait(pid)
+    if report is None and limit < fault.seconds:
+        outcome.left_out += fault.repeats
+        return
+    outcome.tries += fault.repeats
     if report is None:
         outcome.hung += fault.repeats
         outcome.texts.append(f"attempt {number} hangs: ended after {limit:.0f} s")

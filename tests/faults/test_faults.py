@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import catalogue, page
+from tests.faults.__main__ import main
 from tests.faults.fault import End, Fault, Lost, Outcome
 from tests.faults.processes import forked, measure
 
@@ -57,9 +58,20 @@ def test_every_end_is_seen(attempt, seconds, expected):
     assert len(found.texts) == found.failed
 
 
-def test_attempts_after_the_deadline_are_hangs():
-    found = measure(Fault("it", wrong, 2, repeats=5), 2, time.monotonic())
-    assert found == Outcome(10, hung=10)
+def test_attempts_that_the_limit_ends_or_leaves_no_time_for_are_left_out():
+    found = measure(Fault("it", hanging, 2, repeats=5), 2, time.monotonic() + 0.5)
+    assert found == Outcome(left_out=10) and not found.failed
+
+
+def test_a_page_with_all_attempts_or_none(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "page.md"
+    path.write_text("<!-- faults: begin -->\n<!-- faults: end -->\n")
+    fault = Fault("it", lambda draw, number, folder: End.RIGHT, 2)
+    monkeypatch.setattr(catalogue, "NAMES", ("it",))
+    monkeypatch.setattr(catalogue, "load", lambda name: fault)
+    assert main(["--write", str(path), "--limit", "0"]) == 1
+    assert "2 attempts were left out" in capsys.readouterr().out and "it" not in path.read_text()
+    assert main(["--write", str(path)]) == 0 and "| it | 2 | 0 | 2 |" in path.read_text()
 
 
 def test_the_table_replaces_the_last_one(tmp_path):

@@ -140,10 +140,12 @@ def test_an_interrupt_leaves_an_estimator_to_resume(kind, at, tmp_path):
         assert left(fit("adam", kind)[1](resume_from=source)) == left(whole)
 
 
-def test_row_groups_of_a_pass_are_not_read_again(tmp_path, parts):
+@pytest.mark.parametrize("encoding", ["dictionary", "plain"])
+def test_row_groups_of_a_pass_are_not_read_again(tmp_path, parts, encoding):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     columns = pa.table([*X.T, Y], names=[*"abcd", "y"])
-    pq.write_table(columns, tmp_path / "rows.parquet", row_group_size=30)
+    options = {"use_dictionary": encoding == "dictionary", "row_group_size": 30}
+    pq.write_table(columns, tmp_path / "rows.parquet", **options)
     source = {"source": tmp_path / "rows.parquet", "y": "y"}
     checkpoint = All(tmp_path / "states")
     whole = fit("adam", "one_graph", checkpoint, **source)[1]()

@@ -61,40 +61,26 @@ def check(source, n_rows=15):
     assert source.names == ["a", "b"]
 
 
-def every_form(folder):
-    both = pa.concat_tables([table(10), table(5, 10)])
-    polars = pytest.importorskip("polars")
-    return {
-        "folder": folder,
-        "text": str(folder),
-        "dataset": datasets.dataset(folder),
-        "table": both,
-        "polars": polars.from_arrow(both),
-        "pandas": both.to_pandas(),
-        "stream": Stream(both),
-        "reader": both.to_reader(max_chunksize=4),
-        "function": lambda: datasets.dataset(folder).scanner().to_reader(),
-        "function of a stream": lambda: Stream(both),
-    }
+#: Forms of a source, of a folder and of the table of all its rows.
+FORMS = {
+    "folder": lambda folder, _: folder,
+    "text": lambda folder, _: str(folder),
+    "dataset": lambda folder, _: datasets.dataset(folder),
+    "table": lambda _, both: both,
+    "polars": lambda _, both: pytest.importorskip("polars").from_arrow(both),
+    "duckdb": lambda _, both: pytest.importorskip("duckdb").from_arrow(both).order("a"),
+    "pandas": lambda _, both: both.to_pandas(),
+    "stream": lambda _, both: Stream(both),
+    "reader": lambda _, both: both.to_reader(max_chunksize=4),
+    "function": lambda folder, _: lambda: datasets.dataset(folder).scanner().to_reader(),
+    "function of a stream": lambda _, both: lambda: Stream(both),
+}
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        "folder",
-        "text",
-        "dataset",
-        "table",
-        "polars",
-        "pandas",
-        "stream",
-        "reader",
-        "function",
-        "function of a stream",
-    ],
-)
+@pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_rows(folder, form):
-    source = open_source(every_form(folder)[form], "label", "weight")
+    both = pa.concat_tables([table(10), table(5, 10)])
+    source = open_source(FORMS[form](folder, both), "label", "weight")
     check(source)
     source.close()
 

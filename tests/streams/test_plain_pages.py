@@ -1,5 +1,7 @@
 """Plain floats of parquet files are read as pyarrow reads them, and everything else by pyarrow."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -121,6 +123,8 @@ def test_blocks_are_tables_of_their_columns(tmp_path):
         assert one.shape == other.shape and one.width == other.width == 2 and one.holds_numbers
         assert one.matrix(np.dtype("f8")).tobytes() == other.matrix(np.dtype("f8")).tobytes()
     assert list(block.frame(np.float32).columns) == ["a", "b"]
+    moved = pickle.loads(pickle.dumps(block))  # to another worker of a cluster
+    assert moved.matrix(np.dtype("f4")).tobytes() == block.matrix(np.dtype("f4")).tobytes()
 
 
 def test_a_wide_table_is_read_in_blocks_of_some_thousand_rows(tmp_path, monkeypatch):
