@@ -55,15 +55,21 @@ class ReadingOrder:
 
     names = (
         "retrain",
+        "custom_loss",
+        "quantile_boosting",
+        "quantiles",
         "images",
+        "text_columns",
         "fine_tune",
+        "lora",
         "sgd_simple_function",
         "grid_search",
         "search_together",
-        "own_loss",
-        "text_columns",
-        "quantiles",
+        "stream_parquet",
         "shards",
+        "dask",
+        "resume",
+        "browser_training",
     )
 
     def __init__(self, src_dir):

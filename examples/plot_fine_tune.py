@@ -1,20 +1,20 @@
 """
-Fine-tune a network from elsewhere
-==================================
+Fine-tune an ONNX file from another source
+==========================================
 
-A network comes as an ONNX file, without the program and the data that it was made with. It
-knows other classes than yours, and you have fifteen labelled recordings. This example gives it
-**a new head for three classes of your own**, and compares three ways to train it: the head
-alone, low-rank adapters in the layers before it, and all weights.
+A network is available as an ONNX file, without the program and the data it was trained on. It
+has other classes than yours, and you have fifteen labelled samples. This example gives it **a
+new head for three new classes**, and compares three ways to train it: the head alone,
+low-rank adapters in the preceding layers, and all weights.
 """
 
 # %%
-# A file from elsewhere
-# ---------------------
+# The file
+# --------
 #
-# A maker of pumps ships a network that reads 64 sensors and recognises 30 states of a machine.
-# Here its recordings are drawn: four quantities of the machine decide the state, and every
-# sensor shows a mixture of them. skl2onnx writes the network into a file.
+# A manufacturer of pumps ships a network that reads 64 sensors and recognises 30 states of a
+# machine. Here its data is simulated: four variables of the machine determine the state, and
+# every sensor measures a mixture of them. skl2onnx writes the network to a file.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +27,7 @@ centres = rng.normal(scale=1.2, size=(33, 4))
 
 
 def recordings(states, n_recordings, seed):
-    """Return sensors of some states, and which of them each recording is."""
+    """Return sensor values of some states, and the state of each recording."""
     draw = np.random.default_rng(seed)
     y = draw.integers(len(states), size=n_recordings)
     machine = centres[np.asarray(states)[y]] + draw.normal(scale=0.25, size=(n_recordings, 4))
@@ -41,12 +41,13 @@ network.fit(X_maker, y_maker)
 file = to_onnx(network, X_maker[:1], options={"zipmap": False})
 
 # %%
-# What is in it
-# -------------
+# Its contents
+# ------------
 #
-# :func:`~ortlearn.conversion.explain` shows the layers of a file, their shapes, and what would
-# be trained. It can be cut at the outputs of its nodes: ``next_activations1`` is what the last
-# layer reads, sixteen numbers that tell the maker's states apart.
+# :func:`~ortlearn.conversion.explain` shows the layers of a file, their shapes, and which
+# weights would be trained. The file can be cut at the outputs of its nodes:
+# ``next_activations1`` is the input of the last layer, sixteen features that separate the 30
+# states.
 
 from ortlearn.conversion import explain
 
@@ -57,9 +58,9 @@ print([node.output[0] for node in file.graph.node])
 # A new head
 # ----------
 #
-# Your machines have three states that the network was never shown.
-# :func:`~ortlearn.onnx_files.replace_head` cuts the file there and adds a linear layer with
-# three outputs. Only this layer is trained by default.
+# Your machines have three states that the network was not trained on.
+# :func:`~ortlearn.onnx_files.replace_head` cuts the file and adds a linear layer with three
+# outputs. By default only this layer is trained.
 
 from ortlearn.onnx_files import LoRA, replace_head
 
@@ -68,15 +69,16 @@ new = replace_head(file, at="next_activations1", classes=states)
 print(explain(new))
 
 # %%
-# Three ways to train it
-# ----------------------
+# Three ways to train
+# -------------------
 #
-# The head alone takes the maker's features as they are. With ``lora=LoRA(rank=2)``, each layer
-# before gets an adapter: its weight W stays, and ``A B`` is added to it, with two columns in A
-# and two rows in B. ``weights_to_train="*"`` trains all weights from the maker's values.
+# Training the head alone uses the existing features. With ``lora=LoRA(rank=2)``, each preceding
+# layer gets an adapter: its weight W is frozen, and ``A B`` is added to it, with two columns in
+# A and two rows in B. ``weights_to_train="*"`` trains all weights, starting from those of the
+# file.
 #
-# Few recordings say little about a method, so that each one is trained on twelve draws of
-# fifteen.
+# As results on a small number of samples vary, each variant is trained on twelve draws of
+# fifteen samples.
 
 from ortlearn import OrtGradientOptimizer
 
@@ -98,15 +100,15 @@ for seed in range(12):
         scores[name].append(trainer.score(X_test, y_test))
         numbers[name] = sum(array.size for array in trainer.get_weights().values())
 for name, values in scores.items():
-    print(f"{name}: {numbers[name]} numbers trained, {np.mean(values):.1%} right")
+    print(f"{name}: {numbers[name]} trained numbers, accuracy {np.mean(values):.1%}")
 
 # %%
-# What is given back
-# ------------------
+# Export
+# ------
 #
-# The trained file has the adapters merged into its weights: the nodes and names of the one with
-# the new head, and other numbers. Apart from that, the adapters can be kept in a small file of
-# ONNX Runtime's own, for a base file that many of them share.
+# The trained file contains the adapters merged into its weights: it has the nodes and names of
+# the file with the new head, and other numbers. The adapters can also be saved to a small file
+# in ONNX Runtime's own format, to be used with a shared base file.
 
 import tempfile
 from pathlib import Path
@@ -121,11 +123,12 @@ with tempfile.TemporaryDirectory() as folder:
     print(f"{path.stat().st_size} bytes for adapters, {merged.ByteSize()} for the merged file")
 
 # %%
-# How good they are
-# -----------------
+# Accuracy
+# --------
 #
-# Adapters come close to what all weights reach, with a tenth of the numbers. The head alone
-# does not: what tells the maker's states apart is not all that tells these three.
+# Adapters are nearly as accurate as training all weights, with a tenth of the trained numbers.
+# Training the head alone is less accurate: features that separate the 30 states are not
+# sufficient for the three new ones.
 
 _, ax = plt.subplots(figsize=(7, 3))
 for place, values in enumerate(scores.values()):
@@ -133,7 +136,7 @@ for place, values in enumerate(scores.values()):
     ax.plot(np.mean(values), place, "k|", markersize=20)
 ax.set_ylim(2.5, -0.5)
 ax.set_yticks(range(3), [f"{name}\n{numbers[name]} numbers" for name in scores])
-ax.set(xlabel="share that is recognised", title="1,000 test recordings, twelve trainings each")
+ax.set(xlabel="accuracy", title="1,000 test recordings, twelve trainings each")
 plt.tight_layout()
 plt.show()
 # sphinx_gallery_thumbnail_number = -1

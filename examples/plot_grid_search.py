@@ -1,19 +1,18 @@
 """
-Tune it by a grid search
-========================
+Tune rates and penalties by grid search
+=======================================
 
-Rates and penalties are objects with parameters of their own, and scikit-learn's
-``GridSearchCV`` reaches them by their names: ``learning_rate__eta0`` is the rate of the
-learning rate. This example searches a rate and a penalty together, **because the best one of
-the two depends on the other.**
+Learning rates and penalties are objects with parameters that scikit-learn's ``GridSearchCV``
+can tune: ``learning_rate__eta0`` is the initial rate of the learning rate. This example tunes
+a rate and a penalty together, **because the best value of one depends on the other.**
 """
 
 # %%
-# What is tuned
-# -------------
+# The model
+# ---------
 #
-# A logistic regression, on thirty measures of cells, tells benign from malignant ones. It is
-# trained by SGD; the scaler before it is fitted once and stays as it is.
+# A logistic regression on thirty measurements of cells separates benign from malignant ones. It
+# is trained by SGD; the scaler before it is fitted once and frozen.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,8 +41,8 @@ trainer
 # The search
 # ----------
 #
-# Only objects have parameters to search: ``learning_rate="SGD"`` is a name, which has none,
-# and the search would say so. ``get_params`` lists what can be searched.
+# Only objects have parameters: ``learning_rate="SGD"`` is a name without parameters, and
+# searching them raises an error. ``get_params`` lists the parameters that can be searched.
 
 print(
     [
@@ -61,13 +60,12 @@ search = GridSearchCV(trainer, grid, cv=3, scoring="neg_log_loss").fit(X_train, 
 print(search.best_params_)
 
 # %%
-# What is best depends on both
-# ----------------------------
+# Interaction of both parameters
+# ------------------------------
 #
-# Each square is the log loss of rows that were not trained on, the mean of three folds; dark
-# is better. With a small rate, twenty epochs are too few, whatever the penalty. With a rate
-# of 0.1 no penalty helps; with a rate of 1, which follows the training rows too closely, a
-# small one does.
+# Each square is the log loss on held-out samples, the mean of three folds; dark is better. With
+# a small rate, twenty epochs are not enough for any penalty. With a rate of 0.1 no penalty is
+# needed; with a rate of 1, which overfits, a small one helps.
 
 losses = -search.cv_results_["mean_test_score"].reshape(
     5, 4
@@ -89,16 +87,16 @@ _ = ax.set(
 )
 
 # %%
-# The best one
-# ------------
+# The best estimator
+# ------------------
 #
-# The search has trained the best estimator again, on all training rows. Its rate falls from
-# epoch to epoch, by the schedule of SGD.
+# The search has trained the best estimator again, on all training samples. Its rate decreases
+# from epoch to epoch, by the schedule of SGD.
 
 from ortlearn.inspection import TrainingCurveDisplay
 
 best = search.best_estimator_
-print(f"{best.score(X_test, y_test):.1%} of {len(X_test)} other rows are right")
+print(f"{best.score(X_test, y_test):.1%} accuracy on {len(X_test)} test samples")
 display = TrainingCurveDisplay.from_estimator(best, show_rate=True)
 display.ax_.set_title("Training loss and rate of the best estimator")
 plt.show()

@@ -2,19 +2,19 @@
 Train a convolutional network on images
 =======================================
 
-An ONNX file takes images as they are, arrays of shape (n, channels, height, width), and may
-give a label for each pixel. This example trains two small convolutional networks on
-handwritten digits: **one reads a digit, the other one tells its pixels from those of lines
-drawn over it, though only one pixel in ten is labelled.**
+An ONNX file accepts images as arrays of shape (n, channels, height, width), and can have one
+label per pixel. This example trains two small convolutional networks on handwritten digits:
+**one reads a digit, the other one separates its pixels from those of lines drawn over it,
+although only one pixel in ten is labelled.**
 """
 
 # %%
 # A network as a file
 # -------------------
 #
-# Such files come from ``torch.onnx.export``, for instance. Here the graph is written as text:
-# two convolutions, each with a maximum over squares of four pixels, and a layer for ten
-# classes. Its weights are zero, as a training from scratch draws its own.
+# Such files are written by ``torch.onnx.export``, for example. Here the graph is written as
+# text: two convolutions, each followed by max pooling over 2 x 2 pixels, and a layer for ten
+# classes. Its weights are zero, since the training starts from fresh weights.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +24,7 @@ from sklearn.model_selection import train_test_split
 
 
 def network(text, shapes):
-    """Return a file with weights of some shapes."""
+    """Return a file with weights of the given shapes."""
     model = parser.parse_model('<ir_version: 8, opset_import: ["": 18]> ' + text)
     for name, shape in shapes.items():
         zeros = numpy_helper.from_array(np.zeros(shape, dtype=np.float32), name)
@@ -57,8 +57,8 @@ reader = network(
 # Read digits
 # -----------
 #
-# X is an array of four dimensions. ``learning_loss="log_loss"`` says that the probabilities
-# are those of classes, as the file has no output of labels that would say so.
+# X is an array with four dimensions. ``learning_loss="log_loss"`` declares that the output
+# contains class probabilities, since the file has no output of labels.
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam
@@ -76,11 +76,11 @@ options = {
 }
 digits = OrtGradientOptimizer(reader, max_iter=30, **options)
 digits.fit(X_train, y_train, X_val=X_test, y_val=y_test)
-print(f"{digits.score(X_test, y_test):.1%} of the test images read")
+print(f"{digits.score(X_test, y_test):.1%} of the test images are read")
 
 # %%
-# The first layer has sixteen filters of nine pixels. They are weights like any others, under
-# the names of the file.
+# The first layer has sixteen filters of nine pixels. They are weights like any others, with the
+# names of the file.
 
 filters = digits.trained_coef_["w1"]
 _, axes = plt.subplots(2, 8, figsize=(7, 2.2), layout="constrained")
@@ -90,7 +90,7 @@ for ax, kernel in zip(axes.flat, filters, strict=True):
 plt.suptitle("Filters of the first convolution")
 
 # %%
-# The trained file is one again that any onnxruntime runs, on one image or on thousands.
+# The trained file runs on any onnxruntime, for one image or for thousands.
 
 import onnxruntime
 
@@ -101,12 +101,12 @@ probability = session.run(None, {"image": X_test})[0]
 print(f"{(probability.argmax(axis=1) == y_test).mean():.1%} by onnxruntime alone")
 
 # %%
-# A label for each pixel
-# ----------------------
+# One label per pixel
+# -------------------
 #
-# Now there are lines over each digit, and the question is which pixels are the digit's.
-# Labels have the shape (n, height, width): 0 for the background, 1 for the digit, 2 for a
-# line. Somebody has labelled a tenth of the pixels.
+# Now lines are drawn over each digit, and the task is to find the pixels of the digit. Labels
+# have the shape (n, height, width): 0 for the background, 1 for the digit, 2 for a line. A
+# tenth of the pixels is labelled.
 
 rng = np.random.default_rng(0)
 
@@ -132,9 +132,9 @@ y_known = np.where(labelled, y_train, -1)
 print(f"{labelled.sum()} of {labelled.size} pixels have a label")
 
 # %%
-# The scores of this network are three for each pixel. ``sample_weight`` has the shape of y
-# and masks the pixels without a label, whatever y says there. A validation set may have a
-# mask of its own; this one has all labels.
+# The network has three scores per pixel. ``sample_weight`` has the shape of y and masks the
+# unlabelled pixels, whatever their value in y. Validation data can have its own mask; here all
+# its pixels are labelled.
 
 segmenter = network(
     """pixels (float[N,1,H,W] image) => (float[N,3,H,W] score) {
@@ -155,25 +155,25 @@ segmenter = network(
 pixels = OrtGradientOptimizer(segmenter, max_iter=15, **options)
 pixels.fit(X_train, y_known, sample_weight=labelled, X_val=X_test[:200], y_val=y_test[:200])
 found = pixels.predict(X_test)
-print(f"predict gives labels of shape {found.shape}")
-print(f"predict_proba gives probabilities of shape {pixels.predict_proba(X_test).shape}")
-print(f"{pixels.score(X_test, y_test):.1%} of the pixels are right")
+print(f"predict returns labels of shape {found.shape}")
+print(f"predict_proba returns probabilities of shape {pixels.predict_proba(X_test).shape}")
+print(f"{pixels.score(X_test, y_test):.1%} of the pixels are correct")
 for number, name in enumerate(("background", "digit", "line")):
     share = (found == number)[y_test == number].mean()
     print(f"  {share:.1%} of those of the class {name}")
 
 # %%
-# The file has free dimensions H and W: it takes images of other sizes, too. Here four scenes
-# are put together to one.
+# The file has free dimensions H and W, so it accepts images of other sizes. Here four scenes
+# are combined to one.
 
 tile = X_test[:4].reshape(2, 2, 16, 16).transpose(0, 2, 1, 3).reshape(1, 1, 32, 32)
 print(f"{tile.shape} -> {pixels.predict(tile).shape}")
 
 # %%
-# What it has learned
-# -------------------
+# Result
+# ------
 #
-# Each row is a scene of the test set: the image, the labels, and what the network predicts.
+# Each row is a scene of the test set: the image, the labels, and the predictions.
 
 columns = {"image": X_test[:, 0], "labels": y_test, "predicted": found}
 _, axes = plt.subplots(3, 3, figsize=(6, 6), layout="constrained")

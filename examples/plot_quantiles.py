@@ -1,19 +1,19 @@
 """
-Quantiles by a network
-======================
+Quantiles with a neural network
+===============================
 
-How long does a trip take? On average is one answer; people who have a train to catch want
-another. Three quantiles say more: half of the trips take less than the median, and four of
-five take between the lowest and the highest tenth. scikit-learn's networks have no such loss.
-This example trains one with it, **because the loss is chosen apart from the model.**
+How long does a trip take? To catch a train, the mean is not enough. Three quantiles say more:
+half of the trips take less than the median, and four of five take between the 10 % and the 90
+% quantile. scikit-learn's networks have no quantile loss. This example trains one, **because
+the loss is chosen independently of the model.**
 """
 
 # %%
 # The data
 # --------
 #
-# Trips across a town, by the hour at which they begin: long at rush hours, and then less
-# predictable too.
+# Trips across a town by their starting hour: they take longer at rush hours, and are less
+# predictable then.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,14 +28,13 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 
 # %%
-# One network becomes three
+# From one network to three
 # -------------------------
 #
-# scikit-learn fits a network to the mean, by the squared error. Each of ours begins with its
-# weights (``warm_start=True``) and goes on with a quantile loss. The loss of level q costs q
-# for every minute that a prediction is too low, and 1 - q for every minute that it is too
-# high: it is smallest where a share q of the trips is below. The rate falls along a cosine,
-# to nothing in the last epoch.
+# scikit-learn fits a network to the mean, with the squared error. Each trainer starts from its
+# weights (``warm_start=True``) and uses a quantile loss. The loss of level q is q for every
+# minute that a prediction is too low, and 1 - q for every minute that it is too high; it is
+# minimal if a fraction q of the trips is below. The rate decreases along a cosine to zero.
 
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -61,26 +60,25 @@ trainers = {
 }
 
 # %%
-# Are they right?
-# ---------------
+# Verify the quantiles
+# --------------------
 #
-# Of a thousand trips that were not trained on, a tenth should take less than the lowest
-# curve, half less than the median, and nine tenths less than the highest.
+# Of a thousand test trips, 10 % should take less than the lowest curve, 50 % less than the
+# median, and 90 % less than the highest.
 
 for quantile, trainer in trainers.items():
     below = (y_test < trainer.predict(X_test)).mean()
     print(f"quantile {quantile}: {below:.1%} of the trips are below")
 
 # %%
-# At five in the afternoon, whoever wants to be in time on nine days of ten takes this long,
-# in minutes:
+# To be on time on nine of ten days at five in the afternoon, plan this many minutes:
 
 print(trainers[0.9].predict([[17.0]]).round(1))
 
 # %%
-# The losses of the outer quantiles fall in the first epochs already: the network knew the shape
-# of the day. That of the median hardly falls, since the mean, where the training began, is not
-# far from it.
+# The losses of the outer quantiles decrease in the first epochs, since the network has already
+# learned the shape of the day. That of the median hardly decreases, since the median is close
+# to the mean.
 
 from ortlearn.inspection import TrainingCurveDisplay
 
@@ -96,20 +94,20 @@ _ = ax.legend(loc="center right", bbox_to_anchor=(1, 0.75))
 # The whole day
 # -------------
 #
-# The band between the outer curves is narrow at noon and wide at rush hours: the networks
-# have learned not only how long trips take, but how sure one can be.
+# The band between the outer curves is narrow at noon and wide at rush hours: the networks have
+# learned how uncertain the duration is.
 
 day = np.linspace(6, 22, 300).reshape(-1, 1)
 low, median, high = (trainer.predict(day) for trainer in trainers.values())
 _, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
-ax.scatter(X_test, y_test, s=4, color="0.6", label="trips not trained on")
+ax.scatter(X_test, y_test, s=4, color="0.6", label="test trips")
 ax.plot(day, mean.predict(day), "--", linewidth=1, color="black", label="mean, by scikit-learn")
 ax.plot(day, median, linewidth=2, label="median")
 ax.fill_between(day.ravel(), low.ravel(), high.ravel(), alpha=0.25, label="four of five trips")
 ax.set(
     xlabel="hour of the day",
     ylabel="minutes",
-    title="How long a trip takes: three quantiles over the day",
+    title="Duration of a trip: three quantiles over the day",
 )
 ax.legend()
 plt.show()

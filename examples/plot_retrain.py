@@ -1,19 +1,19 @@
 """
-Retrain a converted model
-=========================
+Adapt a deployed model to a drift
+=================================
 
-A model is trained with scikit-learn, converted to ONNX and deployed. Months later the data
-have changed a little, the model makes more mistakes, and only its file is left. This example
-trains the file again, on a few new rows: **a warm start needs a half to a quarter of the rows
-that a new model needs.**
+A model was trained with scikit-learn, converted to ONNX and deployed. Months later the data
+has changed, the model makes more errors, and only its file is left. This example trains the
+file further on a small number of new samples: **a warm start needs a half to a quarter of the
+samples that a new model needs.**
 """
 
 # %%
-# A model that was deployed
-# -------------------------
+# A deployed model
+# ----------------
 #
-# A network learns to read handwritten digits, images of 8 x 8 pixels. skl2onnx turns it into
-# an ONNX file, here kept in memory; from then on scikit-learn is not needed any more.
+# A network learns to read handwritten digits, images of 8 x 8 pixels. skl2onnx converts it to
+# an ONNX file, here kept in memory. scikit-learn is not needed any more.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,14 +32,16 @@ network = MLPClassifier(
 )
 network.fit(X_old, y_old)
 deployed = to_onnx(network, X_old[:1], options={"zipmap": False}).SerializeToString()
-print(f"{len(deployed)} bytes, {network.score(X_later, y_later):.1%} of the later digits read")
+print(
+    f"{len(deployed)} bytes, {network.score(X_later, y_later):.1%} accuracy on the later digits"
+)
 
 # %%
-# The data change
-# ---------------
+# The data changes
+# ----------------
 #
-# A new scanner is installed: what it sends is paler, and half a pixel further to the right.
-# The network was never shown such images.
+# A new scanner is installed. Its images are paler, and shifted by half a pixel to the right.
+# The network was not trained on such images.
 
 images = X_later.reshape(-1, 8, 8)
 shifted = np.roll(images, 1, axis=2)
@@ -54,12 +56,12 @@ for ax, rows, title in zip(axes, (X_old, X_later), titles, strict=True):
     ax.set(title=title, xticks=[], yticks=[])
 
 # %%
-# Train it again
-# --------------
+# Train the file further
+# ----------------------
 #
-# Forty of the new images are labelled by hand. ``warm_start=True`` begins with the weights of
-# the file; a second training begins with fresh weights, for comparison. The other images tell
-# how good both are.
+# Forty of the new images are labelled by hand. ``warm_start=True`` starts from the weights of
+# the file; a second training starts from fresh weights, for comparison. The other images are
+# used for validation.
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.inspection import TrainingCurveDisplay
@@ -89,8 +91,8 @@ for name, warm_start in starts.items():
     print(f"{name}: {trainers[name].score(X_val, y_val):.1%} of {len(X_val)} images")
 
 # %%
-# The result is an ONNX file again, which any onnxruntime runs. ``trainer.get_trained_onnx()``
-# is the same model with other weights, names and outputs unchanged.
+# The result is an ONNX file that any onnxruntime runs. ``trainer.get_trained_onnx()`` is the
+# same model with other weights; names and outputs are unchanged.
 
 import onnxruntime
 
@@ -102,13 +104,13 @@ labels = session.run(["label"], {"X": X_val})[0]
 print(f"{(labels == y_val).mean():.1%} by onnxruntime alone")
 
 # %%
-# How the losses fell
-# -------------------
+# Training curves
+# ---------------
 #
-# Solid lines are the forty images that are trained on, dashed ones those kept apart. Both
-# trainings learn the forty by heart; the one that began with the weights of the file reads
-# the others better. That is so because the change was small: where nothing of the old weights
-# helps, fresh ones do as well.
+# Solid lines are the losses on the forty training images, dashed lines those on the other
+# images. Both trainings fit the forty images; the one that started from the weights of the file
+# generalises better, because the change was small. If the old weights were of no use, fresh
+# weights would do as well.
 
 _, ax = plt.subplots(figsize=(7, 4.8), layout="constrained")
 for name, trainer in trainers.items():
@@ -117,11 +119,11 @@ ax.set_title("Losses of both trainings on 40 new images")
 _ = ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
 
 # %%
-# How many rows it takes
-# ----------------------
+# Number of samples
+# -----------------
 #
-# The same with fewer and with more images. Read the picture across: a new model needs two to
-# four times as many images to be as good as the old one trained again.
+# The same with fewer and with more images. At equal height, the new model needs two to four
+# times as many images as the adapted one.
 
 counts = [10, 20, 40, 80, 160]
 _, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
@@ -136,14 +138,14 @@ ax.axhline(
     network.score(X_later, y_later),
     linestyle=":",
     color="0.4",
-    label="the file, not trained again",
+    label="the file, without training",
 )
 ax.set_xscale("log", base=2)
 ax.set_xticks(counts, counts)
 ax.set(
-    xlabel="new images trained on",
-    ylabel="share of other images read",
-    title="Images read after a warm and a fresh start, by rows trained on",
+    xlabel="number of labelled new images",
+    ylabel="accuracy on other images",
+    title="Accuracy after a warm and a fresh start",
 )
 ax.legend(loc="lower right")
 plt.show()

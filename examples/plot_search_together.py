@@ -1,10 +1,10 @@
 """
-Search over rates in one graph
-==============================
+Search over learning rates in one graph
+=======================================
 
 A search trains many small copies of one model. ``OrtGridSearchCV`` is scikit-learn's
-``GridSearchCV`` with the copies side by side in one ONNX graph: **each batch is one step for
-all candidates.** Parameters, attributes and scores are the same.
+``GridSearchCV`` with all copies in one ONNX graph: **each batch is one step for all
+candidates.** Parameters, attributes and scores are the same.
 """
 
 # %%
@@ -45,7 +45,7 @@ grid = {
 # Both searches
 # -------------
 #
-# They find the same: what a candidate learns depends on its own rate, penalty and seed only.
+# They return the same scores: a candidate only depends on its own rate, penalty and seed.
 
 searches = {}
 for search_class in (GridSearchCV, OrtGridSearchCV):
@@ -59,13 +59,13 @@ best = searches[OrtGridSearchCV]
 print(best.best_params_)
 
 # %%
-# What is trained together
-# ------------------------
+# Candidates that are trained together
+# ------------------------------------
 #
-# Candidates whose graphs differ in nothing but constants: rates, momenta and strengths of
-# penalties. Each update and each kind of penalty has a graph of its own, and each seed an order
-# of the samples. What cannot be trained together, such as early stopping or the solver
-# ``"LBFGS"``, is trained as ``GridSearchCV`` does it, in the same search.
+# Candidates are trained together if their graphs differ only in constants: rates, momenta and
+# strengths of penalties. Each update and each kind of penalty has its own graph, and each seed
+# its own order of samples. Other candidates, for example with early stopping or the solver
+# ``"LBFGS"``, are trained individually, as in ``GridSearchCV``, in the same search.
 
 # sphinx_gallery_thumbnail_number = -1
 import matplotlib.pyplot as plt

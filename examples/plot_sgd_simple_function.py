@@ -2,13 +2,12 @@
 SGD on a simple function
 ========================
 
-Everything that happens between a graph and its trained weights, on a function small enough to
-see it all:
+All steps from a graph to its trained weights, on a small function:
 
     z = -1 - 2 x + 3 y + x² / 2 - y² / 3
 
-The graph is written by hand. We look at it, at its gradient, at the loss that is added to it,
-train it step by step, and then by both estimators, **which come near to the five coefficients
+The graph is written by hand. This example shows its gradient and the loss that is added to it,
+trains it step by step, and then with both estimators, **which approximate the five coefficients
 of the function by SGD, and find them with momentum.**
 """
 
@@ -35,9 +34,9 @@ _ = ax.set(xlabel="x", ylabel="y", title="Values of the function over x and y, w
 # A graph written by hand
 # -----------------------
 #
-# ONNX has a textual form, which onnx reads. The graph takes rows of x and y, puts their
-# squares beside them, and weighs the four columns. Its weights ``coef`` and ``intercept`` are
-# zero: they are what will be trained.
+# onnx can parse a textual form of a graph. The graph takes samples of x and y, appends their
+# squares, and computes a weighted sum of the four columns. Its weights ``coef`` and
+# ``intercept`` are zero, and will be trained.
 
 import onnx.parser
 
@@ -56,14 +55,13 @@ quadratic (float[N, 2] X) => (float[N, 1] z)
 _ = plot_graph(model).set_title("The graph: x, y and their squares, weighted")
 
 # %%
-# Its gradient is a graph too
-# ---------------------------
+# The gradient is a graph
+# -----------------------
 #
-# ``onnx_derivative`` returns another ONNX graph. Weights are inputs there, and so is
-# ``z_grad``, the gradient that comes from whatever is computed from ``z``. Out come the
-# gradients with respect to the rows and to both weights. Every operator is a standard one: any
-# onnxruntime runs it. ``intercept`` is an input that nothing reads: it is only added, so that
-# no gradient depends on its value.
+# ``onnx_derivative`` returns another ONNX graph. Its inputs include the weights and ``z_grad``,
+# the gradient with respect to ``z``. Its outputs are the gradients with respect to the samples
+# and both weights. It contains standard operators only, so any onnxruntime runs it.
+# ``intercept`` is an unused input: it is only added, so no gradient depends on its value.
 
 from ortlearn.differentiation import onnx_derivative
 
@@ -72,11 +70,11 @@ _ = plot_graph(onnx_derivative(model, ["coef", "intercept"])).set_title(
 )
 
 # %%
-# A loss at the end
-# -----------------
+# Add a loss
+# ----------
 #
-# Training needs one number to make small. ``add_loss_output`` adds it: a second input,
-# ``label``, and a second output, ``loss``, here the sum of the squared errors of all rows.
+# Training minimises a scalar. ``add_loss_output`` adds it: a second input, ``label``, and a
+# second output, ``loss``, here the sum of squared errors of all samples.
 
 from ortlearn.losses import add_loss_output
 
@@ -84,7 +82,7 @@ with_loss = add_loss_output(model, "squared_error")
 _ = plot_graph(with_loss).set_title("The graph with the sum of squared errors at its end")
 
 # %%
-# The gradient of the loss starts from the loss itself, and ``z_grad`` is gone from the inputs.
+# The gradient of the loss starts from the loss, so ``z_grad`` is no input any more.
 
 from ortlearn.differentiation import DerivativeOptions
 
@@ -96,11 +94,11 @@ _ = plot_graph(gradient).set_title(
 )
 
 # %%
-# Descent by hand
-# ---------------
+# Gradient descent by hand
+# ------------------------
 #
-# A step against the gradient makes the loss smaller. Thirty steps, each with the mean
-# gradient of all rows, bring the weights near to the coefficients of the function, -2, 3,
+# A step against the gradient decreases the loss. After thirty steps, each with the mean
+# gradient of all samples, the weights are close to the coefficients of the function, -2, 3,
 # 1/2, -1/3 and -1.
 
 import onnxruntime
@@ -122,11 +120,11 @@ print(*weights["coef"].ravel().round(2), *weights["intercept"].round(2))
 # Two estimators
 # --------------
 #
-# The estimators do the same in batches, with shuffled rows, and much faster.
-# ``OrtGradientOptimizer`` puts gradient and update of every batch into one graph and runs a
-# whole epoch by one call. ``OrtGradientForwardBackwardOptimizer`` computes the loss and its
-# gradient between a forward and a backward call, for those who want to look in between. Both
-# visit the same rows in the same order, so that they find the same weights.
+# The estimators do the same with batches of shuffled samples, and much faster.
+# ``OrtGradientOptimizer`` writes gradient and update of every batch into one graph and runs a
+# whole epoch with one call. ``OrtGradientForwardBackwardOptimizer`` computes the loss and its
+# gradient between a forward and a backward call, which permits inspection of each batch. Both
+# visit the same samples in the same order, so they find the same weights.
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
@@ -146,9 +144,9 @@ trainers = {
 # Nesterov's momentum
 # -------------------
 #
-# Plain SGD forgets every gradient after its step. With momentum a step goes on in the
-# direction of the last ones, and Nesterov's form of it looks ahead to where that leads. At
-# the same rate it is several times as fast.
+# Plain SGD only uses the current gradient. With momentum, a step also continues in the
+# direction of the previous steps, and Nesterov's variant evaluates where that leads. At the
+# same rate it converges several times as fast.
 
 nesterov = {**sgd, "learning_rate": LearningRateSGDNesterov(0.005)}
 trainers["one graph, Nesterov"] = OrtGradientOptimizer(model, **nesterov).fit(X, z)
@@ -163,11 +161,11 @@ for name, trainer in trainers.items():
     print(f"{name:>22}", *(f"{value:6.2f}" for value in found))
 
 # %%
-# The losses
-# ----------
+# Training losses
+# ---------------
 #
-# The two estimators' curves lie on one another. With momentum the loss falls to that of the
-# noise in a few epochs; without it, the loss is still on its way there.
+# The curves of the two estimators are identical. With momentum the loss decreases to that of
+# the noise in a few epochs; without it, the loss is still decreasing.
 
 from ortlearn.inspection import TrainingCurveDisplay
 

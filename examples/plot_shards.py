@@ -1,19 +1,20 @@
 """
-One network, its rows on several machines
-=========================================
+Average weights over shards
+===========================
 
-Rows that lie on several machines can stay there: every machine trains a copy of the model on
-its own rows, and the weights are averaged once a pass. A pass then takes a fraction of the
-time. It also teaches the model less, since the copies make fewer updates one after the other.
-This example trains a network over 1, 4 and 16 shards, and shows **what a pass is worth.**
+Samples that are stored on several machines do not have to be moved: every machine trains a
+copy of the model on its own samples, and the weights are averaged after each pass. A pass
+takes a fraction of the time, but also achieves less, since the copies make fewer consecutive
+updates. This example trains a network over 1, 4 and 16 shards, and measures **the effect of a
+pass.**
 """
 
 # %%
 # The data
 # --------
 #
-# Friedman's function of five features, with five more that mean nothing and with noise of
-# variance 1, so that no model's mean squared error is below 1.
+# Friedman's function of five features, with five irrelevant features and noise of variance 1,
+# so that the mean squared error of any model is at least 1.
 
 import copy
 
@@ -32,9 +33,9 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=2048, random
 #
 # A round is one pass: each shard trains a copy of the model with ``partial_fit``, and
 # :func:`~ortlearn.distributed.average_trainers` returns the mean of their weights and of the
-# moments of Adam, weighted by rows. Here the shards train one after the other; on a cluster,
-# the workers do so at the same time. All copies have to begin from the same weights, so a first
-# call on one batch draws them.
+# moments of Adam, weighted by the number of samples. Here the shards are trained one after the
+# other; on a cluster, in parallel. All copies must start from the same weights, which a first
+# call on one batch draws.
 
 from sklearn.neural_network import MLPRegressor
 
@@ -68,12 +69,12 @@ def train(n_shards, batch_size=32):
 
 
 # %%
-# As many updates, or as few
-# --------------------------
+# Number of updates
+# -----------------
 #
-# A pass of one machine is 512 updates, each from 32 rows. Of 16 shards, each makes 32 of them:
-# the mean has less noise, but is not much further than a copy that made 32 updates. With
-# batches of 2 rows, each shard makes 512 updates again, and the mean takes their noise out.
+# A pass on one machine has 512 updates of 32 samples. With 16 shards, each shard makes 32
+# updates: the mean has less noise, but is not much further than one copy with 32 updates. With
+# batches of 2 samples, each shard makes 512 updates again, and the mean removes their noise.
 
 curves = {
     "1 shard, batches of 32": train(1),
@@ -86,13 +87,13 @@ for name, errors in curves.items():
     print(f"{name}: mean squared error {errors[-1]:.2f}")
 
 # %%
-# Loss against passes
-# -------------------
+# Loss per pass
+# -------------
 #
-# Batches that are smaller by the number of shards give most of a pass back. They are not free:
-# rows of small batches take longer each, so that a pass over 16 shards is less than 16 times as
-# fast. :doc:`../explanation/scaling` has measurements of other problems, of higher rates as
-# another remedy, and of what a round costs.
+# With batches that are smaller by the number of shards, most of the effect of a pass is
+# restored. They have a cost: small batches take more time per sample, so a pass over 16 shards
+# is less than 16 times as fast. :doc:`../explanation/scaling` has measurements of other
+# problems, of higher rates as an alternative, and of the cost of a round.
 
 passes = np.arange(1, N_PASSES + 1)
 _, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")

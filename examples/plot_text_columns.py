@@ -1,19 +1,19 @@
 """
-Text columns in front of what is trained
-========================================
+Train a model on text and categories
+====================================
 
-Adverts for flats hold text, categories and numbers with gaps. Everything that turns them into
-numbers, such as the table of words, is fitted by scikit-learn once and then stays as it is.
-Only the last step is trained again, here on another loss: **the frozen part is computed once,
-and the trained ONNX model takes the columns as they come.**
+Adverts for flats contain text, categories and numbers with missing values. The steps that
+encode them, such as the vocabulary, are fitted by scikit-learn once and frozen. Only the last
+step is trained, here with another loss: **the frozen part is computed once, and the trained
+ONNX model takes the original columns.**
 """
 
 # %%
-# The adverts
-# -----------
+# The data
+# --------
 #
-# A frame with a district, a size that is sometimes missing, and a line of free text. One rent
-# of twenty was typed with a zero too many.
+# A frame with a district, a size with missing values, and a line of text. One rent in twenty
+# was typed with an extra zero.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -51,7 +51,7 @@ adverts.assign(rent=typed.round()).head()
 # The pipeline
 # ------------
 #
-# One column transformer, with a way for each kind of column, and a linear model behind it.
+# A column transformer with one branch per type of column, followed by a linear model.
 
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer
@@ -68,11 +68,10 @@ columns = make_column_transformer(
 ridge = make_pipeline(columns, Ridge(alpha=1.0)).fit(adverts, typed)
 
 # %%
-# What would be trained
-# ---------------------
+# Which weights are trained
+# -------------------------
 #
-# ``explain`` tells, before anything is trained, what a gradient can reach and why it does not
-# reach the rest.
+# ``explain`` shows, before any training, which weights are trained and why others are not.
 
 from ortlearn.conversion import explain
 
@@ -82,12 +81,12 @@ for row in explain(ridge, adverts).rows:
     )
 
 # %%
-# Train it on another loss
-# ------------------------
+# Train with another loss
+# -----------------------
 #
-# Ridge minimises squares, and a rent that is ten times too high weighs more than all the
-# others. Huber's loss hardly minds it. The training begins with ridge's weights; columns and
-# words keep their meaning.
+# Ridge minimises squared errors, which are dominated by the wrong rents. The Huber loss is
+# robust against them. The training starts from the weights of Ridge; the encoding of columns
+# and words does not change.
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam
@@ -102,16 +101,15 @@ trainer = OrtGradientOptimizer(
     max_iter=100,
     random_state=0,
 ).fit(adverts, typed)
-for name, model in {"ridge": ridge, "trained on Huber's loss": trainer}.items():
+for name, model in {"ridge": ridge, "trained with the Huber loss": trainer}.items():
     wrong = np.abs(model.predict(adverts).ravel() - rent)
-    print(f"{name}: every other rent is wrong by less than {np.median(wrong):.0f}")
+    print(f"{name}: median error {np.median(wrong):.0f}")
 
 # %%
 # The trained ONNX model
 # ----------------------
 #
-# It takes the columns by their names, text as text, and onnxruntime needs nothing else to run
-# it.
+# The model takes the columns by name, text as text, and only needs onnxruntime.
 
 import onnxruntime
 
@@ -128,18 +126,17 @@ advert = {
 print(f"{session.run(None, advert)[0].item():.0f} a month")
 
 # %%
-# What a word is worth
-# --------------------
+# Coefficients of the words
+# -------------------------
 #
-# The weights have kept their places, so that the names of the columns tell what each of them
-# belongs to. The words were worth what the black marks say; ridge was led astray by the wrong
-# zeros.
+# The weights keep their positions, so the column names identify them. The black marks are the
+# true values; the coefficients of Ridge are distorted by the wrong rents.
 
 names = list(ridge[0].get_feature_names_out())
 places = [names.index(f"countvectorizer__{word}") for word in words]
 bars = {
     "ridge": ridge[-1].coef_[places],
-    "trained on Huber's loss": trainer.trained_coef_["coef"].ravel()[places],
+    "trained with the Huber loss": trainer.trained_coef_["coef"].ravel()[places],
 }
 _, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for shift, (name, values) in zip((0.2, -0.2), bars.items(), strict=True):
@@ -151,11 +148,11 @@ ax.scatter(
     s=900,
     color="black",
     zorder=3,
-    label="true worth",
+    label="true value",
 )
 ax.set_yticks(range(len(words)), words)
 ax.axvline(0, color="0.6", linewidth=0.8)
-ax.set(xlabel="rent a month", title="What a word is worth: ridge, Huber's loss, truth")
+ax.set(xlabel="rent per month", title="Coefficients of words: Ridge, Huber loss, true values")
 ax.legend(markerscale=0.3)
 plt.show()
 # sphinx_gallery_thumbnail_number = -1

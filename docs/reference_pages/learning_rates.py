@@ -41,18 +41,18 @@ class Quadratic:
 def learning_rate_facts(learning_rate: BaseLearningRate) -> Iterator[str]:
     """Yield what a learning rate keeps and where it is used, in sentences."""
     if isinstance(learning_rate, BaseSolver):
-        yield "A solver on all rows at once: it has no schedule, and `batch_size` has no effect."
+        yield "A solver on all samples at once, without a schedule; `batch_size` has no effect."
         return
     weight = np.zeros((2, 3), np.float32)
     state = learning_rate.init(weight)
-    kept = [f"`{key}`{'' if v.shape == weight.shape else ' (one number)'}" for key, v in state.items()]
-    yield f"State of each weight: {', '.join(kept) or 'none'}."
+    kept = [f"`{key}`{'' if v.shape == weight.shape else ' (a scalar)'}" for key, v in state.items()]
+    yield f"State per weight: {', '.join(kept) or 'none'}."
     scale = learning_rate.proximal_scale
     if scale is None:
-        yield "Penalties act by gradients or projections: it has no length for other proximal steps."
+        yield "Penalties are applied by gradients or projections; other proximal steps are not supported."
     else:
         times = "" if scale == 1 else f" times {scale:g}"
-        yield f"Proximal steps of penalties are as long as the rate{times}."
+        yield f"Proximal steps of penalties have the length of the rate{times}."
 
 
 def learning_rate_picture(learning_rate: BaseLearningRate) -> Picture:
@@ -114,12 +114,12 @@ def _path(learning_rate: BaseLearningRate, rate: float) -> np.ndarray | None:
 def schedule_facts(schedule: BaseSchedule) -> Iterator[str]:
     """Yield what a schedule looks at, in sentences."""
     if schedule.start() is None:
-        yield "The rate goes by the number of the epoch alone."
+        yield "The rate depends on the epoch number only."
     else:
-        yield "The rate goes by the training losses too."
+        yield "The rate depends on the training losses too."
     if schedule.shared:
         names = ", ".join(f"`{name}`" for name in schedule.shared)
-        yield f"Where it is named, the learning rate hands on {names}."
+        yield f"If it is given by name, the learning rate passes on {names}."
 
 
 def schedule_picture(schedule: BaseSchedule) -> Picture:
@@ -133,8 +133,6 @@ def schedule_picture(schedule: BaseSchedule) -> Picture:
     panels = [Panel("rate", "epoch", "rate, eta0 = 1", [Line(epochs, rates)], from_zero=True)]
     alt = f"rate over {EPOCHS} epochs for eta0 = 1"
     if watches:
-        panels.append(
-            Panel("losses it looks at, made up", "epoch", "mean training loss", [Line(epochs, LOSSES)])
-        )
-        alt += ", and made-up losses that fall for 30 epochs and then stay"
+        panels.append(Panel("simulated losses", "epoch", "mean training loss", [Line(epochs, LOSSES)]))
+        alt += ", and simulated losses that decrease for 30 epochs and are constant afterwards"
     return Picture(panels, alt)

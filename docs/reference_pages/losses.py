@@ -20,18 +20,18 @@ def loss_facts(loss: BaseLoss) -> Iterator[str]:
     """Yield what a loss is for, in sentences."""
     yield f"Tasks: {', '.join(sorted(loss.tasks))}."
     if "regression" in loss.tasks:
-        yield f"Labels of a regression: numbers in `{loss.domain}`, of the shape of the prediction."
+        yield f"Regression labels: numbers in `{loss.domain}`, with the shape of the prediction."
         link = "the prediction" if loss.link == "identity" else "the logarithm of the prediction"
-        yield f"Link: {loss.link}; the model's raw output is {link}."
+        yield f"Link: {loss.link}; the raw score is {link}."
     if "classification" in loss.tasks:
-        several = "their numbers, under one softmax" if loss.integer_labels else "one against the rest"
-        yield f"Labels of a classification: two classes, 0 or 1 for one score; several, {several}."
+        several = "class numbers with one softmax" if loss.integer_labels else "one-vs-rest"
+        yield f"Classification labels: 0 or 1 for two classes with one score; {several} for more classes."
     if "multilabel" in loss.tasks:
-        yield "Several columns of labels: 0 or 1 for each score, the losses summed."
+        yield "Multilabel: 0 or 1 per score, losses summed."
     if "unsupervised" in loss.tasks:
-        yield "No labels: it is also for models trained without them."
+        yield "Also for models that are trained without labels."
     if loss.kinks:
-        yield "Its slope jumps somewhere: L-BFGS rounds such places."
+        yield "The gradient is discontinuous somewhere: L-BFGS smooths such kinks."
 
 
 def loss_picture(loss: BaseLoss) -> Picture:
@@ -41,7 +41,7 @@ def loss_picture(loss: BaseLoss) -> Picture:
         row, slope = _values(loss, expected, outputs)
         rows.append(Line(outputs[:, 0], row, label))
         slopes.append(Line(outputs[:, 0], slope, label))
-    panels = [Panel("loss of a row", over, "", rows), Panel("gradient", over, "", slopes)]
+    panels = [Panel("loss of a sample", over, "", rows), Panel("gradient", over, "", slopes)]
     labels = ", ".join(line.label for line in rows)
     return Picture(panels, f"loss and gradient over the {over}, for {labels}")
 

@@ -43,18 +43,20 @@ CONTRIBUTED = """
 
 _INTRODUCTION = f"""# Operators and their gradients
 
-Every operator of ai.onnx up to opset {LAST_OPSET}, of ai.onnx.ml, and of com.microsoft, onnxruntime's domain.
+The state of every operator of ai.onnx up to opset {LAST_OPSET}, of ai.onnx.ml, and of com.microsoft, the
+domain of onnxruntime.
 
-- **rule**: a gradient rule of ortlearn writes its gradient.
-- **definition**: the specification of ONNX defines it by other operators, which take its place and are
+- **rule**: ortlearn has a gradient rule.
+- **definition**: the ONNX specification defines it by other operators, which replace it and are
   differentiated.
-- **no gradient**: declared so, as its derivative is zero or undefined. What comes before counts as constant.
-- **missing**: a gradient through it is an error that names the operator, the node and where it comes from.
+- **no gradient**: declared without gradient, as its derivative is zero or undefined. Its results are
+  constants.
+- **missing**: differentiating it raises an error that names the operator, the node and its origin.
   [Add a gradient rule](../tutorials/add-a-gradient-rule.md) for one process, or in a package.
 
-A rule may refuse a form of its operator, with the reason. Operators that round, such as `QuantizeLinear`,
-have a gradient with `straight_through=True` only ([limits](../limits.md#operators)). Before an ONNX file is
-trained, its operators of ai.onnx.ml are replaced by plain ones with named weights.
+A rule may not support all forms of its operator; the error gives the reason. Operators that round, such as
+`QuantizeLinear`, only have a gradient with `straight_through=True` ([limits](../limits.md#operators)). Before
+an ONNX file is trained, its operators of ai.onnx.ml are replaced by standard ones with named weights.
 """
 
 
@@ -104,7 +106,9 @@ def operators_page(states: dict[tuple[str, str], str]) -> str:
             "|---|---|",
         ]
         parts.append("\n".join([*lines, *(f"| {name} | {state} |" for name, state in own.items())]) + "\n")
-    parts.append("---\n\n`make docs` writes this page, from the registry of rules and the schemas of onnx.\n")
+    parts.append(
+        "---\n\n`make docs` generates this page from the registry of rules and the schemas of onnx.\n"
+    )
     return "\n".join(parts)
 
 

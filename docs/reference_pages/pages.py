@@ -28,7 +28,7 @@ PICTURES = "images/reference"
 #: Whose plugins are on the pages that are committed.
 OURS = ("ortlearn",)
 MADE = (
-    "What is installed besides, `python -m ortlearn.plugins` lists. `make docs` writes this page, from "
+    "`python -m ortlearn.plugins` lists all installed plugins. `make docs` generates this page from "
     "docstrings and from the graphs of the plugins."
 )
 
@@ -51,46 +51,46 @@ KINDS = (
         plugins.LOSSES,
         "losses",
         "Losses",
-        "`learning_loss` of an estimator is a name of this page, or an object.",
+        "`learning_loss` of an estimator accepts the names on this page, or an object.",
         loss_facts,
         loss_picture,
-        "The pictures show the loss of a row and its gradient, by our own differentiation, over the raw "
-        "output of the model: the prediction f of a regression, its logarithm z under a log link, the score "
-        "z of a class.",
+        "The pictures show the loss of a sample and its gradient as functions of the raw score of the model: "
+        "the prediction f of a regression, its logarithm z with a log link, the score z of a class.",
     ),
     Kind(
         plugins.PENALTIES,
         "penalties",
         "Penalties",
-        "`learning_penalty` of an estimator is a name of this page, an object, or a dictionary of them by "
-        "names of weights (`ortlearn.penalties.PerWeightPenalty`); intercepts are left out unless asked for.",
+        "`learning_penalty` of an estimator accepts the names on this page, an object, or a dictionary from "
+        "weights to penalties (`ortlearn.penalties.PerWeightPenalty`). By default intercepts are not "
+        "penalised.",
         penalty_facts,
         penalty_picture,
-        "The pictures show the value for one weight and for two weights of a row, the gradient, by our own "
-        "differentiation, of what is smooth, and the proximal step, at a rate so high that it can be seen.",
+        "The pictures show the value for one weight and for two weights of a row, the gradient of the smooth "
+        "part, and the proximal step, at a high rate for visibility.",
     ),
     Kind(
         plugins.LEARNING_RATES,
         "learning_rates",
         "Learning rates",
-        "`learning_rate` of an estimator is a name of this page, an object, or a number, which is the rate "
-        "of `SGD`.",
+        "`learning_rate` of an estimator accepts the names on this page, an object, or a number, which is "
+        "the rate of `SGD`.",
         learning_rate_facts,
         learning_rate_picture,
         "g is the gradient of the objective. The pictures show 100 steps on a quadratic of two weights with "
-        "curvatures 1 and 25, at one rate throughout: of 0.001, 0.003, ..., 10 the one with the lowest mean "
-        "loss. What does well there may do badly elsewhere.",
+        "curvatures 1 and 25, at the constant rate of 0.001, 0.003, ..., 10 with the lowest mean loss. The "
+        "results do not carry over to other objectives.",
     ),
     Kind(
         plugins.SCHEDULES,
         "schedules",
         "Schedules",
-        "`learning_rate` of a learning rate is a name of this page, or an object: "
+        "`learning_rate` of a learning rate accepts the names on this page, or an object: "
         '`LearningRateAdam(learning_rate="cosine")`.',
         schedule_facts,
         schedule_picture,
-        "The pictures show the rate of 100 epochs for `eta0=1` and the default parameters. A schedule that "
-        "looks at losses is given some that fall for 30 epochs, then stay.",
+        "The pictures show the rate over 100 epochs for `eta0=1` and the default parameters. Schedules that "
+        "depend on the loss receive losses that decrease for 30 epochs and are constant afterwards.",
     ),
 )
 
@@ -196,7 +196,7 @@ def _picture(kind: Kind, entry: Entry, pictures: dict[str, Picture]) -> str:
     except FAULTS as error:
         return f"No picture: {one_line(error)}"
     if picture is None:
-        return "Nothing to draw."
+        return "This plugin has no picture."
     name = f"{kind.stem}-{re.sub('[^A-Za-z0-9_.]', '-', entry.names[0])}.svg"
     pictures[name] = picture
     return f"![{entry.names[0]}: {picture.alt}](../{PICTURES}/{name})"

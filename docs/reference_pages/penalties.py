@@ -25,20 +25,20 @@ def penalty_facts(penalty: BasePenalty) -> Iterator[str]:
     if penalty.is_proximal():
         yield _how_it_acts(penalty)
     elif _model(penalty, "forward", 1) is None:
-        yield "It costs nothing."
+        yield "Its value is zero."
     else:
-        yield "It acts by its gradient."
+        yield "Applied by its gradient."
     if not penalty.smooth:
-        yield "It is not smooth: L-BFGS refuses it."
+        yield "It is not smooth: L-BFGS does not support it."
 
 
 def _how_it_acts(penalty: BasePenalty) -> str:
     if penalty.projects:
-        return "It acts by a projection after each update."
-    step = "a proximal step after each update that has a length for it, as those of SGD and its momentum"
+        return "Applied by a projection after each update."
+    step = "a proximal step after each update that supports it, such as SGD with or without momentum"
     if penalty.needs_step:
-        return f"It acts by {step}; others refuse it."
-    return f"What is not smooth acts by {step}, and by its gradient with others."
+        return f"Applied by {step}; other updates do not support it."
+    return f"The non-smooth part is applied by {step}, and by its gradient with other updates."
 
 
 def penalty_picture(penalty: BasePenalty) -> Picture | None:

@@ -20,7 +20,7 @@ def reading_order():
 
 def test_the_reading_order_has_every_example():
     assert sorted(reading_order()) == sorted(path.stem.removeprefix("plot_") for path in EXAMPLES)
-    assert len(EXAMPLES) >= 6
+    assert len(EXAMPLES) >= 12
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -1,20 +1,20 @@
 """
-A loss of one's own
+Write a custom loss
 ===================
 
 A baker decides in the evening how many loaves to bake. A loaf too many costs its flour, a
-loaf too few costs a customer, four times as much, and being wrong by one or two hardly
-matters. No ready-made loss says that. This example writes one in ten lines and gives it a
-name, as a plugin: **only its value is written, the gradient comes by itself.**
+loaf too few costs a customer, four times as much, and errors of one or two hardly matter. No
+built-in loss expresses this. This example writes one in ten lines and registers it as a
+plugin: **you write the value of the loss, and its gradient is derived.**
 """
 
 # %%
 # The loss
 # --------
 #
-# A loss is a class with a method ``forward``. It computes no numbers, it writes operators of
-# ONNX: ``op.Sub(predicted, expected)`` adds a node to the graph and returns the name of its
-# result. What the constructor takes are parameters, which a grid search can reach.
+# A loss is a class with a method ``forward``. It does not compute numbers but writes ONNX
+# operators: ``op.Sub(predicted, expected)`` adds a node to the graph and returns the name of
+# its result. The arguments of the constructor are parameters that a grid search can tune.
 
 from ortlearn.losses import BaseLoss
 
@@ -34,7 +34,7 @@ class OrderLoss(BaseLoss):
 
 
 # %%
-# ``check_loss`` tests what every loss must fulfil: one number for each row, in every type,
+# ``check_loss`` verifies what every loss has to fulfil: one number per sample, in every type,
 # and a gradient that agrees with finite differences.
 
 from ortlearn.testing import check_loss
@@ -42,11 +42,11 @@ from ortlearn.testing import check_loss
 check_loss(OrderLoss())
 
 # %%
-# What it looks like
+# Value and gradient
 # ------------------
 #
-# A graph that returns what it gets, with the loss at its end, shows loss and gradient over
-# the error. The gradient was found by differentiation.
+# A graph that returns its input, with the loss at its end, shows loss and gradient as functions
+# of the error. The gradient is derived by differentiation.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -84,11 +84,11 @@ ax.set(xlabel="loaves too many", title="OrderLoss and its gradient, by loaves to
 _ = ax.legend()
 
 # %%
-# A name for it
-# -------------
+# Register the loss
+# -----------------
 #
-# Registered under a name, it works wherever ortlearn takes one. In a package of one's own, a
-# line of ``setup.cfg`` does that for everybody who installs it; a tutorial shows how.
+# A registered name works wherever ortlearn accepts the name of a loss. In a package, one line
+# of ``setup.cfg`` registers it for all users; the tutorial on losses shows how.
 
 from ortlearn import OrtGradientOptimizer, plugins
 
@@ -98,9 +98,9 @@ plugins.register(plugins.LOSSES, "order", OrderLoss)
 # Train with it
 # -------------
 #
-# Three years of a bakery: the warmer the day, the more loaves are sold, and the harder it is
-# to tell how many. The model is a straight line, trained once by the squared error and once
-# by our own loss.
+# Three years of a bakery: on warm days more loaves are sold, and demand is harder to predict.
+# The model is a straight line, trained once with the squared error and once with the custom
+# loss.
 
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -122,7 +122,7 @@ trainers = {
 
 
 def cost_of(bread):
-    """Return what a day's mistake costs on average: one for a loaf too many, four too few."""
+    """Return the mean cost of a day: one for a loaf too many, four for a loaf too few."""
     return np.mean(np.where(bread < demand, 4 * (demand - bread), bread - demand))
 
 
@@ -131,9 +131,9 @@ for loss, trainer in trainers.items():
     print(f"{loss:>14}: enough in {(bread >= demand).mean():.0%}, costs {cost_of(bread):.1f}")
 
 # %%
-# The squared error bakes what is sold on average, which is too little every other day. Our
-# loss bakes more, and more so on warm days, when demand is hard to tell: the two lines are
-# not parallel.
+# With the squared error, the mean demand is baked, which is too little on every other day. The
+# custom loss bakes more, in particular on warm days, when demand is uncertain: the two lines
+# are not parallel.
 
 _, ax = plt.subplots(figsize=(7, 4.5))
 ax.scatter(temperature, demand, s=5, color="0.7", label="days")
@@ -143,7 +143,7 @@ for loss, trainer in trainers.items():
 ax.set(
     xlabel="temperature, °C",
     ylabel="loaves",
-    title="How much to bake by temperature, by each loss",
+    title="Loaves to bake by temperature, for each loss",
 )
 ax.legend()
 plt.show()
