@@ -142,7 +142,7 @@ def test_broken_plugins_are_listed(tmp_path, monkeypatch):
         monkeypatch.undo()
         plugins.refresh()
     assert re.findall("^## (.+)$", text, re.MULTILINE) == ["quartic", "unwritten", "Broken plugins"]
-    assert "No picture: NotImplementedError: Unwritten must write its forward expression." in text
+    assert "No picture: NotImplementedError: Unwritten has no forward expression: implement forward." in text
     broken = text.partition("## Broken plugins")[2]
     assert "- `gone` (broken-losses 1.0): broken, ModuleNotFoundError: No module named 'not_there" in broken
     assert "- `wrong_kind` ((registered)): broken, PluginError: " in broken

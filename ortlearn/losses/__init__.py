@@ -1,4 +1,4 @@
-"""Losses: each one a plugin that writes the loss of a row as an ONNX expression."""
+"""Losses: each one a plugin that writes the loss of a sample as an ONNX expression."""
 
 from .absolute_error import AbsoluteErrorLoss
 from .base import BaseLoss

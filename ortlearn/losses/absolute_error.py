@@ -20,5 +20,5 @@ class AbsoluteErrorLoss(BaseLoss):
     kinks = True
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         return self.sum_outputs(op, op.Abs(op.Sub(predicted, expected)))

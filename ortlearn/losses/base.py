@@ -1,4 +1,4 @@
-"""Base class of losses: a forward expression, and attributes that say what it is for."""
+"""Base class of losses: a forward expression and the capabilities of the loss."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class BaseLoss(CheckedParameters):
     Attributes
     ----------
     tasks : frozenset of str
-        What it is for: ``"regression"``, ``"classification"`` (one column of classes), ``"multilabel"``
-        (several), ``"unsupervised"`` (no labels).
+        Tasks that the loss supports: ``"regression"``, ``"classification"`` (one column of classes),
+        ``"multilabel"`` (several), ``"unsupervised"`` (no labels).
     integer_labels : bool
         Whether labels of several exclusive classes reach :meth:`forward` as int64 class numbers of
         shape (n,). Other labels are floats with the shape of the prediction.
     in_python : bool
-        Whether there is an ``evaluate`` in Python instead of an expression.
+        Whether the loss has a Python method ``evaluate`` instead of an expression.
     link : {"identity", "log"}
-        What the raw output is of a regression's prediction: itself, or its logarithm.
+        Whether the raw output of a regression is the prediction or its logarithm.
     by_position : bool
         Whether :meth:`forward` writes a loss for each pixel or time step of a sample, of shape
         (n, positions), as :class:`~ortlearn.losses.PerPositionLoss` makes of any loss.
     kinks : bool
-        Whether its slope jumps somewhere, as that of the absolute value at zero. Solvers such as
-        L-BFGS round such places; write them with ``op.Abs`` or ``op.Relu``.
+        Whether the slope jumps somewhere, as that of the absolute value does at zero. Solvers such as
+        L-BFGS smooth such kinks; write them with ``op.Abs`` or ``op.Relu``.
     definition_params : dict
         Parameters under which :meth:`forward` is the definition found in textbooks, where the
         default is another one; :func:`ortlearn.losses.add_loss_output` applies them.
@@ -50,16 +50,16 @@ class BaseLoss(CheckedParameters):
 
     @property
     def domain(self) -> Interval:
-        """Interval of the labels of a regression; labels outside are an error before training."""
+        """Interval of valid labels of a regression; labels outside are an error before training."""
         return Interval()
 
     def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
-        """Write the loss of each row.
+        """Write the loss of each sample.
 
         Parameters
         ----------
         op : GraphBuilder
-            Where the nodes go; it knows type and shape of both tensors.
+            Builder of the graph, which knows the type and shape of both tensors.
         expected : str
             Name of the labels: floats of shape (n, k), or int64 of shape (n,).
         predicted : str
@@ -68,9 +68,9 @@ class BaseLoss(CheckedParameters):
         Returns
         -------
         str
-            Name of the losses, of shape (n,): one per row, summed over outputs.
+            Name of the losses, of shape (n,): one per sample, summed over outputs.
         """
-        raise NotImplementedError(f"{type(self).__name__} must write its forward expression.")
+        raise NotImplementedError(f"{type(self).__name__} has no forward expression: implement forward.")
 
     @staticmethod
     def sum_outputs(op: GraphBuilder, values: str) -> str:
@@ -79,7 +79,7 @@ class BaseLoss(CheckedParameters):
         Parameters
         ----------
         op : GraphBuilder
-            Where the node goes.
+            Builder of the graph.
         values : str
             Name of the values.
 

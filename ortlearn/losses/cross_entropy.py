@@ -7,15 +7,15 @@ from .interval import Interval
 
 __all__ = ["CrossEntropyLoss"]
 
-#: Probabilities below it count as this one: float32 has about seven digits.
+#: Lowest probability; smaller ones are raised to it, since float32 has about seven digits.
 LOWEST = 1e-6
 
 
 class CrossEntropyLoss(BaseLoss):
     """Cross-entropy of predicted probabilities: ``-y log(f) - (1 - y) log(1 - f)``, summed over outputs.
 
-    It is for regressors that predict probabilities or shares f, with labels y in [0, 1]. Both f and 1 - f
-    count as 1e-6 below that, and as 1 above 1. Classifiers take :class:`LogLoss`, on raw scores.
+    For regressors that predict probabilities or shares f, with labels y in [0, 1]. Both f and 1 - f
+    are clipped to [1e-6, 1]. For classifiers use :class:`LogLoss`, which takes raw scores.
 
     References
     ----------
@@ -30,11 +30,11 @@ class CrossEntropyLoss(BaseLoss):
 
     @property
     def domain(self):
-        """Interval of the labels."""
+        """Interval of valid labels."""
         return Interval(0.0, 1.0, low_inclusive=True, high_inclusive=True)
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         own, other = (op.Log(op.Clip(share, LOWEST, 1.0)) for share in (predicted, op.Sub(1.0, predicted)))
         # y log(f) + (1 - y) log(1 - f)
         likelihood = op.Add(other, op.Mul(expected, op.Sub(own, other)))

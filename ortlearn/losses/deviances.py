@@ -33,11 +33,11 @@ class PoissonLoss(BaseLoss):
 
     @property
     def domain(self):
-        """Interval of the labels."""
+        """Interval of valid labels."""
         return NOT_NEGATIVE
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         return self.sum_outputs(op, op.Sub(op.Exp(predicted), op.Mul(expected, predicted)))
 
 
@@ -62,11 +62,11 @@ class GammaLoss(BaseLoss):
 
     @property
     def domain(self):
-        """Interval of the labels."""
+        """Interval of valid labels."""
         return POSITIVE
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         return self.sum_outputs(op, op.Add(predicted, op.Mul(expected, op.Exp(op.Neg(predicted)))))
 
 
@@ -103,17 +103,20 @@ class TweedieLoss(BaseLoss):
         """Check the parameters before training."""
         self.check_number("power", low=-float("inf"))
         if 0 < self.power < 1:
-            raise PluginError(f"TweedieLoss: power={self.power!r} must not be between 0 and 1.")
+            raise PluginError(
+                f"TweedieLoss: no Tweedie distribution has power={self.power!r}, between 0 and 1. "
+                "Choose 0, or 1 and more."
+            )
 
     @property
     def domain(self):
-        """Interval of the labels."""
+        """Interval of valid labels."""
         if self.power < 1:
             return Interval()
         return NOT_NEGATIVE if self.power < 2 else POSITIVE
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         power = float(self.power)
         first = predicted if power == 2 else self._scaled_exp(op, predicted, 2.0 - power)
         if power == 1:

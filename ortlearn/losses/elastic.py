@@ -31,7 +31,7 @@ class ElasticLoss(BaseLoss):
         self.l2_weight = l2_weight
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         difference = op.Sub(predicted, expected)
         absolute = op.Mul(op.Abs(difference), float(self.l1_weight))
         squared = op.Mul(op.Mul(difference, difference), float(self.l2_weight))

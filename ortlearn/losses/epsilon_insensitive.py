@@ -14,7 +14,7 @@ class EpsilonInsensitiveLoss(BaseLoss):
     Parameters
     ----------
     epsilon : float, default=0.1
-        Distance that costs nothing, in units of y.
+        Distance up to which errors are not penalised, in units of y.
 
     References
     ----------
@@ -37,7 +37,7 @@ class EpsilonInsensitiveLoss(BaseLoss):
         self.check_number("epsilon", closed=True)
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         return self.sum_outputs(op, self._beyond(op, expected, predicted))
 
     def _beyond(self, op, expected, predicted):
@@ -50,7 +50,7 @@ class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
     Parameters
     ----------
     epsilon : float, default=0.1
-        Distance that costs nothing, in units of y.
+        Distance up to which errors are not penalised, in units of y.
 
     References
     ----------
@@ -66,6 +66,6 @@ class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
     kinks = False
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         beyond = self._beyond(op, expected, predicted)
         return self.sum_outputs(op, op.Mul(beyond, beyond))

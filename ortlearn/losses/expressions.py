@@ -12,8 +12,8 @@ __all__ = ["margin", "positive_part", "softplus"]
 def positive_part(op: GraphBuilder, values: str) -> str:
     """Write ``max(values, 0)``.
 
-    It is written ``(v + |v|) / 2``, whose gradient is 1/2 at zero: a model that starts from zero
-    scores leaves a kink there.
+    Written as ``(v + |v|) / 2``, whose gradient is 1/2 at zero, so that a model that starts from zero
+    scores is trained.
     """
     return op.Mul(op.Add(values, op.Abs(values)), 0.5)
 
@@ -21,7 +21,7 @@ def positive_part(op: GraphBuilder, values: str) -> str:
 def softplus(op: GraphBuilder, values: str) -> str:
     """Write ``log(1 + exp(values))``.
 
-    In float64 it is ``max(v, 0) + softplus(-|v|)``: onnxruntime's own kernel overflows there.
+    In float64 written as ``max(v, 0) + softplus(-|v|)``, since onnxruntime's kernel overflows.
     """
     if (op.dtype(values) or op.float_dtype) == np.float32:
         return op.Softplus(values)

@@ -10,16 +10,16 @@ __all__ = ["FocalLoss"]
 
 
 class FocalLoss(BaseLoss):
-    """Focal loss: ``(1 - p) ** gamma * -log(p)``, p the probability of the row's class.
+    """Focal loss: ``(1 - p) ** gamma * -log(p)``, with the probability p of the sample's class.
 
-    Rows that are right already count less than in the log loss (gamma = 0). Scores are those before
+    Samples that are classified correctly weigh less than in the log loss (gamma = 0). Scores are those before
     softmax or sigmoid: several exclusive classes share a softmax, a single score and several labels
     have a sigmoid each, and are summed.
 
     Parameters
     ----------
     gamma : float, default=2.0
-        How fast sure rows lose weight: 0, or 1 and more.
+        How fast confident samples lose weight: 0, or 1 and more.
 
     References
     ----------
@@ -42,11 +42,13 @@ class FocalLoss(BaseLoss):
     def check(self):
         """Check the parameters before training."""
         self.check_number("gamma", closed=True)
-        if 0 < self.gamma < 1:  # its gradient is infinite where p = 1
-            raise PluginError(f"FocalLoss: gamma={self.gamma!r} must be 0, or 1 and more.")
+        if 0 < self.gamma < 1:
+            raise PluginError(
+                f"FocalLoss: the gradient is not bounded for gamma={self.gamma!r}. Choose 0, or 1 and more."
+            )
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         n_outputs, gamma = op.shape(predicted)[1], float(self.gamma)
         if op.dtype(expected).kind in "iu" and n_outputs != 1:
             rows = op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]

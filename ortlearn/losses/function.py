@@ -12,18 +12,18 @@ __all__ = ["FunctionLoss"]
 
 
 class FunctionLoss(BaseLoss):
-    """What a Python function says, for :class:`~ortlearn.OrtGradientForwardBackwardOptimizer`.
+    """Loss given by a Python function, for :class:`~ortlearn.OrtGradientForwardBackwardOptimizer`.
 
     Parameters
     ----------
     function : callable
         ``function(expected, predicted)`` takes labels and raw outputs of a batch, float arrays of
-        shape (n, k), and returns the loss of each row, of shape (n,), and the gradient of their sum
+        shape (n, k), and returns the loss of each sample, of shape (n,), and the gradient of their sum
         with respect to ``predicted``, of shape (n, k).
     check_gradient : bool, default=True
-        Whether the first batch of a training compares the gradient with differences of the losses, by two
-        more calls in float64: the wrong sign is an error, another factor a
-        :class:`~ortlearn.exceptions.GradientWarning`. False for a gradient that is another one on purpose.
+        Whether to compare the gradient with finite differences of the losses on the first batch, which takes
+        two more calls in float64: the wrong sign is an error, a wrong factor a
+        :class:`~ortlearn.exceptions.GradientWarning`. Set it to False if the gradient differs on purpose.
 
     Examples
     --------
@@ -47,15 +47,15 @@ class FunctionLoss(BaseLoss):
         self.check_flag("check_gradient")
 
     def forward(self, op, expected, predicted):
-        """Refuse: there is no expression to write."""
+        """Raise ``PluginError``: a Python function has no ONNX expression."""
         raise PluginError(
-            "A loss that is a Python function has no ONNX expression: train with "
-            "OrtGradientForwardBackwardOptimizer and an update other than a solver, or write the loss as a "
+            "A Python function cannot be part of an ONNX graph. Train with "
+            "OrtGradientForwardBackwardOptimizer and an update that is not a solver, or write the loss as a "
             "subclass of BaseLoss."
         )
 
     def evaluate(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the loss of each row and the gradient of their sum.
+        """Return the loss of each sample and the gradient of their sum.
 
         Parameters
         ----------
@@ -98,21 +98,21 @@ class FunctionLoss(BaseLoss):
             check_gradient(self._called, expected, predicted, rows, gradient)
 
     def _called(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the function returns, of the right shapes."""
+        """Call the function, and check the shapes of what it returns."""
         result = self.function(expected, predicted)
         if not isinstance(result, tuple) or len(result) != 2:
             raise PluginError(
-                f"The loss function must return (losses, gradient), not {type(result).__name__}."
+                f"The loss function returned {type(result).__name__}. Return the tuple (losses, gradient)."
             )
         rows, gradient = (np.asarray(part) for part in result)
         if rows.shape != (len(predicted),):
             raise PluginError(
-                f"The loss function returned losses of shape {rows.shape}, it must be one per row: "
-                f"{(len(predicted),)}."
+                f"The loss function returned losses of shape {rows.shape}. Return one loss per sample, of "
+                f"shape {(len(predicted),)}."
             )
         if gradient.shape != predicted.shape:
             raise PluginError(
-                f"The loss function returned a gradient of shape {gradient.shape}, it must be that of the "
-                f"outputs: {predicted.shape}."
+                f"The loss function returned a gradient of shape {gradient.shape}. Return one with the "
+                f"shape of the outputs, {predicted.shape}."
             )
         return rows, gradient

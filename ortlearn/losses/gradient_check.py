@@ -1,4 +1,4 @@
-"""Check of the gradient that a loss in Python returns, by differences of its values in float64."""
+"""Check the gradient of a Python loss by finite differences in float64."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["check_gradient", "slope_ratio"]
 
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-#: Step, as a share of the distance over which the gradient would take the loss to zero.
+#: Step, as a share of the distance at which a straight line would reach zero loss.
 STEP = 1e-3
 #: Largest relative difference between slope and gradient that is not reported.
 TOLERANCE = 0.1
-#: Largest share of the slope that may be rounding, or chance, for the check to tell anything.
+#: Largest share of the slope that may be rounding or noise; above it, nothing is reported.
 NOISE = 0.05
 
 
@@ -27,10 +27,10 @@ def slope_ratio(
     losses: np.ndarray,
     gradient: np.ndarray,
 ) -> float | None:
-    """Return the slope of a loss along its gradient, divided by the slope that the gradient promises.
+    """Return the slope of a loss along its gradient, divided by the slope that the gradient implies.
 
-    It is 1 for a right gradient, -1 for one of the wrong sign, and n for one that was divided by n. The loss
-    of each row is evaluated on both sides of the prediction, along the gradient of the row, and its change
+    1 for a correct gradient, -1 for one of the wrong sign, and n for one that was divided by n. The loss of
+    each sample is evaluated on both sides of the prediction, along the gradient of the sample, and its change
     is compared with the mean of the gradients there: at a kink in the middle they agree too. The step is
     1e-3 of the distance at which a straight line would reach zero, which is the distance to the kink of
     absolute errors, hinge losses and others with that shape.
@@ -65,7 +65,7 @@ def slope_ratio(
             return None
         eps = _precision(above, below)
         sizes = np.abs(losses) + norms * np.abs(predicted).max(axis=1)
-        # The values in the middle tell of chance: they are nearly the mean of those on both sides.
+        # A random loss shows in the values in the middle, which are nearly the mean of those on both sides.
         noise = eps * sizes[used].sum() + abs((above + below - 2 * losses)[used].sum())
         if not noise <= NOISE * max(promised[used].sum(), np.abs(found[used].sum())):
             return None
@@ -79,7 +79,7 @@ def check_gradient(
     losses: np.ndarray,
     gradient: np.ndarray,
 ) -> None:
-    """Compare the gradient that a loss in Python returns with differences of its values.
+    """Compare the gradient of a Python loss with finite differences.
 
     Warns
     -----
@@ -88,21 +88,21 @@ def check_gradient(
     """
     try:
         ratio = slope_ratio(evaluate, expected, predicted, losses, gradient)
-    except Exception:  # a function that takes other types only, or fails beside the predictions
+    except Exception:  # the function takes other types only, or fails at other predictions
         return
     if ratio is None or abs(ratio - 1) <= TOLERANCE:
         return
-    cure = "FunctionLoss(function, check_gradient=False) trains with the gradient as it is."
+    cure = "FunctionLoss(function, check_gradient=False) turns this check off."
     if ratio < 0:
         raise PluginError(
             "The gradient that the loss function returns has the wrong sign: the losses of the first batch "
-            f"change by {ratio:.3g} times what it says. Return the gradient with respect to predicted, which "
-            f"is predicted - expected for half of a square. {cure}"
+            f"change by {ratio:.3g} times what the gradient implies. Return the gradient with respect to "
+            f"predicted, such as predicted - expected for half of the squared error. {cure}"
         )
     warn_user(
         f"The losses of the first batch change by {ratio:.3g} times what the gradient of the loss function "
-        "says: it must be that of the sum of the losses that the function returns, not of their mean, and "
-        f"have their factors. The training follows the gradient. {cure}",
+        "implies. Return the gradient of the sum of the losses, not of their mean, with the same factors; "
+        f"the training uses the gradient as it is. {cure}",
         GradientWarning,
     )
 
@@ -113,6 +113,6 @@ def _evaluated(evaluate: Evaluate, expected: np.ndarray, predicted: np.ndarray):
 
 
 def _precision(*values: np.ndarray) -> float:
-    """Return the precision of values, float32's where they have no more digits."""
+    """Return the machine epsilon of values, that of float32 if they have no more digits."""
     coarse = all(np.array_equal(part, part.astype(np.float32)) for part in values)
     return float(np.finfo(np.float32 if coarse else np.float64).eps)

@@ -11,13 +11,13 @@ __all__ = ["HuberLoss"]
 class HuberLoss(BaseLoss):
     """Huber's loss: ``r ** 2 / 2`` up to ``|r| = delta``, ``delta * (|r| - delta / 2)`` beyond.
 
-    r is ``f - y``, and the loss is summed over outputs. Few labels far away weigh less than in the
-    squared error.
+    r is ``f - y``, and the loss is summed over outputs. Outliers weigh less than in the squared
+    error.
 
     Parameters
     ----------
     delta : float, default=1.0
-        Where the square ends and the absolute value begins, in units of y.
+        Threshold between the square and the absolute value, in units of y.
 
     References
     ----------
@@ -39,7 +39,7 @@ class HuberLoss(BaseLoss):
         self.check_number("delta")
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         delta = float(self.delta)
         magnitude = op.Abs(op.Sub(predicted, expected))
         beyond = positive_part(op, op.Sub(magnitude, delta))

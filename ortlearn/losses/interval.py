@@ -11,14 +11,14 @@ __all__ = ["Interval"]
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval of numbers; its text is as in mathematics, ``[0, inf)`` for counts.
+    """An interval of numbers; ``str`` returns it in mathematical notation, such as ``[0, inf)``.
 
     Parameters
     ----------
     low, high : float
-        Ends.
+        Bounds.
     low_inclusive, high_inclusive : bool, default=False
-        Whether the ends belong to it.
+        Whether the bounds belong to the interval.
 
     Examples
     --------

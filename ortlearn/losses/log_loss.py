@@ -11,11 +11,11 @@ __all__ = ["LogLoss"]
 class LogLoss(BaseLoss):
     """Negative log-likelihood of the labels, from raw scores.
 
-    The scores are those before softmax or sigmoid, so that no probability is ever rounded to zero.
+    Scores are taken before softmax or sigmoid, so that no probability is rounded to zero.
 
     - Several exclusive classes, int64 labels c of shape (n,), scores z of shape (n, k):
       ``logsumexp(z) - z[c]`` (multinomial).
-    - One score per row, labels y in {0, 1} (int64 of shape (n,) or floats of shape (n, 1)):
+    - One score per sample, labels y in {0, 1} (int64 of shape (n,) or floats of shape (n, 1)):
       ``max(z, 0) - y * z + log(1 + exp(-|z|))`` (binary).
     - Float labels of shape (n, k), each in [0, 1]: the binary loss of every output, summed
       (one-vs-rest, multi-label).
@@ -23,8 +23,8 @@ class LogLoss(BaseLoss):
     Parameters
     ----------
     label_smoothing : float, default=0.0
-        Share s of a label that is spread over all classes: a class counts ``1 - s``, and each of k
-        classes ``s / k`` besides (binary: ``y (1 - s) + s / 2``).
+        Share s of a label that is spread evenly over all k classes: the class of the sample has the weight
+        ``1 - s + s / k``, every other class ``s / k`` (binary: ``y (1 - s) + s / 2``).
 
     References
     ----------
@@ -50,7 +50,7 @@ class LogLoss(BaseLoss):
         self.check_number("label_smoothing", high=1.0, closed=True)
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         n_outputs = op.shape(predicted)[1]
         dtype = op.dtype(expected)
         if dtype.kind in "iu" and n_outputs != 1:
@@ -64,7 +64,7 @@ class LogLoss(BaseLoss):
         return self.sum_outputs(op, op.Sub(softplus(op, predicted), op.Mul(expected, predicted)))
 
     def _multinomial(self, op, expected, predicted):
-        # The second output, the log-probabilities, is what the C++ gradient builder starts from.
+        # The C++ gradient builder needs the second output, the log-probabilities.
         rows = op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]
         share = float(self.label_smoothing)
         if not share:

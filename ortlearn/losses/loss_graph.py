@@ -26,9 +26,9 @@ from .resolve import resolve_loss
 
 __all__ = ["add_loss_output"]
 
-#: Opset of the loss in a graph of other domains only.
+#: Opset of the loss in a graph that has only other domains.
 DEFAULT_OPSET = 18
-#: Oldest opset whose ReduceSum takes its axes as losses write them.
+#: Oldest opset whose ReduceSum takes axes as an input, as losses write it.
 MIN_OPSET = 13
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
@@ -44,10 +44,10 @@ def add_loss_output(
     output_index: int | str | None = None,
     **kwargs: Any,
 ) -> ModelProto:
-    """Return a graph with a loss as its first output, and the labels as one more input.
+    """Return a graph with a loss as its first output and the labels as an additional input.
 
-    The loss is the raw sum over rows and outputs, each row multiplied by its weight if there are
-    weights: ``squared_error`` is the sum of ``(f - y) ** 2``, without a factor 1/2.
+    The loss is the sum over samples and outputs, not a mean; each sample is multiplied by its weight if
+    there are weights: ``squared_error`` is the sum of ``(f - y) ** 2``, without a factor 1/2.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def add_loss_output(
         Name of the new input; by default ``"label"``, or ``"y_true"`` where a graph, such as that of a
         classifier, has a tensor of that name.
     weight_name : str, default=None
-        Name of an input for the weights of the rows, of shape (n,); no weights by default.
+        Name of an input for sample weights, of shape (n,); no weights by default.
     penalty : dict, default=None
         ``{weight: {"l1": a, "l2": b}}`` or ``{weight: b}`` adds ``a * |w| + b * w ** 2``, summed
         over an initializer or an input of the graph.
     output_index : int or str, default=None
-        Output that the labels are compared with, by number or name; needed when several hold floats.
+        Output that is compared with the labels, by number or name; required if several hold floats.
     **kwargs
         Parameters of the loss, such as ``l1_weight`` and ``l2_weight`` of ``"elastic"``.
 
@@ -80,9 +80,9 @@ def add_loss_output(
     Raises
     ------
     ValueError
-        If the output is not known, or not a float tensor of two dimensions, or if the loss takes raw
-        scores and the output holds probabilities of unknown ones; if a name is taken;
-        if a penalty names no weight of the graph; if the opset is older than 13.
+        If the output does not exist, or is not a float tensor of two dimensions, or if the loss takes raw
+        scores and the output holds probabilities whose scores are not found; if a name is taken; if a
+        penalty names no weight of the graph; if the opset is older than 13.
 
     Examples
     --------
@@ -140,11 +140,11 @@ def _definition(spec: Any, params: dict[str, Any]) -> BaseLoss:
 
 
 def _claim_names(onx: ModelProto, *new_names: str | None) -> set[str]:
-    """Return every name of the graph and the new ones, or raise where two are the same."""
+    """Return all names of the graph with the new ones, or raise an error if a name is taken."""
     names = graph_names(onx.graph)
     for name in filter(None, new_names):
         if name in names:
-            raise ValueError(f"Name {name!r} is already taken in the graph, choose another one.")
+            raise ValueError(f"The graph already has a tensor named {name!r}. Choose another name.")
         names.add(name)
     return names
 
@@ -153,7 +153,7 @@ def _check_opset(onx: ModelProto) -> int:
     version = opset_versions(onx).get("", DEFAULT_OPSET)
     if version < MIN_OPSET:
         raise ValueError(
-            f"The graph has opset {version}, a loss needs {MIN_OPSET} or later: convert it with "
+            f"The graph has opset {version}, and a loss needs {MIN_OPSET} or later. Convert the graph with "
             "ortlearn.conversion.pin_versions first."
         )
     return version
@@ -169,25 +169,29 @@ def _pick_output(onx: ModelProto, index: int | str | None, types: Mapping[str, T
         return index
     if isinstance(index, int) and -len(names) <= index < len(names):
         return names[index]
-    raise ValueError(f"output_index={index!r} must be the name or the number of one output among {names}.")
+    raise ValueError(
+        f"output_index={index!r} is not an output. Pass the name or the number of one of {names}."
+    )
 
 
 def _check_output(name: str, known: TensorType | None) -> TensorType:
     if known is None or known.elem_type not in FLOATS:
         raise ValueError(f"Output {name!r} must be a float32 or float64 tensor to compare with labels.")
     if known.shape is None or len(known.shape) != 2:
-        raise ValueError(f"Output {name!r} must have two dimensions (rows, outputs), not {known.shape}.")
+        raise ValueError(f"Output {name!r} must have two dimensions (samples, outputs), not {known.shape}.")
     return known
 
 
 def _penalties(op: GraphBuilder, penalty: Mapping[str, Any], weights: set[str]):
     for weight, factors in penalty.items():
         if weight not in weights:
-            raise ValueError(f"The penalty names {weight!r}, which is no weight of the graph.")
+            raise ValueError(
+                f"The penalty names {weight!r}, which is not an initializer or input of the graph."
+            )
         factors = factors if isinstance(factors, Mapping) else {"l2": factors}
         unknown = set(factors) - {"l1", "l2"}
         if unknown or not any(factors.values()) or any((factor or 0) < 0 for factor in factors.values()):
             raise ValueError(
-                f"The penalty of {weight!r} must set l1, l2 or both, not negative, got {dict(factors)}."
+                f"The penalty of {weight!r} is {dict(factors)}. Set l1, l2 or both to numbers above zero."
             )
         yield ElasticPenalty(l1=factors.get("l1") or 0.0, l2=factors.get("l2") or 0.0).forward(op, weight)

@@ -9,23 +9,23 @@ __all__ = ["HingeLoss", "ModifiedHuberLoss", "PerceptronLoss", "SquaredHingeLoss
 
 
 class MarginLoss(BaseLoss):
-    """Base class of losses of the margin; several classes are one against the rest, summed."""
+    """Base class of losses of the margin; several classes are one-vs-rest, summed."""
 
     tasks = frozenset({"classification", "multilabel"})
 
     def of_margin(self, op, margins):
         """Write the loss of each margin."""
-        raise NotImplementedError(f"{type(self).__name__} must write the loss of a margin.")
+        raise NotImplementedError(f"{type(self).__name__} has no loss of a margin: implement of_margin.")
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         return self.sum_outputs(op, self.of_margin(op, margin(op, expected, predicted)))
 
 
 class HingeLoss(MarginLoss):
     """Hinge loss: ``max(0, 1 - m)``, that of linear support vector machines.
 
-    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one against the rest.
+    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one-vs-rest.
 
     References
     ----------
@@ -48,7 +48,7 @@ class HingeLoss(MarginLoss):
 class SquaredHingeLoss(MarginLoss):
     """Squared hinge loss: ``max(0, 1 - m) ** 2``, the default of LinearSVC.
 
-    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one against the rest.
+    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one-vs-rest.
 
     References
     ----------
@@ -71,7 +71,7 @@ class SquaredHingeLoss(MarginLoss):
 class ModifiedHuberLoss(MarginLoss):
     """Modified Huber loss: ``max(0, 1 - m) ** 2`` for m >= -1, ``-4 m`` below.
 
-    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one against the rest.
+    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one-vs-rest.
 
     References
     ----------
@@ -94,9 +94,9 @@ class ModifiedHuberLoss(MarginLoss):
 
 
 class PerceptronLoss(MarginLoss):
-    """Perceptron loss: ``max(0, -m)``: only rows on the wrong side count.
+    """Perceptron loss: ``max(0, -m)``; only misclassified samples count.
 
-    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one against the rest.
+    The margin is ``m = t * z`` with labels t in {-1, 1}; several classes are one-vs-rest.
 
     References
     ----------

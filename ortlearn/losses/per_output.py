@@ -8,14 +8,14 @@ __all__ = ["PerOutputLoss"]
 
 
 class PerOutputLoss(BaseLoss):
-    """The loss of each output, summed, where outputs have several scores each.
+    """The sum of the losses of several outputs, each with its own scores.
 
     Parameters
     ----------
     loss : BaseLoss
         Loss of one output.
     groups : tuple of int
-        Numbers of scores of each output, in order.
+        Number of scores of each output, in order.
 
     Examples
     --------
@@ -36,9 +36,9 @@ class PerOutputLoss(BaseLoss):
         return self.loss.kinks
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row.
+        """Write the loss of each sample.
 
-        Labels are int64 class numbers of shape (n, outputs) where the loss takes such labels, or else
+        Labels are int64 class numbers of shape (n, outputs) if the loss takes such labels, and otherwise
         floats of the shape of the predictions.
         """
         terms, start = [], 0

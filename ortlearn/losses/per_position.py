@@ -10,7 +10,7 @@ __all__ = ["PerPositionLoss"]
 class PerPositionLoss(BaseLoss):
     """The loss of each position of a sample, where labels and scores are arrays.
 
-    An objective is their mean over all positions of all samples, weighted by those of the positions.
+    The objective is the mean over all positions of all samples, weighted by the weights of the positions.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class PerPositionLoss(BaseLoss):
         return op.Mul(rows, count) if self.summed else rows
 
     def evaluate(self, expected, predicted):
-        """Return the losses of a loss in Python, of shape (n, positions), and the gradient of their sum.
+        """Return the losses of a Python loss, of shape (n, positions), and the gradient of their sum.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class PerPositionLoss(BaseLoss):
         return rows.reshape(predicted.shape[:2]) * factor, gradient.reshape(predicted.shape) * factor
 
     def check_batch(self, expected, predicted, rows, gradient):
-        """Check the gradient of a batch of a loss in Python, where that loss does.
+        """Check the gradient of a batch if the loss of one position does.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ __all__ = ["QuantileLoss"]
 class QuantileLoss(BaseLoss):
     """Pinball loss: ``max(q * r, (q - 1) * r)`` with ``r = y - f``, summed over outputs.
 
-    Its minimum is the q-quantile of y given the features.
+    Its minimiser is the q-quantile of y given the features.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class QuantileLoss(BaseLoss):
         self.check_number("quantile", high=1.0)
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         residual = op.Sub(expected, predicted)
         # max(q r, (q - 1) r) = max(r, 0) - (1 - q) r
         rest = op.Mul(residual, 1.0 - float(self.quantile))

@@ -1,4 +1,4 @@
-"""From the probabilities of a graph back to the scores they are made of."""
+"""Find the raw scores from which a graph computes probabilities."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ from ..graphs.view import GraphView
 
 __all__ = ["find_raw_scores"]
 
-#: Nodes that keep what they read, as far as probabilities go.
+#: Nodes that do not change probabilities.
 _SAME = ("Identity", "Cast", "Reshape", "Dropout")
-#: Nodes between a matrix and the sum that it is divided by.
+#: Nodes between a matrix and the sum by which it is divided.
 _GUARDS = ("Abs", "Add", "Cast", "Equal", "Identity", "Max", "ReduceSum", "Reshape", "Where")
-#: Nodes that give probabilities, or what becomes one, of scores that are not known.
+#: Nodes whose output is a probability, or becomes one, of unknown scores.
 _PROBABILITIES = ("Exp", "LpNormalization", "Normalizer", "Reciprocal", "Sigmoid", "Softmax")
 
-#: What converters call the probabilities of a classifier: an output of that name is no raw score.
+#: Names that converters give to the probabilities of a classifier.
 _NAMES_OF_PROBABILITIES = ("probabilities", "output_probability")
 
 
 def find_raw_scores(model: ModelProto, output: str, types: Mapping[str, TensorType]) -> str:
-    """Return the scores whose softmax or sigmoid an output is; the output itself if it is neither."""
+    """Return the scores of which an output is the softmax or sigmoid, or the output if it is neither."""
     graph = _Graph(model, types)
     found = graph.scores(output)
     if found is None and (output in _NAMES_OF_PROBABILITIES or graph.is_probability(output)):
         raise ValueError(
-            f"Output {output!r} holds probabilities that are neither the softmax nor the sigmoid of a tensor "
-            "of the graph, and the loss takes raw scores: name an output with raw scores by output_index."
+            f"The loss takes raw scores, and output {output!r} holds probabilities that are neither the "
+            "softmax nor the sigmoid of a tensor of the graph. Name an output with raw scores by "
+            "output_index."
         )
     return output if found is None else found
 
 
 class _Graph(GraphView):
-    """What is asked of a graph, from its outputs backwards."""
+    """A graph, searched from its outputs backwards."""
 
     def node(self, name: str) -> NodeProto | None:
-        """Return the node that computes a tensor, those that keep it passed over."""
+        """Return the node that computes a tensor; nodes that do not change it are skipped."""
         return self.producer(name, passing=_SAME)
 
     def scores(self, name: str) -> str | None:
-        """Return the scores of a matrix of probabilities, None where they are not found."""
+        """Return the scores of a matrix of probabilities, or None if they are not found."""
         node = self.node(name)
         if node is None:
             return None

@@ -1,4 +1,4 @@
-"""The loss that a name, a class, an object or a function stands for."""
+"""Resolve a name, a class, an object or a function to a loss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .row_objective import RowObjective
 
 __all__ = ["default_loss", "resolve_loss"]
 
-#: Losses of models that minimise none in our terms, by what they do.
+#: Default losses by task, for models whose own loss is not one of ours.
 DEFAULTS = {
     "regression": "squared_error",
     "classification": "log_loss",
@@ -21,12 +21,12 @@ DEFAULTS = {
 
 
 def default_loss(task: str) -> BaseLoss:
-    """Return the loss of a model that minimises none in our terms.
+    """Return the default loss of a model whose own loss is not one of ours.
 
     Parameters
     ----------
     task : {"regression", "classification", "multilabel", "unsupervised"}
-        What the model does.
+        Task of the model.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Losses that a model gives itself."""
+"""Losses that a model computes itself."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["RowObjective"]
 
 
 class RowObjective(BaseLoss):
-    """What the model itself minimises, above a reference that is zero: ``f - y``, summed over outputs.
+    """Loss that the model itself computes, above a reference of zero: ``f - y``, summed over outputs.
 
-    Models trained without labels have an output with their own loss of each row: minus the
+    Models trained without labels have an output with their own loss of each sample: minus the
     log-likelihood of a mixture, the squared distance to the nearest centre of KMeans.
 
     Examples
@@ -23,5 +23,5 @@ class RowObjective(BaseLoss):
     tasks = frozenset({"unsupervised"})
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         return self.sum_outputs(op, op.Sub(predicted, expected))

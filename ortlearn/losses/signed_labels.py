@@ -1,4 +1,4 @@
-"""Losses of numbers, applied to classes."""
+"""Regression losses, applied to classes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__ = ["SignedLabelLoss"]
 
 
 class SignedLabelLoss(BaseLoss):
-    """A loss of regression, applied to labels -1 and 1.
+    """A regression loss, applied to labels -1 and 1.
 
-    ``RidgeClassifier`` minimises the squared error of such labels, ``SGDClassifier`` some others. Several
-    classes are one against the rest, summed.
+    ``RidgeClassifier`` minimises the squared error of such labels; ``SGDClassifier`` has other losses of
+    them. Several classes are one-vs-rest, summed.
 
     Parameters
     ----------
     loss : BaseLoss
-        Loss of regression.
+        Regression loss.
 
     References
     ----------
@@ -45,5 +45,5 @@ class SignedLabelLoss(BaseLoss):
         return self.loss.kinks
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         return self.loss.forward(op, op.Sub(op.Mul(expected, 2.0), 1.0), predicted)

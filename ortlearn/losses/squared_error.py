@@ -13,8 +13,8 @@ class SquaredErrorLoss(BaseLoss):
     Parameters
     ----------
     factor : float, default=0.5
-        Half the square by default, as scikit-learn's gradient-trained models minimise it, so that
-        a learning rate means the same in both.
+        Factor of the square; 1/2 by default, as in scikit-learn's models trained by gradient, so that a
+        learning rate has the same effect.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class SquaredErrorLoss(BaseLoss):
         self.factor = factor
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         difference = op.Sub(predicted, expected)
         total = self.sum_outputs(op, op.Mul(difference, difference))
         return total if self.factor == 1 else op.Mul(total, float(self.factor))

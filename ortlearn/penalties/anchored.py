@@ -1,4 +1,4 @@
-"""Penalties of how far weights are from those that training starts with."""
+"""Penalties of the distance from the starting weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["AnchoredPenalty"]
 
 
 class AnchoredPenalty(BasePenalty):
-    """A penalty whose parts with ``toward="start"`` are of the difference to starting weights.
+    """A penalty whose parts with ``toward="start"`` apply to the difference from the starting weights.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class AnchoredPenalty(BasePenalty):
         self.start = start
 
     def parts(self):
-        """Return the parts, none of them for a certain weight."""
+        """Return the penalties of all weights."""
         return self.penalty.parts()
 
     def parts_for(self, is_intercept, name):
@@ -42,7 +42,7 @@ class AnchoredPenalty(BasePenalty):
         return AnchoredPenalty(self.penalty.without_absolute_values(), self.start)
 
     def graph_key(self):
-        """Return what its graphs depend on: the starting weights, too."""
+        """Return a key of its graphs, which depends on the starting weights, too."""
         return (type(self), self.penalty.graph_key(), _digest(self.start))
 
 
@@ -63,12 +63,12 @@ class _FromStart(BasePenalty):
 
     @property
     def proximal_kind(self):  # type: ignore[override]
-        """What the proximal step is: a threshold of differences composes with no other step."""
+        """Kind of the proximal step: a threshold of differences composes with no other step."""
         return None
 
     @property
     def smooth(self):
-        """Whether it has a gradient everywhere."""
+        """Whether the penalty is differentiable everywhere."""
         return self.penalty.smooth
 
     @property
@@ -82,7 +82,7 @@ class _FromStart(BasePenalty):
         return self.penalty.square_factor
 
     def is_proximal(self):
-        """Return whether there is a proximal step."""
+        """Return whether the penalty has a proximal step."""
         return self.penalty.is_proximal()
 
     def forward(self, op, weight):
@@ -90,11 +90,11 @@ class _FromStart(BasePenalty):
         return self.penalty.forward(op, self._difference(op, weight))
 
     def smooth_part(self, op, weight):
-        """Write the part of it that is differentiated."""
+        """Write the differentiable part of the penalty of the difference."""
         return self.penalty.smooth_part(op, self._difference(op, weight))
 
     def proximal_step(self, op, weight, rate):
-        """Write what follows the update of a weight: the step of the difference."""
+        """Write the proximal step of the difference, which follows the update of a weight."""
         start = self.start.astype(op.float_dtype)
         return op.Add(self.penalty.proximal_step(op, self._difference(op, weight), rate), start)
 

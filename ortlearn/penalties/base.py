@@ -18,7 +18,7 @@ __all__ = ["BasePenalty", "is_named"]
 
 
 def is_named(name: str, patterns: Sequence[str]) -> bool:
-    """Return whether a weight, with or without the prefix of its graph, is what one of the patterns says."""
+    """Return whether a weight, with or without the prefix of its graph, matches one of the patterns."""
     names = (name, re.sub(r"^I\d+_", "", name))
     return any(matches_pattern(known, pattern) for known in names for pattern in patterns)
 
@@ -35,25 +35,25 @@ class BasePenalty(CheckedParameters):
     intercept : bool, default=False
         Whether intercepts are penalised too.
     weights : str, sequence of str or None, default=None
-        Names or patterns of the weights it is for, as ``weights_to_train`` takes them: names in
-        the graph, fitted attributes (``"coef_"``), steps, steps and attributes. All of them by
-        default; what is named is penalised, intercepts too.
+        Names or patterns of the weights to penalise, as ``weights_to_train`` takes them: names in
+        the graph, fitted attributes (``"coef_"``), steps, steps and attributes. All weights by
+        default; a named intercept is penalised, too.
 
     Attributes
     ----------
     proximal_kind : {"threshold", "row_threshold", "column_ball"} or None
-        What the proximal step is, for weights with several penalties: a soft threshold of each
+        Kind of the proximal step, for weights with several penalties: a soft threshold of each
         element, a soft threshold of the norm of each row, or a projection of each column onto a
         ball. Steps of one kind, one after the other, are the step of the sum, and so is a threshold
         before another kind. With None, the default for a class that writes a proximal step, the
         step must be the only one of its weight.
     """
 
-    #: Whether all its kinks are in nodes Abs, Relu and Sqrt, which a solver may round.
+    #: Whether all kinks are in Abs, Relu and Sqrt nodes, which a solver may smooth.
     roundable: ClassVar[bool] = False
-    #: Weights that it is least at: zero, or those that training starts with.
+    #: Weights at which the penalty is smallest: zero, or the starting weights.
     toward: str = "zero"
-    #: The values of these for one weight, where they are not zero.
+    #: Starting values of one weight, if the penalty is not smallest at zero.
     anchor: np.ndarray | None = None
     #: Kind of the proximal step, see above.
     proximal_kind: ClassVar[str | None] = None
@@ -61,7 +61,7 @@ class BasePenalty(CheckedParameters):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "proximal_step" in cls.__dict__ and "proximal_kind" not in cls.__dict__:
-            cls.proximal_kind = None  # the step of the base class is not this one
+            cls.proximal_kind = None  # a step that a subclass writes is not the one of the base class
 
     def __init__(self, intercept=False, weights=None):
         self.intercept = intercept
@@ -72,21 +72,24 @@ class BasePenalty(CheckedParameters):
         self.check_flag("intercept")
         patterns = [self.weights] if isinstance(self.weights, str) else self.weights
         if patterns is not None and not all(isinstance(pattern, str) for pattern in patterns):
-            raise PluginError(f"{type(self).__name__}: weights={self.weights!r} must be names or patterns.")
+            raise PluginError(
+                f"{type(self).__name__}: weights={self.weights!r} must be a name or pattern, or a sequence "
+                "of them."
+            )
 
     @property
     def smooth(self) -> bool:
-        """Whether it has a gradient everywhere, which solvers such as L-BFGS need."""
+        """Whether the penalty is differentiable everywhere, as solvers such as L-BFGS require."""
         return True
 
     @property
     def absolute_factor(self) -> float:
-        """Factor of ``|w|`` in it, which a solver may treat exactly instead of by its gradient."""
+        """Factor of ``|w|``, a term that a solver may treat exactly instead of by its gradient."""
         return 0.0
 
     @property
     def square_factor(self) -> float:
-        """Factor of ``w ** 2`` in it, which tells a solver how curved it is."""
+        """Factor of ``w ** 2``, from which a solver knows the curvature."""
         return 0.0
 
     def without_absolute_values(self) -> BasePenalty:
@@ -95,7 +98,7 @@ class BasePenalty(CheckedParameters):
         Returns
         -------
         BasePenalty
-            A copy, or the same one where there is no such term.
+            A copy, or this object if it has no such term.
         """
         return self
 
@@ -105,77 +108,77 @@ class BasePenalty(CheckedParameters):
         Parameters
         ----------
         op : GraphBuilder
-            Where the nodes go; it knows type and shape of the weight.
+            Builder of the graph, which knows the type and shape of the weight.
         weight : str
             Name of the weight, of any shape.
 
         Returns
         -------
         str or None
-            Name of the penalty, a scalar of shape (); None where there is none.
+            Name of the penalty, a scalar of shape (); None if the weight has none.
         """
-        raise NotImplementedError(f"{type(self).__name__} must write its forward expression.")
+        raise NotImplementedError(f"{type(self).__name__} has no forward expression: implement forward.")
 
     def is_proximal(self) -> bool:
-        """Return whether :meth:`proximal_step` takes the place of the gradient of what is not smooth.
+        """Return whether :meth:`proximal_step` replaces the gradient of the part that is not smooth.
 
         Returns
         -------
         bool
-            Whether it does, with the parameters it has.
+            Whether it does, with its parameters.
         """
         return False
 
     @property
     def needs_step(self) -> bool:
-        """Whether its gradient is no substitute for its proximal step."""
+        """Whether the proximal step is required: the gradient does not replace it."""
         return False
 
     @property
     def projects(self) -> bool:
-        """Whether the proximal step is the same at any rate: a projection onto a set."""
+        """Whether the proximal step is a projection, which does not depend on the learning rate."""
         return False
 
     def smooth_part(self, op: GraphBuilder, weight: str) -> str | None:
-        """Write the part that is differentiated: all of it, unless there is a proximal step.
+        """Write the differentiable part: the whole penalty, unless it has a proximal step.
 
         Parameters
         ----------
         op : GraphBuilder
-            Where the nodes go; it knows type and shape of the weight.
+            Builder of the graph, which knows the type and shape of the weight.
         weight : str
             Name of the weight, of any shape.
 
         Returns
         -------
         str or None
-            Name of a scalar of shape (); None where there is nothing to differentiate.
+            Name of a scalar of shape (); None if there is nothing to differentiate.
         """
         return self.forward(op, weight)
 
     def proximal_step(self, op: GraphBuilder, weight: str, rate: str) -> str:
-        """Write what follows the update of a weight.
+        """Write the proximal step, which follows the update of a weight.
 
-        It is ``argmin_v ||v - w||^2 / 2 + rate * penalty(v)`` for the part that is not smooth
+        The step is ``argmin_v ||v - w||^2 / 2 + rate * penalty(v)`` for the part that is not smooth
         (Parikh, N. and Boyd, S., "Proximal algorithms", Foundations and Trends in Optimization 1
         (2014), 127-239).
 
         Parameters
         ----------
         op : GraphBuilder
-            Where the nodes go; it knows type and shape of the weight.
+            Builder of the graph, which knows the type and shape of the weight.
         weight : str
             Name of the updated weight.
         rate : str
-            Name of the length of the step, a scalar of shape (): the learning rate, times how far
-            the update goes per rate.
+            Name of the step size, a scalar of shape (): the learning rate times the size of the update per
+            unit of the rate.
 
         Returns
         -------
         str
-            Name of the weight that training continues with.
+            Name of the weight after the step.
         """
-        raise NotImplementedError(f"{type(self).__name__} must write its proximal step.")
+        raise NotImplementedError(f"{type(self).__name__} has no proximal step: implement proximal_step.")
 
     def applies_to(self, is_intercept: bool, name: str = "") -> bool:
         """Return whether a weight is penalised.
@@ -198,7 +201,7 @@ class BasePenalty(CheckedParameters):
         return is_named(name, patterns)
 
     def parts(self) -> list[BasePenalty]:
-        """Return the penalties it is made of: itself, unless it has others for some weights.
+        """Return the penalties that this one consists of: itself, unless it has one for each weight.
 
         Returns
         -------
@@ -225,22 +228,22 @@ class BasePenalty(CheckedParameters):
         return [self] if self.applies_to(is_intercept, name) else []
 
     def acts_by_step(self, has_length: bool) -> bool:
-        """Return whether updates are followed by the proximal step, in place of a gradient.
+        """Return whether updates are followed by the proximal step instead of using the gradient.
 
         Parameters
         ----------
         has_length : bool
-            Whether the update has a length for it.
+            Whether the update defines a step size.
 
         Returns
         -------
         bool
-            Whether they are.
+            Whether the step is used.
         """
         return self.is_proximal() and (self.projects or has_length)
 
     def for_weights(self, choose: Callable[[Sequence[str] | str], list[str]]) -> BasePenalty:
-        """Return the penalty for the weights it names, under their names in the graph.
+        """Return the penalty with the names that its weights have in the graph.
 
         Parameters
         ----------
@@ -250,14 +253,14 @@ class BasePenalty(CheckedParameters):
         Returns
         -------
         BasePenalty
-            A copy, or the same one where it names none.
+            A copy, or this object if it names no weights.
         """
         if self.weights is None:
             return self
         return copy.deepcopy(self).set_params(weights=choose(self.weights))
 
     def graph_key(self) -> Hashable:
-        """Return what its graphs depend on.
+        """Return a key of the graphs that the penalty writes.
 
         Returns
         -------

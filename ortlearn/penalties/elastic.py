@@ -24,15 +24,14 @@ class ElasticPenalty(BasePenalty):
     intercept : bool, default=False
         Whether intercepts are penalised too.
     weights : str, sequence of str or None, default=None
-        Names or glob patterns of the weights it is for; all of them by default.
+        Names or glob patterns of the weights to penalise; all weights by default.
     proximal : bool, default=True
-        Whether the l1 term acts by its proximal step after each update, which makes weights exactly
-        zero, instead of by its gradient.
-        That is with SGD and its momentum; other updates move every element at a rate of its own, and
-        take the gradient.
+        Whether the l1 term acts by its proximal step after each update, which makes weights exactly zero,
+        instead of by its gradient. This holds for SGD with or without momentum. Other updates, which have a
+        rate for each element, use the gradient.
     toward : {"zero", "start"}, default="zero"
-        Weights that it is least at: ``"start"`` penalises the difference to those that training starts with,
-        so that few new rows move only what they must.
+        Weights at which the penalty is smallest: ``"start"`` penalises the difference from the starting
+        weights, so that training on few new samples changes only the weights that need to change.
 
     References
     ----------
@@ -65,11 +64,11 @@ class ElasticPenalty(BasePenalty):
 
     @property
     def smooth(self):
-        """Whether it has a gradient everywhere."""
+        """Whether the penalty is differentiable everywhere."""
         return not self.l1
 
     def is_proximal(self):
-        """Return whether there is a proximal step."""
+        """Return whether the penalty has a proximal step."""
         return bool(self.proximal and self.l1)
 
     @property
@@ -95,9 +94,9 @@ class ElasticPenalty(BasePenalty):
         return op.Add(*found)
 
     def smooth_part(self, op, weight):
-        """Write the part that is differentiated."""
+        """Write the differentiable part."""
         return squares(op, weight, self.l2) if self.is_proximal() else self.forward(op, weight)
 
     def proximal_step(self, op, weight, rate):
-        """Write what follows the update of a weight."""
+        """Write the proximal step, which follows the update of a weight."""
         return soft_threshold(op, weight, op.Mul(rate, float(self.l1)))

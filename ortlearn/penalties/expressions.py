@@ -8,12 +8,12 @@ __all__ = ["absolute_values", "soft_threshold", "squares"]
 
 
 def absolute_values(op: GraphBuilder, weight: str, factor: float) -> str | None:
-    """Write ``factor * |w|``, summed; None where the factor is zero."""
+    """Write ``factor * |w|``, summed; return None if the factor is zero."""
     return op.Mul(op.ReduceSum(op.Abs(weight), keepdims=0), float(factor)) if factor else None
 
 
 def squares(op: GraphBuilder, weight: str, factor: float) -> str | None:
-    """Write ``factor * w ** 2``, summed; None where the factor is zero."""
+    """Write ``factor * w ** 2``, summed; return None if the factor is zero."""
     return op.Mul(op.ReduceSum(op.Mul(weight, weight), keepdims=0), float(factor)) if factor else None
 
 

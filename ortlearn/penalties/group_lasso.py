@@ -14,9 +14,9 @@ __all__ = ["GroupLassoPenalty"]
 class GroupLassoPenalty(BasePenalty):
     """Group lasso: ``strength * sqrt(p) * ||w_g||``, summed over groups g of p weights each.
 
-    A group is a row of a weight: all that a feature, or a unit of the layer before, is multiplied
-    with. Its proximal step makes whole rows exactly zero, which selects features: with SGD and its
-    momentum. A solver rounds the norms instead, and rows come out small; other updates refuse it.
+    A group is a row of a weight: all coefficients of one feature, or of one unit of the previous layer. With
+    SGD, with or without momentum, the proximal step sets whole rows to exactly zero, which selects features.
+    A solver smooths the norms instead, so that rows become small; other updates do not support this penalty.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class GroupLassoPenalty(BasePenalty):
     intercept : bool, default=False
         Whether intercepts are penalised too.
     weights : str, sequence of str or None, default=None
-        Names or glob patterns of the weights it is for; all of them by default.
+        Names or glob patterns of the weights to penalise; all weights by default.
 
     References
     ----------
@@ -53,11 +53,11 @@ class GroupLassoPenalty(BasePenalty):
 
     @property
     def smooth(self):
-        """Whether it has a gradient everywhere."""
+        """Whether the penalty is differentiable everywhere."""
         return not self.strength
 
     def is_proximal(self):
-        """Return whether there is a proximal step."""
+        """Return whether the penalty has a proximal step."""
         return bool(self.strength)
 
     def forward(self, op, weight):
@@ -69,15 +69,15 @@ class GroupLassoPenalty(BasePenalty):
 
     @property
     def needs_step(self):
-        """Whether its gradient is no substitute for its proximal step: it has none at zero."""
+        """Whether the proximal step is required, since the gradient is undefined at zero."""
         return self.is_proximal()
 
     def smooth_part(self, op, weight):
-        """Write the part that is differentiated: none."""
+        """Return None: the whole penalty acts by its proximal step."""
         return None
 
     def proximal_step(self, op, weight, rate):
-        """Write what follows the update of a weight: norms shrink, the smallest to zero."""
+        """Write the proximal step, which shrinks norms, the smallest ones to zero."""
         tiny = float(np.finfo(op.float_dtype).tiny)
         ratio = op.Div(op.Mul(rate, self._factor(op, weight)), op.Max(self._norms(op, weight), tiny))
         return op.Mul(weight, op.Max(op.Sub(1.0, ratio), 0.0))

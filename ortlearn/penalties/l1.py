@@ -20,12 +20,11 @@ class L1Penalty(BasePenalty):
     intercept : bool, default=False
         Whether intercepts are penalised too.
     weights : str, sequence of str or None, default=None
-        Names or glob patterns of the weights it is for; all of them by default.
+        Names or glob patterns of the weights to penalise; all weights by default.
     proximal : bool, default=True
-        Whether it acts by its proximal step after each update, ``sign(w) * max(|w| - rate * l1, 0)``,
-        which makes weights exactly zero, instead of by its gradient.
-        That is with SGD and its momentum; other updates move every element at a rate of its own, and
-        take the gradient.
+        Whether it acts by its proximal step after each update, ``sign(w) * max(|w| - rate * l1, 0)``, which
+        makes weights exactly zero, instead of by its gradient. This holds for SGD with or without momentum.
+        Other updates, which have a rate for each element, use the gradient.
 
     References
     ----------
@@ -54,11 +53,11 @@ class L1Penalty(BasePenalty):
 
     @property
     def smooth(self):
-        """Whether it has a gradient everywhere."""
+        """Whether the penalty is differentiable everywhere."""
         return not self.l1
 
     def is_proximal(self):
-        """Return whether there is a proximal step."""
+        """Return whether the penalty has a proximal step."""
         return bool(self.proximal and self.l1)
 
     @property
@@ -75,9 +74,9 @@ class L1Penalty(BasePenalty):
         return absolute_values(op, weight, self.l1)
 
     def smooth_part(self, op, weight):
-        """Write the part that is differentiated."""
+        """Write the differentiable part."""
         return None if self.is_proximal() else self.forward(op, weight)
 
     def proximal_step(self, op, weight, rate):
-        """Write what follows the update of a weight."""
+        """Write the proximal step, which follows the update of a weight."""
         return soft_threshold(op, weight, op.Mul(rate, float(self.l1)))

@@ -18,10 +18,10 @@ class L2Penalty(BasePenalty):
     intercept : bool, default=False
         Whether intercepts are penalised too.
     weights : str, sequence of str or None, default=None
-        Names or glob patterns of the weights it is for; all of them by default.
+        Names or glob patterns of the weights to penalise; all weights by default.
     toward : {"zero", "start"}, default="zero"
-        Weights that it is least at: ``"start"`` penalises the difference to those that training starts with,
-        so that few new rows move only what they must.
+        Weights at which the penalty is smallest: ``"start"`` penalises the difference from the starting
+        weights, so that training on few new samples changes only the weights that need to change.
 
     References
     ----------

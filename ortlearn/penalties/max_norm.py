@@ -13,16 +13,16 @@ class MaxNormPenalty(BasePenalty):
     """Max-norm: the weights of each unit are kept within a ball, ``||w_j|| <= max_norm``.
 
     A unit is a column of a weight of shape (inputs, units), the first axis of a convolution, or all
-    of a vector. It costs nothing: after each update, columns outside are scaled back.
+    of a vector. The penalty adds nothing to the loss: after each update, columns outside are scaled back.
 
     Parameters
     ----------
     max_norm : float, default=3.0
         Radius of the ball.
     intercept : bool, default=False
-        Whether intercepts are kept within it too.
+        Whether intercepts are bounded, too.
     weights : str, sequence of str or None, default=None
-        Names or glob patterns of the weights it is for; all of them by default.
+        Names or glob patterns of the weights to penalise; all weights by default.
 
     References
     ----------
@@ -50,24 +50,24 @@ class MaxNormPenalty(BasePenalty):
 
     @property
     def smooth(self):
-        """Whether it has a gradient everywhere: a bound has none."""
+        """Whether the penalty is differentiable everywhere: a bound is not."""
         return False
 
     def is_proximal(self):
-        """Return whether there is a proximal step."""
+        """Return whether the penalty has a proximal step."""
         return True
 
     @property
     def projects(self):
-        """Whether the proximal step is the same at any rate."""
+        """Whether the proximal step does not depend on the learning rate."""
         return True
 
     def forward(self, op, weight):
-        """Write the penalty of one weight: none within the ball."""
+        """Return None: the bound adds nothing to the loss."""
         return None
 
     def proximal_step(self, op, weight, rate):
-        """Write what follows the update of a weight: the projection onto the ball."""
+        """Write the proximal step, the projection onto the ball."""
         rank = len(op.shape(weight))
         axes = list(range(1, rank)) if rank > 2 else [0]
         norms = op.Sqrt(op.ReduceSum(op.Mul(weight, weight), axes, keepdims=1))

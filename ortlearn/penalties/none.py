@@ -8,14 +8,14 @@ __all__ = ["NoPenalty"]
 
 
 class NoPenalty(BasePenalty):
-    """No penalty at all.
+    """No penalty.
 
     Parameters
     ----------
     intercept : bool, default=False
-        Without effect.
+        Ignored.
     weights : str, sequence of str or None, default=None
-        No effect.
+        Ignored.
 
     Examples
     --------
@@ -25,5 +25,5 @@ class NoPenalty(BasePenalty):
     """
 
     def forward(self, op, weight):
-        """Write nothing."""
+        """Return None: there is nothing to write."""
         return None

@@ -55,7 +55,7 @@ def penalty_loss_onnx(
     ['Mul', 'ReduceSum', 'Mul']
     """
     if not l1 and not l2:
-        raise ValueError(f"Weight {name!r} has no penalty: set l1, l2 or both.")
+        raise ValueError(f"The penalty of weight {name!r} is empty: set l1, l2 or both.")
     names = set() if existing_names is None else existing_names
     op = GraphBuilder(dtype=dtype, existing_names=names | {name}, prefix=f"penalty_{name}_")
     ElasticPenalty(l1=l1 or 0.0, l2=l2 or 0.0).forward(op, name)

@@ -16,26 +16,26 @@ __all__ = ["PerWeightPenalty"]
 
 
 class PerWeightPenalty(BasePenalty):
-    """A penalty of its own for each weight, or group of weights, that is named.
+    """Separate penalties for named weights or groups of weights.
 
-    Estimators make one of a dictionary that is their ``learning_penalty``. Weights that no key names
-    are not penalised; a weight that several keys name gets the sum. What is named is penalised,
-    intercepts too.
+    Estimators create one from a dictionary given as ``learning_penalty``. Weights that match no key are not
+    penalised; a weight that matches several keys gets the sum of their penalties. Named intercepts are
+    penalised, too.
 
     Parameters
     ----------
     penalties : dict of str to str, type, BasePenalty or None
         Penalties by names or patterns of weights, as ``weights_to_train`` takes them: names in the
         graph, fitted attributes (``"coefs_[0]"``), steps (``"pca"``), steps and attributes. A penalty
-        with ``weights`` of its own is for those that both name.
+        with its own ``weights`` applies to the weights that both name.
 
     Notes
     -----
-    The names are parameters, as those of the steps of a pipeline: ``get_params`` and ``set_params`` know
-    ``coefs_[0]`` and ``coefs_[0]__l2``, a search ``learning_penalty__coefs_[0]__l2``.
+    The names are parameters, like the steps of a pipeline: ``get_params`` and ``set_params`` accept
+    ``coefs_[0]`` and ``coefs_[0]__l2``, a search accepts ``learning_penalty__coefs_[0]__l2``.
 
-    Two proximal steps on one weight are allowed where one after the other is the step of the sum: those
-    of ``l1`` and ``elastic``, then ``group_lasso`` or ``max_norm``, each as often as one likes.
+    Several proximal steps on one weight are allowed if applying them in turn is the step of the sum: those
+    of ``l1`` and ``elastic``, then ``group_lasso`` or ``max_norm``, each any number of times.
 
     References
     ----------
@@ -71,7 +71,10 @@ class PerWeightPenalty(BasePenalty):
                 raise PluginError(f"PerWeightPenalty: {key!r} must be a name or pattern of weights.")
             penalty = _as_penalty(value)
             if isinstance(penalty, PerWeightPenalty):
-                raise PluginError(f"PerWeightPenalty: {key!r} has a dictionary of its own: make one of both.")
+                raise PluginError(
+                    f"PerWeightPenalty: {key!r} has another dictionary as its penalty. Put all names into "
+                    "one dictionary."
+                )
             penalty.check()
 
     def get_params(self, deep=True):
@@ -111,21 +114,21 @@ class PerWeightPenalty(BasePenalty):
         Raises
         ------
         ValueError
-            If nothing has the name, or it is of a penalty that is given by its name.
+            If the name does not exist, or belongs to a penalty that is given by name.
         """
         params = dict(params)
         self.penalties = params.pop("penalties", self.penalties)
         known = self._known()
         whole = {key: value for key, value in params.items() if key in known}
         if whole:
-            self.penalties = {**known, **whole}  # the dictionary that was given stays as it is
+            self.penalties = {**known, **whole}  # the dictionary of the caller is not changed
         for name, value in params.items():
             if name not in whole:
                 self._set_nested(name, value)
         return self
 
     def _known(self):
-        """Return the penalties by name, none where they are no dictionary, which ``check`` tells."""
+        """Return the penalties by name; empty if they are not a dictionary, which ``check`` reports."""
         return self.penalties if isinstance(self.penalties, Mapping) else {}
 
     def _set_nested(self, name, value):
@@ -141,7 +144,7 @@ class PerWeightPenalty(BasePenalty):
         self.penalties[key].set_params(**{name[len(key) + 2 :]: value})
 
     def parts(self):
-        """Return the penalties it is made of.
+        """Return the penalties that this one consists of.
 
         Returns
         -------
@@ -159,7 +162,7 @@ class PerWeightPenalty(BasePenalty):
         return order_proximal_steps(found)
 
     def for_weights(self, choose):
-        """Return the penalty for the weights it names, under their names in the graph."""
+        """Return the penalty with the names that its weights have in the graph."""
         found = {}
         for key, part in zip(self.penalties, self.parts(), strict=True):
             part = copy.deepcopy(part)
@@ -167,7 +170,9 @@ class PerWeightPenalty(BasePenalty):
             if part.weights is not None:
                 chosen = sorted(set(chosen) & set(choose(part.weights)))
                 if not chosen:
-                    raise PluginError(f"PerWeightPenalty: no weight is named by {key!r} and by {part!r}.")
+                    raise PluginError(
+                        f"PerWeightPenalty: no weight matches both {key!r} and weights of {part!r}."
+                    )
             part.weights = chosen
             found[key] = part
         return PerWeightPenalty(found)
@@ -178,28 +183,28 @@ class PerWeightPenalty(BasePenalty):
         return PerWeightPenalty({key: part.without_absolute_values() for key, part in named})
 
     def graph_key(self):
-        """Return what its graphs depend on."""
+        """Return a key of the graphs that the penalties write."""
         named = zip(self.penalties, self.parts(), strict=True)
         return (type(self), tuple((key, repr(part.weights), part.graph_key()) for key, part in named))
 
     @property
     def smooth(self):
-        """Whether all have a gradient everywhere."""
+        """Whether all penalties are differentiable everywhere."""
         return all(part.smooth for part in self.parts())
 
     @property
     def needs_step(self):
-        """Whether the gradient of one is no substitute for its proximal step."""
+        """Whether the proximal step of one of the penalties is required."""
         return any(part.needs_step for part in self.parts())
 
     @property
     def projects(self):
-        """Whether all proximal steps are the same at any rate."""
+        """Whether no proximal step depends on the learning rate."""
         stepping = [part for part in self.parts() if part.is_proximal()]
         return bool(stepping) and all(part.projects for part in stepping)
 
     def is_proximal(self):
-        """Return whether one of them has a proximal step."""
+        """Return whether one of the penalties has a proximal step."""
         return any(part.is_proximal() for part in self.parts())
 
     def applies_to(self, is_intercept, name=""):
@@ -207,15 +212,15 @@ class PerWeightPenalty(BasePenalty):
         return bool(self.parts_for(is_intercept, name))
 
     def forward(self, op, weight):
-        """Write the penalty of one weight, which it knows by its name."""
+        """Write the penalty of one weight, chosen by its name."""
         return _sum(op, [part.forward(op, weight) for part in self.parts_for(False, weight)])
 
     def smooth_part(self, op, weight):
-        """Write the part that is differentiated."""
+        """Write the differentiable part."""
         return _sum(op, [part.smooth_part(op, weight) for part in self.parts_for(False, weight)])
 
     def proximal_step(self, op, weight, rate):
-        """Write what follows the update of a weight."""
+        """Write the proximal step, which follows the update of a weight."""
         steps = [part for part in self.parts_for(False, weight) if part.is_proximal()]
         for part in steps:
             weight = _typed_as(op, weight, part.proximal_step(op, weight, rate))
@@ -223,14 +228,14 @@ class PerWeightPenalty(BasePenalty):
 
 
 def _as_penalty(value: Any) -> BasePenalty:
-    """Return the penalty that a name, a class, an object or None stands for."""
+    """Return the penalty given by a name, a class, an object or None."""
     if isinstance(value, BasePenalty):
         return value
     return plugins.create(plugins.PENALTIES, "none" if value is None else value, BasePenalty)
 
 
 def _sum(op: GraphBuilder, terms: Sequence[str | None]) -> str | None:
-    """Write the sum of what there is."""
+    """Write the sum of the terms that are not None."""
     found = [term for term in terms if term is not None]
     total = found[0] if found else None
     for term in found[1:]:
@@ -239,7 +244,7 @@ def _sum(op: GraphBuilder, terms: Sequence[str | None]) -> str | None:
 
 
 def _typed_as(op: GraphBuilder, before: str, after: str) -> str:
-    """Give a name the type of another one."""
+    """Declare that a tensor has the type of another one."""
     known = op.type(before)
     if known is not None:
         op.set_type(after, *known)

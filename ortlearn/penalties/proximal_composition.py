@@ -9,8 +9,8 @@ from .base import BasePenalty
 
 __all__ = ["check_proximal_steps", "order_proximal_steps"]
 
-#: Kind of step that may come before another one: it is of a positively homogeneous function, the others are
-#: of functions of a norm (Yu, Y.-L., "On decomposing the proximal map", NIPS 2013).
+#: Kind of step that may precede another one: that of a positively homogeneous function, while the others
+#: are steps of functions of a norm (Yu, Y.-L., "On decomposing the proximal map", NIPS 2013).
 FIRST = "threshold"
 
 
@@ -20,9 +20,9 @@ def order_proximal_steps(penalties: Sequence[BasePenalty]) -> list[BasePenalty]:
 
 
 def check_proximal_steps(name: str, penalties: Sequence[BasePenalty], has_length: bool) -> None:
-    """Check that the proximal steps of a weight, one after the other, are the step of the sum.
+    """Check that the proximal steps of a weight, applied in turn, are the step of the sum.
 
-    Two steps of one kind are: thresholds add up, and the smaller of two balls is in the other.
+    Two steps of one kind always are: thresholds add up, and the smaller of two balls is inside the other.
 
     Examples
     --------
@@ -36,6 +36,7 @@ def check_proximal_steps(name: str, penalties: Sequence[BasePenalty], has_length
     if len(steps) > 1 and (None in kinds or len(others) > 1):
         names = " and ".join(type(penalty).__name__ for penalty in steps)
         raise PluginError(
-            f"PerWeightPenalty: the proximal steps of {names} meet on {name!r}, and one after the other is "
-            "not that of both: give the weight one of them."
+            f"PerWeightPenalty: the proximal steps of {names} on {name!r} cannot be combined, since "
+            "applying them in turn is not the step of their sum. Keep one of these penalties for the "
+            "weight."
         )

@@ -1,4 +1,4 @@
-"""The penalty that a name, a class, an object or a dictionary stands for."""
+"""Resolve a name, a class, an object or a dictionary to a penalty."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def resolve_penalty(spec: Any) -> BasePenalty:
     Parameters
     ----------
     spec : None, str, type, BasePenalty or dict
-        None is no penalty; a dictionary has penalties by names of weights (:class:`PerWeightPenalty`).
+        None means no penalty; a dictionary has penalties by names of weights (:class:`PerWeightPenalty`).
 
     Returns
     -------

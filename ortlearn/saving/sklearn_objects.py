@@ -132,7 +132,7 @@ def load(content: bytes, trusted: Sequence[str] = ()) -> Any:
                 unknown,
             )
         loaded = skops.loads(content, trusted=found)
-        # Always: skops may trust by itself what has to be checked, as 0.13 does trees.
+        # Called for every file: some versions of skops trust trees by themselves.
         from .sklearn_memory import check_memory
 
         check_memory(loaded, content, CHECKED)

@@ -90,8 +90,8 @@ def test_one_graph_has_no_place_for_it(rate):
 @pytest.mark.parametrize(
     "function, message",
     [
-        (lambda y, f: f - y, r"must return \(losses, gradient\), not ndarray"),
-        (lambda y, f: ((f - y) ** 2, f - y), "losses of shape .* one per row"),
+        (lambda y, f: f - y, r"returned ndarray. Return the tuple \(losses, gradient\)"),
+        (lambda y, f: ((f - y) ** 2, f - y), "losses of shape .* one loss per sample"),
         (lambda y, f: (half_squares(y, f)[0], (f - y).sum(axis=1)), "gradient of shape"),
     ],
 )

@@ -110,7 +110,7 @@ def test_classifiers_without_raw_scores_are_refused(model):
 
 def test_names_that_are_given_are_used():
     onx = sklearn_to_onnx(LogisticRegression().fit(X, LABEL), 2)
-    with pytest.raises(ValueError, match="Name 'label' is already taken"):
+    with pytest.raises(ValueError, match="already has a tensor named 'label'"):
         add_loss_output(onx, "log", label_name="label")
-    with pytest.raises(ValueError, match="Name 'probabilities' is already taken"):
+    with pytest.raises(ValueError, match="already has a tensor named 'probabilities'"):
         add_loss_output(onx, "log", label_name="probabilities")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.multioutput import RegressorChain
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -24,6 +25,8 @@ QUICK: dict[str, Any] = {
     "n_quantiles": 30,
     "max_trials": 20,
 }
+#: Parameter of chains, which scikit-learn 1.7 renamed.
+CHAINED = "estimator" if "estimator" in inspect.signature(RegressorChain).parameters else "base_estimator"
 #: The same for single estimators, where the general value or the default does not do.
 OWN: dict[str, dict[str, Any]] = {
     "AdaBoostClassifier": {"estimator": DecisionTreeClassifier(max_depth=2, random_state=0)},
@@ -37,6 +40,7 @@ OWN: dict[str, dict[str, Any]] = {
     "CCA": {"n_components": 1},
     "CalibratedClassifierCV": {"estimator": LogisticRegression()},
     "CategoricalNB": {"min_categories": 3},
+    "ClassifierChain": {CHAINED: LogisticRegression()},
     "DecisionTreeClassifier": {"max_depth": 3},
     "DecisionTreeRegressor": {"max_depth": 3},
     "DictionaryLearning": {"n_components": 3, "max_iter": 20},
@@ -95,6 +99,7 @@ OWN: dict[str, dict[str, Any]] = {
     "RadiusNeighborsClassifier": {"radius": 4.0},
     "RadiusNeighborsRegressor": {"radius": 4.0},
     "RadiusNeighborsTransformer": {"radius": 2.0},
+    "RegressorChain": {CHAINED: Ridge()},
     "RandomForestClassifier": {"max_depth": 3},
     "RandomForestRegressor": {"max_depth": 3},
     "RandomTreesEmbedding": {"max_depth": 2, "sparse_output": False},
@@ -130,7 +135,6 @@ def _required(name: str, by_class: bool) -> Any:
     estimator = LogisticRegression() if by_class else Ridge()
     grid = {"C": [0.1, 1.0]} if by_class else {"alpha": [0.1, 1.0]}
     values: dict[str, Any] = {
-        "base_estimator": estimator,  # of chains, before scikit-learn 1.7
         "estimator": estimator,
         "estimators": _members(by_class),
         "param_grid": grid,

@@ -116,7 +116,7 @@ def test_names_of_several_penalties_differ(run_onnx):
 
 @pytest.mark.parametrize("factors", [{}, {"l1": 0.0}, {"l1": None, "l2": 0.0}])
 def test_no_factor_is_an_error(factors):
-    with pytest.raises(ValueError, match="'w' has no penalty: set l1, l2 or both"):
+    with pytest.raises(ValueError, match="'w' is empty: set l1, l2 or both"):
         penalty_loss_onnx("w", np.float32, **factors)
 
 
@@ -142,5 +142,5 @@ def test_a_penalty_that_writes_nothing_says_so():
     class Mine(BasePenalty):
         pass
 
-    with pytest.raises(NotImplementedError, match="Mine must write"):
+    with pytest.raises(NotImplementedError, match="Mine has no forward expression"):
         Mine().forward(GraphBuilder(), "w")

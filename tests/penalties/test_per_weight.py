@@ -236,18 +236,21 @@ def test_steps_of_a_pipeline(rows):
         ({"typo": "l2"}, "'typo' must name weights that are trained.*coefs_0"),
         ({"coefs_[0]": "l2", "coefs_[2]": "l2"}, r"'coefs_\[2\]' must name weights that are trained"),
         ({"intercepts_[0]": "l2"}, r"'intercepts_\[0\]' must name weights that are trained"),
-        ({"coefs_[0]": L2Penalty(weights="coefs_[1]")}, r"no weight is named by 'coefs_\[0\]' and by L2"),
+        (
+            {"coefs_[0]": L2Penalty(weights="coefs_[1]")},
+            r"no weight matches both 'coefs_\[0\]' and weights of L2",
+        ),
         ({"coefs_[0]": "l3"}, "l3"),
         ({"coefs_[0]": L2Penalty(-1.0)}, "L2Penalty: l2=-1.0"),
         ({"coefs_[0]": {"l2": 1.0}}, "is not a plugin"),
-        ({"coefs_[0]": PerWeightPenalty({"coefs_[0]": "l1"})}, "make one of both"),
+        ({"coefs_[0]": PerWeightPenalty({"coefs_[0]": "l1"})}, "Put all names into one dictionary"),
         ({}, "must be a dictionary of penalties"),
         ({3: "l2"}, "3 must be a name or pattern"),
         (PerWeightPenalty("l2"), "must be a dictionary of penalties"),
         (PerWeightPenalty, "cannot be made"),
         (
             {"coefs_[*]": "group_lasso", "coefs_[1]": "max_norm"},
-            "GroupLassoPenalty and MaxNormPenalty meet on",
+            "GroupLassoPenalty and MaxNormPenalty on .* cannot be combined",
         ),
     ],
     ids=str,
@@ -359,7 +362,9 @@ def test_penalties_of_other_packages_meet_where_they_say_how(penalty, composes):
         check_proximal_steps("w", parts, has_length=True)
         assert order_proximal_steps(parts) == parts[::-1]
     else:
-        with pytest.raises(PluginError, match=f"GroupLassoPenalty and {penalty.__name__} meet on 'w'"):
+        with pytest.raises(
+            PluginError, match=f"GroupLassoPenalty and {penalty.__name__} on 'w' cannot be combined"
+        ):
             check_proximal_steps("w", parts, has_length=True)
     check_proximal_steps("w", parts[1:], has_length=True)
 

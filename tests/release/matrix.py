@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -31,9 +32,9 @@ TESTS = (
     "tests/saving/test_sklearn_memory.py",
     "tests/search/test_searches.py",
 )
-#: Packages of the extra ``test`` that these tests import; those that ortlearn imports, too.
-_TOOLS = ("hypothesis", "polars", "pytest")
-_OPTIONAL = ("lightgbm", "pandas", "skops")
+#: Packages that run these tests, and those whose objects they pass or save.
+_TOOLS = ("hypothesis", "pytest")
+_OPTIONAL = ("lightgbm", "pandas", "polars", "skops")
 
 
 def floors(names: Sequence[str] = ()) -> dict[str, str]:
@@ -76,10 +77,11 @@ class Versions:
 #: The lowest versions together and one by one, each scikit-learn from the lowest, and the newest of all.
 ENVIRONMENTS = (
     Versions("floors", "3.10", {**floors(), **floors(_OPTIONAL)}),
-    *(
-        Versions(f"scikit-learn-{minor}", "3.12", {"scikit-learn": f"{minor}.*"})
-        for minor in ("1.6", "1.7", "1.8")
-    ),
+    # scikit-learn 1.6 has options that newer versions of scipy do not know; 1.6 and 1.7 fail to choose
+    # columns of newer polars by name.
+    Versions("scikit-learn-1.6", "3.12", {"scikit-learn": "1.6.*", "scipy": "1.15.*", **floors(["polars"])}),
+    Versions("scikit-learn-1.7", "3.12", {"scikit-learn": "1.7.*", **floors(["polars"])}),
+    Versions("scikit-learn-1.8", "3.12", {"scikit-learn": "1.8.*"}),
     Versions("numpy-floor", "3.11", floors(["numpy"])),
     Versions("onnx-floor", "3.12", floors(["onnx"])),
     Versions("skl2onnx-floor", "3.12", floors(["skl2onnx"])),
@@ -107,7 +109,9 @@ def _error(case: Versions) -> str:
         pins = [f"{package}=={version}" for package, version in case.pins.items()]
         packages = [f".[{case.extra}]", *_TOOLS, *_OPTIONAL, *pins]
         installed = environment.install("--editable", *packages)
-        if not (installed and environment.install("--no-deps", "./tests/example_plugin")):
+        # A copy: installing writes beside the sources.
+        plugin = shutil.copytree(ROOT / "tests" / "example_plugin", Path(name) / "plugin")
+        if not (installed and environment.install("--no-deps", str(plugin))):
             return f"{case.name}: {' '.join(pins)} cannot be installed."
         print(f"{case.name}: Python {case.python}, {' '.join(pins) or 'the newest versions'}", flush=True)
         status = environment.run(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import skops.io
 from sklearn.base import clone
 from sklearn.ensemble import (
     AdaBoostRegressor,
@@ -137,6 +138,17 @@ def test_altered_trees(kind, name):
     owner.tree_ = altered(owner.tree_, **ALTERED[name])
     with pytest.raises(SavedFileError, match="nodes of a tree point to what is not there"):
         again(model)
+
+
+def test_trees_that_skops_trusts_are_checked(monkeypatch):
+    model = fitted("tree")
+    model.tree_ = altered(model.tree_, left_child=(0, 10**6))
+    content, _ = dump(model)
+    loads, types = skops.io.loads, skops.io.get_untrusted_types(data=content)
+    monkeypatch.setattr(skops.io, "get_untrusted_types", lambda data: [])
+    monkeypatch.setattr(skops.io, "loads", lambda data, trusted: loads(data, trusted=types))
+    with pytest.raises(SavedFileError, match="nodes of a tree point to what is not there"):
+        load(content)
 
 
 def test_trees_in_other_places():
