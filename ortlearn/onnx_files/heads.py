@@ -109,11 +109,7 @@ def replace_head(
     names = graph_names(body.graph)
     name = _free(name, names)
     op = GraphBuilder(
-        opset_versions(model)[""],
-        existing_names=names,
-        dtype=dtype,
-        types={at: known},
-        prefix=f"{name}/",
+        opset_versions(model)[""], existing_names=names, dtype=dtype, types={at: known}, prefix=f"{name}/"
     )
     features, width, rank = _pooled(op, at, known, axis, pooling)
     weights = [f"{name}.weight", f"{name}.bias"]
@@ -265,7 +261,4 @@ def _outputs(
         number = op.ArgMax(score, axis=axis, keepdims=0)
         op.node("Gather", op.constant(labels), number, outputs=[label], axis=0)
     kind = TensorProto.STRING if labels is not None and labels.dtype == object else TensorProto.INT64
-    return [
-        make_value_info(label, TensorType(kind, shape[:-1])),
-        make_value_info(probabilities, known),
-    ]
+    return [make_value_info(label, TensorType(kind, shape[:-1])), make_value_info(probabilities, known)]
