@@ -12,15 +12,11 @@ IDENTIFIER, VERSION = b"TORT", 1
 #: Fields of a parameter: name, dims, data_type, raw_data; of an adapter: three versions and the parameters.
 NAME, DIMS, DATA_TYPE, RAW_DATA = range(4)
 FORMAT, ADAPTER, MODEL, PARAMETERS = range(4)
-#: Bytes at a multiple of which raw data begin.
-ALIGNMENT = 8
+ALIGNMENT = 8  # of raw data, in bytes
 
 
 def adapter_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return the content of an adapter file with values by the names of the inputs that they are for.
-
-    onnxruntime 1.20 and later reads it (``LoraAdapter.Load``, ``AdapterFormat.read_adapter``).
-    """
+    """Return an adapter file for onnxruntime 1.20 and later (LoraAdapter.Load), arrays by input name."""
     builder = flatbuffers.Builder(1024)
     parameters = [_parameter(builder, name, array) for name, array in sorted(arrays.items())]
     builder.StartVector(4, len(parameters), 4)
@@ -36,7 +32,7 @@ def adapter_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def _parameter(builder: flatbuffers.Builder, name: str, array: np.ndarray) -> int:
-    """Write an array with its name and return where it is."""
+    """Write a named array and return its offset."""
     raw = np.ascontiguousarray(array).tobytes()
     builder.Prep(ALIGNMENT, len(raw))
     data = builder.CreateByteVector(raw)

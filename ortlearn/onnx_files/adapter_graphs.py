@@ -1,4 +1,4 @@
-"""Graphs with low-rank adapters beside their weights."""
+"""Graphs with low-rank adapters."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -18,12 +18,9 @@ def with_adapters(
     shapes: Mapping[str, Sequence[int]],
     as_inputs: bool = False,
 ) -> ModelProto:
-    """Return a graph with adapters, which are zero.
-
-    A product x W by a matrix becomes ``x W + scale (x A) B``, so that no gradient of W is computed. Other
-    weights, those of convolutions and those that several nodes read, become ``W + scale A B``. ``as_inputs``
-    makes A and B inputs that need not be given, as adapters of onnxruntime are.
-    """
+    """Return a graph with adapters A and B of zeros, which are optional inputs with ``as_inputs``."""
+    # A product x W becomes x W + scale (x A) B, so that no gradient of W is computed; weights of convolutions
+    # and those that several nodes read become W + scale A B.
     graph, own = model.graph, {adapter.weight: adapter for adapter in adapters}
     names = graph_names(graph) | {name for adapter in adapters for name in (adapter.a, adapter.b)}
     op = GraphBuilder(opset_versions(model).get("", 18), existing_names=names, prefix="lora_")
@@ -59,14 +56,14 @@ def _element_types(model: ModelProto, names: Collection[str]) -> dict[str, Any]:
 
 
 def _is_product(node: NodeProto, adapter: Adapter) -> bool:
-    """Return whether a node computes x W of a matrix W, or x W' where it has its outputs first."""
+    """Return whether a node computes x W, or x W' if W has its outputs first."""
     if node.domain not in ("", "ai.onnx") or node.op_type not in ("Gemm", "MatMul"):
         return False
     return node.input[1] == adapter.weight and bool(attribute(node, "transB", 0)) == adapter.transposed
 
 
 def _write_product(op: GraphBuilder, node: NodeProto, adapter: Adapter, dtype: Any) -> None:
-    """Write x W + scale (x A) B, and what else the node adds."""
+    """Write x W + scale (x A) B with the bias of the node."""
     x, scale = node.input[0], adapter.scale * attribute(node, "alpha", 1.0)
     inner = op.MatMul(op.Transpose(x, perm=[1, 0]) if attribute(node, "transA", 0) else x, adapter.a)
     inner = inner if scale == 1.0 else op.Mul(inner, op.constant(np.asarray(scale, dtype)))

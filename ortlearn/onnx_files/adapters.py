@@ -1,4 +1,4 @@
-"""Low-rank adapters: two thin matrices that are trained in the place of the weight of a product."""
+"""Low-rank adapters: two thin matrices that are trained instead of the weight of a product."""
 
 from __future__ import annotations
 
@@ -17,15 +17,11 @@ from ..graphs.name_patterns import matches_pattern
 from ..graphs.nodes import all_nodes, attribute
 from ..models.weight import Weight
 
-#: What has weights that are matrices.
-ADAPTABLE = "a matrix product, a convolution or a recurrent layer"
-
-#: Recurrent operators, operators whose weight has the outputs first, and those that read it as a matrix.
+ADAPTABLE = "a matrix product, a convolution or a recurrent layer"  # operators with adapters, for messages
 RECURRENT = {"GRU", "LSTM", "RNN"}
-OUTPUTS_FIRST = {"Conv", "DeformConv", "FusedConv", *RECURRENT}
+OUTPUTS_FIRST = {"Conv", "DeformConv", "FusedConv", *RECURRENT}  # shape of the weight
 CONVOLUTIONS = {"Conv", "ConvTranspose", "DeformConv", "FusedConv"}
-#: Operators whose weight is a stack of matrices where it has more than two dimensions.
-STACKS = {"FusedMatMul", "MatMul", "TransposeMatMul", *RECURRENT}
+STACKS = {"FusedMatMul", "MatMul", "TransposeMatMul", *RECURRENT}  # whose weights may be stacks of matrices
 
 
 class LoRA(BaseEstimator):
@@ -119,9 +115,8 @@ class LoRA(BaseEstimator):
         found = {name: _matrix(weight, shapes[name]) for name, weight in weights.items()}
         known = {name: matrix for name, matrix in found.items() if matrix is not None}
         if self.target is None:
-            chosen = [
-                n for n, matrix in known.items() if self.rank * sum(matrix[-2:]) < math.prod(matrix[-2:])
-            ]
+            sizes = {name: matrix[-2:] for name, matrix in known.items()}
+            chosen = [name for name, size in sizes.items() if self.rank * sum(size) < math.prod(size)]
         else:
             chosen = _matched(self.target, known, weights, original_names)
             self._check_rank([(original_names.get(n, n), shapes[n], known[n]) for n in chosen])
@@ -132,12 +127,8 @@ class LoRA(BaseEstimator):
                 f"{described}: lower the rank, or train weights as they are (lora=None)."
             )
         turned = {name for node in all_nodes(model.graph) if _is_turned(node) for name in node.input}
-        return [
-            Adapter(
-                name, f"{name}.lora_A", f"{name}.lora_B", self.scale, self.rank, name in turned, known[name]
-            )
-            for name in chosen
-        ]
+        options = {name: (self.scale, self.rank, name in turned, known[name]) for name in chosen}
+        return [Adapter(name, f"{name}.lora_A", f"{name}.lora_B", *own) for name, own in options.items()]
 
     def _check_rank(self, chosen: Sequence[tuple[str, tuple[int, ...], tuple[int, ...]]]) -> None:
         small = [(min(matrix[-2:]), name, shape) for name, shape, matrix in chosen]
@@ -151,18 +142,15 @@ class LoRA(BaseEstimator):
 
 @dataclass(frozen=True)
 class Adapter:
-    """What is added to a weight W: ``scale * A B``, transposed where W has its outputs first."""
+    """The update ``scale * A B`` of a weight W, transposed if W has its outputs first."""
 
-    #: Names of W, A of shape (..., n_inputs, rank) and B of shape (..., rank, n_outputs).
     weight: str
-    a: str
-    b: str
+    a: str  # of shape (..., n_inputs, rank)
+    b: str  # of shape (..., rank, n_outputs)
     scale: float
     rank: int
-    #: Whether the number of outputs comes first in the shape of W.
-    transposed: bool
-    #: Shape of W as a matrix, or as a stack of them.
-    matrix: tuple[int, ...]
+    transposed: bool  # whether W has its outputs first
+    matrix: tuple[int, ...]  # shape of W as a matrix, or as a stack of matrices
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -172,19 +160,19 @@ class Adapter:
         return (*stack, n_inputs, self.rank), (*stack, self.rank, n_outputs)
 
     def merged(self, weight: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the weight with its adapter added; summed in float64, of the type of the weight."""
+        """Return the weight plus its adapter, summed in float64, in the type of the weight."""
         product = self.scale * (a.astype(np.float64) @ b.astype(np.float64))
         product = np.swapaxes(product, -1, -2) if self.transposed else product
         return (weight.astype(np.float64) + product.reshape(weight.shape)).astype(weight.dtype)
 
 
 def _matrix(weight: Weight, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the shape of a weight that is a matrix or a stack of matrices, otherwise None."""
+    """Return the shape of a weight as a matrix or a stack of matrices, or None."""
     operators = {*weight.operators}
     if weight.role != "weight" or not weight.learned or len(shape) < 2 or min(shape) < 1:
         return None
     if len(shape) == 2:
-        return None if operators & RECURRENT else shape  # these are peepholes
+        return None if operators & RECURRENT else shape  # peepholes have no adapters
     if operators <= CONVOLUTIONS:
         return shape[0], math.prod(shape[1:])
     return shape if operators <= STACKS else None
@@ -195,12 +183,9 @@ def _is_turned(node: NodeProto) -> bool:
 
 
 def _matched(
-    target: str | Sequence[str],
-    known: Collection[str],
-    weights: Mapping[str, Weight],
-    original_names: Mapping[str, str],
+    target: str | Sequence[str], known: Collection, weights: Mapping[str, Weight], original_names: Mapping
 ) -> list[str]:
-    """Return the weights that some patterns match, each of them at least one."""
+    """Return the weights that patterns match, at least one each."""
     found = set()
     for pattern in [target] if isinstance(target, str) else target:
         matched = {name for name in known if _matches(pattern, weights[name], original_names.get(name, name))}
@@ -222,7 +207,7 @@ def _matches(pattern: str, weight: Weight, original: str) -> bool:
 def _others(
     pattern: str, known: Collection[str], weights: Mapping[str, Weight], original_names: Mapping[str, str]
 ) -> str:
-    """Return what is said of weights that a pattern matches and that have no adapters."""
+    """Return the sentence about weights that a pattern matches and that have no adapters, if any."""
     found = {original_names.get(name, name): weight for name, weight in weights.items() if name not in known}
     matched = [f"{n!r} of {' and '.join(w.operators)}" for n, w in found.items() if _matches(pattern, w, n)]
     if not matched:

@@ -1,4 +1,4 @@
-"""Branches that are always taken, in place of the If that chooses them."""
+"""Replace If operators by branches that are always taken."""
 
 from collections.abc import Mapping
 
@@ -11,12 +11,12 @@ from ..graphs.view import GraphView
 
 
 def is_choice(node: NodeProto) -> bool:
-    """Return whether a node chooses between two branches."""
+    """Return whether a node is an If."""
     return node.op_type == "If" and node.domain in ("", "ai.onnx") and bool(node.input)
 
 
 def with_chosen_branches(model: ModelProto, conditions: Mapping[str, bool] | None = None) -> ModelProto:
-    """Return a model with a branch in place of every If whose condition is a constant or given."""
+    """Return a model without If operators whose condition is constant or given."""
     graph, known = GraphView(model, types={}), conditions or {}
 
     def rule(node: NodeProto) -> bool:
@@ -33,7 +33,7 @@ def with_chosen_branches(model: ModelProto, conditions: Mapping[str, bool] | Non
 
 
 def _inline(node: NodeProto, branch: GraphProto, op: GraphBuilder) -> None:
-    """Append the nodes of a branch under names of their own, and its initializers."""
+    """Append the nodes and initializers of a branch under new names."""
     made = [name for child in branch.node for name in child.output if name]
     mapping = {name: op.unique(name) for name in (*made, *(t.name for t in branch.initializer))}
     for tensor in branch.initializer:

@@ -1,4 +1,4 @@
-"""Files whose number of samples is fixed, as exporters write what they were shown, for any number of them."""
+"""Make a fixed number of samples of a file, as exporters write it, free."""
 
 from collections.abc import Mapping
 
@@ -10,20 +10,14 @@ from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
 from .sample_constants import with_following_constants
 
-#: Name of the number of samples.
-ROWS = "rows"
-#: Samples that an input may take at a time.
-LARGEST = 2**31
+ROWS = "rows"  # name of the number of samples
+LARGEST = 2**31  # number of samples of an input
 
 
 def with_free_rows(model: ModelProto, required: bool = False) -> ModelProto:
-    """Return the model for any number of samples, where nothing in it depends on the one that it declares.
-
-    The first dimension of inputs and outputs becomes a name. Constants that repeat the number follow, types
-    of inner tensors are removed. The model stays as it is where its inputs differ in their first dimensions,
-    or where an output keeps the declared number; if free rows are ``required``, a ConversionError says what
-    fixes the number.
-    """
+    """Return the model for any number of samples, unchanged if it depends on the declared number."""
+    # The first dimension of inputs and outputs becomes a name, constants that repeat the number follow. If
+    # free rows are required, a ConversionError names the input or node that fixes the number.
     model = with_fields(model, value_info=())
     inputs = _own_inputs(model)
     fixed = {
@@ -68,17 +62,17 @@ def _is_fixed_input(value: ValueInfoProto) -> bool:
 
 
 def _own_inputs(model: ModelProto) -> list[ValueInfoProto]:
-    """Return the inputs that are no weights too, and have dimensions."""
+    """Return the inputs with dimensions that are not also weights."""
     weights = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in weights and _dims(value)]
 
 
 def _freed(model: ModelProto, number: int) -> tuple[ModelProto, NodeProto | None]:
-    """Return a model of any number of samples, and a node that depends on the number nevertheless."""
+    """Return a model of any number of samples, and a node that still depends on the number, if any."""
     if number > LARGEST:
         raise ConversionError(
-            f"An input of the model takes {number} samples at a time, which no memory holds: the file is "
-            "damaged."
+            f"An input of the model takes {number} samples at a time, more than fit into memory: the file "
+            "is damaged."
         )
     named = copy_model(model)
     for value in (*_own_inputs(named), *named.graph.output):
@@ -89,7 +83,7 @@ def _freed(model: ModelProto, number: int) -> tuple[ModelProto, NodeProto | None
 
 
 def _culprit(model: ModelProto) -> NodeProto | None:
-    """Return the first node that makes a tensor with a fixed number of rows of one with any number."""
+    """Return the first node that maps any number of rows to a fixed one."""
     bare = copy_model(model)
     for value in bare.graph.output:
         if value.type.HasField("tensor_type"):
@@ -106,6 +100,6 @@ def _is_fixed(types: Mapping[str, TensorType], name: str) -> bool:
 
 
 def _fixes(types: Mapping[str, TensorType], node: NodeProto) -> bool:
-    """Return whether an input has named dimensions and an output, of a fixed first one, has none."""
+    """Return whether a node has an input of any number of rows, and an output of a fixed number."""
     read = [types[name].shape or () for name in node.input if name in types]
     return any(ROWS in shape for shape in read) and any(_is_fixed(types, name) for name in node.output)

@@ -1,4 +1,4 @@
-"""Files in float16 and bfloat16, which are trained in float32."""
+"""Convert files in float16 and bfloat16 to float32 for training."""
 
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, numpy_helper
@@ -6,12 +6,12 @@ from onnx import GraphProto, ModelProto, TensorProto, TypeProto, numpy_helper
 from ..graphs import copy_model, subgraphs
 from .weight_places import HALVES
 
-#: Attributes that are types of elements.
+#: Attributes that are element types.
 TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type")
 
 
 def with_float32(model: ModelProto) -> ModelProto:
-    """Return a model, its functions inlined, with float32 wherever it has float16 or bfloat16."""
+    """Return a model without functions, with float32 in the place of float16 and bfloat16."""
     result = copy_model(model)
     _widen_graph(result.graph)
     return result

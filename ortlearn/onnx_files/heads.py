@@ -24,9 +24,7 @@ from ..graphs import (
 from .loading import prepare_onnx, read_onnx
 from .weight_places import FLOATS
 
-#: Entry of the metadata with the names of the weights that are trained by default.
-TRAINED = "ortlearn_weights_to_train"
-#: How features of several positions become one vector.
+TRAINED = "ortlearn_weights_to_train"  # metadata entry with the names of the weights to train by default
 POOLING = {"mean": "ReduceMean", "max": "ReduceMax"}
 
 
@@ -127,7 +125,7 @@ def replace_head(
 
 
 def default_weights(file: ModelProto) -> list[str] | None:
-    """Return the weights that a file says are trained by default, None where it says nothing."""
+    """Return the weights that the metadata of a file say to train by default, None without."""
     found = _metadata(file).get(TRAINED)
     try:
         names = None if found is None else json.loads(found)
@@ -146,7 +144,7 @@ def _metadata(model: ModelProto) -> dict[str, str]:
 
 
 def _class_table(classes: Sequence[Any] | None) -> np.ndarray | None:
-    """Return classes as an array of whole numbers or of text."""
+    """Return classes as an array of integers or of text."""
     if classes is None:
         return None
     table = np.asarray(classes)
@@ -157,7 +155,7 @@ def _class_table(classes: Sequence[Any] | None) -> np.ndarray | None:
 
 
 def _checked_outputs(n_outputs: int | None, labels: np.ndarray | None, task: str) -> int:
-    """Return the number of outputs that the arguments agree on."""
+    """Return the number of outputs, checked against the classes and the task."""
     if task not in ("classification", "regression"):
         raise ValueError(f"task={task!r} must be 'classification' or 'regression'.")
     if labels is not None and task == "regression":
@@ -172,7 +170,7 @@ def _checked_outputs(n_outputs: int | None, labels: np.ndarray | None, task: str
 
 
 def _features(model: ModelProto, label: str, at: str) -> TensorType:
-    """Return type and shape of the tensor to cut at, in the type of the file."""
+    """Return type and shape of the tensor of features."""
     types, own = value_types(prepare_onnx(model, label)), value_types(model)
     made = [name for node in model.graph.node for name in node.output if name]
     known = {value.name for value in model.graph.input}.union(made)
@@ -184,9 +182,7 @@ def _features(model: ModelProto, label: str, at: str) -> TensorType:
     elem_type, shape = own.get(at, found).elem_type, found.shape
     if elem_type not in FLOATS:
         kind = TensorProto.DataType.Name(elem_type).lower() if elem_type else "unknown type"
-        floats = [
-            n for n in made if n in types and types[n].elem_type in FLOATS and len(types[n].shape or ()) > 1
-        ]
+        floats = [n for n in made if n in types and types[n].elem_type in FLOATS]
         raise ConversionError(
             f"Tensor {at!r} has no floating-point features, its elements are {kind}: cut the file before the "
             f"choice of a class, {_listed([n for n in floats if len(types[n].shape or ()) > 1])}."
@@ -200,14 +196,14 @@ def _features(model: ModelProto, label: str, at: str) -> TensorType:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the last three names for an error."""
+    """Return the last three names for a message."""
     return ", ".join(map(repr, names[-3:]))
 
 
 def _pooled(
     op: GraphBuilder, at: str, known: TensorType, axis: int, pooling: str | None
 ) -> tuple[str, int, int]:
-    """Return what the linear layer reads, the number of its features, and its rank."""
+    """Return the input of the linear layer, its number of features, and its rank."""
     shape = known.shape or ()
     rank = len(shape)
     if not -rank <= axis < rank or axis % rank == 0:
@@ -237,7 +233,7 @@ def _pooled(
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    """Return a name for a head that no name of the file begins with."""
+    """Return a prefix for the names of a head that no name of the file has."""
     free, number = name, 1
     while any(other.startswith((f"{free}.", f"{free}/")) for other in taken):
         number += 1

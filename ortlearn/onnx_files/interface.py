@@ -1,4 +1,4 @@
-"""Interface of an ONNX file: the inputs, outputs and metadata that a trained model has in common with it."""
+"""Interface of an ONNX file: the inputs, outputs and metadata that a trained model keeps."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -13,7 +13,7 @@ from .weight_places import weight_places
 
 
 def holds_weights(file: ModelProto, model: ModelProto, names: Collection[str]) -> bool:
-    """Return whether a file holds weights of its graph as they are there, not in fused operators."""
+    """Return whether a file has the weights of its graph, rather than attributes of fused operators."""
     of_file = weight_places(file)
     of_model = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     read = set().union(*map(node_inputs, file.graph.node))
@@ -25,17 +25,16 @@ def holds_weights(file: ModelProto, model: ModelProto, names: Collection[str]) -
 
 
 def without_tensors(file: ModelProto, outputs: Collection[str], inputs: Collection[str]) -> ModelProto:
-    """Return a file without some of its outputs, what only they need, and inputs that nothing reads then."""
-    rest = prune(
-        with_fields(file, output=[value for value in file.graph.output if value.name not in outputs])
-    )
+    """Return a file without some outputs, the nodes that only they need, and some unused inputs."""
+    left = [value for value in file.graph.output if value.name not in outputs]
+    rest = prune(with_fields(file, output=left))
     read = {value.name for value in rest.graph.output}.union(*map(node_inputs, rest.graph.node))
     kept = [value for value in rest.graph.input if value.name not in inputs or value.name in read]
     return with_fields(rest, input=kept)
 
 
 def with_interface(model: ModelProto, file: ModelProto) -> ModelProto:
-    """Return a graph with the inputs, outputs (its ``ZipMap`` too), domains and metadata of its file."""
+    """Return a graph with the inputs, outputs, ``ZipMap``, domains and metadata of its file."""
     outputs, inputs = ({value.name for value in values} for values in (file.graph.output, file.graph.input))
     maps = [node for node in file.graph.node if node.op_type == "ZipMap" and node.output[0] in outputs]
     unused = inputs.difference(tensor.name for tensor in model.graph.initializer)
@@ -50,7 +49,7 @@ def with_interface(model: ModelProto, file: ModelProto) -> ModelProto:
 
 
 def _with_maps(model: ModelProto, maps: Iterable[NodeProto]) -> list[NodeProto]:
-    """Return the nodes of a graph with some ``ZipMap`` at its end, of the matrices under their names."""
+    """Return the nodes of a graph followed by ``ZipMap`` nodes of the matrices under their names."""
     nodes, op = list(model.graph.node), GraphBuilder(existing_names=graph_names(model.graph))
     for node in maps:
         name, last = node.output[0], copy_node(node)
@@ -68,10 +67,7 @@ def _with_maps(model: ModelProto, maps: Iterable[NodeProto]) -> list[NodeProto]:
 
 
 def with_zipmap(model: ModelProto, classes: np.ndarray) -> ModelProto:
-    """Return a classifier with maps from class to probability for its probabilities, as skl2onnx writes them.
-
-    ``classes`` are in the order of the columns of the second output.
-    """
+    """Return a classifier whose probabilities are maps by class, as skl2onnx writes them."""
     labels, probabilities = model.graph.output
     op = GraphBuilder(existing_names=graph_names(model.graph))
     label, maps = (

@@ -1,4 +1,4 @@
-"""Checks of standard operators: forms of them with which onnxruntime stops the whole process."""
+"""Checks of standard operators for invalid forms with which onnxruntime stops the process."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,7 +11,7 @@ from ..graphs.nodes import all_nodes, attribute, attributes_of
 
 
 class _Form:
-    """A node with what is known of its inputs."""
+    """A node with the types and constant values of its inputs."""
 
     def __init__(
         self, node: NodeProto, types: Mapping[str, TensorType], constants: Mapping[str, TensorProto]
@@ -25,7 +25,7 @@ class _Form:
         return TensorProto.DataType.Name(known.elem_type) if known else ""
 
     def shapes(self, *indices: int) -> list[tuple]:
-        """Return the shapes of some inputs that are known."""
+        """Return the known shapes of some inputs."""
         known = [self._types.get(self.node.input[index]) for index in indices if index < self.n_in]
         return [own.shape for own in known if own is not None and own.shape is not None]
 
@@ -36,18 +36,18 @@ class _Form:
         return any(0 in shape for shape in self.shapes(*indices))
 
     def value(self, index: int) -> np.ndarray:
-        """Return the value of a constant input, an array of ones for any other."""
+        """Return the value of a constant input, a one for any other."""
         name = self.node.input[index] if index < self.n_in else ""
         return numpy_helper.to_array(self._constants[name]) if name in self._constants else np.ones(1)
 
     def fits_bodies(self, *numbers: tuple[int, int]) -> bool:
-        """Return whether the subgraphs have some numbers of inputs and outputs."""
+        """Return whether the subgraphs have given numbers of inputs and outputs."""
         bodies = subgraphs(self.node)
         return [(len(graph.input), len(graph.output)) for graph in bodies] == list(numbers)
 
 
 def _has_bad_window(form: _Form) -> bool:
-    """Return whether the lists of a convolution or pooling have other lengths than there are axes."""
+    """Return whether the attributes of a convolution or pooling do not fit its spatial axes."""
     names = ("kernel_shape", "strides", "dilations", "pads", "output_padding", "output_shape")
     lists = {name: form.get(name) for name in names}
     is_pooling = "Pool" in form.node.op_type
@@ -80,7 +80,7 @@ _OTHERS = "GroupNormalization InstanceNormalization LpNormalization DFT SplitToS
 _BODIES = "whose subgraphs have other numbers of inputs or outputs"
 _EMPTY = "of an empty tensor"
 
-#: Operators, what must not be true of them, and how that is said.
+#: Operators, predicates of their faults, and messages.
 _FAULTS: list[tuple[str, Callable[[_Form], bool], str]] = [
     ("If", lambda f: not f.fits_bodies((0, f.n_out), (0, f.n_out)), _BODIES),
     ("Loop", lambda f: not 2 <= f.n_in <= f.n_out + 2 or not f.fits_bodies((f.n_in, f.n_out + 1)), _BODIES),
@@ -91,11 +91,7 @@ _FAULTS: list[tuple[str, Callable[[_Form], bool], str]] = [
     (_WINDOWS, _has_bad_window, "whose kernel, strides, dilations, pads or group do not fit its input"),
     ("GroupNormalization", lambda f: f.get("num_groups", 1) < 1, "whose num_groups is not positive"),
     ("RandomNormal RandomNormalLike", lambda f: not f.get("scale", 1) > 0, "whose scale is not positive"),
-    (
-        "RandomUniform RandomUniformLike",
-        lambda f: not f.get("low", 0) <= f.get("high", 1),
-        "whose high is below its low",
-    ),
+    ("RandomUniform RandomUniformLike", lambda f: not f.get("low", 0) <= f.get("high", 1), "with high < low"),
     ("Einsum", _has_bad_equation, "with capital letters and no '->'"),
     ("GatherND", _has_bad_batches, "whose batch_dims do not fit its inputs"),
     ("Div Mod", lambda f: "INT" in f.dtype(0) and not np.all(f.value(1)), "of integers by zero"),

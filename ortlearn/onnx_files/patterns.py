@@ -1,4 +1,4 @@
-"""Find the operators that a tensor is made by."""
+"""Match tensors with patterns of operators."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -9,22 +9,18 @@ COMMUTATIVE = {"Add", "Equal", "Max", "Mul"}
 
 
 class PatternView(GraphView):
-    """A graph whose tensors are compared with patterns."""
+    """A graph whose tensors are matched with patterns."""
 
-    #: Operators that may stand between two others of a pattern.
-    between: Collection[str] = ()
+    between: Collection[str] = ()  # operators that are skipped between two others of a pattern
 
     def match(self, name: str, pattern: Any) -> dict[str, str] | None:
-        """Return the tensors that a pattern names, None where a tensor is not made so.
-
-        A pattern is a name for any tensor, the same one wherever it comes again; a number, for a constant; or
-        a tuple of operators, joined by ``|``, and of the patterns of their first inputs, in any order where
-        the operator is commutative.
-        """
+        """Return the tensors that a pattern names, None without a match."""
+        # A pattern is a name for any tensor, the same one for repeated names; a number for a constant; or a
+        # tuple of operators, joined by |, and of patterns of their first inputs, up to commutativity.
         return self._match(name, pattern, {})
 
     def match_any(self, name: str, patterns: Collection[Any]) -> dict[str, str] | None:
-        """Return the tensors that the first pattern names which a tensor is made by, None without one."""
+        """Return the tensors of the first pattern that matches, None without one."""
         found = (self.match(name, pattern) for pattern in patterns)
         return next((tensors for tensors in found if tensors is not None), None)
 

@@ -1,22 +1,13 @@
-"""Shapes that inference does not find, and branches that shapes choose, by runs on made-up rows."""
+"""Find shapes that inference misses, and branches that depend on shapes, by runs on random samples."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
+from .. import graphs
 from ..differentiation.inference import infer_types
 from ..differentiation.random_feed import random_feed
-from ..graphs import (
-    GraphBuilder,
-    TensorType,
-    append_nodes,
-    extract_model,
-    graph_names,
-    make_value_info,
-    node_inputs,
-    value_types,
-)
 from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import needed_nodes
 from ..graphs.view import GraphView
@@ -25,19 +16,14 @@ from .branches import is_choice, with_chosen_branches
 #: Runs a graph on arrays by the name of their inputs, and returns its first output.
 Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]
 
-#: Numbers of rows to run with, and of the other lengths that inputs leave open.
-PROBES = ((1, 4), (2, 6), (3, 9))
-#: Operators whose result is known from the shape of what they read.
-OF_SHAPES = ("Shape", "Size")
+PROBES = ((1, 4), (2, 6), (3, 9))  # numbers of samples of runs, and other free dimensions of inputs
+OF_SHAPES = ("Shape", "Size")  # operators that depend on shapes only
 
 
 def with_probed_shapes(model: ModelProto, run: Run) -> ModelProto:
-    """Return a model that computes the same, the rank of every tensor known where runs can tell it.
-
-    It is run on one, two and three random rows, and other lengths that its inputs leave open differ too. An
-    If takes its branch where the condition depends on shapes only and was the same each time. A tensor of
-    unknown rank is reshaped to the lengths that were the same each time, the others as they come.
-    """
+    """Return an equivalent model in which the rank of every tensor is known, as far as runs can find it."""
+    # An If with the same condition in all runs, which depends on shapes only, is replaced by its branch. A
+    # tensor of unknown rank is reshaped to the dimensions that were the same in all runs.
     choices = [node.input[0] for node in model.graph.node if is_choice(node)]
     conditions = [name for name in choices if _depends_on_shapes(name, model)]
     if conditions:
@@ -57,17 +43,17 @@ def with_probed_shapes(model: ModelProto, run: Run) -> ModelProto:
 
 
 def _depends_on_shapes(name: str, model: ModelProto) -> bool:
-    """Return whether a tensor depends on shapes of tensors alone."""
+    """Return whether a tensor depends on shapes only."""
     inputs = {value.name for value in model.graph.input}
     nodes = needed_nodes([node for node in model.graph.node if node.op_type not in OF_SHAPES], [name])
     is_random = any(node.op_type.startswith("Random") for node in nodes)
-    return not is_random and inputs.isdisjoint({name}.union(*map(node_inputs, nodes)))
+    return not is_random and inputs.isdisjoint({name}.union(*map(graphs.node_inputs, nodes)))
 
 
 def _unknown(model: ModelProto) -> list[str]:
-    """Return the tensors of unknown rank, in order; sequences are none of them."""
+    """Return the tensors of unknown rank, in order, without sequences."""
     inferred = infer_types(model)
-    types, graph = value_types(inferred, infer=False), inferred.graph
+    types, graph = graphs.value_types(inferred, infer=False), inferred.graph
     kinds = {v.name: v.type.WhichOneof("value") for v in (*graph.input, *graph.value_info, *graph.output)}
     names = [name for node in model.graph.node for name in node.output if name]
     tensors = [name for name in names if kinds.get(name) in (None, "tensor_type")]
@@ -77,15 +63,15 @@ def _unknown(model: ModelProto) -> list[str]:
 def _probe(
     model: ModelProto, run: Run, names: Sequence[str], values: bool = False
 ) -> dict[str, list[np.ndarray]]:
-    """Return the shapes of some tensors, or their values as integers, in each run; nothing if one fails."""
-    op = GraphBuilder(existing_names=graph_names(model.graph))
+    """Return the shapes of tensors, or their values as integers, in each run; nothing if one fails."""
+    op = graphs.GraphBuilder(existing_names=graphs.graph_names(model.graph))
     parts = []
     for name in names:
         part = op.Reshape(op.Cast(name, to=TensorProto.INT64), [-1]) if values else op.Shape(name)
         parts.extend([op.Shape(part), part])
     result = op.Concat(*parts, axis=0)
-    output = make_value_info(result, TensorType(TensorProto.INT64, (None,)))
-    graph = extract_model(append_nodes(model, op, outputs=[output]), [result])
+    output = graphs.make_value_info(result, graphs.TensorType(TensorProto.INT64, (None,)))
+    graph = graphs.extract_model(graphs.append_nodes(model, op, outputs=[output]), [result])
     found: dict[str, list[np.ndarray]] = {name: [] for name in names}
     try:
         for seed, (rows, length) in enumerate(PROBES):
@@ -94,20 +80,20 @@ def _probe(
                 end = 1 + int(left[0])
                 found[name].append(left[1:end])
                 left = left[end:]
-    except Exception:  # random rows may be none that the model takes, and training says what is wrong
+    except Exception:  # the model may not accept random samples; errors of the model appear in training
         return {}
     return found
 
 
 def _template(shapes: Sequence[np.ndarray]) -> list[int] | None:
-    """Return what to reshape to: lengths that are always the same, zeros for the others."""
+    """Return the target of a Reshape: dimensions that are always the same, zeros for the others."""
     if len({len(shape) for shape in shapes}) > 1:
         return None
     return [int(sizes[0]) if len({*sizes}) == 1 else 0 for sizes in zip(*shapes, strict=True)]
 
 
 def _reshaped(model: ModelProto, name: str, template: Sequence[int]) -> ModelProto:
-    """Return a model where a tensor is reshaped right after it is made."""
+    """Return a model that reshapes a tensor."""
     graph = GraphView(model, types={})
     raw = graph.op.unique(f"{name}_of_unknown_rank")
 

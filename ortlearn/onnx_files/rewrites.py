@@ -1,4 +1,4 @@
-"""Forms that converters write, as others with the same result and a right gradient."""
+"""Rewrite forms of converters to equivalent ones with correct gradients."""
 
 import numpy as np
 from onnx import ModelProto, NodeProto
@@ -9,7 +9,7 @@ from ..models.distances import guarded_sqrt
 from .patterns import PatternView
 from .scan_distances import rewrite_scan_distances
 
-#: Sums of squares and of powers: flat where they are zero, while the slope of their root is infinite there.
+#: Sums of squares and of powers, whose roots have infinite gradients at zero.
 SUMS = (
     ("Max", "x", 0),  # of a difference of products
     ("ReduceSumSquare", "x"),
@@ -27,16 +27,14 @@ class _Forms(PatternView):
 
 
 def rewrite_forms(model: ModelProto) -> ModelProto:
-    """Return a model with the same outputs whose distances, roots and products have a right gradient."""
+    """Return an equivalent model whose distances, roots and products have correct gradients."""
     model = rewrite_scan_distances(model)
     graph = _Forms(model)
 
     def product(node: NodeProto, op: GraphBuilder) -> bool:
-        """Write a column for a vector on the right.
-
-        onnxruntime fuses Transpose and MatMul by a vector into one operator that does not compute their
-        product, and its gradient builder differentiates MatMul as if both operands were matrices.
-        """
+        """Write a product by a vector on the right as one by a column."""
+        # onnxruntime fuses Transpose and MatMul by a vector to a wrong product, and its gradient builder
+        # assumes two matrices
         left, right = node.input
         if len(op.shape(right) or ()) != 1:
             return False
@@ -44,7 +42,7 @@ def rewrite_forms(model: ModelProto) -> ModelProto:
         return True
 
     def solution(node: NodeProto, op: GraphBuilder) -> bool:
-        """Write a product for equations with a constant matrix, as skl2onnx writes Gaussian processes."""
+        """Write a linear system with a constant matrix, of Gaussian processes by skl2onnx, as a product."""
         matrix, flags = graph.value(node.input[0]), attributes_of(node)
         if matrix is None or matrix.ndim != 2:
             return False
@@ -55,14 +53,14 @@ def rewrite_forms(model: ModelProto) -> ModelProto:
         return True
 
     def square_root(node: NodeProto, op: GraphBuilder) -> bool:
-        """Write a root of zero as 1e-19 (float32), with the gradient zero, a subgradient of a norm there."""
+        """Write a square root that is 1e-19 at zero (float32), with the gradient zero, a subgradient."""
         x = node.input[0]
         if graph.is_sum(x):
             guarded_sqrt(op, x, op.dtype(x), outputs=[node.output[0]])
         return graph.is_sum(x)
 
     def power(node: NodeProto, op: GraphBuilder) -> bool:
-        """Write other roots of zero as zero, with the gradient zero."""
+        """Write another root that is zero at zero, with the gradient zero."""
         x, exponent = node.input
         value = graph.value(exponent)
         if value is None or value.size != 1 or not 0 < value.item() < 1 or not graph.is_sum(x):

@@ -1,4 +1,4 @@
-"""Constants that repeat the number of samples of a file, made to follow the number that is given."""
+"""Replace constants that repeat the number of samples of a file, so that any number is accepted."""
 
 import math
 from collections.abc import Sequence
@@ -11,26 +11,18 @@ from ..graphs import GraphBuilder, graph_names, node_inputs, opset_versions, sub
 from ..graphs.editing import with_fields
 from ..graphs.nodes import attribute, copy_node
 
-#: How many times the number of samples of the file sizes are inferred for, to see which of them grow.
-TIMES = 3
-#: Numbers of a constant that shapes may depend on.
-SMALL = 1024
-#: Initial states of recurrent operators, whose samples are in the second dimension.
-STATES = {"GRU": (5,), "LSTM": (5, 6), "RNN": (5,)}
-
+TIMES = 3  # factor of a second number of samples, to find the dimensions that grow
+SMALL = 1024  # largest number of elements of a constant in shape computations
+STATES = {"GRU": (5,), "LSTM": (5, 6), "RNN": (5,)}  # positions of initial states of recurrent operators
 #: Shape of a tensor for the number of samples of the file, and for more.
 Sizes = tuple[tuple[int | None, ...], tuple[int | None, ...]]
 
 
 def with_following_constants(model: ModelProto, number: int | None) -> tuple[ModelProto, NodeProto | None]:
-    """Return a model whose constants do not repeat the number of samples, and a node that still needs it.
-
-    The dimension of a constant shape of Reshape that holds the samples becomes -1, and that of Expand 1.
-    Constants that are joined with tensors of all samples, and initial states of recurrent operators, are
-    repeated for each of them. A Squeeze of all dimensions of size one leaves that of the samples.
-
-    ``number`` is None where the file takes any number of samples: its constant shapes are right then.
-    """
+    """Return a model without constants that repeat a number of samples, and a node that still needs it."""
+    # The dimension of samples becomes -1 in the shape of a Reshape, and 1 in that of an Expand. Constants
+    # that are concatenated with all samples, and initial states of recurrent operators, are repeated. A
+    # Squeeze of all axes keeps that of samples. Without a number, constant shapes are correct.
     op = GraphBuilder(existing_names=graph_names(model.graph))
     sizes, failing = _Sizes(model, number or 1), None
     for node in model.graph.node:
@@ -49,12 +41,11 @@ def with_following_constants(model: ModelProto, number: int | None) -> tuple[Mod
 
 
 class _Sizes:
-    """Types of tensors for two numbers of samples, and the values of those that depend on sizes alone."""
+    """Types of tensors for two numbers of samples, and values of those that depend on shapes only."""
 
     def __init__(self, model: ModelProto, number: int):
         self.number = number
-        #: Tensors whose dimension of samples is the inner part of one that grows.
-        self.inner: set[str] = set()
+        self.inner: set[str] = set()  # tensors whose samples are the inner part of a dimension
         self._versions, self._ir_version = opset_versions(model), model.ir_version
         self._types: tuple[dict[str, TypeProto], ...] = ({}, {})
         self._values: tuple[dict[str, np.ndarray], ...] = ({}, {})
@@ -68,21 +59,21 @@ class _Sizes:
         self.add_constants(model.graph.initializer)
 
     def of(self, name: str) -> Sizes | None:
-        """Return the shapes of a tensor, None where its rank is not known."""
+        """Return the shapes of a tensor, None if its rank is unknown."""
         shapes = [_shape(types.get(name)) for types in self._types]
         if shapes[0] is None or shapes[1] is None or len(shapes[0]) != len(shapes[1]):
             return None
         return shapes[0], shapes[1]
 
     def constant(self, name: str) -> np.ndarray | None:
-        """Return a value that is the same for both numbers of samples."""
+        """Return a value that is the same for both numbers of samples, None for any other."""
         values = [known.get(name) for known in self._values]
         if values[0] is None or values[1] is None or not np.array_equal(values[0], values[1]):
             return None
         return values[0]
 
     def add_constants(self, tensors: Sequence[TensorProto]) -> None:
-        """Take note of initializers."""
+        """Record initializers."""
         for tensor in tensors:
             for types, values in zip(self._types, self._values, strict=True):
                 types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
@@ -90,14 +81,14 @@ class _Sizes:
                     values[tensor.name] = numpy_helper.to_array(tensor)
 
     def add(self, node: NodeProto) -> bool:
-        """Take note of the results of a node; return whether it runs with more samples, too."""
+        """Record the outputs of a node; return whether it also runs with more samples."""
         found = [self._infer(node, *known) for known in zip(self._types, self._values, strict=True)]
         if node.op_type != "Reshape" and not self.inner.isdisjoint(node.input):
             self.inner.update(node.output)
         return found[1] or not found[0]
 
     def _infer(self, node: NodeProto, types: dict[str, TypeProto], values: dict[str, np.ndarray]) -> bool:
-        """Take note of the results of a node for one number of samples; return whether its inputs fit."""
+        """Record the outputs of a node for one number of samples; return whether its inputs fit."""
         own = _value(node, types, values, self._versions)
         if own is not None:
             values[node.output[0]] = own
@@ -110,7 +101,7 @@ class _Sizes:
             return True
         try:
             schema = onnx.defs.get_schema(node.op_type, self._versions.get(domain, 1), domain)
-        except onnx.defs.SchemaError:  # an operator of another domain: nothing is known of its results
+        except onnx.defs.SchemaError:  # an operator of another domain, with unknown outputs
             return True
         data = {name: numpy_helper.from_array(values[name], name) for name in read if name in values}
         imports = [helper.make_opsetid(key, version) for key, version in self._versions.items()]
@@ -125,7 +116,7 @@ class _Sizes:
 
 
 def _shape(known: TypeProto | None) -> tuple[int | None, ...] | None:
-    """Return the shape of a type, None where the rank is not known."""
+    """Return the shape of a type, None if the rank is unknown."""
     if known is None or not known.tensor_type.HasField("shape"):
         return None
     dims = known.tensor_type.shape.dim
@@ -133,7 +124,7 @@ def _shape(known: TypeProto | None) -> tuple[int | None, ...] | None:
 
 
 def _same_size(*types: TypeProto | None) -> bool:
-    """Return whether tensors have as many elements as one another, as far as is known."""
+    """Return whether tensors have equal numbers of elements, as far as these are known."""
     shapes = [_shape(known) for known in types]
     products = {math.prod(shape) for shape in shapes if shape is not None and None not in shape}  # type: ignore
     return len(products) < 2
@@ -142,7 +133,7 @@ def _same_size(*types: TypeProto | None) -> bool:
 def _value(
     node: NodeProto, types: dict[str, TypeProto], values: dict[str, np.ndarray], versions: dict[str, int]
 ) -> np.ndarray | None:
-    """Return what a node makes of sizes and small constants, None where it reads anything else."""
+    """Return the value of a node that reads shapes and small constants only, None for any other."""
     if node.domain not in ("", "ai.onnx") or len(node.output) != 1 or any(subgraphs(node)):
         return None
     if node.op_type == "Shape" and node.input[0] in types:
@@ -153,13 +144,11 @@ def _value(
         return None if None in part else np.array(part, dtype=np.int64)
     if node.op_type.startswith("Random") or not {*node_inputs(node)} <= values.keys():
         return None
-    from onnx.reference import ReferenceEvaluator  # longer to import than the files that need it
+    from onnx.reference import ReferenceEvaluator  # slow to import
 
     inputs = {name: values[name] for name in node.input if name}
-    infos = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-        for name, array in inputs.items()
-    ]
+    kinds = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in inputs.items()}
+    infos = [helper.make_tensor_value_info(name, kind, inputs[name].shape) for name, kind in kinds.items()]
     graph = helper.make_graph([node], "node", infos, [onnx.ValueInfoProto(name=node.output[0])])
     imports = [helper.make_opsetid(domain, version) for domain, version in versions.items()]
     try:
@@ -170,7 +159,7 @@ def _value(
 
 
 def _with_free_shape(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodeProto | None:
-    """Return a Reshape or Expand for any number of samples, None where it is one already."""
+    """Return a Reshape or Expand for any number of samples, None if it needs no change."""
     if node.op_type not in ("Reshape", "Expand") or len(node.input) < 2:
         return None
     target, known = sizes.constant(node.input[1]), sizes.of(node.input[0])
@@ -190,7 +179,7 @@ def _with_free_shape(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodePr
 
 
 def _with_axes(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodeProto | None:
-    """Return a Squeeze of the dimensions that are one for any number of samples, None where it names some."""
+    """Return a Squeeze of the axes of size one for any number of samples, None if it names axes."""
     known = sizes.of(node.input[0])
     if len(node.input) > 1 or node.attribute or known is None or None in known[1]:
         return None
@@ -199,7 +188,7 @@ def _with_axes(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodeProto | 
 
 
 def _with_rank(value: ValueInfoProto, known: Sizes | None) -> ValueInfoProto:
-    """Return an output with the dimensions that it has, where the file declares more or fewer of them."""
+    """Return an output with its actual rank, if the file declares another one."""
     kind = value.type.tensor_type
     if known is None or not kind.HasField("shape") or len(kind.shape.dim) == len(known[1]):
         return value
@@ -208,7 +197,7 @@ def _with_rank(value: ValueInfoProto, known: Sizes | None) -> ValueInfoProto:
 
 
 def _with_repeated_inputs(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodeProto | None:
-    """Return a node whose inputs of one sample are repeated for all, or None."""
+    """Return a node whose inputs of one sample are repeated for all, None if it needs no change."""
     shapes = [sizes.of(name) if name else None for name in node.input]
     inputs = list(node.input)
     if node.op_type == "Concat":
@@ -227,7 +216,7 @@ def _with_repeated_inputs(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> N
 
 
 def _repeated(op: GraphBuilder, name: str, like: str, axis: int, rank: int) -> str:
-    """Return a tensor repeated along an axis of size one, as often as another has elements there."""
+    """Return a tensor repeated along an axis of size one, up to the size of another tensor."""
     count = op.Gather(op.Shape(like), op.constant(np.array([axis], np.int64)), axis=0)
     ones = [op.constant(np.ones(size, np.int64)) for size in (axis, rank - axis - 1)]
     return op.Expand(name, op.Concat(ones[0], count, ones[1], axis=0))
@@ -238,7 +227,7 @@ def _grows(shapes: Sizes, axis: int) -> bool:
 
 
 def _joined_axes(node: NodeProto, shapes: Sequence[Sizes | None]) -> dict[int, int]:
-    """Return the inputs of a Concat that lack samples which others have, and the axis of the samples."""
+    """Return the inputs of a Concat that have fewer samples than others, and the axis of samples."""
     known = [shape for shape in shapes if shape is not None and shape[0]]
     if len(known) != len(shapes) or len({len(shape[0]) for shape in known}) != 1:
         return {}
@@ -251,11 +240,9 @@ def _joined_axes(node: NodeProto, shapes: Sequence[Sizes | None]) -> dict[int, i
 def _reshape_target(
     target: list[int], known: Sizes, number: int, inner: bool
 ) -> tuple[list[int], bool] | None:
-    """Return the shape that a Reshape needs for any number of samples, and where its output has them.
-
-    Samples are one dimension of the input, or the outer or the inner part of one that grows, and as far apart
-    in memory in the output. Where two dimensions could have them there, the last one, of features, has not.
-    """
+    """Return the shape of a Reshape for any number of samples, and whether they are an inner part there."""
+    # Samples are a dimension of the input, or the outer or inner part of one that grows, with the same stride
+    # in the output. Of two possible dimensions, the last one is that of features.
     narrow, wide = known
     growing = [axis for axis in range(len(narrow)) if narrow[axis] != wide[axis]]
     if len(growing) != 1:
@@ -282,7 +269,7 @@ def _reshape_target(
 
 
 def _expand_target(target: list[int], known: Sizes) -> list[int]:
-    """Return the shape that an Expand needs: one where its input has the samples."""
+    """Return the shape of an Expand for any number of samples: one for the dimension of samples."""
     narrow, wide = known
     first = len(target) - len(narrow)
     return [

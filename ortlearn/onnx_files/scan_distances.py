@@ -1,4 +1,4 @@
-"""Scans over the rows of a matrix that compute distances -> differences of all pairs of rows."""
+"""Rewrite Scans that compute distances between the rows of two matrices."""
 
 from typing import Any
 
@@ -25,11 +25,9 @@ METRICS: dict[Any, str] = {
 
 
 def rewrite_scan_distances(model: ModelProto) -> ModelProto:
-    """Return the model without the Scans that compute distances between the rows of two matrices.
-
-    Such a Scan carries one matrix unchanged and reads the rows of the other; its body reduces their
-    difference: the form that skl2onnx gives Gaussian processes, nearest neighbours and kernels.
-    """
+    """Return the model without Scans that compute distances between the rows of two matrices."""
+    # as skl2onnx writes Gaussian processes, nearest neighbours and kernels: a Scan over the rows of one
+    # matrix carries the other one, and its body reduces differences
     graph = GraphView(model)
     transposed: dict[str, str] = {}
 
@@ -65,17 +63,17 @@ class _Body(PatternView):
         self._outer = outer
 
     def value(self, name: str) -> np.ndarray | None:
-        """Return the value of a constant of the body, or of the graph around it."""
+        """Return the value of a constant of the body or of the outer graph."""
         own = super().value(name)
         return self._outer.value(name) if own is None and name not in self.producers else own
 
 
 def _distance(node: NodeProto, outer: GraphView) -> tuple[str, np.ndarray | None]:
-    """Return the metric that a Scan computes and the power of Minkowski's; no metric where it is another."""
+    """Return the metric of a Scan and the power of Minkowski's; an empty metric for anything else."""
     attributes = attributes_of(node)
     graph = attributes.pop("body")
     if attributes.pop("num_scan_inputs") != 1 or any(any(values) for values in attributes.values()):
-        return "", None  # another axis, or backwards
+        return "", None  # another axis or direction
     if len(node.input) != 2 or len(node.output) != 2 or len(graph.output) != 2:
         return "", None
     body = _Body(graph, outer)

@@ -1,4 +1,4 @@
-"""Remove nodes that do nothing, which converters leave behind."""
+"""Remove nodes without effect, which converters write."""
 
 from onnx import ModelProto, NodeProto
 
@@ -6,12 +6,12 @@ from ..graphs import prune
 from ..graphs.nodes import attribute
 from ..graphs.view import GraphView
 
-#: Operators of any number of inputs that do nothing to a single one.
+#: Operators of any number of inputs that have no effect on a single one.
 OF_MANY = ("Concat", "Max", "Mean", "Min", "Sum")
 
 
 def remove_idle_nodes(model: ModelProto) -> ModelProto:
-    """Return the model without idle nodes: casts to the same type, identities, reshapes to the same shape."""
+    """Return the model without idle nodes: identities, casts to the same type, reshapes to the same shape."""
     graph = GraphView(model)
 
     def rule(node: NodeProto) -> bool | str:
@@ -21,7 +21,7 @@ def remove_idle_nodes(model: ModelProto) -> ModelProto:
 
 
 def is_idle(graph: GraphView, node: NodeProto) -> bool:
-    """Return whether a node gives what it is given."""
+    """Return whether a node returns its input."""
     if node.domain not in ("", "ai.onnx") or not node.input:
         return False
     if node.op_type == "Identity" or (node.op_type in OF_MANY and len(node.input) == 1):

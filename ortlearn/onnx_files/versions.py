@@ -1,4 +1,4 @@
-"""Versions a graph must have to be trained by every supported onnxruntime, and files brought to them."""
+"""Convert files to the versions that every supported onnxruntime trains."""
 
 from collections.abc import Iterator
 
@@ -19,21 +19,15 @@ from ..graphs import (
 from ..graphs.editing import with_fields
 from ..graphs.nodes import all_nodes, attribute
 
-#: Opset at conversion: earlier ones lose some scikit-learn models, later ones give the same graphs.
-OPSET = 18
-#: Oldest opset whose operators the training graphs are written for.
-MIN_OPSET = 13
-#: Newest opset that onnxruntime-training 1.19.2 reads.
-MAX_OPSET = 21
-#: Oldest IR version whose initializers need not be inputs too.
-MIN_IR_VERSION = 4
-#: Newest IR version that onnxruntime-training 1.19.2 reads.
-IR_VERSION = 10
-#: Opsets that took the batch axis from Scan, gave Resize a choice of coordinates, and Hardmax a single axis.
-#: The first one made operators broadcast as NumPy does.
+OPSET = 18  # of converted files
+MIN_OPSET = 13  # oldest opset of training graphs
+MAX_OPSET = 21  # newest opset of onnxruntime-training 1.19.2
+MIN_IR_VERSION = 4  # oldest IR version whose initializers need not be inputs
+IR_VERSION = 10  # newest IR version of onnxruntime-training 1.19.2
+#: Opsets that introduced broadcasting as in NumPy, Scan without a batch axis, coordinates of Resize, and
+#: Hardmax of a single axis.
 BROADCASTING, ONE_SCAN, COORDINATES, ONE_AXIS = 7, 9, 11, 13
-#: Function bodies in function bodies.
-MAX_DEPTH = 8
+MAX_DEPTH = 8  # of nested function bodies
 
 
 def pin_versions(model: ModelProto) -> ModelProto:
@@ -80,7 +74,7 @@ def pin_versions(model: ModelProto) -> ModelProto:
 
 
 def _standard_nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """Yield the nodes of a model with operators of onnx, those of subgraphs too."""
+    """Yield the nodes of standard operators of a model and its graphs.subgraphs."""
     return (node for node in all_nodes(model.graph) if node.domain in ("", "ai.onnx"))
 
 
@@ -88,11 +82,8 @@ def _standard_nodes(model: ModelProto) -> Iterator[NodeProto]:
 
 
 def _upgraded(model: ModelProto, version: int) -> ModelProto:
-    """Return a model of an older opset at ``OPSET``.
-
-    onnx converts it. What it converts into something else is written here: Hardmax of several axes, slopes of
-    channels, and the coordinates of Resize and Upsample.
-    """
+    """Return a model of an older opset at ``OPSET``."""
+    # by onnx, with corrections of Hardmax of several axes, slopes of channels, and coordinates of Resize
     if version < ONE_AXIS:
         model = replace_nodes(model, {("", "Hardmax"): _hardmax})
     try:
@@ -119,7 +110,7 @@ def _upgraded(model: ModelProto, version: int) -> ModelProto:
 
 
 def _check_nodes(model: ModelProto) -> None:
-    """Raise a ValidationError for operators that onnx passed on without a form in the new version."""
+    """Raise a ValidationError for operators that onnx did not convert to the new version."""
     context = checker.C.CheckerContext()
     context.ir_version, context.opset_imports = model.ir_version, {**opset_versions(model), "": OPSET}
     for node in _standard_nodes(model):
@@ -128,13 +119,13 @@ def _check_nodes(model: ModelProto) -> None:
 
 
 def _since(op_type: str, opset: int) -> int | None:
-    """Return the opset that an operator has its form of an opset from, None where it has none."""
+    """Return the opset that introduced the form of an operator in an opset, None without one."""
     known = defs.has(op_type, max_inclusive_version=opset)
     return defs.get_schema(op_type, opset).since_version if known else None
 
 
 def _hardmax(node: NodeProto, op: GraphBuilder) -> bool:
-    """Write Hardmax of all axes from one on as that of a matrix, which every version computes alike."""
+    """Write Hardmax of all axes from one on as that of a matrix, which is the same in every version."""
     x, axis = node.input[0], attribute(node, "axis", 1)
     matrix = op.Hardmax(op.Flatten(x, axis=axis), axis=1)
     op.Reshape(matrix, op.Shape(x), outputs=[node.output[0]])
@@ -142,7 +133,7 @@ def _hardmax(node: NodeProto, op: GraphBuilder) -> bool:
 
 
 def _channel_slopes(node: NodeProto, op: GraphBuilder) -> bool:
-    """Write slopes of channels, one for each, in the shape that broadcasts to them."""
+    """Write slopes of channels in a shape that broadcasts."""
     x, slopes = (op.shape(name) for name in node.input)
     if x is None or slopes is None or len(slopes) != 1 or slopes[0] == 1 or len(x) < 3:
         return False
@@ -152,7 +143,7 @@ def _channel_slopes(node: NodeProto, op: GraphBuilder) -> bool:
 
 
 def _set_old_coordinates(node: NodeProto) -> None:
-    """Make Resize compute what it computed in opset 10, and Upsample before it."""
+    """Set the coordinates of Resize in opset 10, and of Upsample before it."""
     for name, value in (("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor")):
         for old in [a for a in node.attribute if a.name == name]:
             node.attribute.remove(old)
@@ -164,11 +155,8 @@ def _set_old_coordinates(node: NodeProto) -> None:
 
 
 def _downgraded(model: ModelProto) -> ModelProto:
-    """Return a model of a newer opset at ``MAX_OPSET``.
-
-    Operators that the older opset does not have are written as the bodies in their specification. The others
-    keep their nodes: what a newer version adds to them are types of elements, and attributes.
-    """
+    """Return a model of a newer opset at ``MAX_OPSET``, with new operators expanded to function bodies."""
+    # newer versions of other operators add element types and attributes only
     version = opset_versions(model)[""]
     for _ in range(MAX_DEPTH):
         if all(_exists(node) for node in model.graph.node):
@@ -192,12 +180,12 @@ def _downgraded(model: ModelProto) -> ModelProto:
 
 
 def _exists(node: NodeProto) -> bool:
-    """Return whether the older opset has an operator; operators of other domains count as such."""
+    """Return whether the older opset has an operator; other domains are not checked."""
     return node.domain not in ("", "ai.onnx") or defs.has(node.op_type, max_inclusive_version=MAX_OPSET)
 
 
 def _faults(node: NodeProto) -> list[str]:
-    """Return the operator, or else its attributes, where the older opset does not have them."""
+    """Return the operator or its attributes that the older opset does not have."""
     if not _exists(node):
         return [node.op_type]
     known = defs.get_schema(node.op_type, MAX_OPSET).attributes

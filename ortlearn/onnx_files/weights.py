@@ -36,13 +36,13 @@ LEARNED: dict[tuple[str, str], dict[int, str]] = {
     (_MICROSOFT, "EmbedLayerNormalization"): {2: "table", 3: "table", 4: "table", 5: "scale", 6: "intercept"},
 }
 CONVOLUTIONS = {"Conv", "ConvTranspose", "DeformConv"}
-#: Products: what is added to the product of a weight is its intercept.
+#: Products, whose addend is an intercept.
 PRODUCTS = {*CONVOLUTIONS, "MatMul", "Gemm", "Einsum", "FusedMatMul", "TransposeMatMul"}
 #: Blocks of rows, or of columns, that the weight of an operator stacks.
 BLOCKS = {"LSTM": 4, "GRU": 3, "Attention": 3}
-#: Operators that read rows of their first input under the numbers in the second.
+#: Operators that look up rows of their first input.
 TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
-#: Operators that only pass values on between a product and the sum with its intercept.
+#: Operators that may stand between a product and the addition of its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
 
 #: Operators that stand between a weight and the layer of a quantised network.
@@ -128,7 +128,7 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
 
 
 def constant_tensors(graph: GraphProto) -> set[str]:
-    """Return the tensors that depend on no input."""
+    """Return the tensors that do not depend on inputs."""
     constants = {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         if node_inputs(node) <= constants:
@@ -139,7 +139,7 @@ def constant_tensors(graph: GraphProto) -> set[str]:
 def _final_reader(
     node: NodeProto, position: int, readers: Mapping[str, list[tuple[NodeProto, int]]], constants: set[str]
 ) -> tuple[NodeProto, int]:
-    """Return the first node that computes with an initializer and an input, rather than passing it on."""
+    """Return the first node that computes with an initializer, and the position of its input there."""
     while position == 0 and node.output[0] in readers:
         if node.op_type not in PASSING | ROUNDING | {"Transpose"} and node.output[0] not in constants:
             break

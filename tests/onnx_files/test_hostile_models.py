@@ -73,12 +73,12 @@ NINE = ", ".join(["0.5"] * 9)
         (svm(support_vectors="[1.0, 2.0]"), "support_vectors has 1 values in a row"),
         (svm(coefficients="[0.1]"), "coefficients has 1 values instead of 2"),
         (fused("LinearRegressor", "coefficients = [1.0, 2.0]"), "2 values in a row, and the input 3 columns"),
-        (fused("LinearRegressor", "coefficients = [1.0, 2.0], targets = 0"), "which are no 0 rows"),
+        (fused("LinearRegressor", "coefficients = [1.0, 2.0], targets = 0"), "which do not make 0 rows"),
         (fused("Scaler", "offset = [1.0, 2.0], scale = [1.0, 2.0]"), "offset has 2 values"),
         (fused("Imputer", "imputed_value_floats = [1.0, 2.0]"), "imputed_value_floats has 2 values"),
         (
             fused("LinearClassifier", CLASSES.replace("COEFFICIENTS", "1.0, 2.0"), outputs="label, y"),
-            "which are no 3 rows",
+            "which do not make 3 rows",
         ),
         (
             fused("LinearClassifier", f"coefficients = [{NINE}]", outputs="label, y"),

@@ -1,8 +1,7 @@
-"""Fused operators written as plain ones, their attributes as named weights.
+"""Decompose fused operators into standard ones, with their attributes as named weights."""
 
-A function for each operator takes the fused node, checks its attributes (a ValueError says what is wrong with
-them), appends its replacement, and returns whether it could. A node that cannot be decomposed stays as it is.
-"""
+# The function of an operator checks the attributes of a node (or raises a ValueError), appends the
+# replacement, and returns False for a node that stays.
 
 from functools import partial
 
@@ -48,23 +47,23 @@ DECOMPOSITIONS = {
     ("ai.onnx.ml", "TreeEnsembleRegressor"): tree_regressor,
     ("com.microsoft", "CDist"): cdist,
 }
-#: Those that depend on the shapes of their inputs.
+#: Operators whose decomposition depends on the shapes of inputs.
 SHAPED = (("", "LpNormalization"), ("ai.onnx.ml", "ArrayFeatureExtractor"), ("com.microsoft", "CDist"))
-#: Those that onnxruntime runs without a look at the number of columns of their input.
+#: Operators for which onnxruntime does not check the number of columns of the input.
 BLIND = ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor")
 
 
 def decompose_operators(model: ModelProto) -> ModelProto:
-    """Return a model whose fused operators are plain ones with weights, in forms that have gradients."""
+    """Return a model of standard operators with weights, in differentiable forms."""
     rules = {key: partial(_replace, key) for key in DECOMPOSITIONS}
     plain = replace_nodes(model, rules)
-    # onnx knows no shapes behind fused operators: what needs them could not be written before.
+    # again, as onnx infers no shapes after fused operators
     plain = replace_nodes(plain, {key: rules[key] for key in SHAPED})
     bodies = (graph for node in plain.graph.node for graph in subgraphs(node))
     for node in (node for graph in bodies for node in all_nodes(graph) if node.domain == "ai.onnx.ml"):
         if node.op_type in BLIND:
             raise ConversionError(f"{node.op_type} (node {node.name!r}) is in a branch or loop: move it out.")
-        if (node.domain, node.op_type) in rules:  # stays as it is, once it is checked
+        if (node.domain, node.op_type) in rules:  # checks the node, which stays
             rules[node.domain, node.op_type](node, GraphBuilder())
     return rewrite_forms(with_tree_opset(plain))
 

@@ -12,19 +12,14 @@ from .links import LINKS
 
 
 class Fused:
-    """A fused node, and the builder that its replacement is written with.
-
-    Reading an attribute checks it, since onnxruntime trusts the lengths of lists: a ValueError names it.
-    """
+    """A fused node and the builder of its replacement; attributes are checked, as onnxruntime trusts them."""
 
     def __init__(self, node: NodeProto, op: GraphBuilder):
-        self.node = node
-        self.op = op
-        #: Returns the value of an attribute, or a default.
+        self.node, self.op = node, op
         self.attribute: Callable[..., Any] = attributes_of(node).get
 
     def text(self, name: str, default: str, known: Any) -> str:
-        """Return the value of a text attribute, which must be a known one."""
+        """Return the value of a text attribute, which must be known."""
         value = self.attribute(name, default.encode()).decode(errors="replace")
         if value not in known:
             raise ValueError(f"{name} is {value!r}")
@@ -35,18 +30,18 @@ class Fused:
         return self.text("post_transform", "NONE", LINKS)
 
     def linear(self, coefficients: np.ndarray, intercepts: np.ndarray) -> str:
-        """Append linear scores of the input, with a row of coefficients each; no intercepts are zeros."""
+        """Append linear scores of the input, with a row of coefficients each."""
         intercepts = intercepts if intercepts.size else np.zeros(len(coefficients), dtype=np.float32)
         product = self.op.MatMul(self.float_input(), self.weight("coef", coefficients.T))
         return self.op.Add(product, self.weight("intercept", intercepts))
 
     def linked(self, scores: str, n_outputs: int) -> str:
-        """Append the transform of a regressor's scores; onnxruntime leaves a single column as it is."""
+        """Append the transform of a regressor's scores; onnxruntime does not apply it to a single column."""
         link = self.link()
         return scores if n_outputs == 1 and link != "PROBIT" else LINKS[link](self.op, scores)
 
     def array(self, name: str, *sizes: int) -> np.ndarray:
-        """Return a list or a tensor as a vector; it must have one of some lengths, where these are given."""
+        """Return a list or a tensor as a vector of one of the given lengths, if any are given."""
         value = self.attribute(f"{name}_as_tensor", self.attribute(name, []))
         value = numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
         if sizes and value.size not in sizes:
@@ -63,14 +58,14 @@ class Fused:
         return self.array(name, *sizes).astype(np.int64)
 
     def per_column(self, name: str) -> np.ndarray:
-        """Return numbers, one for each column of the input or one for all."""
+        """Return a number for each column of the input, or one for all."""
         return self.array(name, 1, self.columns or max(self.array(name).size, 1))
 
     def rows(self, name: str, count: int) -> np.ndarray:
         """Return float32 numbers as a matrix of some rows, with a column for each one of the input."""
         values = self.floats(name)
         if count < 1 or not values.size or values.size % count:
-            raise ValueError(f"{name} has {values.size} values, which are no {count} rows")
+            raise ValueError(f"{name} has {values.size} values, which do not make {count} rows")
         width = values.size // count
         if self.columns not in (None, width):
             raise ValueError(f"{name} has {width} values in a row, and the input {self.columns} columns")
@@ -86,12 +81,12 @@ class Fused:
 
     @property
     def columns(self) -> int | None:
-        """Number of columns of the first input, where it is known."""
+        """Number of columns of the first input, if known."""
         shape = self.op.shape(self.node.input[0])
         return shape[-1] if shape and isinstance(shape[-1], int) else None
 
     def float_input(self, index: int = 0) -> str:
-        """Return an input as float32, which fused operators compute in."""
+        """Return an input as float32, the type of fused operators."""
         name = self.node.input[index]
         known = self.op.type(name)
         if known is not None and known.elem_type == TensorProto.FLOAT:
@@ -99,7 +94,7 @@ class Fused:
         return self.op.Cast(name, to=TensorProto.FLOAT)
 
     def weight(self, stem: str, values: np.ndarray) -> str:
-        """Add an initializer of its own (never shared with an equal one) and return its name."""
+        """Add an initializer, never shared with an equal one, and return its name."""
         name = stem if self.op.claim(stem) else self.op.unique(stem)
         self.op.initializers.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
         self.op.set_type(name, helper.np_dtype_to_tensor_dtype(values.dtype), values.shape)
@@ -115,18 +110,18 @@ class Fused:
         return True
 
     def give_like(self, result: str, shape: tuple | None, elem_type: int = TensorProto.FLOAT) -> bool:
-        """Make a tensor the first output, and note its type: onnx infers none for fused operators."""
+        """Make a tensor the first output, and set its type, which onnx does not infer."""
         self.op.set_type(self.node.output[0], elem_type, shape)
         return self.give(result)
 
     def give_scores(self, scores: str, link: str = "NONE") -> bool:
-        """Make transformed scores the second output; its name is made up where the graph does not use it."""
+        """Make transformed scores the second output, under a new name if it is not used."""
         has_name = len(self.node.output) > 1 and self.node.output[1]
         output = self.node.output[1] if has_name else self.op.unique("scores")
         return self.give(LINKS[link](self.op, scores), output)
 
     def give_label(self, classes: np.ndarray, scores: str) -> None:
-        """Make the class of the largest score the first output, where that has a name."""
+        """Make the class of the largest score the first output, if it is used."""
         if self.node.output[0]:
             self.give_class(classes, self.op.ArgMax(scores, axis=1, keepdims=0))
 
@@ -138,7 +133,7 @@ class Fused:
         """Make (-s, s), or the sigmoids of a score s, the second output: the second class wins above zero."""
         op = self.op
         scores = op.Concat(op.Neg(score), score, axis=1)
-        self.give_label(classes, scores)  # from raw scores: two sigmoids of large ones are equal
+        self.give_label(classes, scores)  # from raw scores, as sigmoids of large ones are equal
         if link == "LOGISTIC":
             positive = op.Sigmoid(score)
             scores = op.Concat(op.Sub(1.0, positive), positive, axis=1)

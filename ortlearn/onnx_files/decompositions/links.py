@@ -9,12 +9,9 @@ from onnx import TensorProto
 from ...graphs import GraphBuilder
 from ...models.distances import reduced
 
-#: Constant of the approximation of the error function by Winitzki (2008), which onnxruntime inverts.
-WINITZKI = 0.147
-#: Pi as onnxruntime has it there.
-PI = 3.14159
-#: What SOFTMAX_ZERO takes for zero.
-NEGLIGIBLE = 1e-7
+#: Constants of the inverse error function in onnxruntime (approximation by Winitzki, 2008).
+WINITZKI, PI = 0.147, 3.14159
+NEGLIGIBLE = 1e-7  # largest magnitude that is zero for SOFTMAX_ZERO
 
 
 def _softmax_zero(op: GraphBuilder, scores: str) -> str:
@@ -32,7 +29,7 @@ def _probit(op: GraphBuilder, scores: str) -> str:
     log = op.Log(op.Mul(op.Sub(1.0, x), op.Add(x, 1.0)))
     c = op.Add(op.Mul(log, 0.5), 2 / (PI * WINITZKI))
     inner = op.Sqrt(op.Sub(op.Mul(c, c), op.Mul(log, 1 / WINITZKI)))
-    # never the root of zero, whose slope is infinite
+    # not the root of zero, whose gradient is infinite
     square = op.Max(op.Sub(inner, c), float(np.finfo(np.float32).tiny))
     return op.Mul(op.Mul(op.Sign(x), op.Sqrt(square)), math.sqrt(2))
 

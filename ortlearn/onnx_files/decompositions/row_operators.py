@@ -1,4 +1,4 @@
-"""Operators that compute with each sample on its own: Scaler, Imputer, Normalizer, LpNormalization, CDist."""
+"""Operators on single samples: Scaler, Imputer, Normalizer, LpNormalization, CDist."""
 
 import numpy as np
 from onnx import TensorProto
@@ -30,7 +30,7 @@ def imputer(fused: Fused) -> bool:
 
 
 def normalizer(fused: Fused) -> bool:
-    """Write a normalizer; MAX divides by the largest value, not by the largest absolute value."""
+    """Write a normalizer; MAX divides by the largest value, not the largest absolute value."""
     norm = fused.text("norm", "MAX", ("MAX", "L1", "L2"))
     result = _normalized(fused, fused.float_input(), norm, -1)
     return fused.give_like(result, fused.op.shape(fused.node.input[0]))
@@ -43,7 +43,7 @@ def lp_normalization(fused: Fused) -> bool:
 
 
 def _normalized(fused: Fused, x: str, norm: str, axis: int) -> str:
-    """Return a tensor divided by its norm along an axis; what has norm zero stays as it is."""
+    """Return a tensor divided by its norm along an axis, except for a norm of zero."""
     op, dtype = fused.op, fused.op.dtype(x)
     if norm == "MAX":
         size = reduced(op, "ReduceMax", x, axis)
@@ -54,7 +54,7 @@ def _normalized(fused: Fused, x: str, norm: str, axis: int) -> str:
 
 
 def cdist(fused: Fused) -> bool:
-    """Write the distances between the rows of two matrices; other metrics than Euclidean ones stay."""
+    """Write Euclidean distances between the rows of two matrices; other metrics stay."""
     metric = fused.attribute("metric", b"sqeuclidean").decode()
     if metric not in ("sqeuclidean", "euclidean"):
         return False

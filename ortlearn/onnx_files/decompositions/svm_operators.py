@@ -15,7 +15,7 @@ KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 
 def _kernel(fused: Fused, count: int) -> str:
-    """Return the kernel of samples and support vectors, of shape (n, count), from weights of its own."""
+    """Return the kernel of samples and support vectors, of shape (n, count)."""
     op, kind = fused.op, fused.text("kernel_type", "LINEAR", KERNELS)
     gamma, coef0, degree = [*fused.floats("kernel_params", 0, 3), *np.zeros(3, dtype=np.float32)][:3]
     vectors = fused.rows("support_vectors", count)
@@ -30,12 +30,9 @@ def _kernel(fused: Fused, count: int) -> str:
 
 
 def svm_regressor(fused: Fused) -> bool:
-    """Write a support vector regression, or a novelty detection, as plain operators.
-
-    ``f(x) = sum_m a_m k(x, s_m) + b``: dual coefficients a, support vectors s, intercept b (the
-    attribute ``rho``); without support vectors ``f(x) = a.x + b``. With ``one_class`` the output is 1
-    where f is positive, else -1.
-    """
+    """Write support vector regression, or novelty detection with ``one_class``, as standard operators."""
+    # f(x) = sum_m a_m k(x, s_m) + b, dual coefficients a, support vectors s, intercept b (rho); without
+    # support vectors f(x) = a.x + b
     op, count, rho = fused.op, int(fused.attribute("n_supports", 0)), fused.floats("rho", 1)
     fused.text("post_transform", "NONE", ["NONE"])
     if count:
@@ -50,15 +47,12 @@ def svm_regressor(fused: Fused) -> bool:
 
 
 def svm_classifier(fused: Fused) -> bool:
-    """Write a support vector classification as plain operators.
-
-    For classes i < j ``s_ij(x) = sum_m a_m k(x, v_m) + b_ij`` over the support vectors v_m of both, and
-    the class with most votes wins, the first of equals: i has the vote of a pair where s_ij > 0, else j.
-    Two classes have one score, that of the second one, ``-s_01``: its dual coefficients and its intercept
-    are scikit-learn's ``dual_coef_`` and ``intercept_``. With ``prob_a`` and ``prob_b`` the probability
-    of j against i is ``sigmoid(prob_a s_ij + prob_b)`` (Platt, "Probabilistic outputs for support vector
-    machines", 1999) and those of the classes follow by coupling.
-    """
+    """Write support vector classification as standard operators."""
+    # For classes i < j, s_ij(x) = sum_m a_m k(x, v_m) + b_ij over the support vectors v_m of both, and i has
+    # the vote if s_ij > 0, otherwise j; the first class with most votes wins. Two classes have the score
+    # -s_01, with scikit-learn's dual_coef_ and intercept_. With prob_a and prob_b, the probability of j is
+    # sigmoid(prob_a s_ij + prob_b) (Platt, "Probabilistic outputs for support vector machines", 1999), and
+    # class probabilities follow by coupling.
     op, classes = fused.op, fused.classes()
     n_classes, n_pairs = len(classes), len(classes) * (len(classes) - 1) // 2
     link = fused.text("post_transform", "NONE", LINKS.keys() - {"PROBIT"})
@@ -86,7 +80,7 @@ def svm_classifier(fused: Fused) -> bool:
         logits = op.Add(op.Mul(pairs, fused.weight("prob_a", slopes)), fused.weight("prob_b", offsets))
         matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(logits)), n_classes)
         pairs = coupled_probabilities(op, matrix, n_classes)
-    elif n_classes == 2:  # as onnxruntime has both columns: the first class is the positive one
+    elif n_classes == 2:  # as in onnxruntime: the first class is the positive one
         if link == "LOGISTIC":
             score, pairs = op.Sigmoid(score), op.Sigmoid(pairs)
         elif link != "NONE":
@@ -96,11 +90,9 @@ def svm_classifier(fused: Fused) -> bool:
 
 
 def _write_linear_scores(fused: Fused, classes: np.ndarray, link: str) -> bool:
-    """Write ``x.a_c + b`` for each class c, the same b for all, and the label.
-
-    Of two classes the second also wins where the larger score is positive (at least 1/2 where no
-    coefficient is negative), as onnxruntime decides; otherwise the largest score does.
-    """
+    """Write ``x.a_c + b`` for each class c, with one b for all, and the label."""
+    # as in onnxruntime, the second of two classes also wins if the larger score is positive, or at least 1/2
+    # if no coefficient is negative
     op, n_classes = fused.op, len(classes)
     coefficients = fused.rows("coefficients", n_classes)
     rho = fused.floats("rho", 1, n_classes, n_classes * (n_classes - 1) // 2)[:1]
@@ -116,7 +108,7 @@ def _write_linear_scores(fused: Fused, classes: np.ndarray, link: str) -> bool:
 
 
 def exact_couplings(model: ModelProto) -> ModelProto:
-    """Return a graph whose couplings are the minimum that their loops stop a few thousandths away from."""
+    """Return a graph with the exact minimum for couplings, whose loops stop near it."""
     return replace_nodes(model, {("", "Loop"): _write_minimum})
 
 

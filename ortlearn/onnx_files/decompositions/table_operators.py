@@ -1,20 +1,18 @@
-"""Operators that choose or join columns, or look values up."""
+"""Operators that select or join columns, or look up values."""
 
 import numpy as np
 from onnx import TensorProto
 
 from .common import Fused
 
-#: How the attribute of the keys of an encoder ends that takes a tensor of some type.
+#: Suffix of the attribute of the keys of an encoder by element type.
 KEYS = {TensorProto.STRING: "strings", TensorProto.INT64: "int64s", TensorProto.FLOAT: "floats"}
-#: Columns that one input of a FeatureVectorizer may have.
-MAX_COLUMNS = 2**20
+MAX_COLUMNS = 2**20  # of one input of a FeatureVectorizer
 
 
 def array_feature_extractor(fused: Fused) -> bool:
-    """Write a choice of columns by one list of numbers, whatever its shape; a vector gives one row."""
-    x, columns = fused.node.input
-    op = fused.op
+    """Write a selection of columns by a list of any shape; of a vector, one row."""
+    op, (x, columns) = fused.op, fused.node.input
     shape, places = op.shape(x), op.shape(columns)
     if shape is None:
         return False
@@ -25,7 +23,7 @@ def array_feature_extractor(fused: Fused) -> bool:
 
 
 def feature_vectorizer(fused: Fused) -> bool:
-    """Write columns put side by side; False unless each tensor has as many as are declared for it."""
+    """Write a concatenation of columns, if each tensor has as many as declared."""
     op, inputs = fused.op, fused.node.input
     sizes = fused.integers("inputdimensions", len(inputs)).tolist()
     if not all(0 < size <= MAX_COLUMNS for size in sizes) or fused.columns not in (None, sizes[0]):
@@ -38,7 +36,7 @@ def feature_vectorizer(fused: Fused) -> bool:
 
 
 def label_encoder(fused: Fused) -> bool:
-    """Write an encoder to numbers as a table; its last entry is for values that are no keys."""
+    """Write an encoder to numbers as a table, with a last entry for unknown values."""
     (kind, keys), (values_kind, values) = _entries(fused, "keys"), _entries(fused, "values")
     if keys.size != values.size:
         raise ValueError(f"it has {keys.size} keys and {values.size} values")
@@ -64,19 +62,19 @@ def label_encoder(fused: Fused) -> bool:
 
 
 def _entries(fused: Fused, stem: str) -> tuple[str, np.ndarray]:
-    """Return the keys or the values of an encoder, and how the name of their attribute ends."""
+    """Return the suffix of the attribute with the keys or values of an encoder, and the array."""
     found = {kind: fused.array(f"{stem}_{kind}") for kind in ("strings", "int64s", "floats", "tensor")}
     return next(((kind, array) for kind, array in found.items() if array.size), ("", np.empty(0)))
 
 
 def category_mapper(fused: Fused) -> bool:
-    """Check a mapper of texts to numbers, which stays as it is."""
+    """Check a mapper of texts to numbers, which stays."""
     fused.array("cats_strings", fused.array("cats_int64s").size)
     return False
 
 
 def one_hot_encoder(fused: Fused) -> bool:
-    """Check an encoder, which stays as it is."""
+    """Check a one-hot encoder, which stays."""
     if not fused.array("cats_int64s").size and not fused.array("cats_strings").size:
         raise ValueError("it lists no categories")
     return False

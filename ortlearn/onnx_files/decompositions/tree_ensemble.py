@@ -1,4 +1,4 @@
-"""ai.onnx.ml.TreeEnsemble -> a TreeEnsembleRegressor, decomposed as that operator is."""
+"""Decompose ai.onnx.ml.TreeEnsemble by way of a TreeEnsembleRegressor."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -12,24 +12,19 @@ from .common import Fused
 from .tree_operators import tree_regressor
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
-#: Number of the mode that tests membership in a set.
-MEMBER = len(MODES)
+MEMBER = len(MODES)  # number of the mode that tests membership in a set
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 LINKS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-#: What a node of the older operators has, as the attributes are named after ``nodes_``.
+#: Fields of a node of the older operators, without the prefix ``nodes_``.
 FIELDS = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
 TRACKS = "missing_value_tracks_true"
-#: Version of ai.onnx.ml that has TreeEnsemble and no longer the operators it replaces.
-NEW_TREES = 5
+NEW_TREES = 5  # version of ai.onnx.ml that has TreeEnsemble in the place of older operators
 OLD_TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor"}
 
 
 def tree_ensemble(fused: Fused) -> bool:
-    """Write trees as sums of trainable leaf values, routed by a TreeEnsembleRegressor.
-
-    onnxruntime-training 1.19.2 has no kernel for this operator. A split on membership in a set is a chain of
-    splits on equality there.
-    """
+    """Write trees as sums of trainable leaf values, routed by a TreeEnsembleRegressor."""
+    # onnxruntime-training 1.19.2 has no kernel of this operator; set membership is a chain of equalities
     n_splits, weights = fused.array("nodes_featureids").size, fused.floats("leaf_weights")
     targets = fused.integers("leaf_targetids", weights.size)
     nodes = [node for tree in _trees(fused, n_splits, weights.size) for node in tree]
@@ -37,7 +32,7 @@ def tree_ensemble(fused: Fused) -> bool:
     leaves = [(node[0], node[1]) for node in nodes if node[2] == "LEAF"]
     places = [number - n_splits for _, number in leaves]
     thresholds = np.array(columns.pop("values"))
-    if fused.array("nodes_splits").dtype == np.float64:  # float64 thresholds stay what they are
+    if fused.array("nodes_splits").dtype == np.float64:  # thresholds keep float64
         columns["values_as_tensor"] = numpy_helper.from_array(thresholds)
     else:
         columns["values"] = thresholds.tolist()
@@ -65,7 +60,7 @@ def _trees(fused: Fused, n_splits: int, n_leaves: int) -> Iterator[Iterator[tupl
         numbers = fused.integers(f"nodes_{side}nodeids", n_splits)
         are_leaves = fused.array(f"nodes_{side}leafs", n_splits) != 0
         if np.any(numbers < 0) or np.any(numbers >= np.where(are_leaves, n_leaves, n_splits)):
-            raise ValueError(f"nodes_{side}nodeids names nodes or leaves that there are not")
+            raise ValueError(f"nodes_{side}nodeids names nodes or leaves that do not exist")
         return np.where(are_leaves, n_splits + numbers, numbers)
 
     yes, no = branches("true").tolist(), branches("false").tolist()
@@ -102,12 +97,12 @@ def _trees(fused: Fused, n_splits: int, n_leaves: int) -> Iterator[Iterator[tupl
 
     roots = fused.integers("tree_roots")
     if not roots.size or roots.min() < 0 or roots.max() >= n_splits:
-        raise ValueError("tree_roots names nodes that there are not")
+        raise ValueError("tree_roots names nodes that do not exist")
     return (walk(tree, root) for tree, root in enumerate(roots.tolist()))
 
 
 def with_tree_opset(model: ModelProto) -> ModelProto:
-    """Return a model, TreeEnsemble decomposed, at the version of ai.onnx.ml that has the older operators."""
+    """Return a model without TreeEnsemble at the version of ai.onnx.ml with the older operators."""
     kinds = {node.op_type for node in model.graph.node if node.domain == "ai.onnx.ml"}
     version = opset_versions(model).get("ai.onnx.ml", 0)
     if version < NEW_TREES or not kinds & OLD_TREES or "TreeEnsemble" in kinds:

@@ -1,4 +1,4 @@
-"""TreeEnsembleRegressor and TreeEnsembleClassifier: leaf numbers, a table of leaf values, sums and a link."""
+"""TreeEnsembleRegressor and TreeEnsembleClassifier: look-ups of trainable leaf values, sums and a link."""
 
 from dataclasses import replace
 
@@ -10,14 +10,11 @@ from ...models.trees.fused import MAX_LEAVES
 from .common import Fused
 from .trees import Trees, base_values, read_trees
 
-#: Stem of the table's name.
-STEM = "leaf_values"
-#: Reduction over the axis of the trees by aggregate function.
+STEM = "leaf_values"  # of the name of the table
+#: Reductions over trees by aggregate function.
 AGGREGATES = {"SUM": "ReduceSum", "AVERAGE": "ReduceSum", "MIN": "ReduceMin", "MAX": "ReduceMax"}
-#: What sums of shares may differ from one by.
-ROUNDING = 1e-3
-#: Added to shares: where all are zero the classes are equally likely.
-TINY = 1e-30
+ROUNDING = 1e-3  # tolerance of sums of probabilities
+TINY = 1e-30  # added to probabilities: all zeros become equal ones
 
 
 def tree_regressor(fused: Fused, may_number: bool = True) -> bool:
@@ -25,22 +22,19 @@ def tree_regressor(fused: Fused, may_number: bool = True) -> bool:
     n_targets = int(fused.attribute("n_targets", 1))
     aggregate = fused.text("aggregate_function", "SUM", AGGREGATES)
     trees, base = read_trees(fused, "target", n_targets), base_values(fused, n_targets)
-    # A tree that gives the numbers of its leaves has nothing to learn.
+    # a tree that returns the numbers of its leaves has nothing to learn
     numbers = len(trees.tree_ids) == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
     scores = None if numbers and may_number else _scores(fused, trees, base, aggregate)
     return scores is not None and fused.give(fused.linked(scores, n_targets))
 
 
 def tree_classifier(fused: Fused) -> bool:
-    """Write a classification by trees as sums of trainable leaf values, probabilities and a label.
-
-    Two classes whose leaves have one value each are one column of scores s. Where no value is negative,
-    it is the probability of the second class, as forests have it: (1 - s, s), and the second class wins
-    above 1/2. Otherwise it is a raw score, as boosting has it: (-s, s), through a sigmoid where the
-    operator says so, and the second class wins above 0. onnxruntime-training 1.19.2 leaves the sigmoid
-    out where no value is negative, and it and newer versions then ask for 1/2 of the raw score.
-    Shares of a forest stay probabilities: negative ones count as zero, and they are divided by their sum.
-    """
+    """Write a classification by trees as sums of trainable leaf values, probabilities and a label."""
+    # Two classes whose leaves have one value each have one column of scores s. Without negative values, s is
+    # the probability of the second class, as of forests: (1 - s, s). Otherwise it is a raw score, as of
+    # boosting: (-s, s), with a sigmoid if the operator has one, where onnxruntime compares s with 1/2 and
+    # release 1.19.2 omits the sigmoid if no value is negative. Probabilities of forests are clipped at zero
+    # and normalised.
     op, link, classes = fused.op, fused.link(), fused.classes("classlabels_int64s")
     n_classes = len(classes)
     trees = read_trees(fused, "class", n_classes)
@@ -73,7 +67,7 @@ def tree_classifier(fused: Fused) -> bool:
 
 
 def _votes_for_leaves(trees: Trees) -> bool:
-    """Return whether the classes are the leaves of a single tree: there is nothing to learn."""
+    """Return whether classes are the leaves of a single tree, which has nothing to learn."""
     leaves = np.arange(len(trees.leaf_nodes))
     return (
         len(trees.tree_ids) == 1
@@ -84,12 +78,9 @@ def _votes_for_leaves(trees: Trees) -> bool:
 
 
 def _scores(fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str = "SUM") -> str | None:
-    """Append the aggregated values of the leaves that a sample reaches, of shape (n, n_outputs), and a base.
-
-    The fused operator routes the samples, with the number of a leaf in the place of its value. The values are
-    one table, read by Gather: a forest is linear in them (Ren, Cao, Wei and Sun, "Global refinement of random
-    forest", CVPR 2015, section 3). None where this aggregate cannot be written.
-    """
+    """Append the aggregated values of leaves, of shape (n, n_outputs), or return None if not possible."""
+    # The fused operator returns the numbers of leaves; their values are a table, in which a forest is linear
+    # (Ren, Cao, Wei and Sun, "Global refinement of random forest", CVPR 2015, section 3).
     op, n_trees, n_outputs = fused.op, len(trees.tree_ids), trees.values.shape[1]
     several, values = n_outputs > 1, trees.values
     if len(values) > MAX_LEAVES or (several and aggregate in ("MIN", "MAX")):
@@ -101,7 +92,7 @@ def _scores(fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str 
     if aggregate in ("MIN", "MAX"):
         total = reduced(op, AGGREGATES[aggregate], reached, 1)
     elif several and outputs is not None:
-        # Integers, cast: a product with floats would be taken for one with weights.
+        # a constant of integers, cast: products with floats are recognised as weights
         adds_to = np.equal.outer(outputs, np.arange(n_outputs)).astype(np.int32)
         total = op.MatMul(reached, op.Cast(adds_to, to=TensorProto.FLOAT))
     else:
@@ -111,7 +102,7 @@ def _scores(fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str 
 
 
 def _leaf_numbers(fused: Fused, trees: Trees) -> str:
-    """Return the row of the table with the leaf that a sample reaches in each tree: int64, (n, n_trees)."""
+    """Return the row in the table of the leaf of each sample in each tree: int64, (n, n_trees)."""
     op, x, n_trees = fused.op, fused.node.input[0], len(trees.tree_ids)
     known = op.type(x)
     is_double = known is not None and known.elem_type == TensorProto.DOUBLE

@@ -1,4 +1,4 @@
-"""The decision trees of a fused operator as arrays, checked: onnxruntime trusts them."""
+"""The decision trees of a fused operator as checked arrays."""
 
 from dataclasses import dataclass, field
 
@@ -7,45 +7,35 @@ from onnx import AttributeProto
 
 from .common import Fused
 
-#: Splits one below the other.
 MAX_DEPTH = 10_000
 
 
 @dataclass(frozen=True)
 class Trees:
-    """Decision trees: how they route a sample, and what their leaves add to which output."""
+    """Decision trees: how they route samples, and the values of their leaves."""
 
-    #: Attributes ``nodes_*`` of a TreeEnsembleRegressor, but for the hit rates, which route nothing.
-    routing: list[AttributeProto] = field(repr=False)
-    #: Numbers of the trees, in the operator's order: (n_trees,).
-    tree_ids: np.ndarray
-    #: Position of each leaf's tree, (n_leaves,): the leaves of a tree are neighbours.
-    leaf_trees: np.ndarray
-    #: Number of each leaf within its tree: (n_leaves,).
-    leaf_nodes: np.ndarray
-    #: What each leaf adds to each output, float32: (n_leaves, n_outputs).
-    values: np.ndarray
-    #: Where the operator names a value: (n_leaves, n_outputs). Others are zero.
-    used: np.ndarray
+    routing: list[AttributeProto] = field(repr=False)  # nodes_* of a TreeEnsembleRegressor without hit rates
+    tree_ids: np.ndarray  # numbers of the trees in the operator's order, (n_trees,)
+    leaf_trees: np.ndarray  # position of the tree of each leaf, (n_leaves,), increasing
+    leaf_nodes: np.ndarray  # number of each leaf within its tree, (n_leaves,)
+    values: np.ndarray  # float32, (n_leaves, n_outputs)
+    used: np.ndarray  # mask of the values that the operator names, (n_leaves, n_outputs)
 
     def output_of_trees(self) -> np.ndarray | None:
-        """Return the one output that each tree adds to, None where a tree adds to several or to none."""
+        """Return the output that each tree adds to, None if a tree does not have exactly one."""
         uses = np.zeros((len(self.tree_ids), self.used.shape[1]), dtype=bool)
         np.logical_or.at(uses, self.leaf_trees, self.used)
         return uses.argmax(axis=1) if (uses.sum(axis=1) == 1).all() else None
 
 
 def base_values(fused: Fused, n_outputs: int, *others: int) -> np.ndarray | None:
-    """Return what is added to every score; None for nothing, as for zeros of another number than outputs."""
+    """Return the base values of scores; None for none, or zeros of another number than outputs."""
     base = fused.floats("base_values", 0, n_outputs, *others)
     return base if base.any() or base.size == n_outputs else None
 
 
 def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees:
-    """Return the trees of an operator whose attributes of leaves begin with ``"target"`` or ``"class"``.
-
-    A ValueError says which attributes are no trees.
-    """
+    """Return the trees of an operator whose attributes of leaves begin with ``"target"`` or ``"class"``."""
     weights = fused.floats(f"{prefix}_weights")
     outputs, leaf_trees, leaf_nodes = (
         fused.integers(f"{prefix}_{name}", weights.size) for name in ("ids", "treeids", "nodeids")
@@ -68,13 +58,13 @@ def read_trees(fused: Fused, prefix: str, n_outputs: int) -> Trees:
     _check_ends(nodes.size, inner, find(treeids[inner], yes[inner]), find(treeids[inner], no[inner]))
     position = {tree: number for number, tree in enumerate(tree_ids.tolist())}
     node_trees = np.array([position[tree] for tree in treeids.tolist()])
-    # Leaves by tree, in the operator's order within a tree.
+    # leaves by tree, in the operator's order
     leaves = np.flatnonzero(modes == b"LEAF")
     leaves = leaves[np.argsort(node_trees[leaves], kind="stable")]
     leaf_of_node = np.full(nodes.size, -1)
     leaf_of_node[leaves] = np.arange(len(leaves))
     owners = leaf_of_node[find(leaf_trees, leaf_nodes)]
-    known = owners >= 0  # onnxruntime leaves out what is written at nodes that are no leaves
+    known = owners >= 0  # onnxruntime ignores values of inner nodes
     cells = owners[known], outputs[known]
     values = np.zeros((len(leaves), n_outputs), dtype=np.float32)
     np.add.at(values, cells, weights[known])
@@ -99,7 +89,7 @@ def _read_nodes(fused: Fused) -> list[np.ndarray]:
 
 
 def _check_ends(n_nodes: int, inner: np.ndarray, yes: np.ndarray, no: np.ndarray) -> None:
-    """Raise a ValueError where the way from a node never ends: a sample would be routed in circles."""
+    """Raise a ValueError for cycles, which would never end."""
     ends = np.ones(n_nodes, dtype=bool)
     ends[inner] = False
     for _ in range(MAX_DEPTH):

@@ -1,4 +1,4 @@
-"""Find what an ONNX file must be trained on: the raw scores before sigmoid or softmax, or the prediction."""
+"""Find the tensor of an ONNX file to train: raw scores before sigmoid or softmax, or predictions."""
 
 from collections.abc import Mapping
 

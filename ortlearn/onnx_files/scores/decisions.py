@@ -1,4 +1,4 @@
-"""Scores of classifiers without probabilities, and of votes, which have no gradient."""
+"""Scores of classifiers without probabilities, and of votes."""
 
 from onnx import TensorProto
 
@@ -8,7 +8,7 @@ from .links import RawScore, divided_by_sum, log_probabilities, raw_score
 
 #: votes + s / (3 (|s| + 1)), in which s breaks ties (``_ovr_decision_function`` of scikit-learn).
 CONFIDENCES = ("Add", "votes", ("Div", "s", ("Mul", ("Add", ("Abs", "s"), "one"), "three")))
-#: Ones where a member m has its best class, other numbers elsewhere.
+#: One for the best class of a member m, another number elsewhere.
 VOTE = ("Where", ("Equal", ("ArgMax", "m"), "classes"), "one", "other")
 #: Minus z, or one minus z.
 OPPOSITES = (("Neg", "z"), ("Mul", "z", "minus"), ("Sub", "one", "z"))
@@ -26,11 +26,8 @@ LINEAR = {"MatMul", "Gemm", "Neg", "Concat", "Sub"}
 
 
 def decision_score(end: GraphEnd, name: str) -> RawScore:
-    """Return the scores to train of an output with decision scores, of one column for two classes.
-
-    One-against-one votes have no gradient: the sum of the pairwise scores of each class, which breaks their
-    ties, is trained in their place. Others may be divided by their sum or put together of columns.
-    """
+    """Return the scores to train of an output of decisions, with one column for two classes."""
+    # instead of one-vs-one votes, which have no gradient, the sums of pairwise scores that break their ties
     if len(end.op.shape(name) or ()) == 1:
         return RawScore(end.as_column(name), "sigmoid")
     found, terms, single = confidence_score(end, name), divided_by_sum(end, name), single_score(end, name)
@@ -43,7 +40,7 @@ def decision_score(end: GraphEnd, name: str) -> RawScore:
 
 
 def confidence_score(end: GraphEnd, name: str) -> RawScore | None:
-    """Return the sums of pairwise scores that votes are refined with, None where there are no votes."""
+    """Return the sums of pairwise scores that break ties of votes, None without votes."""
     found = end.match(name, CONFIDENCES)
     if found is None:
         return None
@@ -52,7 +49,7 @@ def confidence_score(end: GraphEnd, name: str) -> RawScore | None:
 
 
 def single_score(end: GraphEnd, name: str) -> str | None:
-    """Return z of a matrix with the columns -z (or 1 - z) and z, or of its second column; None otherwise."""
+    """Return z of a matrix with columns -z (or 1 - z) and z, or of its second column, or None."""
     matrix, place = end.column_of(name) or (name, 1)
     columns = end.parts_of(matrix)
     if columns is None or len(columns) != 2 or place != 1:
@@ -62,17 +59,13 @@ def single_score(end: GraphEnd, name: str) -> str | None:
 
 
 def _comes_from(end: GraphEnd, name: str, patterns: tuple, score: str) -> bool:
-    """Return whether a tensor fits a pattern with z for a score."""
+    """Return whether a tensor matches a pattern with a score as z."""
     return any((end.match(name, pattern) or {}).get("z") == score for pattern in patterns)
 
 
 def with_shared_votes(end: GraphEnd, name: str) -> str:
-    """Return a tensor where every vote for the best class is the member's probabilities.
-
-    Hard voting and boosting with votes (SAMME) give each member's best class a one and the others something
-    else. In between, in the proportion of the member's probabilities, all of them learn. The nodes after the
-    votes are appended once more; without any votes it is the tensor itself.
-    """
+    """Return a tensor with votes of hard voting and SAMME replaced by the members' probabilities."""
+    # the nodes after votes are appended once more; without votes the tensor is returned
     shares: dict[str, str] = {}
     for node in list(end.nodes_before(name))[::-1]:
         vote = end.match(node.output[0], VOTE) if node.op_type == "Where" else None
@@ -87,7 +80,7 @@ def with_shared_votes(end: GraphEnd, name: str) -> str:
 
 
 def _are_probabilities(end: GraphEnd, member: str) -> bool:
-    """Return whether scores are probabilities: under a link, or averages of leaves."""
+    """Return whether scores are probabilities: the output of a link, or averages of leaves."""
     if raw_score(end, member) is not None:
         return True
     node = end.producer(member, passing=("Add", "Mul"))
@@ -95,12 +88,9 @@ def _are_probabilities(end: GraphEnd, member: str) -> bool:
 
 
 def vote_score(end: GraphEnd, label: str | None, output: str) -> RawScore | None:
-    """Return the scores of a classifier that votes by pairs of classes; None for any other.
-
-    Two classes have one score, calibrated where there are probabilities. More have the logarithms of their
-    probabilities, or else the sums of the scores of their pairs, with which scikit-learn breaks ties:
-    ``sum_(j > i) s_ij - sum_(j < i) s_ji`` for class i. ``output`` has decision scores or probabilities.
-    """
+    """Return the scores of a classifier that votes by pairs of classes, None for any other."""
+    # Two classes have one score, calibrated if there are probabilities. More have log-probabilities, or else
+    # the sums of pairwise scores that break ties, sum_(j > i) s_ij - sum_(j < i) s_ji for class i.
     node = None if label is None else end.producer(label, "Gather")
     if node is None:
         return None
@@ -115,13 +105,13 @@ def vote_score(end: GraphEnd, label: str | None, output: str) -> RawScore | None
     if _calibrated(end, pairs, output) is not None:
         return log_probabilities(end, output)
     known = end.op.type(pairs)
-    # Integers, cast: a product with floats would be taken for one with weights.
+    # a constant of integers, cast: products with floats are recognised as weights
     both = end.op.Cast(table, to=TensorProto.FLOAT if known is None else known.elem_type)
     return RawScore(end.append("MatMul", pairs, both, columns=table.shape[1]), "softmax")
 
 
 def _calibrated(end: GraphEnd, score: str, output: str) -> str | None:
-    """Return z of ``sigmoid(z), z = a s + b`` where the output goes through it; s itself or minus s."""
+    """Return z of ``sigmoid(z)``, z = a s + b or b - a s, if the output depends on it, or None."""
     for node in end.nodes_before(output):
         if node.op_type == "Sigmoid" and _comes_from(end, node.output[0], CALIBRATED, score):
             return end.origin(node.input[0])

@@ -13,14 +13,12 @@ from ...models import Scores
 from ..patterns import PatternView
 from ..simplify import is_idle
 
-#: Number of columns, or the shape of a row.
-Columns = int | Sequence[int | None] | None
-#: How the names of appended nodes begin.
-APPENDED = "head_"
+Columns = int | Sequence[int | None] | None  # number of columns, or the shape of a row
+APPENDED = "head_"  # prefix of the names of appended nodes
 
 
 class GraphEnd(PatternView):
-    """A graph that is read from its outputs backwards, with the nodes that are appended to it."""
+    """A graph that is read backwards from its outputs, with nodes that are appended."""
 
     between = ("Cast", "Reshape", "Squeeze", "Unsqueeze")
 
@@ -34,23 +32,20 @@ class GraphEnd(PatternView):
         self._infos: dict[str, TensorType] = {}
 
     def row_shape(self, name: str) -> tuple[int | None, ...]:
-        """Return the dimensions of a tensor after the first, None where they are not known."""
+        """Return the dimensions of a tensor after the first, None for unknown ones."""
         shape = self.op.shape(name) or ()
         return tuple(size if isinstance(size, int) else None for size in shape[1:])
 
     def width(self, name: str) -> int | None:
-        """Return the number of columns of a matrix, where it is known."""
+        """Return the number of columns of a matrix, None if unknown."""
         sizes = self.row_shape(name)
         return sizes[0] if len(sizes) == 1 else None
 
     def origin(self, name: str, passing: Collection[str] = ()) -> str:
-        """Return the tensor that a tensor equals, before idle nodes and those of some other operators.
-
-        They are followed along their first input, Where along what is taken where its condition is false.
-        """
+        """Return the tensor before idle nodes and given operators, followed along their first inputs."""
         node = self.producers.get(name)
         while node is not None and (node.op_type in passing or is_idle(self, node)):
-            name = node.input[-1 if node.op_type == "Where" else 0]
+            name = node.input[-1 if node.op_type == "Where" else 0]  # of Where, the value for false
             node = self.producers.get(name)
         return name
 
@@ -63,7 +58,7 @@ class GraphEnd(PatternView):
         return reversed(needed_nodes(self.nodes, [name]))
 
     def parts_of(self, name: str) -> list[str] | None:
-        """Return the columns that a matrix is a concatenation of, None where it is another matrix."""
+        """Return the columns of a concatenation, None for any other matrix."""
         node = self.producer(name)
         if node is None or node.op_type != "Concat" or attribute(node, "axis", 0) not in (1, -1):
             return None
@@ -71,7 +66,7 @@ class GraphEnd(PatternView):
         return columns if all(self.width(column) in (1, None) for column in columns) else None
 
     def column_of(self, name: str) -> tuple[str, int] | None:
-        """Return the matrix and the number of its column that Slice or Gather makes a tensor of, or None."""
+        """Return the matrix and the number of its column that Slice or Gather selects, or None."""
         node = self.producer(name)
         if node is None or node.op_type not in ("Slice", "Gather"):
             return None
@@ -89,7 +84,7 @@ class GraphEnd(PatternView):
     def append(
         self, op_type: str, *inputs: Any, columns: Columns = None, like: str | None = None, **attributes: Any
     ) -> str:
-        """Append a node whose result has the type, the rows and by default the columns of an input."""
+        """Append a node whose output has the type, the rows and by default the columns of an input."""
         like = like or inputs[0]
         new, known = self.op.node(op_type, *inputs, **attributes), self.op.type(like)
         if known is not None:
@@ -106,14 +101,14 @@ class GraphEnd(PatternView):
         return self.append("Reshape", name, [-1, 1], columns=1)
 
     def concat(self, names: Sequence[str]) -> str:
-        """Append the matrix of some columns or matrices side by side."""
+        """Append a concatenation of columns or matrices."""
         if len(names) == 1:
             return names[0]
         widths = [self.width(name) or 0 for name in names]
         return self.append("Concat", *names, columns=sum(widths) if all(widths) else None, axis=1)
 
     def append_copy(self, node: NodeProto, renamed: Mapping[str, str]) -> dict[str, str]:
-        """Append a node once more, on other inputs; return its new outputs by those of the old one."""
+        """Append a copy of a node on other inputs; return its new outputs by the old ones."""
         outputs = {name: self.op.unique("again") for name in node.output if name}
         inputs = [renamed.get(name, name) for name in node.input]
         copied = copy_node(node, inputs, [outputs.get(name, "") for name in node.output])
@@ -129,7 +124,7 @@ class GraphEnd(PatternView):
         return self.op.constant(np.asarray(value, dtype=self.op.dtype(like) or self.op.float_dtype))
 
     def replace_output(self, name: str, elem_type: int | None = None, columns: Columns = ()) -> str:
-        """Free the name of an output, for a new node to give it; return the old tensor's new name."""
+        """Free the name of an output for a new node; return the new name of the old tensor."""
         known = self.op.type(name)
         old = self.op.unique("replaced")
         self._replaced[name] = old
@@ -141,12 +136,12 @@ class GraphEnd(PatternView):
         return old
 
     def scores(self, task: str, score: str, n_outputs: int, link: str, **outputs: Any) -> Scores:
-        """Return the scores of the model, of the type of their tensor."""
+        """Return the scores of the model in the type of their tensor."""
         dtype = np.float64 if self.op.dtype(score) == np.float64 else np.float32
         return Scores(task, score, n_outputs, link, dtype=np.dtype(dtype), **outputs)
 
     def result(self) -> ModelProto:
-        """Return the graph with what was appended; the graph itself if nothing was."""
+        """Return the graph with appended nodes and new outputs, the same graph without any."""
         if not self.op.nodes and not self._infos:
             return self.model
         infos = {name: make_value_info(name, known) for name, known in self._infos.items()}

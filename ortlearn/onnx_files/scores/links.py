@@ -1,4 +1,4 @@
-"""From probabilities back to the raw scores that they are made of."""
+"""Find the raw scores of probabilities."""
 
 from typing import NamedTuple
 
@@ -8,16 +8,15 @@ from .graph_end import GraphEnd
 
 
 class RawScore(NamedTuple):
-    """Scores of shape (n, k), and what turns them into probabilities: ``"sigmoid"`` or ``"softmax"``."""
+    """Scores of shape (n, k), and their link to probabilities, ``"sigmoid"`` or ``"softmax"``."""
 
     name: str
     link: str
 
 
-#: One minus p.
-REST = (("Sub", 1, "p"), ("Add", 1, ("Neg", "p")))
+REST = (("Sub", 1, "p"), ("Add", 1, ("Neg", "p")))  # 1 - p
 _SUMS = tuple(("Add", 1, ("Exp", minus_z)) for minus_z in (("Neg", "z"), ("Mul", "z", -1), "u"))
-#: Sigmoids of z or of minus u; the last is what scikit-learn takes for the modified Huber loss.
+#: Sigmoids of z or of minus u; the last one is of scikit-learn's modified Huber loss.
 SIGMOIDS = (
     ("Sigmoid", "z"),
     *(("Div", 1, total) for total in _SUMS),
@@ -25,14 +24,12 @@ SIGMOIDS = (
     ("Div", ("Add", ("Clip", "z"), 1), 2),
 )
 SOFTMAXES = (("Softmax|LogSoftmax", "z"), ("Exp", ("Sub", "z", ("ReduceLogSumExp", "z"))))
-#: Exponentials, which are a softmax once they are divided by their sum.
-EXPONENTIALS = (("Exp", ("Sub", "z", ("ReduceMax", "z"))), ("Exp", "z"))
-#: What comes between a sum and the terms divided by it: what is added, or chosen, where it is zero.
-GUARDS = ("Reshape", "Add", "Max", "Where")
+EXPONENTIALS = (("Exp", ("Sub", "z", ("ReduceMax", "z"))), ("Exp", "z"))  # a softmax divided by their sum
+GUARDS = ("Reshape", "Add", "Max", "Where")  # operators on a divisor that avoid division by zero
 
 
 def raw_score(end: GraphEnd, name: str) -> RawScore | None:
-    """Return the scores whose sigmoid or softmax a matrix of probabilities is, None where it is neither."""
+    """Return the scores of a matrix of probabilities, None if it is neither a sigmoid nor a softmax."""
     score = _sigmoid_score(end, name)
     if score is not None:
         return RawScore(score, "sigmoid")
@@ -52,7 +49,7 @@ def _sigmoid_score(end: GraphEnd, name: str) -> str | None:
 
 
 def _side_by_side(end: GraphEnd, name: str) -> RawScore | None:
-    """Return the scores of two columns 1 - p and p, or of one sigmoid per column."""
+    """Return the scores of columns 1 - p and p, or of a sigmoid per column."""
     columns = end.parts_of(name)
     if columns is None:
         return None
@@ -64,12 +61,12 @@ def _side_by_side(end: GraphEnd, name: str) -> RawScore | None:
 
 
 def log_probabilities(end: GraphEnd, name: str) -> RawScore:
-    """Append ``log(max(p, LOWEST))``, whose softmax is p (divided by its sum)."""
+    """Append ``log(max(p, LOWEST))``, whose softmax is p."""
     return RawScore(end.append("Log", end.append("Max", name, end.scalar(LOWEST, name))), "softmax")
 
 
 def _logit(end: GraphEnd, name: str) -> str | None:
-    """Return the score whose sigmoid a column of probabilities, of shape (n, 1), is; None without one."""
+    """Return the score whose sigmoid is a column of probabilities, of shape (n, 1), None without one."""
     source = end.column_of(name)
     if source is not None:
         return column_logit(end, *source)
@@ -82,14 +79,14 @@ def _logit(end: GraphEnd, name: str) -> str | None:
 
 
 def column_logit(end: GraphEnd, matrix: str, index: int) -> str | None:
-    """Return the score, of shape (n, 1), whose sigmoid a column of probabilities is; None without one."""
+    """Return the score, of shape (n, 1), of a column of a matrix of probabilities, None without one."""
     columns = end.parts_of(matrix)
     if columns is not None and index < len(columns):
         return _logit(end, columns[index])
     raw = raw_score(end, matrix)
     if raw is None:
         return None
-    if raw.link == "sigmoid" and end.width(raw.name) == 1:  # that of the second of two classes
+    if raw.link == "sigmoid" and end.width(raw.name) == 1:  # of the second of two classes
         return raw.name if index == 1 else end.append("Neg", raw.name)
     if raw.link == "sigmoid":
         return end.column(raw.name, index)
@@ -99,7 +96,7 @@ def column_logit(end: GraphEnd, matrix: str, index: int) -> str | None:
 
 
 def divided_by_sum(end: GraphEnd, name: str) -> str | None:
-    """Return what is divided by its sum over columns, guarded against a sum of zero or not."""
+    """Return the tensor that is divided by its sum over columns, with or without a guard, or None."""
     quotient = end.match(name, ("Div", "top", "bottom"))
     total = end.producer(quotient["bottom"], passing=GUARDS) if quotient else None
     if quotient is None or total is None or total.op_type != "ReduceSum":

@@ -1,4 +1,4 @@
-"""Outputs of a file: those that are computed, the labels with their classes, and the probabilities."""
+"""Outputs of a file: computed outputs, labels with their classes, probabilities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .links import raw_score
 
 
 def computed_outputs(graph: GraphProto) -> list[str]:
-    """Return the outputs of a graph that are neither constants nor inputs passed on; all where none is."""
+    """Return the outputs of a graph that are neither constants nor inputs, or all if there are none."""
     constants = constant_tensors(graph)
     passed = {value.name for value in graph.input} - constants
     for node in graph.node:
@@ -52,7 +52,7 @@ def chosen_outputs(model: ModelProto, name: str, learned: Collection[str]) -> li
 
 
 def split_outputs(end: GraphEnd) -> tuple[list[str], list[str]]:
-    """Return the computed floating-point outputs, a ConversionError without one, and the others."""
+    """Return the computed floating-point outputs, at least one, and the other outputs."""
     computed = end.chosen or computed_outputs(end.graph)
     floats = [name for name in computed if end.is_float(name)]
     if not floats:
@@ -63,11 +63,9 @@ def split_outputs(end: GraphEnd) -> tuple[list[str], list[str]]:
 def probability_output(
     end: GraphEnd, floats: Sequence[str], n_classes: int | None, weights: Mapping[str, Weight]
 ) -> str:
-    """Return the matrix of probabilities, or else of scores, among outputs; a ConversionError without it.
-
-    Columns that are outputs of their own stand for their matrix. An output does not count where its width
-    is not that of the classes, or where another one is computed from it through learned weights.
-    """
+    """Return the output of probabilities, or else of scores."""
+    # Columns that are separate outputs are replaced by their matrix. Outputs of another width than the
+    # classes, and those that others are computed from through learned weights, are excluded.
     if len(floats) == 1:
         return floats[0]
     columns = [end.column_of(end.origin(name, ("Reshape", "Squeeze", "Flatten"))) for name in floats]
@@ -104,8 +102,8 @@ def _through_weights(end: GraphEnd, name: str, learned: set[str]) -> set[str]:
 
 
 def class_table(end: GraphEnd, label: str) -> np.ndarray | None:
-    """Return the one-dimensional table of numbers or texts that the label is taken from."""
-    # Before the choice of a class are the labels of members.
+    """Return the table of numbers or texts of the label, None without one."""
+    # labels of members are before the choice of a class
     nodes = [node for node in end.nodes if node.op_type not in ("ArgMax", "ArgMin")]
     for node in reversed(needed_nodes(nodes, [label])):
         if node.op_type in ("ArrayFeatureExtractor", "Gather"):

@@ -1,4 +1,4 @@
-"""Scores of more than two dimensions: of each pixel, time step or element of a sample."""
+"""Scores of more than two dimensions, of pixels, time steps or elements of samples."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,12 +10,11 @@ from ...models.weight import Weight
 from .graph_end import GraphEnd
 from .outputs import probability_output, split_outputs
 
-#: Shape of the labels of all samples; None where there are none yet.
-LabelShape = tuple[int, ...] | None
+LabelShape = tuple[int, ...] | None  # shape of y; None without labels
 
 
 class _Link(NamedTuple):
-    """Raw scores in the layout of an output, what makes probabilities of them, and the axis of its sums."""
+    """Raw scores in the layout of an output, their link, and the axis of classes."""
 
     raw: str
     link: str | None = None
@@ -23,11 +22,9 @@ class _Link(NamedTuple):
 
 
 def position_classes(end: GraphEnd, weights: Mapping[str, Weight], labels: LabelShape) -> Scores:
-    """Return the scores of a classifier of positions, of shape (n, positions, k).
-
-    The axis of the classes is that of a Softmax, or of the ArgMax of an output of labels, or the one without
-    which scores have the shape of the labels, the second one first, as torch has it.
-    """
+    """Return the scores of a classifier of positions, of shape (n, n_positions, k)."""
+    # the axis of classes is that of a Softmax, or of the ArgMax of labels, or the first one from 1 on without
+    # which scores have the shape of y
     floats, others = split_outputs(end)
     output, label = probability_output(end, floats, None, weights), others[0] if others else None
     found, sizes = _find_link(end, output), end.row_shape(output)
@@ -70,7 +67,7 @@ def _find_link(end: GraphEnd, name: str) -> _Link:
 
 
 def _axis_after(end: GraphEnd, node: Any, axis: int | None) -> int | None:
-    """Return where an axis is after a Transpose, or after a Reshape that keeps the last one."""
+    """Return the position of an axis after a Transpose, or a Reshape that keeps the last axis."""
     if axis is None:
         return None
     old, new = end.op.shape(node.input[0]) or (), end.op.shape(node.output[0]) or ()
@@ -86,13 +83,13 @@ def _axis_after(end: GraphEnd, node: Any, axis: int | None) -> int | None:
 
 
 def _argmax_axis(end: GraphEnd, label: str | None, rank: int) -> int | None:
-    """Return the axis over which the labels are chosen; None where they are not."""
+    """Return the axis of the ArgMax of labels, None without one."""
     node = None if label is None else end.producer(label, "ArgMax", passing=("Cast", "Identity", "Squeeze"))
     return None if node is None else attribute(node, "axis", 0) % rank
 
 
 def _axis_beside(sizes: Sequence[int | None], labels: LabelShape) -> int | None:
-    """Return the axis of scores that labels lack; None if they have all."""
+    """Return the axis of scores that labels lack, None if they lack none."""
     rank, known = len(sizes) + 1, [number for number, size in enumerate(sizes, 1) if size is not None]
     if labels is None:
         return known[0] if known else 1

@@ -1,4 +1,4 @@
-"""Scores of each kind of model: they are found at the end of its graph, and what is missing is appended."""
+"""Scores of each kind of model, found at the end of its graph or appended."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from .graph_end import GraphEnd
 from .links import RawScore, column_logit, divided_by_sum, log_probabilities, raw_score
 from .outputs import class_table, probability_output, split_outputs
 
-#: What may follow the last weight of decision scores.
+#: Operators that may follow the last weight of decisions.
 COLUMNS_AND_SUMS = {
     *("Add", "Cast", "Concat", "Div", "Flatten", "Gather", "Identity", "Mul", "Neg", "Reshape", "Slice"),
     *("Squeeze", "Sub", "Unsqueeze"),
@@ -23,7 +23,7 @@ COLUMNS_AND_SUMS = {
 
 
 def _scores(end: GraphEnd, task: str, score: str, link: str, **outputs: Any) -> Scores:
-    """Return the scores of a model, of shape (n, k) with a known k; raise a ConversionError otherwise."""
+    """Return the scores of a model, of shape (n, k) with a known k."""
     width = end.width(score)
     if width is None:
         raise ConversionError(
@@ -34,12 +34,8 @@ def _scores(end: GraphEnd, task: str, score: str, link: str, **outputs: Any) -> 
 
 
 def regression_scores(end: GraphEnd, link: str) -> Scores:
-    """Return the scores of a regressor, whose predictions are compared with the targets.
-
-    With a log link the scores are what an Exp at the end of the graph takes, and where there is none,
-    one is appended: the model then predicts ``exp(score)``. The elements of an output of more than two
-    dimensions are columns of the scores.
-    """
+    """Return the scores of a regressor; with a log link, the input of a final Exp, which may be appended."""
+    # elements of an output of more than two dimensions are columns of the scores
     score = output = split_outputs(end)[0][0]
     sizes = end.row_shape(output)
     if link == "log":
@@ -59,7 +55,7 @@ def regression_scores(end: GraphEnd, link: str) -> Scores:
 
 
 def multilabel_scores(end: GraphEnd) -> Scores:
-    """Return the scores of a classifier of several labels, whose sigmoids are the probabilities."""
+    """Return the scores of a multilabel classifier, the logits of its probabilities."""
     (output, *_), (label, *_) = split_outputs(end)
     n_labels, raw = end.width(output) or 0, raw_score(end, output)
     if raw is None:
@@ -69,13 +65,13 @@ def multilabel_scores(end: GraphEnd) -> Scores:
     else:
         columns = [column_logit(end, output, index) for index in range(n_labels)]
         known = [column for column in columns if column is not None]
-        if len(known) < n_labels:  # the logarithms of the odds
+        if len(known) < n_labels:  # log-odds
             rest = end.append("Sub", end.scalar(1.0, output), output, like=output)
             logarithms = [log_probabilities(end, name).name for name in (output, rest)]
             known = [end.append("Sub", *logarithms)]
         scores = end.concat(known)
     if any(node.op_type == "Binarizer" for node in end.nodes_before(label)):
-        # skl2onnx compares scores with 0.5, as if probabilities; onnxruntime has no Binarizer in float64.
+        # skl2onnx compares scores with 0.5, as probabilities; onnxruntime has no Binarizer in float64
         end.replace_output(label, TensorProto.INT64, end.width(scores))
         above = end.op.Greater(scores, end.scalar(0.0, scores))
         end.op.node("Cast", above, outputs=[label], to=TensorProto.INT64)
@@ -85,10 +81,7 @@ def multilabel_scores(end: GraphEnd) -> Scores:
 
 
 def classification_scores(end: GraphEnd, weights: Mapping[str, Weight]) -> Scores:
-    """Return the raw scores of a classifier of one column of classes, and whether sigmoid or softmax follows.
-
-    Of forests, neighbours, votes and averages of members they are the logarithms of the probabilities.
-    """
+    """Return the raw scores of a classifier, log-probabilities for forests, neighbours and votes."""
     floats, labels = split_outputs(end)
     label = labels[0] if labels else None
     classes = None if label is None else class_table(end, label)
@@ -99,7 +92,7 @@ def classification_scores(end: GraphEnd, weights: Mapping[str, Weight]) -> Score
         raw = RawScore(end.as_column(raw.name), raw.link)
     output = end.as_column(output) if _is_flat(end, output) else output
     if classes is not None and len(classes) != max(end.width(raw.name) or 0, 2):
-        classes = label = None  # numbers of classes, say: y tells which they are
+        classes = label = None  # such as numbers of classes: y has the classes
     elif classes is None and label is not None and _is_position(end, label, (output, raw.name)):
         label = None
     outputs = {"label": label, "probabilities": output, "classes": classes}
@@ -111,7 +104,7 @@ def _is_flat(end: GraphEnd, name: str) -> bool:
 
 
 def _as_matrix(end: GraphEnd, output: str) -> str:
-    """Return the matrix that a flat output is the column of the second class of, the output without one."""
+    """Return the matrix of which a flat output is the column of the second class, or the output."""
     if not _is_flat(end, output):
         return output
     inner = end.origin(output, ("Flatten", "Reshape", "Squeeze"))
@@ -120,7 +113,7 @@ def _as_matrix(end: GraphEnd, output: str) -> str:
 
 
 def _is_position(end: GraphEnd, label: str, scores: Collection[str]) -> bool:
-    """Return whether a label is the number of the column of some scores that is largest."""
+    """Return whether a label is the number of the largest column of some scores."""
     node = end.producer(label, "ArgMax", passing=("Cast", "Flatten", "Identity", "Reshape", "Squeeze"))
     return node is not None and end.origin(node.input[0]) in {end.origin(name) for name in scores}
 
@@ -128,7 +121,7 @@ def _is_position(end: GraphEnd, label: str, scores: Collection[str]) -> bool:
 def _class_scores(end: GraphEnd, output: str, weights: Mapping[str, Weight], has_label: bool) -> RawScore:
     shares = with_shared_votes(end, output)
     found = raw_score(end, shares)
-    if found is None and shares == output:  # votes add up to one, as probabilities do
+    if found is None and shares == output:  # votes sum to one, as probabilities
         found = _after_weights(end, output, weights, has_label)
     if found is None:
         return log_probabilities(end, shares)
@@ -141,11 +134,9 @@ def _class_scores(end: GraphEnd, output: str, weights: Mapping[str, Weight], has
 def _after_weights(
     end: GraphEnd, output: str, weights: Mapping[str, Weight], has_label: bool
 ) -> RawScore | None:
-    """Return what the last product or sum with a learned weight gives, in a graph of unknown origin.
-
-    That is where a link function follows it and everything passes through it. Where only sums and choices of
-    columns follow, the output is taken for scores. None for what is taken for probabilities.
-    """
+    """Return the scores after the last learned weight of any graph, None if the output is probabilities."""
+    # the last product or sum with a learned weight if a link function follows and all paths pass through it;
+    # the output if only sums and selections of columns follow
     confidences = confidence_score(end, output)
     if confidences is not None:
         return confidences
@@ -169,7 +160,7 @@ def _after_weights(
 
 
 def _is_bottleneck(end: GraphEnd, node: NodeProto, output: str) -> bool:
-    """Return whether an output depends on the inputs of the graph through one node only."""
+    """Return whether an output depends on the inputs of the graph only through one node."""
     others = [other for other in end.nodes if other.output[0] != node.output[0]]
     read = {output}.union(*(other.input for other in needed_nodes(others, [output])))
     return read.isdisjoint(value.name for value in end.graph.input)
