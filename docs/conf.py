@@ -121,8 +121,20 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
 }
-# Pages that stand alone need no list of their neighbours.
-html_sidebars = {name: [] for name in ("index", "getting_started", "limits", "coverage", "performance")}
+# Single pages have no list of neighbours.
+html_sidebars = {
+    name: []
+    for name in (
+        "index",
+        "getting_started",
+        "limits",
+        "glossary",
+        "security",
+        "versions",
+        "coverage",
+        "performance",
+    )
+}
 
 
 def tidy(app, document):

@@ -1,4 +1,4 @@
-"""The gradient rule of an operator of ONNX that ortlearn has none for."""
+"""The gradient rule of an ONNX operator that has no rule in ortlearn."""
 
 from ortlearn.differentiation.registry import RuleSet
 

@@ -1,4 +1,4 @@
-"""A learning rate: steps of one size, in the direction the last gradients agree on."""
+"""A learning rate: steps of constant size, by the sign of the mean gradient."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class LearningRateSignSGD(ScheduledLearningRate):
         self.check_number("beta", high=1.0, closed=True)
 
     def init(self, weight):
-        """Return what is kept from one update of a weight to the next: a running mean of zero."""
+        """Return the initial state of a weight: a running mean of zero."""
         return {"mean": np.zeros_like(weight)}
 
     def update(self, op, weight, gradient, state, rate):

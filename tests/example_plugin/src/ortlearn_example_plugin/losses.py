@@ -13,7 +13,7 @@ class LogCoshLoss(BaseLoss):
     Parameters
     ----------
     scale : float, default=1.0
-        Size of a residual that is neither small nor large.
+        Scale of the residuals.
     """
 
     def __init__(self, scale=1.0):
@@ -24,7 +24,7 @@ class LogCoshLoss(BaseLoss):
         self.check_number("scale")
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row."""
+        """Write the loss of each sample."""
         scale = float(self.scale)
         size = op.Abs(op.Div(op.Sub(predicted, expected), scale))
         # log(cosh(d)) = |d| + log(1 + exp(-2 |d|)) - log(2); cosh itself overflows in float32 from |d| = 90.

@@ -37,7 +37,7 @@ class PowerLawRegressor(RegressorMixin, BaseEstimator):
 
 
 class PowerLawDefinition(ModelDefinition):
-    """What PowerLawRegressor computes; its factor stays positive."""
+    """Definition of PowerLawRegressor, with a positive factor."""
 
     def write(self, op, model, x):
         """Append the prediction."""

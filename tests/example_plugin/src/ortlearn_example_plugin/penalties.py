@@ -1,4 +1,4 @@
-"""A penalty: nothing up to a limit, then the square of the excess."""
+"""A penalty: zero up to a limit, then the square of the excess."""
 
 from ortlearn.penalties import BasePenalty
 

@@ -1,4 +1,4 @@
-"""A schedule: up and down again, in straight lines."""
+"""A schedule that increases and decreases linearly."""
 
 from ortlearn.learning_rates import BaseSchedule
 
