@@ -1,4 +1,4 @@
-"""The files of checkpoints: their names, and what is written in them."""
+"""The files of checkpoints: names and content."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = [
 ]
 
 NAME = re.compile(r"epoch-(\d{6,})\.(?:onnx|zip)")
-#: Keys of the metadata of a checkpoint begin so.
+#: Prefix of the metadata keys of a checkpoint.
 PREFIX = "ortlearn."
 #: Key of the callback that wrote a checkpoint.
 WRITER = PREFIX + "checkpoint"
-#: Key of the digest of all bytes before it; it is the last entry.
+#: Key of the last entry, the digest of all bytes before it.
 DIGEST = PREFIX + "sha256"
 
 
@@ -50,11 +50,11 @@ def state_path(path: Path) -> Path:
 def write_checkpoint(
     path: Path, model: onnx.ModelProto, record: dict[str, Any], writer: str, state: bytes | None = None
 ) -> None:
-    """Write a model, with what was measured in its metadata, and the estimator beside it."""
+    """Write a model, with the measured values in its metadata, and the estimator beside it."""
     for key, value in record.items():
         if value is not None:
             model.metadata_props.add(key=PREFIX + key, value=repr(value))
-    model.metadata_props.add(key=WRITER, value=writer)  # after the others: a file cut off before has none
+    model.metadata_props.add(key=WRITER, value=writer)  # the last entry, which a truncated file lacks
     content = model.SerializeToString()
     write_state = None if state is None else lambda file: file.write(state)
     write_together({state_path(path): write_state, path: lambda file: file.write(content + _seal(content))})
@@ -72,7 +72,7 @@ SEAL_START = _seal(b"")[: SEAL_SIZE - hashlib.sha256().digest_size * 2]
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Return whether a file ends as checkpoints do, which a truncated one or a user's own does not."""
+    """Return whether a file ends like a checkpoint, which truncated and other files do not."""
     try:
         if not path.is_file():  # reading a pipe would not end
             return False
@@ -84,24 +84,24 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def _metadata(path: Path) -> dict[str, str]:
-    """Return the metadata of a checkpoint; of a file that is damaged or gone, nothing."""
+    """Return the metadata of a checkpoint; empty for a file that is damaged or gone."""
     try:
         if not path.is_file():
-            raise ValueError("it is no file")
+            raise ValueError("it is not a file")
         content = path.read_bytes()
         body, seal = content[:-SEAL_SIZE], content[-SEAL_SIZE:]
         if seal.startswith(SEAL_START) and seal != _seal(body):
-            raise ValueError("its content is not what was written")
+            raise ValueError("its digest does not match its content")
         model = onnx.load_model_from_string(content)
         metadata = {entry.key: entry.value for entry in model.metadata_props}
         if WRITER not in metadata:
             raise ValueError("it is not a whole checkpoint")
         return metadata
     except FileNotFoundError:
-        return {}  # a training that keeps its best ones has removed it
-    except Exception as error:  # protobuf has errors of its own, by version
+        return {}  # removed by a training that keeps its best ones
+    except Exception as error:  # errors of protobuf differ between its versions
         if path.is_symlink() or path.exists():
-            warn_user(f"{path} is left out: it cannot be read, or is damaged ({error}).", UserWarning)
+            warn_user(f"{path} is ignored, since it cannot be read or is damaged ({error}).", UserWarning)
         return {}
 
 
@@ -111,12 +111,12 @@ def read_value(path: Path, key: str) -> float | None:
     try:
         return None if value is None else float(value)
     except ValueError:
-        warn_user(f"{path} is left out: its {key} is {value!r}.", UserWarning)
+        warn_user(f"{path} is ignored, since its {key} is {value!r}.", UserWarning)
         return None
 
 
 def written_by(paths: Iterable[Path]) -> str | None:
-    """Return the name of the callback that wrote the first of some checkpoints that can be read."""
+    """Return the name of the callback that wrote the first readable checkpoint."""
     return next((name for path in paths if (name := _metadata(path).get(WRITER))), None)
 
 
@@ -127,7 +127,7 @@ def remove_checkpoint(path: Path) -> None:
 
 
 def make_way(path: Path, overwrite: bool) -> None:
-    """Check that a checkpoint may be written; a file in its place that is not a checkpoint is moved aside."""
+    """Check that a checkpoint may be written; another file of that name is moved aside."""
     present = [one for one in (path, state_path(path)) if os.path.lexists(one)]
     if path in present and not is_checkpoint(path):
         number = next(
@@ -135,9 +135,11 @@ def make_way(path: Path, overwrite: bool) -> None:
         )
         for one in present:
             os.rename(one, f"{one}.{number}")
-        warn_user(f"{path} is damaged, or no checkpoint: it was moved to {path.name}.{number}.", UserWarning)
+        warn_user(
+            f"{path} is not a checkpoint, or damaged, and was moved to {path.name}.{number}.", UserWarning
+        )
     elif present and not overwrite:
         raise ValueError(
-            f"{present[0]} is there already, of another training: pass another folder to ModelCheckpoint, or "
+            f"{present[0]} already exists, from another training. Pass another folder to ModelCheckpoint, or "
             "overwrite=True to replace it."
         )

@@ -1,4 +1,4 @@
-"""The learning rate of every epoch, also of trainings in other processes."""
+"""Log the learning rate of every epoch, also of trainings in other processes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _last_rate(estimator: Any, X: Any, y: Any, **metadata: Any) -> dict[str, Any
 class LearningRateMonitor:
     """Log the learning rate of every epoch of every run.
 
-    It is set on a trainer, which may be inside a pipeline or a search, and logs as scikit-learn's
-    ``ScoringMonitor`` does: trainings in other processes send their rates to the one where it was made.
+    Set it on a trainer, which may be inside a pipeline or a search. Like scikit-learn's ``ScoringMonitor``,
+    it collects the rates of trainings in other processes in the process where it was created.
 
     Raises
     ------
@@ -50,30 +50,31 @@ class LearningRateMonitor:
             from sklearn.callback import ScoringMonitor
         except ImportError as error:
             raise ImportError(
-                "LearningRateMonitor needs scikit-learn 1.9, with callbacks: pip install 'scikit-learn>=1.9'."
+                "LearningRateMonitor needs the callbacks of scikit-learn 1.9 or later: pip install "
+                "'scikit-learn>=1.9'."
             ) from error
         self._monitor = ScoringMonitor(scoring=_last_rate)
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Take note that a training begins.
+        """Start logging a training.
 
         Parameters
         ----------
         estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-            What is trained.
+            Estimator that is trained.
         context : sklearn.callback.CallbackContext
-            Its task.
+            Task of the training.
 
         Raises
         ------
         TypeError
-            If the estimator is another one.
+            If the estimator has another type.
         """
         check_trainer(self, estimator)
         self._monitor.setup(estimator, context)
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Take note that it is over.
+        """End logging a training.
 
         Parameters
         ----------
@@ -103,20 +104,20 @@ class LearningRateMonitor:
             self._monitor.on_fit_task_end(estimator, context, X=(), y=(), fitted_estimator=estimator)
 
     def get_logs(self, select: str = "most_recent", include_lineage: bool = False) -> Any:
-        """Return what was logged.
+        """Return the logged rates.
 
         Parameters
         ----------
         select : {"all", "most_recent"}, default="most_recent"
-            Which runs: a call of ``fit``, or of ``fit`` of the outermost pipeline or search.
+            Runs to return; a run is a call of ``fit`` of the outermost estimator.
         include_lineage : bool, default=False
-            Whether the tasks around the epochs have rows too.
+            Whether to return rows of the enclosing tasks, too.
 
         Returns
         -------
         sklearn.callback.ScoringMonitorLog or list of them
             ``data`` is a list of dicts, a row per epoch, and ``data_as_pandas`` the same as a frame:
-            ``epoch`` and ``rate`` (None for a solver), and the columns of every such log, which tell
-            the task.
+            ``epoch`` and ``rate`` (None for a solver), and the columns that identify the task, as in every
+            log of scikit-learn.
         """
         return self._monitor.get_logs(select=select, include_lineage=include_lineage)

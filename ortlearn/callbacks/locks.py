@@ -1,4 +1,4 @@
-"""A lock on a run folder, which ends at the latest with the process that holds it."""
+"""A lock on a run folder, which the end of the process releases."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["FolderInUse", "RunLock"]
 
 NAME = ".ortlearn.lock"
 FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-#: Seconds, and how often: a process that just took a lock has not written its name into it yet.
+#: Seconds between attempts, and their number, to read the name of a process that has just taken a lock.
 PAUSE, TRIES = 0.01, 100
-#: Byte that Windows locks, far behind those that others read.
+#: Byte that is locked on Windows, far behind those that others read.
 FAR = 1 << 30
 
 
@@ -35,24 +35,23 @@ class FolderInUse(Exception):
 
 
 class RunLock:
-    """The right to write in a folder, taken when it is made.
+    """A lock on a folder, acquired by the constructor.
 
-    The system gives the lock back when the process dies, so a dead process holds none. A forked child
-    does not inherit it.
+    The operating system releases the lock when the process dies. A forked child does not inherit it.
 
     Parameters
     ----------
     folder : pathlib.Path
         Folder.
     owner : str
-        Who takes it, without spaces.
+        Name of the owner, without spaces.
 
     Raises
     ------
     FolderInUse
-        If it is taken, by this process or by another one.
+        If this process or another one holds the lock.
     OSError
-        If no file can be written or locked there.
+        If no file can be written or locked in the folder.
     """
 
     _held: ClassVar[set[RunLock]] = set()
@@ -68,7 +67,7 @@ class RunLock:
             except BaseException:
                 os.close(self._descriptor)
                 raise
-            os.close(self._descriptor)  # the one who had it removed the file in between
+            os.close(self._descriptor)  # the previous owner has removed the file
         self._held.add(self)
 
     def _open(self) -> int:
@@ -85,7 +84,7 @@ class RunLock:
         return descriptor
 
     def _take(self, owner: str) -> bool:
-        """Return whether the file that is locked is the one of that name."""
+        """Return whether the locked file still has its name."""
         try:
             _lock(self._descriptor)
         except BlockingIOError:
@@ -103,7 +102,7 @@ class RunLock:
         return True
 
     def _holder(self) -> tuple[str, str]:
-        """Return owner and process of who has it."""
+        """Return owner and process that hold the lock."""
         for _ in range(TRIES):
             os.lseek(self._descriptor, 0, os.SEEK_SET)
             owner, _, process = os.read(self._descriptor, 200).decode(errors="replace").partition(" ")
@@ -123,15 +122,15 @@ class RunLock:
                 os.unlink(self._path)
 
     def is_held(self) -> bool:
-        """Return whether this process has it."""
+        """Return whether this process holds the lock."""
         return self in self._held
 
     def release(self) -> None:
-        """Give it back; a second time, or in a forked child, it does nothing."""
+        """Release the lock; a second call, or one in a forked child, does nothing."""
         if not self.is_held():
             return
         self._held.discard(self)
-        self._remove()  # before others can lock it, so that it is not theirs
+        self._remove()  # removed before others can lock it
         os.close(self._descriptor)
         if sys.platform == "win32":  # an open file cannot be removed there
             with suppress(OSError):

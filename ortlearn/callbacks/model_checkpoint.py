@@ -1,4 +1,4 @@
-"""Checkpoints of a training: its ONNX model, and what it takes to resume it."""
+"""Checkpoints of a training: its ONNX model, and the state to resume it."""
 
 from __future__ import annotations
 
@@ -16,59 +16,59 @@ from .tasks import check_trainer, is_round, run_name
 
 __all__ = ["ModelCheckpoint"]
 
-#: State of the training between the files of two epochs.
+#: File with the state of the training between the files of two epochs.
 LAST = "last.zip"
-#: How many times as long as a file takes to write it takes at least until the next one, but for ``every``.
+#: Shortest time between two files, as a multiple of the time to write one; not for ``every``.
 SHARE = 50
 
 
 class ModelCheckpoint:
     """Write checkpoints of a training, and resume it from the last one.
 
-    Of an epoch there are two files: ``epoch-000001.onnx``, the trained model with what was measured in its
-    metadata, and ``epoch-000001.zip``, the estimator as :func:`ortlearn.saving.save` writes it, from which
-    ``fit(..., resume_from=folder)`` resumes the training with the same bits. ``last.zip`` is the state in
-    between, within long epochs, too. A file is there as a whole or not at all, and stays when the training
-    fails or is killed. In a pipeline or a search every training has a folder of its own, named by the tasks
-    around it. Where nothing tells them apart, as in ``cross_validate`` and ensembles, the first training of
-    an estimator writes to the folder itself, that of the next clone to ``fit-2`` inside it, and so on.
+    An epoch has two files: ``epoch-000001.onnx``, the trained model with the measured values in its metadata,
+    and ``epoch-000001.zip``, the estimator as :func:`ortlearn.saving.save` writes it, from which ``fit(...,
+    resume_from=folder)`` resumes the training with bitwise the same result. ``last.zip`` has the state
+    between these files, also within long epochs. Files are complete or missing, and are kept if the training
+    fails or is killed. In a pipeline or a search, every training has its own folder, named by the enclosing
+    tasks. If these names are equal, as in ``cross_validate`` and ensembles, the first training of an
+    estimator writes to the folder itself, that of the next clone to ``fit-2`` inside it, and so on.
 
     Parameters
     ----------
     folder : str or os.PathLike
-        Where; it is made if missing.
+        Folder of the checkpoints, created if missing.
     every : int, default=None
-        Epochs between two files of epochs; 1 where ``save_best`` is given. Otherwise there is one where
-        ``seconds`` have passed since the last one, and one of the last epoch, which takes less than 2 % of
-        the time.
+        Number of epochs between two files of epochs; 1 if ``save_best`` is given. By default, an epoch is
+        written if ``seconds`` have passed since the last file, and the last epoch, which takes less than 2 %
+        of the time.
     keep_best : int, default=None
         Former name of ``save_best``.
 
         .. deprecated:: 0.2
             Use ``save_best``.
     monitor : {"validation_loss", "loss", "validation_score"}, default="validation_loss"
-        What the best is best by: the lowest loss, or the highest score.
+        Criterion of the best epochs: the lowest loss, or the highest score.
     with_estimator : bool, default=True
-        Whether to write zip files beside the models; a training cannot be resumed without.
+        Whether to write zip files beside the models, which are required to resume a training.
     overwrite : bool, default=False
         Whether ``fit`` may remove the checkpoints of an earlier ``fit`` of the same estimator, or of another
-        ModelCheckpoint; otherwise finding some is an error.
+        ModelCheckpoint; otherwise existing checkpoints are an error.
     seconds : float or None, default=60
-        Time after which ``last.zip`` is written again, between epochs and within them, or longer where it
-        takes more than 2 % of the time; None never writes it.
+        Time after which ``last.zip`` is written again, between epochs and within them; longer if writing
+        takes more than 2 % of the time. With None it is not written.
     keep : int, default=None
-        How many files of the last epochs to keep; by default all where ``every`` is given, and otherwise one.
+        Number of files of the last epochs to keep; by default all if ``every`` is given, and otherwise one.
     save_best : int or bool, default=None
-        How many files of the best epochs by ``monitor`` to keep. Without ``keep``, only these have files:
-        epochs at which ``monitor`` was not measured have none.
+        Number of files of the best epochs by ``monitor`` to keep. Without ``keep``, only these have files,
+        and epochs without a value of ``monitor`` have none.
     resume : bool, default=False
-        Whether ``fit`` resumes the training whose checkpoints are in the folder, if there are some: a search
-        that was killed is called again.
+        Whether ``fit`` resumes the training whose checkpoints are in the folder, if there are any, such as
+        after a search was killed.
 
     Raises
     ------
     TypeError
-        If ``folder`` is no path.
+        If ``folder`` is not a path.
     ValueError
         If another parameter is invalid.
 
@@ -122,7 +122,7 @@ class ModelCheckpoint:
                 _check_positive(name, value)
         check_monitor(monitor)
         if seconds is not None and not (isinstance(seconds, Real) and seconds >= 0):
-            raise ValueError(f"seconds must be a number from 0 on, or None, not {seconds!r}.")
+            raise ValueError(f"seconds must be None or a number of 0 or more, not {seconds!r}.")
         if every is None and save_best is not None:
             every = 1
         if every is None and keep is None:
@@ -136,7 +136,7 @@ class ModelCheckpoint:
         self.keep = keep
         self.save_best = save_best
         self.resume = resume
-        self._writer = uuid.uuid4().hex  # tells its files from those of others, also in other processes
+        self._writer = uuid.uuid4().hex  # identifies its files, also in other processes
         self._ranking = Ranking(monitor, keep, save_best)
         self._earlier: dict[Path, list[Path]] = {}
         self._resumed: dict[Path, bool] = {}
@@ -145,23 +145,23 @@ class ModelCheckpoint:
         self._took = 0.0
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Make the folder of a training.
+        """Create the folder of a training.
 
         Parameters
         ----------
         estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-            What is trained.
+            Estimator that is trained.
         context : sklearn.callback.CallbackContext
-            Its task.
+            Task of the training.
 
         Raises
         ------
         TypeError
-            If the estimator is another one.
+            If the estimator has another type.
         OSError
-            If the folder cannot be made, locked or written to.
+            If the folder cannot be created, locked or written to.
         ValueError
-            If another training is writing there, or there are checkpoints of an earlier ``fit`` and neither
+            If another training writes to the folder, or it has checkpoints of an earlier ``fit`` and neither
             ``overwrite`` nor ``resume`` is True.
         """
         from . import run_folders
@@ -180,15 +180,15 @@ class ModelCheckpoint:
         earlier, has_states = run_folders.earlier_checkpoints(folder)
         if (earlier or has_states) and not self.overwrite:
             raise ValueError(
-                f"{folder} has {len(earlier) or 'estimators as'} checkpoints of an earlier fit: pass another "
-                "folder to ModelCheckpoint, resume=True to resume that training, or overwrite=True to remove "
-                "them."
+                f"{folder} already has {len(earlier) or 'estimators as'} checkpoints of an earlier fit. "
+                "Pass another folder to ModelCheckpoint, resume=True to resume that training, or "
+                "overwrite=True to remove them."
             )
         self._earlier[folder] = earlier
         self._ranking.forget(folder)
 
     def path_to_resume(self, context: Any) -> Path | None:
-        """Return the folder of a training that is to be resumed.
+        """Return the folder of a training to resume.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class ModelCheckpoint:
         Returns
         -------
         pathlib.Path or None
-            None where there is nothing to resume.
+            None if there is nothing to resume.
         """
         from . import run_folders
 
@@ -206,7 +206,7 @@ class ModelCheckpoint:
         return folder if self.resume and any(folder.glob("*.zip")) else None
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Take note that it is over; what is written stays.
+        """Release the folder of a training; its files are kept.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class ModelCheckpoint:
         """
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Write the model of an epoch, if it is its turn.
+        """Write the model of an epoch, if it is due.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class ModelCheckpoint:
         Raises
         ------
         OSError
-            If it cannot be written; the checkpoints that are there stay.
+            If the file cannot be written; existing checkpoints are kept.
         """
         from . import run_folders
 
@@ -255,7 +255,7 @@ class ModelCheckpoint:
             self._write_last(folder, estimator)
 
     def on_training_pause(self, estimator: Any, context: Any) -> None:
-        """Write the state of a training within an epoch, if it is time; a call of ``partial_fit`` has none.
+        """Write the state of a training within an epoch, if it is due and not a call of ``partial_fit``.
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class ModelCheckpoint:
         Raises
         ------
         OSError
-            If it cannot be written; the checkpoints that are there stay.
+            If the file cannot be written; existing checkpoints are kept.
         """
         from . import run_folders
 
@@ -273,7 +273,7 @@ class ModelCheckpoint:
             self._write_last(run_folders.held_folder(context, self._writer), estimator)
 
     def on_training_over(self, estimator: Any, context: Any) -> None:
-        """Write the last epoch where files come by time, and bring the state up to date.
+        """Write the last epoch, if files are written by time, and update the state.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class ModelCheckpoint:
         Raises
         ------
         OSError
-            If it cannot be written; the checkpoints that are there stay.
+            If the file cannot be written; existing checkpoints are kept.
         """
         from . import run_folders
 
@@ -299,7 +299,7 @@ class ModelCheckpoint:
             self._write_last(folder, estimator)
 
     def _is_due(self) -> bool:
-        """Return whether it is time to write a state, at less than 2 % of the time."""
+        """Return whether a state is due, at less than 2 % of the time."""
         if self.seconds is None:
             return False
         return time.monotonic() - self._written >= max(self.seconds, SHARE * self._took)
@@ -319,7 +319,7 @@ class ModelCheckpoint:
         state = self._state_of(fitted) if self.with_estimator else None
         checkpoint_files.write_checkpoint(path, fitted.get_trained_onnx(), record, self._writer, state)
         earlier = self._earlier.pop(folder, None)
-        if earlier is not None:  # not before there is something in their place
+        if earlier is not None:  # only after their replacement is written
             (folder / LAST).unlink(missing_ok=True)
         for old in earlier or ():
             if old != path:
@@ -337,7 +337,7 @@ class ModelCheckpoint:
         self._note(begun)
 
     def _note(self, begun: float) -> None:
-        """Take note of how long a file took."""
+        """Record the time that writing a file took."""
         self._written = time.monotonic()
         self._took = self._written - begun
 
@@ -347,7 +347,7 @@ class ModelCheckpoint:
         Returns
         -------
         list of pathlib.Path
-            Those of other processes and of earlier days too.
+            Files, including those of other processes and earlier trainings.
         """
         from . import checkpoint_files
 
@@ -359,12 +359,12 @@ class ModelCheckpoint:
         Returns
         -------
         pathlib.Path
-            The first of them, if several are equal.
+            The first one, if several are equal.
 
         Raises
         ------
         ValueError
-            If there is no checkpoint at which it was measured.
+            If no checkpoint has a value of ``monitor``.
         """
         from . import checkpoint_files
 
@@ -377,4 +377,4 @@ def _epoch_path(folder: Path, record: dict[str, Any]) -> Path:
 
 def _check_positive(name: str, value: Any) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number from 1 on, not {value!r}.")
+        raise ValueError(f"{name} must be an integer of 1 or more, not {value!r}.")

@@ -1,4 +1,4 @@
-"""Which checkpoints are kept: the last ones, and the best by what was measured."""
+"""Choice of the checkpoints to keep: the last ones, and the best ones."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import Any
 
 __all__ = ["Ranking", "check_monitor"]
 
-#: What a model can be the best by, and whether it is the better the higher.
+#: Criteria of the best model, and whether higher values are better.
 MONITORED = {"validation_loss": False, "loss": False, "validation_score": True}
 
 
 def check_monitor(monitor: Any) -> None:
-    """Raise a ValueError if nothing of that name is measured."""
+    """Raise a ValueError if a criterion is unknown."""
     if monitor not in MONITORED:
         raise ValueError(f"monitor must be one of {sorted(MONITORED)}, not {monitor!r}.")
 
 
 @dataclass
 class Ranking:
-    """The files of epochs in the folders of trainings, and which of them are kept.
+    """The files of epochs in the folders of trainings, and the choice of those to keep.
 
     Attributes
     ----------
     monitor : str
-        What the best are best by.
+        Criterion of the best epochs.
     keep : int or None
-        How many of the last are kept.
+        Number of the last epochs to keep.
     save_best : int or None
-        How many of the best are kept.
+        Number of the best epochs to keep.
     """
 
     monitor: str
@@ -40,33 +40,34 @@ class Ranking:
     _known: dict[Path, dict[Path, float]] = field(default_factory=dict)
 
     def forget(self, folder: Path) -> None:
-        """Begin anew in a folder, whose files are those of an earlier training."""
+        """Forget the files of a folder, which are of an earlier training."""
         self._known[folder] = {}
 
     def lacks(self, record: dict[str, Any]) -> bool:
-        """Return whether an epoch cannot be ranked where only the best are kept."""
+        """Return whether only the best epochs are kept and an epoch cannot be ranked."""
         return self.save_best is not None and self.keep is None and record[self.monitor] is None
 
     def check_measured(self, estimator: Any) -> None:
-        """Raise an error if there was a time for it, and nothing can be the best."""
+        """Raise an error if the criterion should have been measured and was not."""
         due = estimator.validation_every
         due = max(1, round(due * estimator.max_iter)) if isinstance(due, float) else due
         values = [record[self.monitor] for record in estimator.history_]
         if len(values) >= due and values.count(None) == len(values):
             raise ValueError(
-                f"save_best={self.save_best} keeps the best by {self.monitor}, which is not measured: "
-                "pass X_val and y_val to fit, set early_stopping=True, or ModelCheckpoint(monitor='loss')."
+                f"save_best={self.save_best} keeps the best epochs by {self.monitor}, which is not "
+                "measured. Pass X_val and y_val to fit, set early_stopping=True, or use "
+                "ModelCheckpoint(monitor='loss')."
             )
 
     def wants(self, folder: Path, record: dict[str, Any]) -> bool:
-        """Return whether an epoch is to be kept: as one of the last, or one of the best so far."""
+        """Return whether to keep an epoch, as one of the last or of the best so far."""
         if self.save_best is None or self.keep is not None:
             return True
         cost, kept = self._cost(record[self.monitor]), self._costs(folder)
         return cost < math.inf and (len(kept) < self.save_best or cost < max(kept.values()))
 
     def note(self, path: Path, record: dict[str, Any]) -> None:
-        """Take note of a new file, and remove those that are neither among the last nor among the best."""
+        """Add a new file, and remove those that are neither among the last nor among the best."""
         from . import checkpoint_files
 
         if self.keep is None and self.save_best is None:
@@ -82,20 +83,20 @@ class Ranking:
             del kept[other]
 
     def best(self, paths: Iterable[Path], folder: Path) -> Path:
-        """Return the best of some files, or raise a ValueError that says why there is none."""
+        """Return the best of some files, or raise a ValueError with the reason if there is none."""
         costs = {path: self._read(path) for path in paths}
         best = min(costs, key=lambda path: costs[path], default=None)
         if best is None:
-            raise ValueError(f"There is no checkpoint in {folder}: fit first, or pass another folder.")
+            raise ValueError(f"There is no checkpoint in {folder}. Call fit first, or pass another folder.")
         if costs[best] == math.inf:
             raise ValueError(
-                f"None of the {len(costs)} checkpoints in {folder} has a {self.monitor}: fit with what "
-                "it needs, such as X_val and y_val, or set another monitor."
+                f"None of the {len(costs)} checkpoints in {folder} has a {self.monitor}. Pass X_val and "
+                "y_val to fit, or set another monitor."
             )
         return best
 
     def _cost(self, value: float | None) -> float:
-        """Return what is lower for better epochs; infinity for what was not measured."""
+        """Return a cost that is lower for better epochs; infinity if the criterion was not measured."""
         if value is None or math.isnan(value):
             return math.inf
         return -value if MONITORED[self.monitor] else value
@@ -106,7 +107,7 @@ class Ranking:
         return self._cost(checkpoint_files.read_value(path, self.monitor))
 
     def _costs(self, folder: Path) -> dict[Path, float]:
-        """Return the checkpoints in the folder of a run, and what each is ranked by."""
+        """Return the checkpoints in the folder of a run with their costs."""
         from . import checkpoint_files
 
         if folder not in self._known:

@@ -1,4 +1,4 @@
-"""A folder for every training: those of clones are told apart, in one process and in several."""
+"""A folder for every training; clones, also in other processes, have separate folders."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from .locks import FolderInUse, RunLock
 
 __all__ = ["claim", "earlier_checkpoints", "held_folder", "reopen", "release"]
 
-#: What an estimator keeps of the folder it was trained in, where it is not the first: its name.
+#: Attribute of an estimator with the name of its folder, unless that is the first one.
 RUN = "_checkpoint_run"
 #: Locks of the trainings of this process, by task and callback.
 LOCKS: dict[tuple[Any, str], RunLock] = {}
 
 
 def _make_folder(folder: Path, root: Path) -> None:
-    """Make a folder, and those around it; below the root, which the user chose, no link is followed."""
+    """Create a folder with its parents; below the root, which the user chose, no link is followed."""
     if folder.resolve() != root.resolve() / folder.relative_to(root):
-        raise OSError(f"ModelCheckpoint does not follow the symbolic link in {folder}: pass another folder.")
+        raise OSError(f"ModelCheckpoint does not follow the symbolic link in {folder}. Pass another folder.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise type(error)(
-            f"ModelCheckpoint cannot make the folder {folder}: there is a file of that name, or of that of a "
-            "folder around it. Pass another folder."
+            f"ModelCheckpoint cannot create the folder {folder}, since it or one of its parents is a file. "
+            "Pass another folder."
         ) from error
     except OSError as error:
         reason = f"{error.strerror}. Pass another folder."
-        raise OSError(error.errno, f"ModelCheckpoint cannot make the folder {folder}: {reason}") from error
+        raise OSError(error.errno, f"ModelCheckpoint cannot create the folder {folder}: {reason}") from error
 
 
 def _lock(folder: Path, root: Path, writer: str) -> RunLock:
-    """Return a lock on a folder, made if missing and freed from what killed processes left."""
+    """Return a lock on a folder, which is created if missing and cleared of files of killed processes."""
     _make_folder(folder, root)
     lock = RunLock(folder, writer)
     remove_hidden_files(folder)
@@ -51,9 +51,9 @@ def _in_use(folder: Path, error: FolderInUse) -> ValueError:
 
 
 def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -> Path:
-    """Lock a folder for a training that begins anew: the folder, or ``fit-2``, ``fit-3`` ... inside it.
+    """Lock a folder for a new training: the folder itself, or ``fit-2``, ``fit-3`` ... inside it.
 
-    A folder is left to another training of the same callback that has written to it, or is about to.
+    A folder to which another training of the same callback has written, or will write, is skipped.
     """
     for number in count(1):
         name = "" if number == 1 else f"fit-{number}"
@@ -93,23 +93,23 @@ def earlier_checkpoints(folder: Path) -> tuple[list[Path], bool]:
     states = checkpoint_paths(folder, nested=False, suffix=".zip")
     models, whole = {path.stem for path in paths}, [path for path in paths if is_checkpoint(path)]
     for path in sorted({*paths} - {*whole}):
-        warn_user(f"{path} is damaged, or no checkpoint: it is left as it is.", UserWarning)
+        warn_user(f"{path} is not a checkpoint, or damaged, and is not changed.", UserWarning)
     return whole, any(path.stem not in models for path in states)
 
 
 def held_folder(context: Any, writer: str) -> Path:
-    """Return where a training writes."""
+    """Return the folder of a training."""
     lock = LOCKS.get((context, writer))
     if lock is None or not lock.is_held():
         raise RuntimeError(
-            "ModelCheckpoint writes in the process that called fit alone: this one was forked during the "
-            "training, or its training is over."
+            "ModelCheckpoint writes only in the process that called fit, during the call. This process was "
+            "forked during the training, or the training is over."
         )
     return lock.folder
 
 
 def release(context: Any, writer: str) -> None:
-    """Take note that a training is over."""
+    """Unlock the folder of a training."""
     lock = LOCKS.pop((context, writer), None)
     if lock is not None:
         lock.release()

@@ -1,4 +1,4 @@
-"""What the callbacks ask of the tasks they are called on."""
+"""Functions of the tasks on which callbacks are called."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ROUNDS = ("epoch", "iteration")
 
 
 def check_trainer(callback: Any, estimator: Any) -> None:
-    """Raise an error if an estimator is none of ours."""
+    """Raise an error if an estimator does not train by gradient."""
     if not hasattr(type(estimator), "get_trained_onnx"):
         name, kind = type(callback).__name__, type(estimator).__name__
         raise TypeError(
-            f"{name} listens to OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer, not to {kind}: "
-            f"call set_callbacks of the trainer inside it, before {kind} is made."
+            f"{name} supports OrtGradientOptimizer and OrtGradientForwardBackwardOptimizer, not {kind}. Call "
+            f"set_callbacks of the trainer inside it, before creating {kind}."
         )
 
 
@@ -34,7 +34,7 @@ def _lineage(context: Any) -> Iterator[Any]:
 
 
 def run_name(context: Any) -> tuple[str, ...]:
-    """Return where a call of ``fit`` is among the tasks around it, as names that can be folders."""
+    """Return the enclosing tasks of a call of ``fit``, as names that can be folders."""
     inner = list(_lineage(context))[-2::-1]
     names = [f"{task.source_task_name or task.task_name}-{task.task_id}" for task in inner]
     return tuple(re.sub(r"[^\w.-]+", "_", name) for name in names)

@@ -1,6 +1,6 @@
 """ONNX graphs as data: a builder, pure editing functions, and a text view.
 
-``NodeRule`` is the type of what :func:`replace_nodes` calls for a node.
+``NodeRule`` is the type of the rules of :func:`replace_nodes`.
 """
 
 from .builder import GraphBuilder, TensorType

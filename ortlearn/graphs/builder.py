@@ -16,7 +16,7 @@ Dim = int | str | None
 
 
 class TensorType(NamedTuple):
-    """Element type (``onnx.TensorProto.DataType``) and shape of a tensor, None where unknown.
+    """Element type (``onnx.TensorProto.DataType``) and shape of a tensor; None if unknown.
 
     Examples
     --------
@@ -45,18 +45,18 @@ class GraphBuilder:
     dtype : dtype, default=numpy.float32
         Floating-point type of the constants made from Python floats.
     existing_names : iterable of str, default=()
-        Names already taken in the graph the nodes will join.
+        Names that exist in the graph to which the nodes will be added.
     types : mapping of str to TensorType, default=None
-        What is known of the tensors of that graph.
+        Types of the tensors of that graph, as far as they are known.
     prefix : str, default=""
-        Put before every new name.
+        Prefix of every new name.
 
     Attributes
     ----------
     nodes : list of onnx.NodeProto
         Appended nodes, in order.
     initializers : list of onnx.TensorProto
-        Constants the nodes use; equal ones are kept once.
+        Constants of the nodes; equal constants are stored once.
     opsets : dict of str to int
         Version of every domain the nodes use.
 
@@ -117,18 +117,18 @@ class GraphBuilder:
         domain : str, default=""
             Domain of the operator.
         domain_version : int, default=1
-            Version of that domain where it is not the default one.
+            Version of that domain, unless it is the default one.
         n_outputs : int, default=1
-            How many outputs to name.
+            Number of outputs.
         outputs : iterable of str, default=None
-            Names of the outputs, taken as they are; new ones are made by default.
+            Names of the outputs; new names by default.
         **attributes
-            Attributes of the node; None leaves one out.
+            Attributes of the node; those that are None are omitted.
 
         Returns
         -------
         str or tuple of str
-            Name of the output, or all names when there are several.
+            Name of the output, or a tuple if there are several.
         """
         names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         while names and names[-1] == "":
@@ -149,7 +149,7 @@ class GraphBuilder:
         return results[0] if len(results) == 1 else tuple(results)
 
     def add_attribute(self, attribute: AttributeProto) -> None:
-        """Put a ready-made attribute on the last node.
+        """Add an attribute to the last node.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class GraphBuilder:
         if dtype is not None:
             array = array.astype(dtype)
         elif not isinstance(value, np.ndarray | np.generic):
-            # An empty list is a list of axes or a shape, whatever numpy takes it for.
+            # An empty list is a list of axes or a shape, although numpy makes floats of it.
             if array.dtype.kind in "iu" or array.size == 0:
                 array = array.astype(np.int64)
             elif array.dtype.kind == "f":
@@ -199,12 +199,12 @@ class GraphBuilder:
         Parameters
         ----------
         stem : str
-            How the name begins, after the prefix of the builder.
+            Start of the name, after the prefix of the builder.
 
         Returns
         -------
         str
-            Name that nothing else has; it is taken from now on.
+            Unique name, which is reserved.
         """
         stem = self.prefix + stem
         while True:
@@ -216,7 +216,7 @@ class GraphBuilder:
                 return name
 
     def claim(self, name: str) -> bool:
-        """Take a name as it is; False if it is already taken.
+        """Reserve a name, and return False if it already exists.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class GraphBuilder:
         Returns
         -------
         bool
-            Whether it was free, and is taken now.
+            Whether the name was free.
         """
         if name in self._names:
             return False
@@ -234,7 +234,7 @@ class GraphBuilder:
         return True
 
     def set_type(self, name: str, elem_type: int, shape: Iterable[Dim] | None = None) -> str:
-        """Note what is known of a tensor, and return its name.
+        """Set the type of a tensor, and return its name.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class GraphBuilder:
         elem_type : int
             Type of its elements, a member of onnx.TensorProto.
         shape : iterable of int, str or None, default=None
-            Dimensions: numbers, names, or None where unknown; None for a shape of unknown rank.
+            Dimensions: numbers, names, or None if unknown; None for a shape of unknown rank.
 
         Returns
         -------
@@ -254,7 +254,7 @@ class GraphBuilder:
         return name
 
     def type(self, name: str) -> TensorType | None:
-        """Return what is known of a tensor, or None.
+        """Return the type of a tensor, or None if it is unknown.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class GraphBuilder:
         return self._types.get(name)
 
     def shape(self, name: str) -> tuple[Dim, ...] | None:
-        """Return the shape of a tensor, or None where it is unknown.
+        """Return the shape of a tensor, or None if it is unknown.
 
         Parameters
         ----------
@@ -279,13 +279,13 @@ class GraphBuilder:
         Returns
         -------
         tuple or None
-            Dimensions: numbers, names, or None where unknown.
+            Dimensions: numbers, names, or None if unknown.
         """
         known = self._types.get(name)
         return None if known is None else known.shape
 
     def dtype(self, name: str) -> np.dtype | None:
-        """Return the numpy type of a tensor's elements, or None where it is unknown.
+        """Return the numpy type of a tensor's elements, or None if it is unknown.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from .files import write_atomically
 __all__ = ["draw_graph", "graph_to_dot"]
 
 FORMATS = ("svg", "png", "pdf")
-#: How graphviz draws each kind of element.
+#: Style of each kind of element in graphviz.
 STYLES = {
     "input": {"style": "filled", "fillcolor": "#cfe2f3"},
     "weight": {"shape": "note", "style": "filled", "fillcolor": "#eeeeee"},
@@ -75,7 +75,7 @@ def draw_graph(model: ModelProto, path: str | Path) -> Path:
     OrtlearnError
         If graphviz, the Python package or the program ``dot``, is not installed.
     ValueError
-        If the suffix is another one.
+        If the suffix is not supported.
 
     Examples
     --------

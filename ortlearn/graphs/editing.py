@@ -1,4 +1,4 @@
-"""Pure functions on ``onnx.ModelProto``: every one returns a new model and leaves its argument alone."""
+"""Pure functions on ``onnx.ModelProto``: each returns a new model and does not change its argument."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def set_initializers(model: ModelProto, arrays: Mapping[str, np.ndarray]) -> Mod
     model : onnx.ModelProto
         Model.
     arrays : mapping of str to ndarray
-        New values by name. Types and shapes must be the old ones.
+        New values by name, with the same types and shapes.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def set_initializers(model: ModelProto, arrays: Mapping[str, np.ndarray]) -> Mod
 def map_names(model: ModelProto, mapping: Mapping[str, str]) -> ModelProto:
     """Return the model with tensors renamed, in subgraphs too.
 
-    A subgraph that defines a name of its own keeps it (it shadows the outer one).
+    A name that a subgraph defines itself is not changed, since it shadows the outer one.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def map_node(node: NodeProto, mapping: Mapping[str, str]) -> None:
 
 
 def renamed_node(node: NodeProto, mapping: Mapping[str, str]) -> NodeProto:
-    """Return a node with tensors renamed, in subgraphs too; the one given where it has none of them."""
+    """Return a node with tensors renamed, in subgraphs too, or the same node if none occurs in it."""
     if not mapping or mapping.keys().isdisjoint((*node_inputs(node), *node.output)):
         return node
     renamed = copy_node(node)
@@ -171,7 +171,7 @@ def name_nodes(model: ModelProto) -> ModelProto:
     Returns
     -------
     onnx.ModelProto
-        Model with names; those that are unique already stay.
+        Model with names; unique names are kept.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def append_nodes(
     model : onnx.ModelProto
         Model.
     builder : GraphBuilder
-        What to add.
+        Builder with the nodes and constants to add.
     inputs : sequence of onnx.ValueInfoProto, default=()
         Inputs to add after the others.
     outputs : sequence of onnx.ValueInfoProto, default=None
@@ -237,7 +237,7 @@ def append_nodes(
     Returns
     -------
     onnx.ModelProto
-        Longer model.
+        Model with the additional nodes.
 
     Examples
     --------

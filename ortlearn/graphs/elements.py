@@ -1,4 +1,4 @@
-"""What a picture of a graph shows: inputs, weights, operators, outputs, and the arrows between them."""
+"""Elements of a picture of a graph: inputs, weights, operators, outputs, and arrows between them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["Arrow", "Element", "graph_elements"]
 
 @dataclass(frozen=True)
 class Element:
-    """Something that a picture shows.
+    """Element of a picture.
 
     Attributes
     ----------
     key : str
         Name that no other element of the picture has.
     kind : {"input", "weight", "operator", "output"}
-        What it is.
+        Kind of element.
     name : str
         Name of an input, a weight or an output; operator of a node, with its domain.
     detail : str
@@ -35,7 +35,7 @@ class Element:
 
 
 class Arrow(NamedTuple):
-    """Arrow from an element to another, and the name of the tensor where two operators are joined."""
+    """Arrow between two elements, with the name of the tensor if both are operators."""
 
     source: str
     target: str
@@ -43,7 +43,7 @@ class Arrow(NamedTuple):
 
 
 def graph_elements(model: ModelProto) -> tuple[list[Element], list[Arrow]]:
-    """Return what a picture of a graph shows.
+    """Return the elements of a picture of a graph.
 
     Examples
     --------

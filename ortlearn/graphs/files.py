@@ -1,4 +1,4 @@
-"""Files that are there as a whole, or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["remove_hidden_files", "save_model", "write_atomically", "write_toget
 
 Write = Callable[[BinaryIO], object]
 
-#: A name that nobody can guess, and a new file: what is there already, be it a link, is an error.
+#: Flags of a temporary file: an existing file of that name, even a link, is an error.
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 HIDDEN = ".ortlearn-"
-#: Bytes that a protobuf message can have, and some for the graph.
+#: Largest size of a protobuf message in bytes, with a margin for the graph.
 MAX_MESSAGE = 2**31 - 2**24
-#: What file systems answer that cannot sync a folder.
+#: Errors of file systems that cannot sync a folder.
 CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)
 
 
@@ -58,7 +58,7 @@ def _save_apart(model: onnx.ModelProto, path: Path) -> None:
 
 
 def write_atomically(path: str | Path, write: Write) -> None:
-    """Write a file under another name, then rename it: a reader sees the old file or the new one."""
+    """Write a file under a temporary name, then rename it: readers see the old file or the new one."""
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         with open(path, "wb") as file:
@@ -68,7 +68,7 @@ def write_atomically(path: str | Path, write: Write) -> None:
 
 
 def write_together(files: dict[Path, Write | None]) -> None:
-    """Write files of one folder that belong together: all are complete before the first one is seen."""
+    """Write files of one folder that belong together: all are complete before the first is visible."""
     last = list(files)[-1]
     spares: dict[Path, Path] = {}
     try:
@@ -85,7 +85,7 @@ def write_together(files: dict[Path, Write | None]) -> None:
 
 
 def remove_hidden_files(folder: Path) -> None:
-    """Remove what a killed process left half-written."""
+    """Remove temporary files of killed processes."""
     for path in folder.glob(f"{HIDDEN}{'[0-9a-f]' * 16}.tmp"):
         _remove(path)
 
@@ -95,7 +95,7 @@ def _hidden_name(folder: Path) -> Path:
 
 
 def _create(folder: Path) -> tuple[int, Path]:
-    """Return a new file, open, and its name."""
+    """Create and open a file, and return it with its name."""
     while True:
         hidden = _hidden_name(folder)
         with suppress(FileExistsError):
@@ -104,14 +104,14 @@ def _create(folder: Path) -> tuple[int, Path]:
 
 @contextmanager
 def _hidden(path: Path, write: Write) -> Iterator[Path]:
-    """Write the content of a file under another name, and remove that in the end."""
+    """Write the content of a file under a temporary name, which is removed in the end."""
     descriptor, hidden = _create(path.parent)
     try:
         with open(descriptor, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        with suppress(OSError):  # a file that others may not read stays so
+        with suppress(OSError):  # keep the permissions of the file
             old = os.lstat(path)
             if stat.S_ISREG(old.st_mode):
                 os.chmod(hidden, stat.S_IMODE(old.st_mode))
@@ -121,14 +121,14 @@ def _hidden(path: Path, write: Write) -> Iterator[Path]:
 
 
 def _exchange(hidden: dict[Path, Path], paths: list[Path], spares: dict[Path, Path]) -> None:
-    """Give complete files their names; ``spares`` takes the names under which old ones are put aside.
+    """Rename complete files; ``spares`` gets the names under which old files are kept.
 
-    At no moment is the last one there beside others of another call, whenever the process dies.
+    Whenever the process dies, the last file is never beside files of another call.
     """
     *first, last = paths
     try:
         if first and last.is_file() and not last.is_symlink():
-            with suppress(OSError):  # a disk without hard links: from the last rename on there is no way back
+            with suppress(OSError):  # without hard links, the last rename cannot be undone
                 os.link(last, spare := _hidden_name(last.parent))
                 spares[last] = spare
         for path in first:
@@ -141,7 +141,7 @@ def _exchange(hidden: dict[Path, Path], paths: list[Path], spares: dict[Path, Pa
     except BaseException:
         if hidden[last].exists() or last in spares:
             for path in hidden.keys() - spares.keys():
-                if not hidden[path].exists():  # it has its name, which nothing had before
+                if not hidden[path].exists():  # renamed; there was no file of that name
                     _remove(path)
             for path, spare in spares.items():
                 with suppress(FileNotFoundError):
@@ -150,7 +150,7 @@ def _exchange(hidden: dict[Path, Path], paths: list[Path], spares: dict[Path, Pa
 
 
 def _sync(folder: Path) -> None:
-    """Make new names last through a loss of power, where the system can."""
+    """Make new names survive a loss of power, if the file system can."""
     if os.name != "posix":
         return
     try:

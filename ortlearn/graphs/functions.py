@@ -1,4 +1,4 @@
-"""Functions that a model brings with it."""
+"""Functions that a model defines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["called_functions", "inline_functions"]
 
 
 def inline_functions(model: ModelProto) -> ModelProto:
-    """Return the model with the bodies of its functions in place of the nodes that call them.
+    """Return the model with calls of its functions replaced by their bodies.
 
-    A function with the domain and the name of a standard operator is left out: ONNX leaves open which
+    A function with the domain and the name of a standard operator is ignored: ONNX does not define which
     of the two a node means, and onnxruntime computes the operator.
 
     Parameters
@@ -25,7 +25,7 @@ def inline_functions(model: ModelProto) -> ModelProto:
     Returns
     -------
     onnx.ModelProto
-        Model without functions; the one given where it has none.
+        Model without functions; the same model if it has none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Loops of a model stop with an error after a number of turns, instead of never."""
+"""Limit the number of iterations of loops, which may otherwise not end."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from .nodes import subgraphs
 
 __all__ = ["LIMIT", "MAX_TURNS", "with_loop_limits"]
 
-#: Turns of one run of a Loop.
+#: Largest number of iterations of a Loop.
 MAX_TURNS = 1_000_000
-#: How names of nodes begin that enforce it.
+#: Prefix of the names of nodes that enforce the limit.
 LIMIT = "ortlearn_limit"
 
 
 def with_loop_limits(model: ModelProto, trusted: str) -> ModelProto:
-    """Return the model with an error in every Loop that takes more than a million turns.
+    """Return the model with an error in every Loop that exceeds a million iterations.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Model.
     trusted : str
-        Name of the condition of Loops that may be longer, those over batches.
+        Name of the condition of Loops without a limit, those over batches.
 
     Returns
     -------
     onnx.ModelProto
-        A new model; the one given where no Loop can take so many turns.
+        A new model; the same model if no Loop can exceed the limit.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def with_loop_limits(model: ModelProto, trusted: str) -> ModelProto:
 
 
 def _endless(graph: GraphProto, trusted: str, outer: dict[str, int]) -> Iterator[NodeProto]:
-    """Yield the Loops that may take too many turns."""
+    """Yield the Loops that may exceed the limit."""
     known = dict(outer)
     for tensor in graph.initializer:
         if tensor.data_type == tensor.INT64 and list(tensor.dims) in ([], [1]):
@@ -69,7 +69,7 @@ def _endless(graph: GraphProto, trusted: str, outer: dict[str, int]) -> Iterator
 
 
 def _limit(body: GraphProto, name: str) -> None:
-    """Let a turn fail whose number is the limit: the only element of a list is gathered at turn // limit."""
+    """Make the iteration at the limit fail: it gathers element iteration // limit of a list of one."""
     turns = numpy_helper.from_array(np.array(MAX_TURNS), f"{name}_turns")
     allowed = numpy_helper.from_array(np.array([True]), f"{name}_allowed")
     body.initializer.extend([turns, allowed])

@@ -1,4 +1,4 @@
-"""Patterns of names: ``*`` and ``?``, everything else stands for itself."""
+"""Patterns of names, in which only ``*`` and ``?`` are special."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["matches_pattern"]
 
 
 def matches_pattern(name: str, pattern: str) -> bool:
-    """Return whether a name is what a pattern says, upper and lower case apart.
+    """Return whether a name matches a pattern; case matters.
 
-    Brackets are index notation in the names of attributes, no sets of letters: ``coefs_[*]`` is every
-    member of ``coefs_``.
+    Brackets are index notation in the names of attributes, not sets of characters: ``coefs_[*]`` matches
+    every element of ``coefs_``.
 
     Examples
     --------

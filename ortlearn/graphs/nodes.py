@@ -1,4 +1,4 @@
-"""Questions to nodes: attributes, subgraphs, what they read; copies of them."""
+"""Functions of nodes: attributes, subgraphs, inputs, copies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def attributes_of(node: NodeProto) -> dict[str, Any]:
 
 
 def constant_value(node: NodeProto) -> np.ndarray | None:
-    """Return the value of a Constant node, None where it is no dense tensor, or of another node."""
+    """Return the value of a Constant node; None if it is not a dense tensor, or for other nodes."""
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return None
     for name, value in attributes_of(node).items():
@@ -51,7 +51,7 @@ def constant_value(node: NodeProto) -> np.ndarray | None:
 def copy_node(
     node: NodeProto, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
 ) -> NodeProto:
-    """Return a copy of a node, with other inputs or outputs where they are given."""
+    """Return a copy of a node, optionally with other inputs or outputs."""
     copied = NodeProto()
     copied.CopyFrom(node)
     if inputs is not None:
@@ -72,7 +72,7 @@ def needed_nodes(nodes: Sequence[NodeProto], outputs: Collection[str]) -> list[N
 
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the graphs a node holds in its attributes (branches of If, bodies of Loop and Scan).
+    """Yield the graphs in the attributes of a node (branches of If, bodies of Loop and Scan).
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def count_nodes(graph: GraphProto) -> int:
 
 
 def node_inputs(node: NodeProto) -> set[str]:
-    """Return every name a node reads, those its subgraphs take from outside included.
+    """Return all names that a node reads, including those that its subgraphs capture.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def node_inputs(node: NodeProto) -> set[str]:
 
 
 def captured_names(node: NodeProto) -> set[str]:
-    """Return the names that the subgraphs of a node take from outside; inputs of the node may be among them.
+    """Return the names that the subgraphs of a node capture; inputs of the node may be among them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Parts of a graph, and what goes into it: pure functions that return a new model."""
+"""Parts and inputs of a graph: pure functions that return a new model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["extract_model", "make_initializers_of", "make_inputs_of", "prune"]
 
 
 def prune(model: ModelProto, keep: Callable[[NodeProto], bool] | None = None) -> ModelProto:
-    """Return the model without the nodes and initializers no output needs.
+    """Return the model without nodes and initializers that no output needs.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Model.
     keep : callable, default=None
-        Nodes for which it returns True stay, needed or not.
+        Function of a node; nodes for which it returns True are kept.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def prune(model: ModelProto, keep: Callable[[NodeProto], bool] | None = None) ->
         if not needed.isdisjoint(node.output) or (keep is not None and keep(node)):
             nodes.append(node)
             needed |= node_inputs(node)
-    # An input that only named a default value would become one that must be given.
+    # An input with a default value would become a required one.
     dropped = {tensor.name for tensor in graph.initializer} - needed
     return with_fields(
         model,
@@ -68,8 +68,8 @@ def extract_model(
     outputs : sequence of str
         Tensors of the main graph that become the outputs.
     inputs : sequence of str, default=None
-        Tensors where the part begins; the model's own inputs by default. Inputs
-        nothing needs are left out.
+        Tensors at which the part begins; the inputs of the model by default. Inputs
+        that are not needed are omitted.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def extract_model(
     if missing:
         raise KeyError(f"{missing} are not tensors of the graph.")
     starts = [value.name for value in model.graph.input] if inputs is None else list(inputs)
-    nodes = [  # an output that is given comes from outside, the node is kept for its others
+    nodes = [  # an output that is an input of the part; the node is kept for its other outputs
         renamed_node(node, {name: f"{name}_not_used" for name in node.output if name in starts})
         for node in model.graph.node
         if not set(node.output) <= {*starts, ""}
@@ -162,7 +162,7 @@ def make_initializers_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
     model : onnx.ModelProto
         Model.
     names : sequence of str
-        Inputs, their shapes known.
+        Inputs with known shapes.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Questions to a graph: its names, types and constants."""
+"""Functions of graphs: names, types and constants."""
 
 from __future__ import annotations
 
@@ -122,14 +122,14 @@ def initializer_arrays(model: ModelProto, names: Iterable[str] | None = None) ->
 
 
 def make_value_info(name: str, known: TensorType | None) -> ValueInfoProto:
-    """Return a value info from what is known of a tensor.
+    """Return a value info of a tensor.
 
     Parameters
     ----------
     name : str
         Name of the tensor.
     known : TensorType or None
-        Its type and shape; None where nothing is known.
+        Type and shape; None if unknown.
 
     Returns
     -------
@@ -155,14 +155,14 @@ def _tensor_type(value: ValueInfoProto) -> TensorType | None:
     if not tensor.HasField("shape"):
         return TensorType(tensor.elem_type)
     dims = [
-        d.dim_value if d.HasField("dim_value") else (d.dim_param or None)  # None: nothing is known
+        d.dim_value if d.HasField("dim_value") else (d.dim_param or None)  # None: unknown
         for d in tensor.shape.dim
     ]
     return TensorType(tensor.elem_type, tuple(dims))
 
 
 def value_types(model: ModelProto, infer: bool = True) -> dict[str, TensorType]:
-    """Return what is known of the tensors of the main graph.
+    """Return the known types of the tensors of the main graph.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def value_types(model: ModelProto, infer: bool = True) -> dict[str, TensorType]:
     Returns
     -------
     dict of str to TensorType
-        Inputs, outputs, initializers and inner values, where something is known.
+        Types of inputs, outputs, initializers and inner values, as far as they are known.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The one place that turns errors of onnxruntime, onnx and protobuf into errors of ortlearn."""
+"""Translate errors of onnxruntime, onnx and protobuf into errors of ortlearn."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["runtime_errors"]
 
 #: Packages whose errors are translated.
 RUNTIMES = ("onnxruntime", "onnx", "google")
-#: Characters of a message that are shown.
+#: Largest number of characters of a message.
 MAX_TEXT = 600
 
 _CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (?P<code>[A-Z_]+) : ")
-#: Places in sources of C++, with the signature of the function.
+#: Positions in C++ sources, with the signature of the function.
 _PLACE = re.compile(r"/\S+/onnxruntime/\S+:\d+ (?:[^\n]*?\) (?:const )?)?|\S+\.(?:h|cc|cpp):\d+:? ?\S*:? ")
-#: How the runtimes name the node at fault; the last one is the innermost.
+#: Forms in which the runtimes name the failing node; the last match is the innermost.
 _NODES = (
     re.compile(r"running (?P<op>\w+) node\. Name: ?'(?P<name>[^']*)'"),
     re.compile(r"Node ?\((?P<name>[^)]*)\) Op ?\((?P<op>[^)]*)\)"),
@@ -27,7 +27,7 @@ _NODES = (
     re.compile(r"op_type: ?(?P<op>\w+),? node name: ?(?P<name>[^)\s]*)"),
     re.compile(r"Optype \((?P<op>\w+)\).*? in node \((?P<name>[^)]*)\)"),
 )
-#: What training graphs put before the names of nodes.
+#: Prefixes of the names of nodes in training graphs.
 _COPIES = re.compile(r"ortlearn_(?:copy_\d+|rest)_of_")
 _CHECK = "Check the model: onnx.checker.check_model(model, full_check=True), and that its inputs fit X."
 _ADVICE = {
@@ -42,7 +42,7 @@ _ADVICE = {
 class runtime_errors(ContextDecorator):  # noqa: N801 - used as a function
     """Context that raises :class:`~ortlearn.exceptions.ExecutionError` for errors of the runtimes.
 
-    Errors of ortlearn and of Python code pass as they are.
+    Errors of ortlearn and of Python code are not changed.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class runtime_errors(ContextDecorator):  # noqa: N801 - used as a function
 
 
 def _library(error: Exception) -> str | None:
-    """Return the runtime that raised an error, None where it comes from Python code."""
+    """Return the runtime that raised an error, or None if it comes from Python code."""
     package = type(error).__module__.partition(".")[0]
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
@@ -81,7 +81,7 @@ def _library(error: Exception) -> str | None:
         return "protobuf" if package == "google" else package
     if isinstance(error, MemoryError | RecursionError) and package in ("numpy", "ortlearn"):
         return "Python"
-    # A function of C++ has no frame: RuntimeError is never raised by our own lines.
+    # C++ functions have no frame, and our code never raises RuntimeError.
     return "onnxruntime" if type(error) is RuntimeError and package == "ortlearn" else None
 
 

@@ -48,7 +48,7 @@ def graph_to_text(model: ModelProto, max_elements: int = 8) -> str:
 
 
 def _shorten(graph: GraphProto, max_elements: int) -> None:
-    """Leave out names of nodes, known types of inner values, and the values of large initializers."""
+    """Remove names of nodes, known types of inner values, and the values of large initializers."""
     del graph.value_info[:]
     for tensor in [t for t in graph.initializer if math.prod(t.dims) > max_elements]:
         graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
@@ -62,7 +62,7 @@ def _shorten(graph: GraphProto, max_elements: int) -> None:
 
 
 def _shorten_attribute(attribute: AttributeProto, max_elements: int) -> None:
-    """Put a text in the place of a large constant."""
+    """Replace a large constant by a text."""
     if attribute.type == AttributeProto.TENSOR and math.prod(attribute.t.dims) > max_elements:
         dtype = TensorProto.DataType.Name(attribute.t.data_type).lower()
         text = f"{dtype}[{','.join(map(str, attribute.t.dims))}]"

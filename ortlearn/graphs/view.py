@@ -1,4 +1,4 @@
-"""One view of a graph for whatever reads or rewrites it: nodes, producers, readers, constants, types."""
+"""View of a graph for reading and rewriting: nodes, producers, readers, constants, types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .queries import graph_names, opset_versions, value_types
 
 __all__ = ["GraphView", "NodeRule", "replace_nodes"]
 
-#: Tables that are made when they are first asked for, and again after the nodes have changed.
+#: Tables that are created on first use, and anew after the nodes have changed.
 TABLES = ("producers", "readers", "captured")
 
 
@@ -27,9 +27,9 @@ NodeRule = Callable[[NodeProto, GraphBuilder], bool | str]
 
 
 class GraphView:
-    """The nodes of a main graph, and tables of what is around them, each made when it is first asked for.
+    """The nodes of a main graph, with tables of their surroundings, each created on first use.
 
-    What it is made of never changes: :meth:`rewrite` and :meth:`drop_unused` take other nodes, and
+    The model itself is never changed: :meth:`rewrite` and :meth:`drop_unused` replace nodes of the view, and
     :meth:`to_model` returns a new model with them.
 
     Parameters
@@ -37,11 +37,11 @@ class GraphView:
     model : onnx.ModelProto or onnx.GraphProto
         Graph. Types and new nodes need a model.
     types : mapping of str to TensorType, default=None
-        What is known of its tensors; inferred where they are needed, by default.
+        Known types of its tensors; by default they are inferred if needed.
     dtype : dtype, default=numpy.float32
         Floating-point type of new constants.
     prefix : str, default=""
-        How the names of new nodes and tensors begin.
+        Prefix of the names of new nodes and tensors.
 
     Attributes
     ----------
@@ -71,12 +71,12 @@ class GraphView:
 
     @cached_property
     def producers(self) -> dict[str, NodeProto]:
-        """The node that makes each tensor."""
+        """The node that computes each tensor."""
         return {name: node for node in self.nodes for name in node.output if name}
 
     @cached_property
     def readers(self) -> dict[str, list[NodeProto]]:
-        """The nodes that read each tensor, as often as they do; once where only their subgraphs do."""
+        """The nodes that read each tensor, once per input; once if only their subgraphs read it."""
         found: dict[str, list[NodeProto]] = {}
         for node in self.nodes:
             times = Counter(node.input)
@@ -91,13 +91,13 @@ class GraphView:
 
     @cached_property
     def initializers(self) -> dict[str, TensorProto]:
-        """The initializers that are no inputs too: nobody can give them another value."""
+        """The initializers that are not inputs, too, so that their values are constant."""
         inputs = {value.name for value in self.graph.input}
         return {tensor.name: tensor for tensor in self.graph.initializer if tensor.name not in inputs}
 
     @cached_property
     def op(self) -> GraphBuilder:
-        """A builder of new nodes that knows the names and types of the graph."""
+        """Builder of new nodes, with the names and types of the graph."""
         types = value_types(self.model) if self._types is None else self._types
         opset = opset_versions(self.model).get("", 18)
         return GraphBuilder(opset, existing_names=graph_names(self.graph), types=types, **self._options)
@@ -105,7 +105,7 @@ class GraphView:
     # -- questions ---------------------------------------------------------------------------------
 
     def origin(self, name: str, passing: Collection[str] = ("Identity",)) -> str:
-        """Return the tensor before nodes of some operators, followed along their first input."""
+        """Return the tensor before nodes of some operators, following their first inputs."""
         node = self.producers.get(name)
         while node is not None and node.op_type in passing:
             name = node.input[0]
@@ -115,16 +115,16 @@ class GraphView:
     def producer(
         self, name: str, op_type: str | None = None, passing: Collection[str] = ()
     ) -> NodeProto | None:
-        """Return the node that makes a tensor, if it is a given operator of the default domain.
+        """Return the node that computes a tensor, if it is a given operator of the default domain.
 
-        Nodes of the operators in ``passing`` are passed over, as by :meth:`origin`.
+        Nodes of the operators in ``passing`` are skipped, as in :meth:`origin`.
         """
         node = self.producers.get(self.origin(name, passing))
         wanted = node is not None and node.op_type == op_type and node.domain in ("", "ai.onnx")
         return node if op_type is None or wanted else None
 
     def value(self, name: str) -> np.ndarray | None:
-        """Return the value of a constant: an initializer that is no input, or the result of Constant."""
+        """Return the value of a constant: an initializer that is not an input, or the result of Constant."""
         if name not in self._values:
             self._values[name] = self._constant(name)
         return self._values[name]
@@ -142,7 +142,7 @@ class GraphView:
         return array is not None and array.size == 1 and float(array.item()) == value
 
     def sizes(self, name: str) -> tuple[int, ...] | None:
-        """Return the shape of a tensor where every dimension is a number, None otherwise."""
+        """Return the shape of a tensor, or None unless every dimension is a number."""
         shape = self.op.shape(name)
         sizes = tuple(dim for dim in shape or () if isinstance(dim, int))
         return sizes if shape is not None and len(sizes) == len(shape) else None
@@ -158,22 +158,22 @@ class GraphView:
         return known is not None and known.elem_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
 
     def read_once(self, name: str) -> bool:
-        """Return whether a single node reads a tensor and nobody outside does."""
+        """Return whether exactly one node reads a tensor, which is not an output."""
         return len(self.readers.get(name, ())) == 1 and name not in self.outputs
 
     def keeps_name(self, name: str) -> bool:
-        """Return whether an output or a subgraph knows a tensor by its name."""
+        """Return whether a tensor is an output or is captured by a subgraph."""
         return name in self.outputs or name in self.captured
 
     def copy_type(self, name: str, like: str) -> str:
-        """Note that a tensor has type and shape of another one, and return its name."""
+        """Set type and shape of a tensor to those of another one, and return its name."""
         known = self.op.type(like)
         return name if known is None else self.op.set_type(name, *known)
 
     # -- other nodes -------------------------------------------------------------------------------
 
     def rewrite(self, rule: Callable[[NodeProto], bool | str]) -> bool:
-        """Take what a rule makes of each node in turn, and return whether anything has changed."""
+        """Apply a rule to each node in turn, and return whether anything has changed."""
         op, renamed, changed = self.op, dict[str, str](), False
         for node in self.nodes:
             if renamed:
@@ -182,7 +182,7 @@ class GraphView:
             start = len(op.nodes)
             result = rule(node)
             if not result:
-                del op.nodes[start:]  # what the rule began and gave up
+                del op.nodes[start:]  # nodes of a rule that returned False
                 op.nodes.append(node)
                 continue
             changed = True
@@ -195,12 +195,12 @@ class GraphView:
         return changed
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Give tensors that nodes make other names; an Identity from one to the other is left out."""
+        """Rename tensors that nodes compute; an Identity from one to the other is removed."""
         nodes = [renamed_node(node, names) for node in self.nodes]
         self._take([node for node in nodes if list(node.input) != list(node.output)])
 
     def drop_unused(self) -> None:
-        """Leave out the nodes that no output depends on."""
+        """Remove the nodes that no output depends on."""
         self._take(needed_nodes(self.nodes, self.outputs))
 
     def _take(self, nodes: list[NodeProto]) -> None:
@@ -209,7 +209,7 @@ class GraphView:
             self.__dict__.pop(table, None)
 
     def to_model(self) -> ModelProto:
-        """Return the model with the nodes as they are now, and the constants they were written with."""
+        """Return a model with the current nodes, and the constants of new nodes."""
         constants = [*self.graph.initializer, *self.op.initializers]
         return with_fields(self.model, self.op.opsets, node=self.nodes, initializer=constants)
 
@@ -224,12 +224,12 @@ def replace_nodes(model: ModelProto, rules: Mapping[tuple[str, str], NodeRule]) 
     rules : mapping of (str, str) to callable
         By domain and operator ("" is the default domain), ``rule(node, op)``: it writes the replacement
         with the builder ``op``, which knows the types of the graph's tensors, and returns True; or
-        returns a tensor to read in place of the output; or returns False, and the node stays.
+        returns a tensor to read instead of the output; or returns False to keep the node.
 
     Returns
     -------
     onnx.ModelProto
-        New model; the one given where nothing was replaced.
+        New model; the same model if nothing was replaced.
 
     Examples
     --------

@@ -10,7 +10,7 @@ __all__ = ["LearningRateAdadelta"]
 
 
 class LearningRateAdadelta(ScheduledLearningRate):
-    """Adadelta: steps as long as those before, relative to the gradients before.
+    """Adadelta: steps scaled by the ratio of running means of squared steps and squared gradients.
 
     With ``s = rho * s + (1 - rho) * g ** 2``, the step is
     ``d = g * sqrt(u + epsilon) / sqrt(s + epsilon)``, where u is the running mean of earlier squared
@@ -23,7 +23,7 @@ class LearningRateAdadelta(ScheduledLearningRate):
     rho : float, default=0.9
         Decay of the running means, in [0, 1).
     epsilon : float, default=1e-6
-        Added to both means; the first steps are as long as its root.
+        Added to both means; its square root is the size of the first steps.
     learning_rate : str or BaseSchedule, default="constant"
         Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
     alpha : float, default=0.0001

@@ -19,7 +19,7 @@ class LearningRateAdagrad(ScheduledLearningRate):
     eta0 : float, default=0.01
         Rate that the schedule starts with.
     initial_total : float, default=0.0
-        What the sums start with.
+        Initial value of the sums.
     epsilon : float, default=1e-10
         Added to the denominator.
     learning_rate : str or BaseSchedule, default="constant"
@@ -63,7 +63,7 @@ class LearningRateAdagrad(ScheduledLearningRate):
         self.check_number("epsilon")
 
     def init(self, weight):
-        """Return the initial state of one weight: the sums to start with."""
+        """Return the initial state of one weight: the initial sums."""
         return {"total": np.full_like(weight, self.initial_total)}
 
     def update(self, op, weight, gradient, state, rate):

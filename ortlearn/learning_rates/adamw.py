@@ -8,7 +8,7 @@ __all__ = ["LearningRateAdamW"]
 
 
 class LearningRateAdamW(LearningRateAdam):
-    """AdamW: Adam after each weight, intercepts too, has lost a share of itself.
+    """AdamW: Adam with decoupled weight decay, which applies to intercepts, too.
 
     ``w = (1 - rate * weight_decay) * w``, then the update of
     :class:`~ortlearn.learning_rates.LearningRateAdam`; the decay is not scaled by the running mean of
@@ -25,7 +25,7 @@ class LearningRateAdamW(LearningRateAdam):
     epsilon : float, default=1e-8
         Added to the denominator.
     weight_decay : float, default=0.01
-        Share of a weight that is lost, times the rate.
+        Decay per update, as a share of the weight, divided by the rate.
     learning_rate : str or BaseSchedule, default="constant"
         Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
     alpha : float, default=0.0001

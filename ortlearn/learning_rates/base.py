@@ -16,9 +16,9 @@ __all__ = ["BaseLearningRate"]
 class BaseLearningRate(CheckedParameters):
     """Base class of learning rates.
 
-    A subclass stores its parameters in its constructor, gives the rate of an epoch
-    (:meth:`rate`), and writes how a weight is updated (:meth:`init` and :meth:`update`).
-    :class:`ScheduledLearningRate` has a schedule already, :class:`BaseSolver` trains on all rows at
+    A subclass stores its parameters in its constructor, returns the rate of an epoch
+    (:meth:`rate`), and writes the update of a weight (:meth:`init` and :meth:`update`).
+    :class:`ScheduledLearningRate` already has a schedule; :class:`BaseSolver` trains on all samples at
     once instead.
 
     Attributes
@@ -27,8 +27,8 @@ class BaseLearningRate(CheckedParameters):
         Whether :meth:`update` uses the rate only as a factor of the gradient. The rate is then
         multiplied into the gradient of the loss, once for all weights.
     elementwise : bool
-        Whether :meth:`update` treats each element of a weight by itself, with states of the weight's
-        shape or of one number. All weights may then be updated as one vector.
+        Whether :meth:`update` treats each element of a weight separately, with states of the weight's shape
+        or scalar states. All weights may then be updated as one vector.
     full_batch : bool
         Whether this is a solver.
     """
@@ -45,17 +45,17 @@ class BaseLearningRate(CheckedParameters):
         epoch : int
             Number of the epoch, from 0.
         memory : object, default=None
-            What is remembered of the losses so far; never given where :meth:`start` returns None.
+            Memory of the losses so far; not passed if :meth:`start` returns None.
 
         Returns
         -------
         float
             Rate, above 0.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define its schedule.")
+        raise NotImplementedError(f"{type(self).__name__} has no schedule: implement rate.")
 
     def for_epochs(self, n_epochs: int) -> BaseLearningRate:
-        """Return the learning rate of a training of so many epochs.
+        """Return the learning rate for a training with a given number of epochs.
 
         Parameters
         ----------
@@ -65,37 +65,37 @@ class BaseLearningRate(CheckedParameters):
         Returns
         -------
         BaseLearningRate
-            This object where its schedule does not depend on that number, as here, else another one.
+            This object, unless the schedule depends on the number.
         """
         return self
 
     @property
     def proximal_scale(self) -> float | None:
-        """How far a gradient that stays the same moves a weight, in rates per update.
+        """Movement of a weight per update under a constant gradient, in units of the rate.
 
-        It is the length of the proximal step of a penalty, so that both balance each other where the
-        objective has its minimum. None where elements of a weight move at rates of their own.
+        It scales the proximal step of a penalty, so that loss and penalty balance each other at the minimum
+        of the objective. None if elements of a weight have separate rates.
         """
         return None
 
     def start(self) -> Any:
-        """Return what is remembered before the first epoch; None where losses do not matter."""
+        """Return the memory before the first epoch; None if the rate does not depend on losses."""
         return None
 
     def remember(self, memory: Any, loss: float) -> Any:
-        """Return what is remembered once an epoch has ended with a mean training loss.
+        """Return the memory after an epoch.
 
         Parameters
         ----------
         memory : object
-            What was remembered before; not to be changed.
+            Memory before the epoch; must not be changed.
         loss : float
             Mean training loss of the epoch.
 
         Returns
         -------
         object
-            What is remembered now.
+            Memory after the epoch.
         """
         return memory
 
@@ -110,7 +110,7 @@ class BaseLearningRate(CheckedParameters):
         Returns
         -------
         dict of str to ndarray
-            State by name, of the weight's type; empty for an update without memory.
+            State by name, of the weight's type; empty for an update without state.
         """
         return {}
 
@@ -122,7 +122,7 @@ class BaseLearningRate(CheckedParameters):
         Parameters
         ----------
         op : GraphBuilder
-            Where the nodes go.
+            Builder of the graph.
         weight : str
             Name of the weight.
         gradient : str
@@ -139,10 +139,10 @@ class BaseLearningRate(CheckedParameters):
         state : dict of str to str
             Names of the new state, with the keys of ``state``.
         """
-        raise NotImplementedError(f"{type(self).__name__} must write its update.")
+        raise NotImplementedError(f"{type(self).__name__} has no update: implement update.")
 
     def graph_key(self) -> Hashable:
-        """Return what the nodes of :meth:`update` depend on; equal keys share compiled graphs.
+        """Return a key of the nodes that :meth:`update` writes; equal keys share compiled graphs.
 
         Returns
         -------

@@ -9,31 +9,30 @@ from .solver import BaseSolver, Solution
 
 __all__ = ["LearningRateLBFGS"]
 
-#: A line search that finds nothing better has come as far as it can if the last step gained less
-#: than this many rounding errors.
+#: A line search that fails has converged if the last step gained less than this many rounding errors.
 ROUNDING_ERRORS = 100
-#: Widths of rounded kinks, one after the other, as shares of the objective.
+#: Widths of smoothed kinks in successive runs, as shares of the objective.
 WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
 
 
 class LearningRateLBFGS(BaseSolver):
-    """L-BFGS: quasi-Newton steps on all rows at once, by scipy's L-BFGS-B.
+    """L-BFGS: quasi-Newton steps on all samples at once, by scipy's L-BFGS-B.
 
-    Features are standardised inside, which changes the steps and not what the penalty means. The kinks of
-    a loss such as ``"absolute_error"``, and those of a group lasso, are rounded, less and less. An l1 penalty
-    is exact: a weight is the difference of two that are not negative, and many end at zero.
+    Features are standardised internally, which changes the steps but not the penalty. The kinks of a loss
+    such as ``"absolute_error"``, and those of a group lasso, are smoothed with decreasing widths. An l1
+    penalty is exact: a weight is the difference of two non-negative parts, and many weights become zero.
 
     Parameters
     ----------
     memory : int, default=10
-        Steps from which the curvature is estimated.
+        Number of steps from which the curvature is estimated.
     gtol : float, default=1e-5
         Stop when no component of the gradient is above this.
     ftol : float, default=1e-12
         Stop when an iteration lowers the objective f by less than ``ftol * max(|f|, 1)``, or by less
         than a rounding error of the graph's type.
     max_line_search : int, default=50
-        Most evaluations of an iteration.
+        Maximum number of evaluations in an iteration.
 
     References
     ----------
@@ -69,7 +68,7 @@ class LearningRateLBFGS(BaseSolver):
             self.check_number(name, closed=True)
 
     def minimize(self, objective, weights, max_iter, note, precision):
-        """Minimise the objective of all rows, penalty included."""
+        """Minimise the objective of all samples, penalty included."""
         signed = _Signed(objective.absolute, objective.anchor, objective.lower)
         if not objective.has_kinks:
             return self._run(objective, weights, max_iter, note, max(self.ftol, precision), signed)[0]
@@ -84,7 +83,7 @@ class LearningRateLBFGS(BaseSolver):
         return found
 
     def _run(self, objective, weights, max_iter, note, ftol, signed):
-        """Return what one run finds, and how many iterations it took."""
+        """Return the solution of one run, and its number of iterations."""
         values, last, bounds = [], [0.0], signed.bounds(len(weights))
 
         def evaluate(parts):
@@ -117,7 +116,7 @@ class LearningRateLBFGS(BaseSolver):
 
 
 class _Signed:
-    """Weights with an absolute value in the objective as differences of parts that are not negative.
+    """Weights that have an absolute value in the objective, as differences of non-negative parts.
 
     A weight is ``anchor + positive - negative``.
     """
@@ -132,9 +131,7 @@ class _Signed:
         if self.lower is None and not len(self.split_ones):
             return None
         lower = np.full(n_weights, -np.inf) if self.lower is None else np.array(self.lower)
-        upper = np.maximum(
-            self.anchor - lower[self.split_ones], 0.0
-        )  # so that the weight stays above its bound
+        upper = np.maximum(self.anchor - lower[self.split_ones], 0.0)  # keeps the weight above its bound
         lower[self.split_ones] = 0.0
         return Bounds(
             np.concatenate([lower, np.zeros(len(self.split_ones))]),
@@ -154,7 +151,7 @@ class _Signed:
         return weights
 
     def add(self, value: float, slopes: np.ndarray, parts: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return value and gradient by the parts, absolute values included."""
+        """Return value and gradient with respect to the parts, absolute values included."""
         if not len(self.split_ones):
             return value, slopes
         n_weights = len(slopes)
@@ -165,7 +162,7 @@ class _Signed:
 
 
 def _is_rounding(values: list[float], precision: float) -> bool:
-    """Return whether the last iteration gained no more than a few rounding errors."""
+    """Return whether the last iteration gained only a few rounding errors."""
     if len(values) < 2:
         return False
     return values[-2] - values[-1] <= ROUNDING_ERRORS * precision * max(abs(values[-1]), 1.0)

@@ -10,7 +10,7 @@ __all__ = ["LearningRateLion"]
 
 
 class LearningRateLion(ScheduledLearningRate):
-    """Lion: steps of one length, in the direction of a running mean of gradients.
+    """Lion: steps of equal size in all elements, with the sign of a running mean of gradients.
 
     With ``c = beta_1 * m + (1 - beta_1) * g``, the update is
     ``w -= rate * (sign(c) + weight_decay * w)``; then ``m = beta_2 * m + (1 - beta_2) * g``.
@@ -24,7 +24,7 @@ class LearningRateLion(ScheduledLearningRate):
     beta_2 : float, default=0.99
         Decay of the mean of gradients, in [0, 1).
     weight_decay : float, default=0.0
-        Share of a weight, intercepts too, that is lost, times the rate.
+        Decay per update of all weights, intercepts too, as a share of the weight, divided by the rate.
     learning_rate : str or BaseSchedule, default="constant"
         Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
     alpha : float, default=0.0001

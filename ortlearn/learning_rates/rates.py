@@ -20,14 +20,14 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 class Rates:
-    """The rates of one training; what a schedule remembers of the losses is kept here, not in it.
+    """The rates of one training, with the memory of losses that its schedule needs.
 
     Parameters
     ----------
     learning_rate : BaseLearningRate
-        Whose rates; it never changes.
+        Learning rate; not changed.
     losses : iterable of float, default=()
-        Mean losses of the epochs before, which the training goes on from.
+        Mean losses of earlier epochs, if a training is continued.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Rates:
     """
 
     def __init__(self, learning_rate: BaseLearningRate, losses: Iterable[float] = ()):
-        if isinstance(learning_rate, ScheduledLearningRate):  # its schedule is looked up once
+        if isinstance(learning_rate, ScheduledLearningRate):  # the schedule is looked up once
             schedule, learning_rate = learning_rate.schedule(), copy.copy(learning_rate)
             learning_rate.learning_rate = schedule
         self._learning_rate = learning_rate
@@ -65,7 +65,7 @@ class Rates:
         Raises
         ------
         PluginError
-            If it is negative, not a number, or not finite in float32.
+            If the rate is negative, not a number, or not finite in float32.
         """
         memory = () if self._memory is None else (self._memory,)
         with plugins.blamed(self._learning_rate, "rate"):
@@ -73,13 +73,13 @@ class Rates:
         if not _is_rate(rate):
             raise PluginError(
                 f"{self._learning_rate!r}: the schedule returned {rate!r} for epoch {epoch + 1}, "
-                f"rate(epoch={epoch}). A rate must be a finite number, not negative: correct the schedule or "
+                f"rate(epoch={epoch}). A rate must be a finite number of 0 or more. Correct the schedule or "
                 "use another one."
             )
         return float(rate)
 
     def note(self, loss: float) -> None:
-        """Take note of the mean loss of an epoch that has ended.
+        """Add the mean loss of an epoch.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The learning rate that a number, a name, a class or an object stands for."""
+"""Resolve a number, a name, a class or an object to a learning rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def resolve_learning_rate(spec: Any) -> BaseLearningRate:
     Returns
     -------
     BaseLearningRate
-        New object, its parameters checked.
+        New object with valid parameters.
 
     Raises
     ------
@@ -44,8 +44,8 @@ def resolve_learning_rate(spec: Any) -> BaseLearningRate:
         except UnknownPluginError as error:
             if spec.casefold() in {info.name.casefold() for info in plugins.list_plugins(plugins.SCHEDULES)}:
                 raise UnknownPluginError(
-                    f"{spec!r} is a schedule: no learning rate is named so. Pass one that follows it, such "
-                    f"as LearningRateSGD(learning_rate={spec!r}) of ortlearn.learning_rates."
+                    f"{spec!r} is a schedule, not a learning rate. Pass a learning rate with this schedule, "
+                    f"such as LearningRateSGD(learning_rate={spec!r}) of ortlearn.learning_rates."
                 ) from error
             raise
     rate.check()

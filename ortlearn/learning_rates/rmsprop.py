@@ -26,7 +26,7 @@ class LearningRateRMSprop(ScheduledLearningRate):
     epsilon : float, default=1e-8
         Added to the denominator.
     momentum : float, default=0.0
-        Share of the last step that is kept, in [0, 1).
+        Share of the previous step that is kept, in [0, 1).
     centered : bool, default=False
         Whether to divide by the standard deviation.
     learning_rate : str or BaseSchedule, default="constant"
@@ -88,7 +88,7 @@ class LearningRateRMSprop(ScheduledLearningRate):
         new, variance = {"square": square}, square
         if self.centered:
             new["mean"] = mean = op.Add(op.Mul(state["mean"], rho), op.Mul(gradient, 1.0 - rho))
-            # Rounding must not make a variance negative.
+            # Rounding can make the variance negative.
             variance = op.Max(op.Sub(square, op.Mul(mean, mean)), 0.0)
         step = op.Div(gradient, op.Add(op.Sqrt(variance), float(self.epsilon)))
         if self.momentum:

@@ -1,4 +1,4 @@
-"""A learning rate whose schedule is chosen by name, or given as an object."""
+"""Learning rates whose schedule is given by name or as an object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEDULE = ("eta0", "alpha", "power_t", "learning_rate")
 
 
 class ScheduledLearningRate(BaseLearningRate):
-    """Base of the built-in learning rates: a subclass writes the update only.
+    """Base class of the built-in learning rates, of which a subclass writes only the update.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ class ScheduledLearningRate(BaseLearningRate):
     power_t : float
         Exponent of the schedule ``"invscaling"``.
     learning_rate : str or BaseSchedule
-        Schedule. One that is named has its default parameters, or those above, and spans the epochs of
-        the training.
+        Schedule. A schedule given by name has its default parameters, or those above, and spans the epochs
+        of the training.
     """
 
     def __init__(self, eta0, alpha, power_t, learning_rate):
@@ -42,12 +42,12 @@ class ScheduledLearningRate(BaseLearningRate):
         Returns
         -------
         BaseSchedule
-            The one given, or made from its name and the parameters it shares.
+            The given schedule, or one created from its name and the shared parameters.
         """
         return resolve_schedule(self.learning_rate, alpha=self.alpha, power_t=self.power_t)
 
     def for_epochs(self, n_epochs):
-        """Return the learning rate of a training of so many epochs."""
+        """Return the learning rate for a training with a given number of epochs."""
         schedule = self.schedule()
         spanning = schedule.for_epochs(n_epochs)
         if spanning is schedule:
@@ -64,20 +64,20 @@ class ScheduledLearningRate(BaseLearningRate):
         return schedule.rate(epoch, self.eta0, memory)
 
     def start(self):
-        """Return what the schedule remembers before the first epoch."""
+        """Return the memory of the schedule before the first epoch."""
         return self.schedule().start()
 
     def remember(self, memory, loss):
-        """Return what the schedule remembers once an epoch has ended."""
+        """Return the memory of the schedule after an epoch."""
         return self.schedule().remember(memory, loss)
 
     def graph_key(self):
-        """Return what the nodes of the update depend on: the schedule is not among it."""
+        """Return a key of the nodes of the update, which do not depend on the schedule."""
         params = {k: repr(v) for k, v in self.get_params(deep=False).items() if k not in SCHEDULE}
         return type(self), tuple(sorted(params.items()))
 
     def set_params(self, **params):
-        """Set parameters, those of the schedule too (``learning_rate__period``).
+        """Set parameters, including those of the schedule (``learning_rate__period``).
 
         Parameters
         ----------
@@ -92,14 +92,14 @@ class ScheduledLearningRate(BaseLearningRate):
         Raises
         ------
         ValueError
-            If a parameter is unknown, or belongs to a schedule that is given by its name.
+            If a parameter is unknown, or belongs to a schedule that is given by name.
         """
         schedule = params.get("learning_rate", self.learning_rate)
         nested = [key for key in params if key.startswith("learning_rate__")]
         if nested and not isinstance(schedule, BaseSchedule):
             raise ValueError(
-                f"{nested[0]!r} cannot be set while learning_rate={schedule!r} is not an object: pass one "
-                "instead, such as learning_rate=CosineSchedule()."
+                f"{nested[0]!r} cannot be set, since learning_rate={schedule!r} is not an object. Pass an "
+                "object, such as learning_rate=CosineSchedule()."
             )
         return super().set_params(**params)
 
@@ -108,10 +108,10 @@ class ScheduledLearningRate(BaseLearningRate):
         try:
             schedule = self.schedule()
         except PluginError as error:
-            text = f"{type(self).__name__}: learning_rate={self.learning_rate!r} is no schedule. {error}"
+            text = f"{type(self).__name__}: learning_rate={self.learning_rate!r} is not a schedule. {error}"
             raise type(error)(text) from error
         self.check_number("eta0")
-        # As in scikit-learn, alpha may be 0 where the schedule does not use it.
+        # As in scikit-learn, alpha may be 0 if the schedule does not use it.
         self.check_number("alpha", closed=True)
         self.check_number("power_t", low=-math.inf)
         schedule.check()

@@ -19,9 +19,9 @@ class LearningRateSGD(ScheduledLearningRate):
     power_t : float, default=0.25
         Exponent of the schedule ``"invscaling"``.
     learning_rate : str or BaseSchedule, default="invscaling"
-        Schedule, by its name or as an object with parameters of its own: ``"constant"``,
+        Schedule, by name or as an object with its own parameters: ``"constant"``,
         ``"invscaling"``, ``"optimal"``, ``"adaptive"``, ``"exponential"``, ``"step"``, ``"cosine"``,
-        ``"one_cycle"``, ``"warmup"``, ``"plateau"``, or that of another distribution.
+        ``"one_cycle"``, ``"warmup"``, ``"plateau"``, or a schedule of another distribution.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class LearningRateSGD(ScheduledLearningRate):
 
     @property
     def proximal_scale(self):
-        """How far a gradient that stays the same moves a weight, in rates per update."""
+        """Movement of a weight per update under a constant gradient, in units of the rate."""
         return 1.0
 
     def update(self, op, weight, gradient, state, rate):

@@ -10,7 +10,7 @@ __all__ = ["LearningRateSGDNesterov"]
 
 
 class LearningRateSGDNesterov(ScheduledLearningRate):
-    """Momentum: ``v = momentum * v - rate * g``, then ``w += v``, or Nesterov's step ahead.
+    """Momentum: ``v = momentum * v - rate * g``, then ``w += v``, or Nesterov's update.
 
     Nesterov's update is ``w += momentum * v - rate * g``, with the new v.
 
@@ -25,9 +25,9 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
     learning_rate : str or BaseSchedule, default="invscaling"
         Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
     momentum : float, default=0.9
-        Share of the last step that is kept, in [0, 1).
+        Share of the previous step that is kept, in [0, 1).
     nesterov : bool, default=True
-        Whether to look one step ahead.
+        Whether to use Nesterov's update.
 
     References
     ----------
@@ -65,11 +65,11 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
 
     @property
     def proximal_scale(self):
-        """How far a gradient that stays the same moves a weight, in rates per update."""
+        """Movement of a weight per update under a constant gradient, in units of the rate."""
         return 1.0 / (1.0 - float(self.momentum))
 
     def init(self, weight):
-        """Return the initial state of one weight: no velocity."""
+        """Return the initial state of one weight: a velocity of zero."""
         return {"velocity": np.zeros_like(weight)}
 
     def update(self, op, weight, gradient, state, rate):

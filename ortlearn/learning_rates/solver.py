@@ -14,46 +14,46 @@ __all__ = ["BaseSolver", "Objective", "Solution"]
 
 
 class Objective(Protocol):
-    """The objective of all rows, penalty included, of all weights as one vector in float64.
+    """The objective of all samples, penalty included, as a function of one vector of all weights in float64.
 
     The vector is in coordinates in which features are standardised, where that is possible.
     """
 
     @property
     def has_kinks(self) -> bool:
-        """Whether it has no gradient at some places, as the absolute value at zero."""
+        """Whether the objective has kinks, as the absolute value does at zero."""
 
     @property
     def lower(self) -> np.ndarray | None:
-        """Lower bound of each weight, minus infinity for none; None where no weight has one."""
+        """Lower bound of each weight, which may be minus infinity; None if no weight has a bound."""
 
     @property
     def absolute(self) -> np.ndarray | None:
-        """Factor of the absolute value of each weight, which the value leaves out; None without any."""
+        """Factor of the absolute value of each weight, which is not part of the value; None without any."""
 
     @property
     def anchor(self) -> np.ndarray | None:
-        """From where these absolute values are taken: zero, or the start; None without any."""
+        """Point from which absolute values are measured: zero, or the starting weights; None without any."""
 
     def __call__(self, weights: np.ndarray, /) -> tuple[float, np.ndarray]:
-        """Return its value and its gradient, in float64."""
+        """Return value and gradient, in float64."""
 
     def rounded(self, width: float) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-        """Return the same with rounded kinks: ``sqrt(r ** 2 + width ** 2)`` for ``|r|``."""
+        """Return the objective with smoothed kinks: ``sqrt(r ** 2 + width ** 2)`` for ``|r|``."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found.
+    """Result of a solver.
 
     Attributes
     ----------
     weights : ndarray of shape (n,), float64
         Last weights.
     converged : bool
-        Whether it stopped because there was nothing more to gain.
+        Whether the solver stopped because it converged.
     message : str
-        Why it stopped.
+        Reason for stopping.
     """
 
     weights: np.ndarray
@@ -62,7 +62,7 @@ class Solution:
 
 
 class BaseSolver(BaseLearningRate):
-    """Base class of full-batch solvers, which take the place of a schedule and an update.
+    """Base class of full-batch solvers, which replace schedule and update.
 
     A subclass stores its parameters in its constructor and writes :meth:`minimize`. ``batch_size``
     and ``shuffle`` of the estimator have no effect, ``max_iter`` counts iterations.
@@ -71,7 +71,7 @@ class BaseSolver(BaseLearningRate):
     ----------
     takes_absolute_values : bool
         Whether :meth:`minimize` adds ``objective.absolute @ |weights - objective.anchor|`` itself;
-        otherwise penalties with absolute values are refused.
+        otherwise penalties with absolute values are an error.
     """
 
     full_batch: ClassVar[bool] = True
@@ -85,25 +85,25 @@ class BaseSolver(BaseLearningRate):
         note: Callable[[np.ndarray], None],
         precision: float,
     ) -> Solution:
-        """Minimise the objective of all rows, penalty included.
+        """Minimise the objective of all samples, penalty included.
 
         Parameters
         ----------
         objective : Objective
-            Called with weights, a vector in float64, it returns its value and its gradient; see
-            :class:`Objective` for what to do about kinks.
+            Function of weights, a vector in float64, that returns value and gradient; see :class:`Objective`
+            for kinks.
         weights : ndarray of shape (n,), float64
-            Where to start.
+            Starting weights.
         max_iter : int
-            Most iterations.
+            Maximum number of iterations.
         note : callable
-            To call with the weights after each iteration.
+            Function to call with the weights after each iteration.
         precision : float
-            Relative rounding error of the objective: smaller differences mean nothing.
+            Relative rounding error of the objective: smaller differences are not significant.
 
         Returns
         -------
         Solution
-            What was found.
+            Result.
         """
-        raise NotImplementedError(f"{type(self).__name__} must minimise.")
+        raise NotImplementedError(f"{type(self).__name__} does not minimise: implement minimize.")

@@ -11,7 +11,7 @@ from .table import add_arguments, full_group, plugins_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table of plugins and return 0, broken plugins or not."""
+    """Print the table of plugins and return 0, even if some plugins are broken."""
     parser = argparse.ArgumentParser(
         prog="python -m ortlearn.plugins", description="List the plugins of ortlearn and their status."
     )
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     group = full_group(options.group)
     if hasattr(sys.stdout, "reconfigure"):
-        # A docstring the terminal's encoding lacks characters for must not end the listing.
+        # Docstrings may have characters that the encoding of the terminal lacks.
         sys.stdout.reconfigure(errors="replace")
     print(plugins_table(list_plugins(group, load=options.load), group, options.load))
     return 0

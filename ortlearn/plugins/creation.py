@@ -15,7 +15,7 @@ __all__ = ["blamed", "create"]
 
 @contextmanager
 def blamed(plugin: Any, method: str) -> Iterator[None]:
-    """Name the plugin in errors that its code raises; errors of ortlearn pass as they are.
+    """Name the plugin in errors that its code raises; errors of ortlearn are not changed.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def blamed(plugin: Any, method: str) -> Iterator[None]:
 
 
 def create(group: str, spec: Any, base: type, **params: Any) -> Any:
-    """Return a new plugin object; what was passed stays as it is.
+    """Return a new plugin object; an object that is passed is copied.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def create(group: str, spec: Any, base: type, **params: Any) -> Any:
     spec : str, class or object
         A plugin's name, a subclass of ``base``, or an instance of it (copied).
     base : type
-        What the object must be an instance of.
+        Base class of the group.
     **params
-        Constructor arguments, for a name or a class only.
+        Constructor arguments, only for a name or a class.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def create(group: str, spec: Any, base: type, **params: Any) -> Any:
         If the object is of another kind, if arguments do not fit its
         constructor, or if the plugin cannot be loaded.
     UnknownPluginError
-        If nobody declares the name.
+        If no distribution declares the name.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def create(group: str, spec: Any, base: type, **params: Any) -> Any:
     if isinstance(target, base) and not params:
         return copy.deepcopy(target)
     if params and isinstance(target, base):
-        raise PluginError(f"{spec!r} is an object already: set {sorted(params)} on it.")
+        raise PluginError(f"{spec!r} is already an object: set {sorted(params)} on it.")
     raise PluginError(
         f"{spec!r} is not a plugin of {group!r}: "
         f"pass a name, or a subclass or an instance of {base.__name__}."

@@ -20,16 +20,16 @@ BROKEN = "broken: "
 
 @dataclass(frozen=True)
 class PluginInfo:
-    """What is known of one plugin.
+    """Record of a plugin.
 
     Parameters
     ----------
     group : str
         Group, such as ``"ortlearn.losses"``.
     name : str
-        Name users ask for; ``"?"`` where the metadata of a distribution cannot be read.
+        Name of the plugin; ``"?"`` if the metadata of a distribution cannot be read.
     value : str
-        Where the plugin lives, ``"module:attribute"``.
+        Location of the plugin, ``"module:attribute"``.
     distribution : str
         Distribution that declares it, or ``"(registered)"``.
     version : str, default=""
@@ -37,7 +37,7 @@ class PluginInfo:
     status : str, default="not loaded"
         ``"not loaded"``, ``"ok"`` or ``"broken: "`` followed by the reason.
     summary : str, default=""
-        First line of the plugin's docstring, known once it is loaded.
+        First line of the plugin's docstring; empty before it is loaded.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class PluginInfo:
 
     @property
     def owner(self) -> str:
-        """Distribution and version, as messages write them."""
+        """Distribution and version, as shown in messages."""
         return f"{self.distribution} {self.version}".strip()
 
     @property
@@ -74,8 +74,8 @@ class PluginInfo:
 def find(group: str | None = None) -> list[PluginInfo]:
     """Find the plugins that installed distributions declare.
 
-    Only metadata is read. A distribution seen twice on ``sys.path`` counts once, as its first
-    copy says. A name declared twice is listed twice, with a status that says so.
+    Only metadata is read. Of a distribution that is twice on ``sys.path``, the first
+    copy counts. A name that is declared twice is listed twice, with a status that says so.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def find(group: str | None = None) -> list[PluginInfo]:
 
 
 def _distributions() -> Iterator[metadata.Distribution]:
-    """Yield each distribution that may declare plugins once."""
+    """Yield each distribution that may declare plugins, once."""
     seen = set()
     for candidate in metadata.distributions():
         if not _groups_in_text(candidate):
@@ -104,11 +104,11 @@ def _distributions() -> Iterator[metadata.Distribution]:
             # The first copy on sys.path is the one that would be imported, even if it declares nothing.
             yield metadata.distribution(name)
         except metadata.PackageNotFoundError:
-            continue  # what is left of an interrupted installation
+            continue  # the remains of an interrupted installation
 
 
 def _groups_in_text(dist: metadata.Distribution) -> list[str]:
-    # A cheap test on the text: most distributions have nothing to do with plugins.
+    # A cheap test of the text, since most distributions declare no plugins.
     try:
         text = dist.read_text("entry_points.txt") or ""
     except (OSError, UnicodeError):
@@ -119,7 +119,7 @@ def _groups_in_text(dist: metadata.Distribution) -> list[str]:
 def _name(dist: metadata.Distribution) -> str:
     try:
         return dist.metadata["Name"] or ""
-    except Exception:  # metadata written by others: anything may be wrong with it
+    except Exception:  # anything may be wrong with metadata that others have written
         return ""
 
 
@@ -128,7 +128,7 @@ def _declared(dist: metadata.Distribution) -> Iterator[PluginInfo]:
     owner = (dist.metadata["Name"], dist.metadata["Version"] or "")
     try:
         points = list(dist.entry_points)
-    except Exception as error:  # metadata written by others: anything may be wrong with it
+    except Exception as error:  # anything may be wrong with metadata that others have written
         for group in _groups_in_text(dist):
             yield PluginInfo(
                 group, "?", "", *owner, status=f"{BROKEN}entry_points.txt is malformed ({error})"

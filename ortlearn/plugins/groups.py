@@ -1,4 +1,4 @@
-"""Groups of plugins: their entry-point names and what one member of each is called."""
+"""Groups of plugins: names of entry points, and labels for messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MODELS = "ortlearn.models"
 #: Every group, in the order listings show them.
 GROUPS = (LOSSES, PENALTIES, LEARNING_RATES, SCHEDULES, GRADIENTS, MODELS)
 
-#: What one plugin of a group is called in a message.
+#: Name of a plugin of each group in messages.
 LABELS = {
     LOSSES: "loss",
     PENALTIES: "penalty",
@@ -44,7 +44,7 @@ LABELS = {
 
 
 def check_group(group: str) -> str:
-    """Return a group, or say which ones exist.
+    """Return a group, or raise an error that lists the existing ones.
 
     Examples
     --------
@@ -53,5 +53,5 @@ def check_group(group: str) -> str:
     'ortlearn.losses'
     """
     if group not in GROUPS:
-        raise PluginError(f"{group!r} is not a group of plugins; use one of {', '.join(GROUPS)}.")
+        raise PluginError(f"{group!r} is not a group of plugins. Use one of {', '.join(GROUPS)}.")
     return group

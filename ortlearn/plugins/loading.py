@@ -1,4 +1,4 @@
-"""Import plugins once and remember how it went."""
+"""Import plugins once, and keep the result."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Key = tuple[str, str]
 
 
 class Scan:
-    """One reading of the metadata, and what was loaded since.
+    """Plugins found in the metadata, and those that were loaded since.
 
     Parameters
     ----------
     infos : iterable of PluginInfo
-        What was found.
+        Records of the plugins.
 
     Attributes
     ----------
@@ -34,23 +34,23 @@ class Scan:
 
     def __init__(self, infos: Iterable[PluginInfo]):
         self.infos = tuple(infos)
-        # Records without a value stand for metadata that cannot be read; they have no name.
+        # Records without a value are of metadata that cannot be read, and have no name.
         self._by_key: dict[Key, list[PluginInfo]] = {}
         for info in self.infos:
             if info.value:
                 self._by_key.setdefault(info.key, []).append(info)
         self._loaded: dict[Key, Any] = {}
         self._failures: dict[Key, BaseException] = {}
-        # Never held during an import: a module that asks for a plugin while it is being imported,
-        # in whatever thread, must not wait for itself.
+        # Never held during an import: a module may ask for a plugin while it is imported, in any thread,
+        # and must not wait for itself.
         self._lock = threading.Lock()
 
     def matching(self, key: Key) -> list[PluginInfo]:
-        """Return the records of a name: one, or several if it is declared more than once."""
+        """Return the records of a name; several if it is declared more than once."""
         return self._by_key.get(key, [])
 
     def load(self, info: PluginInfo) -> Any:
-        """Return a plugin, imported once, or raise the error its import ended with."""
+        """Return a plugin, which is imported once, or raise the error of its import."""
         self.try_to_load(info)
         with self._lock:
             if info.key in self._loaded:
@@ -63,29 +63,29 @@ class Scan:
         ) from error
 
     def try_to_load(self, info: PluginInfo) -> None:
-        """Import a plugin not tried yet; a failure is noted, not raised."""
+        """Import a plugin that has not been tried yet; a failure is recorded, not raised."""
         with self._lock:
             if info.broken or info.key in self._loaded or info.key in self._failures:
                 return
         point = metadata.EntryPoint(name=info.name, value=info.value, group=info.group)
         try:
             obj = point.load()
-        except (Exception, SystemExit) as error:  # a module that exits at import must not end the process
+        except (Exception, SystemExit) as error:  # a module may call exit when it is imported
             with self._lock:
                 self._failures.setdefault(info.key, error)
             return
         with self._lock:
-            # The first thread wins, so that everyone gets the same object.
+            # The first thread wins, so that all threads get the same object.
             self._loaded.setdefault(info.key, obj)
 
     def _summary(self, info: PluginInfo) -> str:
-        """Return what a plugin is in one line; of an instance without docstring its module knows more."""
+        """Return the summary of a plugin, from its own docstring or that of its module."""
         obj = self._loaded[info.key]
         shared = not isinstance(obj, type) and getattr(obj, "__doc__", None) is type(obj).__doc__
         return (summary_of(_module_of(info.value)) if shared else "") or summary_of(obj)
 
     def with_status(self, info: PluginInfo) -> PluginInfo:
-        """Return a record that says how loading the plugin went, if it was tried."""
+        """Return a record with the status of the plugin, if loading was tried."""
         with self._lock:
             if info.key in self._loaded:
                 return replace(info, status=OK, summary=self._summary(info))

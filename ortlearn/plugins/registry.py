@@ -1,4 +1,4 @@
-"""Load plugins on first use, list them, and register objects for the time of a process."""
+"""Load plugins on first use, list them, and register objects in a process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .loading import Key, Scan, summary_of
 
 __all__ = ["get", "has", "list_plugins", "refresh", "register", "temporary", "unregister", "version"]
 
-#: Stands for the distribution of an object given to ``register``.
+#: Shown as the distribution of an object that was passed to ``register``.
 REGISTERED = "(registered)"
 
 # Guards these two; never held during an import.
@@ -34,20 +34,20 @@ def get(group: str, name: str) -> Any:
     group : str
         Group, such as ``"ortlearn.losses"``.
     name : str
-        Name, in any case; among names that differ by case alone, the exact one.
+        Name; case is ignored, unless several names differ only by case.
 
     Returns
     -------
     object
-        What the plugin declares: a class for losses, penalties and learning rates.
+        Object that the plugin declares: a class for losses, penalties and learning rates.
 
     Raises
     ------
     UnknownPluginError
-        If nothing has that name; the message lists the known names.
+        If the name is unknown; the message lists the known names.
     PluginError
         If the plugin cannot be imported, if two distributions declare that name, if several names
-        equal it but for case, or if there is no such group.
+        differ from it only by case, or if there is no such group.
 
     Examples
     --------
@@ -65,14 +65,14 @@ def get(group: str, name: str) -> Any:
 
 
 def has(group: str, name: str) -> bool:
-    """Return whether a plugin of exactly that name is declared or registered; it may be broken.
+    """Return whether a plugin with exactly that name is declared or registered; it may be broken.
 
     Parameters
     ----------
     group : str
         Group, such as ``"ortlearn.losses"``.
     name : str
-        Name, case included: model definitions are named by classes, whose names may differ by case alone.
+        Name, with its case: names of classes, which model definitions have, may differ only by case.
 
     Returns
     -------
@@ -96,19 +96,19 @@ def has(group: str, name: str) -> bool:
 
 
 def list_plugins(group: str | None = None, *, load: bool = False) -> list[PluginInfo]:
-    """List plugins and their status; no plugin, however broken, makes this fail.
+    """List plugins and their status; broken plugins do not make it fail.
 
     Parameters
     ----------
     group : str or None, default=None
         One group, or all of them.
     load : bool, default=False
-        Import every plugin, to know which work and what their docstrings say.
+        Whether to import every plugin, to know its status and its summary.
 
     Returns
     -------
     list of PluginInfo
-        Sorted by group and name. Registered objects stand in place of those they hide.
+        Sorted by group and name. Registered objects replace the plugins that they hide.
 
     Raises
     ------
@@ -137,21 +137,21 @@ def list_plugins(group: str | None = None, *, load: bool = False) -> list[Plugin
 
 
 def register(group: str, name: str, obj: Any, overwrite: bool = False) -> None:
-    """Give an object a plugin's name, in this process only.
+    """Register an object under the name of a plugin, in this process only.
 
-    Meant for notebooks and tests. Another process (``n_jobs=2``) does not know the name: give it
-    the object itself, or declare it as an entry point of an installed distribution.
+    Meant for notebooks and tests. Other processes (``n_jobs=2``) do not know the name: pass the object
+    itself, or declare it as an entry point of an installed distribution.
 
     Parameters
     ----------
     group : str
         Group, such as ``"ortlearn.losses"``.
     name : str
-        Name to give.
+        Name of the plugin.
     obj : object
         Plugin.
     overwrite : bool, default=False
-        Whether the object may take the name of another one.
+        Whether the object may hide another plugin of that name.
 
     Raises
     ------
@@ -182,14 +182,14 @@ def register(group: str, name: str, obj: Any, overwrite: bool = False) -> None:
 
 
 def unregister(group: str, name: str) -> None:
-    """Take back what ``register`` did; an installed plugin it hid is seen again.
+    """Undo ``register``; an installed plugin that was hidden is visible again.
 
     Parameters
     ----------
     group : str
         Group, such as ``"ortlearn.losses"``.
     name : str
-        Name given to ``register``.
+        Name that was passed to ``register``.
 
     Raises
     ------
@@ -223,14 +223,14 @@ def unregister(group: str, name: str) -> None:
 
 @contextmanager
 def temporary(group: str, name: str, obj: Any) -> Iterator[Any]:
-    """Give an object a plugin's name within a ``with`` block, whoever has that name outside it.
+    """Register an object under the name of a plugin within a ``with`` block.
 
     Parameters
     ----------
     group : str
         Group, such as ``"ortlearn.losses"``.
     name : str
-        Name to give; every thread of the process sees it.
+        Name of the plugin, in all threads of the process.
     obj : object
         Plugin.
 
@@ -266,7 +266,7 @@ def temporary(group: str, name: str, obj: Any) -> Iterator[Any]:
 
 
 def refresh() -> None:
-    """Forget what was found, so that a distribution installed since is seen; registered objects stay.
+    """Read the metadata of distributions anew; registered objects are kept.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def refresh() -> None:
 def version() -> int:
     """Return a number that changes with every change of what is installed or registered.
 
-    What is made of all plugins of a group can be kept as long as it stays the same.
+    A cache that depends on all plugins of a group is valid as long as the number is the same.
 
     Returns
     -------
@@ -322,7 +322,7 @@ def _check_key(group: str, name: str) -> Key:
 
 
 def _the_one(scan: Scan, key: Key) -> PluginInfo:
-    """Return the record of a name declared once, or raise."""
+    """Return the record of a name, or raise an error unless it is declared once."""
     infos = scan.matching(key)
     if not infos:
         raise _unknown(key)
@@ -343,7 +343,7 @@ def _known_names(group: str) -> list[str]:
 
 
 def _as_declared(key: Key) -> Key:
-    """Return a key as it was declared: the name itself, else the one that equals it but for case."""
+    """Return a key as it was declared: the exact name, or the one that differs only by case."""
     group, name = key
     if key in _registered or _scan().matching(key):
         return key
@@ -352,7 +352,7 @@ def _as_declared(key: Key) -> Key:
     if len(names) > 1:
         found = " or ".join(map(repr, names))
         raise PluginError(
-            f"The {LABELS[group]} {name!r} could be {found}, which differ by case alone: "
+            f"The {LABELS[group]} {name!r} could be {found}, which differ only by case: "
             "write the one that you mean as it is declared."
         )
     return (group, names[0]) if names else key

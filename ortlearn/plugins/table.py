@@ -1,4 +1,4 @@
-"""The table of plugins that both command lines show."""
+"""The table of plugins, for both command lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADERS = ("group", "name", "distribution", "version", "status")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the group, and whether plugins are imported."""
+    """Add the arguments ``group`` and ``--no-load``."""
     short = [group.removeprefix(PREFIX) for group in GROUPS]
     parser.add_argument(
         "group",
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--load",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="import each plugin, to show whether it works and what it is (the default)",
+        help="import each plugin, to show its status and its summary (the default)",
     )
 
 
@@ -38,7 +38,7 @@ def full_group(name: str | None) -> str | None:
 
 
 def plugins_table(infos: Sequence[PluginInfo], group: str | None, load: bool) -> str:
-    """Return one line per plugin: where it lives, or where plugins were loaded what it is."""
+    """Return one line per plugin, with its location, or with its summary if plugins are loaded."""
     rows = [(*HEADERS, "summary" if load else "target"), *(_row(info) for info in infos)]
     lines = _align(rows)
     if not infos:

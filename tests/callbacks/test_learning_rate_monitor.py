@@ -79,9 +79,7 @@ def test_in_a_search(rows):
 
 def test_pipelines_and_searches_have_no_rate(rows):
     pipeline = make_pipeline(StandardScaler(), OrtGradientOptimizer(Ridge()))
-    with pytest.raises(
-        TypeError, match="LearningRateMonitor listens to .*, not to Pipeline: call set_callbacks"
-    ):
+    with pytest.raises(TypeError, match="LearningRateMonitor supports .*, not Pipeline. Call set_callbacks"):
         pipeline.set_callbacks(LearningRateMonitor()).fit(*rows)
 
 

@@ -145,7 +145,7 @@ def test_a_damaged_file_is_left_out(tmp_path):
         with warned() as messages:
             best = ranked.best_path()
         if best == good:
-            assert f"{bad} is left out" in messages[0]
+            assert f"{bad} is ignored" in messages[0]
             n_left_out += 1
         else:
             assert not messages and onnx.load(bad).graph == graph and read_value(bad, "loss") == 1.0
@@ -174,16 +174,16 @@ def test_a_fit_beside_a_damaged_file(content, position, tmp_path):
     best = 3 if position < 3 else 2
     with warned() as messages:
         assert ModelCheckpoint(tmp_path, monitor="loss").best_path() == tmp_path / f"epoch-00000{best}.onnx"
-    assert [f"{path} is left out" in message for message in messages] == [True]
-    with warned() as messages, pytest.raises(ValueError, match="has 2 checkpoints of an earlier fit"):
+    assert [f"{path} is ignored" in message for message in messages] == [True]
+    with warned() as messages, pytest.raises(ValueError, match="already has 2 checkpoints of an earlier fit"):
         train(ModelCheckpoint(tmp_path), NEW)
-    assert [f"{path} is damaged, or no checkpoint" in message for message in messages] == [True]
+    assert [f"{path} is not a checkpoint, or damaged" in message for message in messages] == [True]
     for other in {1, 2, 3} - {position}:
         (tmp_path / f"epoch-00000{other}.onnx").unlink()
         (tmp_path / f"epoch-00000{other}.zip").unlink()
     with warned() as messages:
         train(ModelCheckpoint(tmp_path), NEW)
-    assert messages[1:] == [f"{path} is damaged, or no checkpoint: it was moved to {path.name}.1."]
+    assert messages[1:] == [f"{path} is not a checkpoint, or damaged, and was moved to {path.name}.1."]
     assert losses_in(tmp_path) == NEW and outside.read_text() == "mine"
     assert os.path.lexists(f"{path}.1") and (tmp_path / f"epoch-00000{position}.zip.1").exists()
 
@@ -194,7 +194,7 @@ def test_files_of_the_user_stay(tmp_path):
     for name in mine:
         shutil.copy(tmp_path / "epoch-000003.onnx", tmp_path / name)
     onnx.save(MODEL, tmp_path / "epoch-000007.onnx")  # a model, but no checkpoint
-    with pytest.warns(UserWarning, match="epoch-000007.onnx is damaged, or no checkpoint"):
+    with pytest.warns(UserWarning, match="epoch-000007.onnx is not a checkpoint, or damaged"):
         train(ModelCheckpoint(tmp_path, overwrite=True), NEW[:1])
     names = ["epoch-000001.onnx", "epoch-000007.onnx", *mine]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
@@ -204,7 +204,7 @@ def test_estimators_without_their_models_are_those_of_an_earlier_fit(tmp_path):
     train(ModelCheckpoint(tmp_path, with_estimator=True), OLD)
     for path in tmp_path.glob("*.onnx"):
         path.unlink()
-    with pytest.raises(ValueError, match="has estimators as checkpoints of an earlier fit"):
+    with pytest.raises(ValueError, match="already has estimators as checkpoints of an earlier fit"):
         train(ModelCheckpoint(tmp_path), NEW)
     assert len(list(tmp_path.iterdir())) == 3
 
@@ -215,7 +215,7 @@ def test_going_on_does_not_replace_what_is_there(tmp_path):
     trainer = Trainer()
     trainer.history_, trainer.onnx_ = [{}, {}], MODEL
     run = Run(ModelCheckpoint(tmp_path), "partial_fit", trainer)
-    with pytest.raises(ValueError, match="epoch-000003.onnx is there already, of another training"):
+    with pytest.raises(ValueError, match="epoch-000003.onnx already exists, from another training"):
         run.epoch(9.0)
     run.end()
     assert losses_in(tmp_path) == OLD
@@ -254,10 +254,10 @@ def test_a_folder_that_may_not_be_written_to(unprivileged):
     for options in ({}, {"overwrite": True}):
         with pytest.raises(PermissionError, match="cannot lock the folder .*run: Permission denied. Make it"):
             train(ModelCheckpoint(folder, **options), NEW)
-    with pytest.raises(PermissionError, match="cannot make the folder .*inside: Permission denied. Pass"):
+    with pytest.raises(PermissionError, match="cannot create the folder .*inside: Permission denied. Pass"):
         train(ModelCheckpoint(folder / "inside"), NEW)
     assert losses_in(folder) == OLD
     folder.chmod(0o700)
     (folder / "epoch-000003.onnx").chmod(0)
-    with pytest.warns(UserWarning, match="epoch-000003.onnx is left out.*Permission denied"):
+    with pytest.warns(UserWarning, match="epoch-000003.onnx is ignored.*Permission denied"):
         assert ModelCheckpoint(folder, monitor="loss").best_path() == folder / "epoch-000002.onnx"

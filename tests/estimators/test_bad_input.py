@@ -132,7 +132,7 @@ PARAMETERS = [
     ({"learning_rate": -1}, PluginError, "eta0=-1.0 must be"),
     ({"learning_rate": float("nan")}, PluginError, "eta0=nan must be"),
     ({"learning_rate": LearningRateSGD(eta0=0)}, PluginError, "eta0=0 must be"),
-    ({"learning_rate": LearningRateSGD(learning_rate="linear")}, PluginError, "'linear' is no schedule"),
+    ({"learning_rate": LearningRateSGD(learning_rate="linear")}, PluginError, "'linear' is not a schedule"),
     ({"learning_rate": LearningRateSGDNesterov(momentum=1)}, PluginError, "momentum=1 must be"),
     ({"learning_rate": LearningRateAdam(beta_1=-1)}, PluginError, "beta_1=-1 must be"),
     ({"max_iter": 0}, ValueError, "'max_iter' parameter"),

@@ -96,7 +96,7 @@ def test_search(optimizer, diabetes_units):
     assert search.best_params_["learning_rate__eta0"] == 0.1
     scores = search.cv_results_["mean_test_score"]
     assert len(set(scores)) == 4
-    with pytest.raises(ValueError, match="cannot be set while learning_rate='constant'"):
+    with pytest.raises(ValueError, match="cannot be set, since learning_rate='constant'"):
         model.set_params(learning_rate=LearningRateAdam()).set_params(learning_rate__learning_rate__period=2)
 
 

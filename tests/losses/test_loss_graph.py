@@ -208,7 +208,7 @@ def test_what_a_loss_may_be_given_as():
     [
         ("squared", {}, UnknownPluginError, "squared_error"),
         ("elastic", {"l3": 1}, PluginError, "ElasticLoss cannot be made from"),
-        (ElasticLoss(), {"l1_weight": 1}, PluginError, "is an object already"),
+        (ElasticLoss(), {"l1_weight": 1}, PluginError, "is already an object"),
         (3, {}, PluginError, "is not a plugin"),
         (dict, {}, PluginError, "is not a plugin"),
         (None, {}, PluginError, "is not a plugin"),

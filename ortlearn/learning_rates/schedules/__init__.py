@@ -1,4 +1,4 @@
-"""Schedules: the rate of an epoch, each one a plugin in a file of its own."""
+"""Schedules: each one a plugin that returns the rate of an epoch."""
 
 from .adaptive import AdaptiveSchedule
 from .base import BaseSchedule

@@ -11,7 +11,7 @@ __all__ = ["AdaptiveSchedule"]
 
 
 class _Memory(NamedTuple):
-    """The best loss, how many epochs running did not improve on it, and divisions so far."""
+    """The lowest loss, the number of consecutive epochs without improvement, and of divisions."""
 
     best: float = math.inf
     idle: int = 0
@@ -19,22 +19,21 @@ class _Memory(NamedTuple):
 
 
 class AdaptiveSchedule(BaseSchedule):
-    """Adaptive: ``eta0``, divided by 5 each time the training loss does not fall for two epochs running.
+    """Adaptive: ``eta0``, divided by 5 each time the training loss does not fall in two consecutive epochs.
 
-    An epoch falls short when its loss is above ``best - tol``, where best is the lowest loss of the
-    epochs before. A rate of ``minimum`` or less is divided no more; scikit-learn ends the training
-    there.
+    An epoch does not improve if its loss is above ``best - tol``, where best is the lowest loss of earlier
+    epochs. A rate of ``minimum`` or less is not divided any more; scikit-learn ends the training instead.
 
     Parameters
     ----------
     tol : float, default=0.0001
-        By how much the loss must fall, at least 0.
+        Smallest decrease of the loss that counts as an improvement, 0 or more.
     patience : int, default=2
-        Epochs running that may fall short before the rate is divided.
+        Number of consecutive epochs without improvement after which the rate is divided.
     divisor : float, default=5.0
-        What the rate is divided by, above 1.
+        Divisor of the rate, above 1.
     minimum : float, default=1e-6
-        Rate from which on it stays as it is.
+        Rate at or below which it is not divided.
 
     References
     ----------
@@ -66,11 +65,11 @@ class AdaptiveSchedule(BaseSchedule):
         self.check_number("minimum")
 
     def start(self):
-        """Return what is remembered before the first epoch."""
+        """Return the memory before the first epoch."""
         return _Memory()
 
     def remember(self, memory, loss):
-        """Return what is remembered once an epoch has ended."""
+        """Return the memory after an epoch."""
         idle = memory.idle + 1 if loss > memory.best - self.tol else 0
         divided = idle >= self.patience
         return _Memory(min(memory.best, loss), 0 if divided else idle, memory.divisions + divided)

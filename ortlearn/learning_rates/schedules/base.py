@@ -11,33 +11,32 @@ from ...parameters import CheckedParameters
 
 __all__ = ["BaseSchedule"]
 
-#: Epochs of a training whose number of epochs is not known: the default of ``max_iter``.
+#: Number of epochs if it is not known: the default of ``max_iter``.
 DEFAULT_EPOCHS = 100
 
 
 class BaseSchedule(CheckedParameters):
     """Base class of schedules.
 
-    A subclass stores its parameters in its constructor and gives the rate of an epoch
-    (:meth:`rate`). One that reacts to the training loss also says what it remembers of the losses
-    (:meth:`start` and :meth:`remember`): the training loop keeps that, the schedule itself never
-    changes.
+    A subclass stores its parameters in its constructor and returns the rate of an epoch
+    (:meth:`rate`). If it depends on the training loss, it also returns its memory of the losses
+    (:meth:`start` and :meth:`remember`), which the training loop keeps: the schedule itself does not
+    change.
 
     Attributes
     ----------
     shared : tuple of str
-        Parameters that a learning rate hands on where it names the schedule instead of giving an
-        object.
+        Parameters that a learning rate passes on if it gives the schedule by name.
     spans : mapping of str to float
-        Parameters that count epochs and may be None, which stands for this share of the epochs of the
-        training (``max_iter`` of an estimator, 100 without one).
+        Parameters that count epochs and may be None, which means this share of the epochs of the training
+        (``max_iter`` of an estimator; otherwise 100).
     """
 
     shared: ClassVar[tuple[str, ...]] = ()
     spans: ClassVar[Mapping[str, float]] = MappingProxyType({})
 
     def for_epochs(self, n_epochs: int) -> BaseSchedule:
-        """Return the schedule of a training of so many epochs.
+        """Return the schedule for a training with a given number of epochs.
 
         Parameters
         ----------
@@ -47,7 +46,7 @@ class BaseSchedule(CheckedParameters):
         Returns
         -------
         BaseSchedule
-            This object, or a copy with numbers in place of each None among :attr:`spans`.
+            This object, or a copy in which each parameter of :attr:`spans` that is None has a number.
 
         Examples
         --------
@@ -64,12 +63,12 @@ class BaseSchedule(CheckedParameters):
         return schedule
 
     def length(self, parameter: str, n_epochs: int = DEFAULT_EPOCHS) -> int:
-        """Return the value of one of :attr:`spans`, in a training of so many epochs where it is None.
+        """Return the value of a parameter of :attr:`spans`; if it is None, that for a number of epochs.
 
         Parameters
         ----------
         parameter : str
-            Its name.
+            Name of the parameter.
         n_epochs : int, default=100
             Number of epochs.
 
@@ -87,14 +86,14 @@ class BaseSchedule(CheckedParameters):
         Parameters
         ----------
         parameter : str
-            Its name.
+            Name of the parameter.
         low : int, default=1
             Lowest value.
 
         Raises
         ------
         PluginError
-            If it is not.
+            If the value is invalid.
         """
         if getattr(self, parameter) is not None:
             self.check_count(parameter, low=low)
@@ -107,34 +106,34 @@ class BaseSchedule(CheckedParameters):
         epoch : int
             Number of the epoch, from 0.
         eta0 : float
-            Rate to start with, of the learning rate the schedule belongs to.
+            Initial rate, of the learning rate that has the schedule.
         memory : object, default=None
-            What is remembered of the losses so far; None for a schedule that looks at none.
+            Memory of the losses so far; None if the schedule does not depend on losses.
 
         Returns
         -------
         float
             Rate, above 0.
         """
-        raise NotImplementedError(f"{type(self).__name__} must give the rate of an epoch.")
+        raise NotImplementedError(f"{type(self).__name__} has no rates: implement rate.")
 
     def start(self) -> Any:
-        """Return what is remembered before the first epoch; None for a schedule that looks at no loss."""
+        """Return the memory before the first epoch; None if the schedule does not depend on losses."""
         return None
 
     def remember(self, memory: Any, loss: float) -> Any:
-        """Return what is remembered once an epoch has ended.
+        """Return the memory after an epoch.
 
         Parameters
         ----------
         memory : object
-            What was remembered before; not to be changed.
+            Memory before the epoch; must not be changed.
         loss : float
             Mean training loss of the epoch.
 
         Returns
         -------
         object
-            What is remembered now.
+            Memory after the epoch.
         """
         return memory

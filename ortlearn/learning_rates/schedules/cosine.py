@@ -1,4 +1,4 @@
-"""Half a cosine from the first rate to the last, once or again and again."""
+"""Cosine annealing from the first rate to the last, once or with restarts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CosineSchedule"]
 class CosineSchedule(BaseSchedule):
     """Cosine: ``eta0 * (final + (1 - final) * (1 + cos(pi * e / period)) / 2)`` in epoch e = 0, 1, ...
 
-    From epoch ``period`` on the rate is ``final * eta0``, or it starts anew where there are restarts.
+    From epoch ``period`` on the rate is ``final * eta0``, or the schedule restarts.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class CosineSchedule(BaseSchedule):
     final : float, default=0.01
         Last rate, as a share of ``eta0``, in (0, 1).
     restarts : bool, default=False
-        Whether e counts from 0 again after each period.
+        Whether e restarts at 0 after each period.
 
     References
     ----------

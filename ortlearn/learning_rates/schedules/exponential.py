@@ -1,4 +1,4 @@
-"""The same share of the rate is lost in every epoch."""
+"""Exponential decay of the rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ExponentialSchedule(BaseSchedule):
     Parameters
     ----------
     decay : float, default=0.95
-        Share of the rate that an epoch leaves, in (0, 1).
+        Factor of the rate from one epoch to the next, in (0, 1).
 
     References
     ----------

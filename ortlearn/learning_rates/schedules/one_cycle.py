@@ -1,4 +1,4 @@
-"""Up to the highest rate, then far down."""
+"""One cycle: the rate rises to its maximum, then falls far below its start."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["OneCycleSchedule"]
 class OneCycleSchedule(BaseSchedule):
     """One cycle: from a low rate up to ``eta0``, then down to a much lower one, along two half cosines.
 
-    With ``top = peak * epochs - 1`` and ``last = epochs - 1``, the share of ``eta0`` goes from
-    ``first`` in epoch 0 to 1 in epoch ``top`` and to ``final`` in epoch ``last``; from s to t, after a
-    share p of the way, it is ``t + (s - t) * (1 + cos(pi * p)) / 2``. After the cycle the rate stays.
+    With ``top = peak * epochs - 1`` and ``last = epochs - 1``, the share of ``eta0`` goes from ``first`` in
+    epoch 0 to 1 in epoch ``top`` and to ``final`` in epoch ``last``; after a share p of the epochs from s to
+    t it is ``t + (s - t) * (1 + cos(pi * p)) / 2``. After the cycle the rate is constant.
 
     Parameters
     ----------
     epochs : int, default=None
         Epochs of the cycle, 2 or more; all epochs of the training by default.
     peak : float, default=0.3
-        Where in the cycle the highest rate is, in (0, 1).
+        Position of the highest rate, as a share of the cycle, in (0, 1).
     first : float, default=0.04
         First rate, as a share of ``eta0``, in (0, 1).
     final : float, default=4e-6
@@ -56,12 +56,12 @@ class OneCycleSchedule(BaseSchedule):
             self.check_number(name, high=1.0)
 
     def for_epochs(self, n_epochs):
-        """Return the schedule of a training of so many epochs."""
+        """Return the schedule for a training with a given number of epochs."""
         return super().for_epochs(max(n_epochs, 2))
 
     def rate(self, epoch, eta0, memory=None):
         """Return the rate of an epoch."""
-        # A cycle too short for a way up starts at the top.
+        # A cycle that is too short to rise starts at the highest rate.
         epochs = self.length("epochs")
         top, last = max(self.peak * epochs - 1.0, 0.0), epochs - 1.0
         if epoch < top:

@@ -13,7 +13,7 @@ class OptimalSchedule(BaseSchedule):
     """Bottou's schedule: ``1 / (alpha * (t0 + e))`` in epoch e = 0, 1, ...; ``eta0`` has no effect.
 
     t0 makes the first rate ``sqrt(1 / sqrt(alpha))``, the typical size of a weight under an l2
-    penalty of strength alpha, for a loss whose slope is at most 1.
+    penalty of strength alpha, for a loss with a slope of at most 1.
 
     Parameters
     ----------

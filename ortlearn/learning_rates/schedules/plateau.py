@@ -1,4 +1,4 @@
-"""Lower the rate when the training loss stays where it is."""
+"""Reduce the rate when the training loss stops improving."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["PlateauSchedule"]
 
 
 class _Memory(NamedTuple):
-    """The best loss, epochs running without a better one, epochs left to wait, and steps so far."""
+    """The lowest loss, consecutive epochs without improvement, remaining cooldown, and reductions."""
 
     best: float = math.inf
     idle: int = 0
@@ -20,22 +20,22 @@ class _Memory(NamedTuple):
 
 
 class PlateauSchedule(BaseSchedule):
-    """Reduce on plateau: ``eta0``, multiplied by a factor each time the training loss stays where it is.
+    """Reduce on plateau: ``eta0``, multiplied by a factor each time the training loss stops improving.
 
-    A loss is better than the best so far when it is below ``best - threshold * |best|``. After more
-    than ``patience`` epochs running without a better one the rate is lowered, then ``cooldown`` epochs
-    do not count.
+    A loss is an improvement if it is below ``best - threshold * |best|``. After more than ``patience``
+    consecutive epochs without improvement the rate is reduced, and the next ``cooldown`` epochs are not
+    counted.
 
     Parameters
     ----------
     factor : float, default=0.1
-        What the rate is multiplied by, in (0, 1).
+        Factor of a reduction, in (0, 1).
     patience : int, default=10
-        Epochs running without a better loss that change nothing.
+        Number of consecutive epochs without improvement that are tolerated.
     threshold : float, default=0.0001
-        By which share of it the best loss must fall, at least 0.
+        Smallest relative decrease of the best loss that counts as an improvement, 0 or more.
     cooldown : int, default=0
-        Epochs after a change that do not count.
+        Number of epochs after a reduction that are not counted.
     minimum : float, default=1e-8
         Lowest rate.
 
@@ -70,11 +70,11 @@ class PlateauSchedule(BaseSchedule):
         self.check_number("minimum")
 
     def start(self):
-        """Return what is remembered before the first epoch."""
+        """Return the memory before the first epoch."""
         return _Memory()
 
     def remember(self, memory, loss):
-        """Return what is remembered once an epoch has ended."""
+        """Return the memory after an epoch."""
         bound = memory.best - self.threshold * abs(memory.best) if memory.best < math.inf else math.inf
         best, idle = (loss, 0) if loss < bound else (memory.best, memory.idle + 1)
         if memory.waiting:

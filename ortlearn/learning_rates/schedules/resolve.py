@@ -1,4 +1,4 @@
-"""The schedule that a name, a class or an object stands for."""
+"""Resolve a name, a class or an object to a schedule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def resolve_schedule(spec: Any, **shared: Any) -> BaseSchedule:
     Returns
     -------
     BaseSchedule
-        Schedule, its parameters not checked yet.
+        Schedule, whose parameters are not checked yet.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A lower rate after every period."""
+"""Reduction of the rate after every period."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class StepSchedule(BaseSchedule):
     Parameters
     ----------
     period : int, default=None
-        Epochs of a step; 30 % of the epochs of the training by default.
+        Number of epochs of a step; 30 % of the epochs of the training by default.
     factor : float, default=0.1
-        Share of the rate that is left after a step, in (0, 1).
+        Factor of the rate after each step, in (0, 1).
 
     References
     ----------

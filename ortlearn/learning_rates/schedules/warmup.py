@@ -1,4 +1,4 @@
-"""A few epochs with a growing rate, then any other schedule."""
+"""Linear warm-up, followed by another schedule."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["WarmUpSchedule"]
 
 
 class WarmUpSchedule(BaseSchedule):
-    """Linear warm-up: the rate grows in equal steps to the first one of another schedule, which follows.
+    """Linear warm-up: the rate rises in equal steps to the first rate of another schedule, which follows.
 
     In epoch e < ``epochs`` it is ``r * (first + (1 - first) * e / epochs)``, where r is the rate of the
     other schedule in its epoch 0; then that schedule's rate in epoch ``e - epochs``. A schedule that
-    reacts to the losses sees those after the warm-up.
+    depends on the losses gets those after the warm-up.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class WarmUpSchedule(BaseSchedule):
     first : float, default=0.1
         First rate, as a share of r, in (0, 1).
     then : str or BaseSchedule, default="constant"
-        What follows; it spans the epochs that the warm-up leaves.
+        Schedule after the warm-up, which spans the remaining epochs.
 
     References
     ----------
@@ -53,7 +53,7 @@ class WarmUpSchedule(BaseSchedule):
         resolve_schedule(self.then).check()
 
     def for_epochs(self, n_epochs):
-        """Return the schedule of a training of so many epochs."""
+        """Return the schedule for a training with a given number of epochs."""
         schedule = super().for_epochs(n_epochs)
         then = resolve_schedule(self.then)
         spanning = then.for_epochs(max(n_epochs - schedule.epochs, 1))
@@ -63,12 +63,12 @@ class WarmUpSchedule(BaseSchedule):
         return schedule
 
     def start(self):
-        """Return what is remembered before the first epoch."""
+        """Return the memory before the first epoch."""
         inner = resolve_schedule(self.then).start()
         return None if inner is None else (0, inner)
 
     def remember(self, memory, loss):
-        """Return what is remembered once an epoch has ended."""
+        """Return the memory after an epoch."""
         if memory is None:
             return None
         passed, inner = memory
