@@ -1,9 +1,9 @@
 """Microseconds per batch that a training in ONNX Runtime cannot go below: its rows and its matrix products.
 
-``python -m benchmarks.bench_limits`` (2 minutes, one core) runs three loops for each network of the benchmark,
-in turns with the epoch that ``OrtGradientOptimizer`` trains: an empty one, one that takes the rows of a batch
-and multiplies the matrices of the forward and the backward pass (gradients are added to weights and velocities
-in the products), and the same with Relu, its slope and intercepts. None of them computes a loss.
+``python -m benchmarks.bench_limits`` (2 minutes, one core) runs three loops for each network of the benchmark
+in turns with the epoch that ``OrtGradientOptimizer`` trains: an empty one, one that takes the rows of a
+batch and multiplies the matrices of the forward and the backward pass (gradients are added to weights and
+velocities in the products), and the same with Relu, its slope and intercepts. None of them computes a loss.
 """
 
 from __future__ import annotations
