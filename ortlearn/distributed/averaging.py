@@ -35,16 +35,6 @@ def merged(first: Mean, second: Mean) -> Mean:
 
     Floats are ``a + (b - a) * w_b / (w_a + w_b)`` in float64, so that what is equal stays as it is; of
     integers and booleans, which count steps, the larger one is taken.
-
-    Parameters
-    ----------
-    first, second : Mean
-        Means of arrays of the same names and shapes.
-
-    Returns
-    -------
-    Mean
-        Mean of both.
     """
     total = first.weight + second.weight
     share = second.weight / total if total > 0 else 0.0

@@ -15,13 +15,7 @@ __all__ = ["Cluster", "find_client"]
 
 
 def find_client(client: Client | None) -> Client:
-    """Return a client that is connected: the given one, or the current one.
-
-    Raises
-    ------
-    ClusterError
-        If there is none, or it is closed or asynchronous.
-    """
+    """Return a client that is connected: the given one, or the current one."""
     if client is None:
         try:
             client = distributed.get_client()

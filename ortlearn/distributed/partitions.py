@@ -72,13 +72,7 @@ def _are_items(data: Any) -> bool:
 
 
 def open_partitions(cluster: Cluster, X: Any, y: Any, sample_weight: Any, features: Any = None) -> Partitions:
-    """Return the partitions of a dask array or dataframe, a list of delayed ones, or parquet files.
-
-    Raises
-    ------
-    ValueError
-        If X is none of these, or y and weights do not fit.
-    """
+    """Return the partitions of a dask array or dataframe, a list of delayed ones, or parquet files."""
     if _are_paths(X):
         return _of_files(cluster, X, y, sample_weight, features)
     if features is not None:

@@ -16,23 +16,7 @@ __all__ = ["lazily"]
 
 
 def lazily(estimator: Any, method: str, X: Any) -> Any:
-    """Return what a method of an estimator gives for rows on the workers, without computing it.
-
-    Parameters
-    ----------
-    estimator : OrtGradientOptimizer
-        Trained estimator, which knows nothing of the cluster.
-    method : str
-        Name of the method.
-    X : dask array or dataframe, or list of delayed
-        Features.
-
-    Returns
-    -------
-    dask array, list of them, or list of Delayed
-        A list for outputs with classes of their own, and for a list; arrays of a dataframe have partitions of
-        unknown numbers of rows.
-    """
+    """Return what a method of an estimator gives for rows on the workers, without computing it."""
     local = dask.delayed(estimator, traverse=False)
     if isinstance(X, list | tuple):
         return [dask.delayed(_of_item)(local, method, item) for item in X]

@@ -166,13 +166,7 @@ def _other_rows(
 
 
 def validation_on(trainer: Trainer, start: Start, request: Any) -> Any:
-    """Return what is measured on other rows: on the driver where they are in memory; None without any.
-
-    Raises
-    ------
-    ValueError
-        If a scorer of scikit-learn is to score rows that are on the workers.
-    """
+    """Return what is measured on other rows: on the driver where they are in memory; None without any."""
     X, y, sample_weight = request.held_out
     if X is None:
         return None
@@ -197,13 +191,7 @@ def validation_on(trainer: Trainer, start: Start, request: Any) -> Any:
 def score_on_cluster(
     cluster: Cluster, model: FittedModel, runtime: Any, X: Any, y: Any, sample_weight: Any
 ) -> float:
-    """Return the score of a trained model for rows on the workers.
-
-    Raises
-    ------
-    ValueError
-        If scores of partitions do not add up to that of all rows.
-    """
+    """Return the score of a trained model for rows on the workers."""
     if score_kind(model.problem) is None:
         raise ValueError(
             "This score needs all predictions at once: compute predict(X), and call a metric, or pass arrays."

@@ -27,18 +27,6 @@ ENTRY_BYTES = 2**21
 def activation_bytes(model: ModelProto, inputs: Mapping[str, Any] | None = None) -> int:
     """Return the bytes that the results of all nodes take for one more sample.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph whose samples come first.
-    inputs : mapping of str to array-like with a shape, default=None
-        Samples by the name of the input, which tell the sizes that the graph leaves open.
-
-    Returns
-    -------
-    int
-        Bytes. Results of unknown type are left out, and a size that is not known counts as one.
-
     Examples
     --------
     >>> from onnx import parser
@@ -85,18 +73,6 @@ def rows_of_call(task: TrainingTask, data: Data) -> int | None:
 
     Sparse samples come in chunks, as entries or made dense. A graph's own loss may be anything of its
     samples: it gets all.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    data : Data
-        All samples.
-
-    Returns
-    -------
-    int or None
-        Number.
     """
     if task.objective.loss is None:
         return None
@@ -112,38 +88,12 @@ def rows_of_call(task: TrainingTask, data: Data) -> int | None:
 
 
 def samples_of_call(model: ModelProto, inputs: Mapping[str, Any]) -> int:
-    """Return the number of samples whose activations one call may hold, at least one.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph whose samples come first.
-    inputs : mapping of str to array-like with a shape
-        Samples by the name of the input.
-
-    Returns
-    -------
-    int
-        Number.
-    """
+    """Return the number of samples whose activations one call may hold, at least one."""
     return max(1, MAX_ACTIVATIONS // max(1, activation_bytes(model, inputs)))
 
 
 def rows_of_copy(task: TrainingTask, data: Data) -> int:
-    """Return the number of samples that are copied for a call, where some are sparse; all of them otherwise.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    data : Data
-        All samples.
-
-    Returns
-    -------
-    int
-        Number.
-    """
+    """Return the number of samples that are copied for a call: all of them if none is sparse."""
     if not data.is_sparse:
         return len(data)
     inputs, sparse = data.inputs(task), task.graph.sparse

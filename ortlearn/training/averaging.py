@@ -92,24 +92,7 @@ def append_sums(
     weights: Mapping[str, str],
     states: Mapping[str, Mapping[str, str]],
 ) -> dict[str, dict[str, str]]:
-    """Write the sums of the weights, once all of them have their new values.
-
-    Parameters
-    ----------
-    learning_rate : BaseLearningRate
-        Learning rate of the training.
-    op : GraphBuilder
-        Where the nodes go.
-    weights : mapping of str to str
-        New value of each weight, after its proximal step if there is one.
-    states : mapping of str to mapping of str to str
-        Names of the states of each weight, before the update.
-
-    Returns
-    -------
-    dict of str to dict of str to str
-        New states of each weight; empty ones where nothing is averaged.
-    """
+    """Write the sums of the weights, once all of them have their new values."""
     if not isinstance(learning_rate, Averaged):
         return {name: {} for name in weights}
     counts = {name: op.Add(states[name][COUNT], np.array(1.0)) for name in weights}
@@ -132,20 +115,7 @@ def is_averaged(states: Mapping[tuple[str, str], np.ndarray]) -> bool:
 def begin_later(
     states: Mapping[tuple[str, str], np.ndarray], learning_rate: BaseLearningRate
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Return the states of a training that continues with other rows, where its averaging has not begun.
-
-    Parameters
-    ----------
-    states : mapping of (str, str) to ndarray
-        States by weight and name.
-    learning_rate : BaseLearningRate
-        Learning rate of the updates to come.
-
-    Returns
-    -------
-    dict of (str, str) to ndarray
-        The same with counts that reach one at the update that the learning rate begins with.
-    """
+    """Return the states of a training that continues with other rows, where its averaging has not begun."""
     if not isinstance(learning_rate, Averaged):
         return dict(states)
     start = np.array(1.0 - learning_rate.begin)
@@ -156,18 +126,6 @@ def averages(
     states: Mapping[tuple[str, str], np.ndarray], weights: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Return the mean of each weight since averaging began.
-
-    Parameters
-    ----------
-    states : mapping of (str, str) to ndarray
-        States of a training with :class:`Averaged`, by weight and name.
-    weights : mapping of str to ndarray
-        Weights after the last update.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Means, of the types of the weights; the weights themselves until averaging begins.
 
     Examples
     --------

@@ -30,20 +30,7 @@ def run_batches(
     buffers: CarriedBuffers,
     pause: Pause | None = None,
 ) -> np.ndarray:
-    """Run batches one by one, up to the first objective that is not finite.
-
-    Parameters
-    ----------
-    run : callable
-        Takes the rows of a batch and the buffers, returns its objective.
-    order, batch_size, buffers, pause
-        As in :meth:`BaseStep.run_epoch`.
-
-    Returns
-    -------
-    ndarray of shape (n_batches,)
-        Objective of each batch.
-    """
+    """Run batches one by one, up to the first objective that is not finite."""
     values: list[Any] = []
     advance, note = buffers.advance, values.append
     for rows in split_batches(order, batch_size):

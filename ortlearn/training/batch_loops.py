@@ -65,26 +65,6 @@ def append_loops(
     """Append loops over the batches of an epoch, and return what is carried after them.
 
     The losses of all batches are written to ``ortlearn_losses``.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Receives the loops.
-    batch : onnx.ModelProto
-        The step of a batch, from what the batch reads and what is carried.
-    carried : sequence of Carried
-        Weights and states.
-    starts : sequence of str
-        Values they start with.
-    lines : mapping of str to Lines
-        What a batch reads, each with the tensor of which it is a line.
-    most : int
-        Batches that an iteration may have.
-
-    Returns
-    -------
-    list of str
-        Names of the last weights and states.
     """
     batch, scale = _without_scale(batch)
     op.initializers.append(numpy_helper.from_array(np.array(True), CONDITION))

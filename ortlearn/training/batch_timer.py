@@ -41,32 +41,13 @@ class BatchTimer:
         return seconds / batches if batches else 0.0
 
     def note(self, n_batches: int, seconds: float) -> None:
-        """Take note of a call.
-
-        Parameters
-        ----------
-        n_batches : int
-            Its batches.
-        seconds : float
-            How long it took.
-        """
+        """Take note of a call."""
         batches, before = self._measured
         # A call longer than those before says more than they do: the first ones also prepare memory.
         kept = 0.0 if n_batches > batches else 0.5
         self._measured = kept * batches + n_batches, kept * before + seconds
 
     def batches(self, n_left: int) -> int:
-        """Return the number of batches of the next call.
-
-        Parameters
-        ----------
-        n_left : int
-            Batches that are left of the epoch.
-
-        Returns
-        -------
-        int
-            All of them, or as many as calls of about the same length leave for this one; at least 1.
-        """
+        """Return the number of batches of the next call."""
         n_calls = max(1, -int(-n_left * self.seconds // SECONDS))
         return max(1, -(-n_left // n_calls))

@@ -30,24 +30,6 @@ def epoch_order(
     Version 1 shuffles all samples. Version 2 does the same up to 4,096 samples; of more, it draws groups of
     16 neighbours, and shuffles the samples of 256 groups at a time, so that what memory reads is used soon.
 
-    Parameters
-    ----------
-    n_samples : int
-        Number of samples; each is visited once.
-    seed : int or None
-        Seed of the training, from 0 to 2**64 - 1; None keeps the samples in their own order.
-    epoch : int, default=0
-        Number of the epoch, counted from 0.
-    shard : int, default=0
-        Number of the part of the data that these samples are.
-    version : {1, 2}, default=2
-        How samples are shuffled. A training that is resumed keeps the version that it began with.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), int64
-        Numbers of samples.
-
     Examples
     --------
     >>> from ortlearn.training.batches import epoch_order
@@ -83,20 +65,7 @@ def _mixed(n_samples: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def split_batches(order: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """Yield the row numbers of each batch; the last one may be short.
-
-    Parameters
-    ----------
-    order : ndarray of shape (n_rows,)
-        Row numbers.
-    batch_size : int
-        Rows of a batch.
-
-    Yields
-    ------
-    ndarray of shape (n,)
-        Row numbers.
-    """
+    """Yield the row numbers of each batch; the last one may be short."""
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]
 
@@ -160,22 +129,7 @@ def batch_sizes(n_rows: int, batch_size: int) -> list[int]:
 
 
 def batch_shares(order: np.ndarray, batch_size: int, sample_weight: np.ndarray | None) -> np.ndarray:
-    """Return what each batch counts in the mean loss of an epoch: its samples, or their weights.
-
-    Parameters
-    ----------
-    order : ndarray of shape (n_samples,), int64
-        Numbers of the samples in the order they are visited.
-    batch_size : int
-        Samples of a full batch.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the samples.
-
-    Returns
-    -------
-    ndarray of shape (n_batches,)
-        Shares, which do not sum to one.
-    """
+    """Return what each batch counts in the mean loss of an epoch: its samples, or their weights."""
     starts = np.arange(0, len(order), batch_size)
     if sample_weight is None:
         return np.diff(starts, append=len(order))

@@ -124,20 +124,7 @@ class Data:
 
 
 def with_sparse_rows(task: TrainingTask, data: Data) -> TrainingTask:
-    """Return a task that takes the entries of sparse rows where its graph does nothing but multiply them.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    data : Data
-        Rows.
-
-    Returns
-    -------
-    TrainingTask
-        The task itself where no rows have few entries, or a graph does more with them.
-    """
+    """Return a task that takes the entries of sparse rows where its graph does nothing but multiply them."""
     names = [name for name, array in data.inputs(task).items() if stays_sparse(array)]
     sparse = sparse_features(task.graph.model, names)
     return task.changed(sparse=sparse) if sparse else task
@@ -164,22 +151,7 @@ def row_bytes(arrays: Iterable[Any]) -> int:
 
 
 def take_rows(array: Any, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return rows of an array or of a sparse matrix, as a C-contiguous array.
-
-    Parameters
-    ----------
-    array : ndarray or sparse matrix of shape (n_samples, ...)
-        All rows.
-    rows : ndarray of shape (n,)
-        Row numbers.
-    out : ndarray of shape (n, ...), default=None
-        Where to put them.
-
-    Returns
-    -------
-    ndarray of shape (n, ...)
-        The rows.
-    """
+    """Return rows of an array or of a sparse matrix, as a C-contiguous array."""
     if issparse(array):
         return array[rows].toarray(order="C" if out is None else None, out=out)
     return np.take(array, rows, axis=0, out=out, mode="clip")  # other modes buffer the output
@@ -188,24 +160,7 @@ def take_rows(array: Any, rows: np.ndarray, out: np.ndarray | None = None) -> np
 def taken_rows(
     task: TrainingTask, columns: Iterable[tuple[str, Any]], rows: np.ndarray, size: int
 ) -> dict[str, np.ndarray]:
-    """Return rows as arrays: the entries of what a task takes so, everything else dense.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        A result of :func:`with_sparse_rows`.
-    columns : iterable of (str, ndarray or sparse matrix)
-        All rows by the name of the input that takes them.
-    rows : ndarray of shape (n,)
-        Row numbers.
-    size : int
-        Rows of a batch.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Inputs.
-    """
+    """Return rows as arrays: the entries of what a task takes so, everything else dense."""
     taken: dict[str, np.ndarray] = {}
     for name, array in columns:
         if name in task.graph.sparse:

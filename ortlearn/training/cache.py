@@ -40,33 +40,6 @@ def cached_session(
 
     Weights, data and rates are inputs of the graph, so that a search over rates or the folds of a
     cross-validation find it ready.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    sizes : hashable
-        Sizes of batch.
-    device : Device
-        Where it runs.
-    n_jobs : int or None
-        Threads.
-    build : callable
-        Returns an object with the graph as ``model``.
-    spins : bool, default=True
-        Whether threads that wait may spin; a graph is always built for the same.
-
-    Returns
-    -------
-    graph : object
-        What ``build`` returned.
-    session : onnxruntime.InferenceSession
-        Session on its model.
-
-    Raises
-    ------
-    GradientError
-        If onnxruntime lacks a kernel that the graph needs.
     """
     own, values = structure_key(task)
     key = (own, sizes, device, n_jobs, registered_rules())
@@ -94,20 +67,7 @@ def cached_session(
 
 
 def structure_key(task: TrainingTask) -> tuple[Hashable, list[Any]]:
-    """Return what the graphs of a task depend on, and values that must live as long as it is used.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-
-    Returns
-    -------
-    key : hashable
-        Equal for tasks whose graphs are the same.
-    values : list
-        Parameters of plugins, of which the key may hold an address.
-    """
+    """Return what the graphs of a task depend on, and values that must live as long as it is used."""
     used = (task.objective.loss, task.objective.penalty, task.update.learning_rate)
     plugins = [plugin for plugin in used if plugin is not None]
     values = [value for plugin in plugins for _, value in sorted(plugin.get_params().items())]

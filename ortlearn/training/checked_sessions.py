@@ -23,16 +23,6 @@ TOLERANCE, CLASSES = 0.03, 0.01
 def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
     """Return how the results of a provider differ from the CPU's; nothing where they agree.
 
-    Parameters
-    ----------
-    found, expected : sequence of ndarray
-        Results of the provider and of the CPU.
-
-    Returns
-    -------
-    str
-        Words for an error message.
-
     Examples
     --------
     >>> import numpy as np

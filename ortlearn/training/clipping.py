@@ -23,22 +23,6 @@ def clip_gradients(
     multiplied by ``min(1, clip_norm / norm)``, where ``norm`` is the euclidean norm of all their
     entries together.
 
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    gradients : mapping of str to str
-        Gradient of each weight, of any shape.
-    clip_value : float, default=None
-        Bound of an entry, above 0; None for none.
-    clip_norm : float, default=None
-        Bound of the norm, above 0; None for none.
-
-    Returns
-    -------
-    dict of str to str
-        Clipped gradient of each weight; the same names, and no node, where there is no bound.
-
     Notes
     -----
     ``torch.nn.utils.clip_grad_norm_`` divides by ``norm + 1e-6``, lest it divides by zero, and so

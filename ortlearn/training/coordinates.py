@@ -137,39 +137,13 @@ class Coordinates:
 
     @classmethod
     def of_parts(cls, scales: list[Scale], names: list[str], dtype: np.dtype) -> Coordinates:
-        """Return coordinates that were saved.
-
-        Parameters
-        ----------
-        scales : list of Scale
-            Layers and moments.
-        names : list of str
-            Weights, in the order of the vector.
-        dtype : numpy.dtype
-            Type of the weights.
-
-        Returns
-        -------
-        Coordinates
-            Change of variables.
-        """
+        """Return coordinates that were saved."""
         found = cls.__new__(cls)
         found.scales, found.names, found.dtype = scales, names, dtype
         return found
 
     def weights(self, point: np.ndarray) -> np.ndarray:
-        """Return the weights W and b of a point.
-
-        Parameters
-        ----------
-        point : ndarray of shape (n_elements,)
-            U, c and all other weights.
-
-        Returns
-        -------
-        ndarray of shape (n_elements,)
-            All weights as one vector.
-        """
+        """Return the weights W and b of a point."""
         vector = np.array(point)
         for scale in self.scales:
             layer = point[scale.weight].reshape(scale.shape) / scale.spread[:, np.newaxis]
@@ -179,18 +153,7 @@ class Coordinates:
         return vector
 
     def point(self, vector: np.ndarray) -> np.ndarray:
-        """Return the point of a vector of weights: the inverse of :meth:`weights`.
-
-        Parameters
-        ----------
-        vector : ndarray of shape (n_elements,)
-            All weights.
-
-        Returns
-        -------
-        ndarray of shape (n_elements,)
-            U, c and all other weights.
-        """
+        """Return the point of a vector of weights: the inverse of :meth:`weights`."""
         point = np.array(vector)
         for scale in self.scales:
             layer = vector[scale.weight].reshape(scale.shape)
@@ -200,18 +163,7 @@ class Coordinates:
         return point
 
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
-        """Return the gradient by the point, given that by the weights.
-
-        Parameters
-        ----------
-        slopes : ndarray of shape (n_elements,)
-            Gradient by W, b and all other weights.
-
-        Returns
-        -------
-        ndarray of shape (n_elements,)
-            Gradient by U, c and all other weights.
-        """
+        """Return the gradient by the point, given that by the weights."""
         found = np.array(slopes)
         for scale in self.scales:
             layer = slopes[scale.weight].reshape(scale.shape)
@@ -221,55 +173,16 @@ class Coordinates:
         return found
 
     def standardised(self, task: TrainingTask, data: Data) -> tuple[TrainingTask, Data]:
-        """Return a training in these coordinates: of standardised features, with the same penalty of W.
-
-        Parameters
-        ----------
-        task : TrainingTask
-            Graph, objective and update.
-        data : Data
-            Samples.
-
-        Returns
-        -------
-        task : TrainingTask
-            The same objective, of points.
-        data : Data
-            Samples with standardised features.
-        """
+        """Return a training in these coordinates: of standardised features, with the same penalty of W."""
         return self.of_points(task), self.standardised_data(task, data)
 
     def of_points(self, task: TrainingTask) -> TrainingTask:
-        """Return the same objective, of points: with the same penalty of W.
-
-        Parameters
-        ----------
-        task : TrainingTask
-            Graph, objective and update.
-
-        Returns
-        -------
-        TrainingTask
-            What is trained.
-        """
+        """Return the same objective, of points: with the same penalty of W."""
         lengths = {scale.layer.weight: 1 / scale.spread[:, np.newaxis] for scale in self.scales}
         return task.changed(penalty=_ScaledPenalty(task.objective.penalty, lengths))
 
     def standardised_data(self, task: TrainingTask, data: Data) -> Data:
-        """Return samples with standardised features.
-
-        Parameters
-        ----------
-        task : TrainingTask
-            What is trained.
-        data : Data
-            Samples.
-
-        Returns
-        -------
-        Data
-            The same labels and weights.
-        """
+        """Return samples with standardised features."""
         columns = dict(data.inputs(task))
         for scale in self.scales:
             features = columns[scale.layer.features]
@@ -285,33 +198,11 @@ class Coordinates:
         return Data(data.X, data.y, data.sample_weight, columns)
 
     def as_points(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the arrays of a point, from those of weights.
-
-        Parameters
-        ----------
-        weights : mapping of str to ndarray
-            Weights by name.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Arrays by the same names.
-        """
+        """Return the arrays of a point, from those of weights."""
         return self._apply(self.point, weights)
 
     def as_weights(self, points: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the arrays of weights, from those of a point.
-
-        Parameters
-        ----------
-        points : mapping of str to ndarray
-            Point by name.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Arrays by the same names.
-        """
+        """Return the arrays of weights, from those of a point."""
         return self._apply(self.weights, points)
 
     def _apply(
@@ -323,18 +214,7 @@ class Coordinates:
         return {name: part.reshape(arrays[name].shape).astype(self.dtype) for name, part in parts}
 
     def lengths(self, n_elements: int) -> np.ndarray:
-        """Return how much of a weight one unit of its coordinate is.
-
-        Parameters
-        ----------
-        n_elements : int
-            Number of elements of all weights.
-
-        Returns
-        -------
-        ndarray of shape (n_elements,)
-            ``1 / spread`` for W, one for all others.
-        """
+        """Return how much of a weight one unit of its coordinate is."""
         found = np.ones(n_elements)
         for scale in self.scales:
             found[scale.weight] = np.repeat(1 / scale.spread, scale.shape[1])

@@ -185,20 +185,7 @@ def ort_device(device: Device) -> Any:
 
 
 def ort_value(array: np.ndarray, device: Device) -> Any:
-    """Return a tensor on a device; on the CPU it shares the memory of the array.
-
-    Parameters
-    ----------
-    array : ndarray
-        Values, C-contiguous.
-    device : Device
-        Where to put them.
-
-    Returns
-    -------
-    onnxruntime.OrtValue
-        Tensor.
-    """
+    """Return a tensor on a device; on the CPU it shares the memory of the array."""
     return runtime().OrtValue.ortvalue_from_numpy(array, device.kind, device.index)
 
 

@@ -128,25 +128,7 @@ def batch_graph(
 
 
 def epoch_graph(task: TrainingTask, size: int, rest: int, n_joined: int = 1) -> EpochGraph:
-    """Return the graph of an epoch.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    size : int
-        Rows of a full batch.
-    rest : int
-        Rows of the last short batch, 0 if there is none.
-    n_joined : int, default=1
-        Batches that an iteration of the loop may have, as
-        :func:`~ortlearn.training.batch_loops.batches_per_iteration` chooses them.
-
-    Returns
-    -------
-    EpochGraph
-        Graph.
-    """
+    """Return the graph of an epoch."""
     packing = Packing(task) if is_worth_packing(task) else None
     step = batch_graph(task, size, packing)
     columns = gathered_columns(task, step)

@@ -43,18 +43,7 @@ class FirstLayer:
 
 
 def first_layers(task: TrainingTask) -> list[FirstLayer]:
-    """Return the products of features with trained weights that nothing else in the graph reads.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-
-    Returns
-    -------
-    list of FirstLayer
-        Layers, in the order of the graph.
-    """
+    """Return the products of features with trained weights that nothing else in the graph reads."""
     view, found = GraphView(task.graph.model), []
     for node in view.nodes:
         if not is_product(node) or node.input[0] not in task.graph.features:
@@ -67,18 +56,7 @@ def first_layers(task: TrainingTask) -> list[FirstLayer]:
 
 
 def is_product(node: NodeProto) -> bool:
-    """Return whether a node is a product of its first two inputs as they are, and maybe adds a third.
-
-    Parameters
-    ----------
-    node : onnx.NodeProto
-        Node.
-
-    Returns
-    -------
-    bool
-        Whether it is.
-    """
+    """Return whether a node is a product of its first two inputs as they are, and maybe adds a third."""
     if node.op_type != "Gemm":
         return node.op_type == "MatMul"
     values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
@@ -101,22 +79,7 @@ def _intercept(view: GraphView, product: NodeProto, task: TrainingTask) -> str |
 
 
 def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of each column; zero and root mean square if not centred.
-
-    Parameters
-    ----------
-    features : ndarray or sparse matrix of shape (n_samples, n_features)
-        Columns.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the samples.
-    centred : bool
-        Whether to subtract the mean.
-
-    Returns
-    -------
-    mean, spread : ndarray of shape (n_features,), float64
-        Both of each column; a spread of zero for columns that are constant.
-    """
+    """Return mean and standard deviation of each column; zero and root mean square if not centred."""
     mean, variance = _mean_and_variance(features, sample_weight, centred)
     return mean, _spread(variance, mean)
 
@@ -145,15 +108,7 @@ class Moments:
         self._around_zero: tuple[np.ndarray, np.ndarray] | None = None
 
     def add(self, features: Any, sample_weight: np.ndarray | None) -> None:
-        """Take a chunk into account.
-
-        Parameters
-        ----------
-        features : ndarray or sparse matrix of shape (n_samples, n_features)
-            Columns.
-        sample_weight : ndarray of shape (n_samples,) or None
-            Weights of the rows.
-        """
+        """Take a chunk into account."""
         added = float(features.shape[0] if sample_weight is None else sample_weight.sum(dtype=np.float64))
         if not added > 0:
             return
@@ -164,13 +119,7 @@ class Moments:
         self.merge(found)
 
     def merge(self, other: Moments) -> None:
-        """Take the moments of other rows into account.
-
-        Parameters
-        ----------
-        other : Moments
-            Moments of the same columns.
-        """
+        """Take the moments of other rows into account."""
         if other._centred is None or other._around_zero is None:
             return
         total, (mean, variance), squares = self._total + other._total, other._centred, other._around_zero
@@ -192,18 +141,7 @@ class Moments:
         return self._centred
 
     def result(self, centred: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return what :func:`moments` returns of all rows.
-
-        Parameters
-        ----------
-        centred : bool
-            Whether the mean is subtracted.
-
-        Returns
-        -------
-        mean, spread : ndarray of shape (n_features,), float64
-            Both of each column.
-        """
+        """Return what :func:`moments` returns of all rows."""
         found = self._centred if centred else self._around_zero
         assert found is not None
         return found[0], _spread(found[1], found[0])

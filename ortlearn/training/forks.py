@@ -45,33 +45,14 @@ class PerProcess:
 
 
 def outlive_forks(session: Any) -> Any:
-    """Return an onnxruntime session that no forked process will free.
-
-    Parameters
-    ----------
-    session : onnxruntime.InferenceSession
-        New session.
-
-    Returns
-    -------
-    onnxruntime.InferenceSession
-        The same.
-    """
+    """Return an onnxruntime session that no forked process will free."""
     with _LOCK:
         _SESSIONS.add(session)
     return session
 
 
 def guard(lock: Any, in_child: Callable[[], None] = lambda: None) -> None:
-    """Let no process be forked while another thread holds a lock, which nobody would release in the child.
-
-    Parameters
-    ----------
-    lock : threading.Lock
-        Lock of a module.
-    in_child : callable, default
-        Called in the child, the lock released.
-    """
+    """Let no process be forked while another thread holds a lock, which nobody would release in the child."""
 
     def release() -> None:
         lock.release()

@@ -36,16 +36,6 @@ MAX_DENSITY = 0.05
 def needs_hoisting(task: TrainingTask) -> bool:
     """Return whether a task has inputs that cannot enter a training loop: text.
 
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-
-    Returns
-    -------
-    bool
-        Whether it has.
-
     Examples
     --------
     >>> from ortlearn.training.hoisting import needs_hoisting
@@ -154,18 +144,7 @@ class Prefix:
         return open_session(self._model, self._device, self._n_jobs)
 
     def apply(self, data: Data) -> Data:
-        """Return rows with what the rest of the graph reads.
-
-        Parameters
-        ----------
-        data : Data
-            Rows.
-
-        Returns
-        -------
-        Data
-            The same with features.
-        """
+        """Return rows with what the rest of the graph reads."""
         inputs = data.inputs(self._task)
         feeds = {name: inputs[name] for name in self._read}
         features = _run_in_chunks(self.session, feeds, self.bytes_of_row)
@@ -176,31 +155,7 @@ class Prefix:
 def split_prefix(
     task: TrainingTask, data: Data, device: Device, n_jobs: int | None
 ) -> tuple[TrainingTask, Prefix | None]:
-    """Return the task without its frozen prefix, and the prefix; None if there is none.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    data : Data
-        Rows on which the prefix is tried.
-    device : Device
-        Where to compute.
-    n_jobs : int or None
-        Threads of an operator.
-
-    Returns
-    -------
-    task : TrainingTask
-        What is left.
-    prefix : Prefix or None
-        What was taken away.
-
-    Raises
-    ------
-    ConversionError
-        If text would be left for the training loop.
-    """
+    """Return the task without its frozen prefix, and the prefix; None if there is none."""
     inputs = data.inputs(task)
     frontier = _frontier(task)
     own = [name for name in frontier if name not in inputs]

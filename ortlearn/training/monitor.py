@@ -105,13 +105,7 @@ class Monitor:
         return self._marked[2]
 
     def position(self) -> Position:
-        """Return where the training was at the end of the last epoch, without weights and states.
-
-        Returns
-        -------
-        Position
-            Position.
-        """
+        """Return where the training was at the end of the last epoch, without weights and states."""
         (n_epochs, lowest, without_change, best, best_epoch), (stopped, failed), _ = self._marked
         return Position(
             n_epochs=n_epochs,
@@ -144,24 +138,7 @@ class Monitor:
         snapshot: Callable[[], Snapshot],
         place: object = None,
     ) -> bool:
-        """Take note of what an epoch has left.
-
-        Parameters
-        ----------
-        loss : float
-            Mean loss.
-        rate : float or None
-            Learning rate; None for a solver.
-        snapshot : callable
-            Returns weights and states; called where they are looked at.
-        place : object, default=None
-            Where the loop is then, in its own terms.
-
-        Returns
-        -------
-        bool
-            Whether to stop.
-        """
+        """Take note of what an epoch has left."""
         seconds = time.perf_counter() - self._begun
         number = self.result.n_iter + 1
         taken: list[Snapshot] = []

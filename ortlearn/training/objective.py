@@ -14,22 +14,7 @@ __all__ = ["add_terms", "mean_loss", "penalty_terms"]
 
 
 def mean_loss(op: GraphBuilder, rows: str, sample_weight: str | None) -> str:
-    """Write ``sum(w * l) / sum(w)``, or the mean where there are no weights.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    rows : str
-        Losses of the rows, of shape (n,), or of their positions, of shape (n, positions).
-    sample_weight : str or None
-        Their weights, of the same shape. A batch whose weights are all zero has an objective of zero.
-
-    Returns
-    -------
-    str
-        Scalar of shape ().
-    """
+    """Write ``sum(w * l) / sum(w)``, or the mean where there are no weights."""
     if sample_weight is None:
         return op.ReduceMean(rows, keepdims=0)
     total = op.ReduceSum(op.Mul(rows, sample_weight), keepdims=0)
@@ -38,22 +23,7 @@ def mean_loss(op: GraphBuilder, rows: str, sample_weight: str | None) -> str:
 
 
 def penalty_terms(op: GraphBuilder, task: TrainingTask, smooth_only: bool = False) -> dict[str, str]:
-    """Write the penalty of every weight that has one.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    task : TrainingTask
-        What is trained.
-    smooth_only : bool, default=False
-        Whether to write only what is differentiated.
-
-    Returns
-    -------
-    dict of str to str
-        Scalars of shape (), by weight.
-    """
+    """Write the penalty of every weight that has one."""
     found = {}
     for name, is_intercept in task.graph.intercepts.items():
         parts = task.objective.penalty.parts_for(is_intercept, name)

@@ -52,20 +52,7 @@ class PackageGraphs:
 
 
 def package_graphs(task: TrainingTask, batch_size: int) -> PackageGraphs:
-    """Return the graphs that train.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    batch_size : int
-        Rows of a full batch.
-
-    Returns
-    -------
-    PackageGraphs
-        Graphs.
-    """
+    """Return the graphs that train."""
     step, epoch = step_graph(task), epoch_graph(task, batch_size, 0)
     in_epoch = {(item.weight, item.state): item for item in epoch.carried}
     carried = {item.source: (item, in_epoch[item.weight, item.state]) for item in step.carried}
@@ -75,26 +62,7 @@ def package_graphs(task: TrainingTask, batch_size: int) -> PackageGraphs:
 def evaluation_graph(
     task: TrainingTask, model: ModelProto, predicted: str | None, classes: np.ndarray | None
 ) -> ModelProto:
-    """Return the graph of the mean loss of some rows, without penalty, and of their score.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    model : onnx.ModelProto
-        Model for inference, its trained weights under the names that the task knows.
-    predicted : str or None
-        Tensor of the model with classes, or with values in the units of the labels; None for no score.
-    classes : ndarray or None
-        Classes, whose numbers are the labels; None for a regression.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph of the inputs of the step but for row numbers and rate. Outputs are ``ortlearn_mean_loss`` and,
-        where there is one, ``ortlearn_score``: the accuracy, or the coefficient of determination R2 of all
-        outputs together, as ``sklearn.metrics.r2_score`` of raveled labels.
-    """
+    """Return the graph of the mean loss of some rows, without penalty, and of their score."""
     graph, losses = row_loss_graph(task)
     weighted = SAMPLE_WEIGHT if task.objective.weighted else None
     scalar = TensorType(elem_type(task), ())

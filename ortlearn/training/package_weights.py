@@ -31,24 +31,7 @@ AVERAGE_OF = "ortlearn_average_of_{}"
 def with_class_weights(
     model: ModelProto, task: TrainingTask, table: Sequence[float], weighted: bool
 ) -> ModelProto:
-    """Return a training graph that computes the weights of rows from their labels.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph with labels and weights of all rows as inputs.
-    task : TrainingTask
-        What is trained, with weights of rows.
-    table : sequence of float
-        Weight of each class, in the order of the numbers of classes.
-    weighted : bool
-        Whether rows have weights of their own, too, which are an input.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph.
-    """
+    """Return a training graph that computes the weights of rows from their labels."""
     op = GraphBuilder(
         opset_versions(model)[""],
         dtype=task.graph.dtype,
@@ -72,23 +55,7 @@ def with_class_weights(
 
 
 def with_averages(model: ModelProto, task: TrainingTask, carried: Mapping[str, Carried]) -> ModelProto:
-    """Return a graph that takes the means of the weights since averaging began.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph with trained weights as inputs.
-    task : TrainingTask
-        What is trained.
-    carried : mapping of str to Carried
-        Weights and states by name.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph whose inputs are the weights after the last update, and the sums and counts of those that were
-        averaged; the weights themselves count until averaging begins.
-    """
+    """Return a graph that takes the means of the weights since averaging began."""
     states = {(item.weight, item.state): name for name, item in carried.items()}
     known = {value.name: value for value in model.graph.input}
     weights = [name for name in task.graph.weights if name in known]

@@ -31,19 +31,7 @@ MAX_ELEMENTS = 100_000
 
 
 def is_worth_packing(task: TrainingTask) -> bool:
-    """Return whether a training is faster with its weights as one vector.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-
-    Returns
-    -------
-    bool
-        Whether the update goes element by element, is not fused with the product of the gradient,
-        the weights are several and small, and nothing follows the update of one of them.
-    """
+    """Return whether a training is faster with its weights as one vector."""
     if not task.update.learning_rate.elementwise or task.folds_rate or len(task.graph.weights) < 2:
         return False
     if task.is_proximal or task.update.not_negative:

@@ -27,20 +27,6 @@ class Passes(Protocol):
         """Yield the rows of an epoch in chunks, from a row on.
 
         All chunks but the last have whole batches. Closing the iterator ends what reads ahead.
-
-        Parameters
-        ----------
-        epoch : int
-            Number of the epoch, counted from 0.
-        n_rows : int
-            Rows to leave out: whole batches, or none.
-
-        Yields
-        ------
-        data : Data
-            Rows of a chunk, those to leave out included.
-        order : ndarray of int64
-            Numbers of the rows to visit, in their order.
         """
 
 
@@ -68,19 +54,6 @@ class PassesInMemory:
         return len(self._data)
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
-        """Yield all rows, and the order of those to visit.
-
-        Parameters
-        ----------
-        epoch, n_rows : int
-            As in :class:`Passes`.
-
-        Yields
-        ------
-        data : Data
-            All rows.
-        order : ndarray of int64
-            Numbers of the rows to visit.
-        """
+        """Yield all rows, and the order of those to visit."""
         order = epoch_order(len(self._data), self._seed, epoch, self._shard, self._version)
         yield self._data, order[n_rows:]

@@ -21,26 +21,6 @@ _RECORD = "session.record_ep_graph_assignment_info"
 def node_providers(model: ModelProto, device: Device, n_jobs: int | None = None) -> dict[str, dict[str, int]]:
     """Return the operators that each execution provider runs, and how many nodes of them.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    device : Device
-        Where it runs.
-    n_jobs : int, default=None
-        Threads of an operator.
-
-    Returns
-    -------
-    dict of str to dict of str to int
-        Numbers of nodes by provider and operator, after the optimizations of onnxruntime. On the CPU they are
-        those of the graph as it is.
-
-    Raises
-    ------
-    DeviceError
-        If this onnxruntime does not tell, as those before 1.24.
-
     Examples
     --------
     >>> from onnx import parser

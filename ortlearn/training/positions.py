@@ -151,22 +151,7 @@ class EvaluationLog:
         vector: np.ndarray,
         width: float,
     ) -> tuple[float, np.ndarray]:
-        """Return objective and gradient, computed where they are not known.
-
-        Parameters
-        ----------
-        compute : callable
-            Takes weights and a width, returns objective and gradient.
-        vector : ndarray of shape (n_elements,)
-            All weights.
-        width : float
-            How far roundings of kinks reach.
-
-        Returns
-        -------
-        (float, ndarray of shape (n_elements,))
-            Objective and gradient.
-        """
+        """Return objective and gradient, computed where they are not known."""
         check = zlib.crc32(np.float64(width).tobytes(), zlib.crc32(np.ascontiguousarray(vector)))
         found = self._recalled(check)
         value, gradient = compute(vector, width) if found is None else found
@@ -187,12 +172,6 @@ class EvaluationLog:
         return float(known.values[number]), known.gradients[number].copy()
 
     def evaluations(self) -> Evaluations:
-        """Return what was told so far.
-
-        Returns
-        -------
-        Evaluations
-            Evaluations from the first one on.
-        """
+        """Return what was told so far."""
         gradients = np.stack(self._gradients) if self._gradients else np.zeros((0, 0))
         return Evaluations(np.array(self._checks, dtype=np.uint32), np.array(self._values), gradients)

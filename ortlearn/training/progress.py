@@ -16,24 +16,7 @@ __all__ = ["progress_bar"]
 def progress_bar(
     total: int | None, description: str, enabled: bool, stream: Any = None
 ) -> Iterator[Callable[[dict], None]]:
-    """Show a bar while epochs pass, or the line of a stream, which stays open.
-
-    Parameters
-    ----------
-    total : int or None
-        Number of epochs; None where it is not known.
-    description : str
-        Shown before the bar.
-    enabled : bool
-        Whether to show anything.
-    stream : object, default=None
-        Estimator whose calls of ``partial_fit`` share a line; None for a bar.
-
-    Yields
-    ------
-    callable
-        To call with the record of each epoch.
-    """
+    """Show a bar while epochs pass, or the line of a stream, which stays open."""
     if stream is not None and enabled:
         try:
             yield lambda record: show_stream(stream, description, record)

@@ -59,26 +59,7 @@ def provider_names() -> list[str]:
 
 
 def find_provider(name: str) -> tuple[str, bool]:
-    """Return a provider, and whether it is a plugin.
-
-    Parameters
-    ----------
-    name : str
-        Its own name, or the short one. Plugin packages are registered with onnxruntime when a provider is
-        asked for that is not built in.
-
-    Returns
-    -------
-    provider : str
-        Its own name.
-    plugin : bool
-        Whether it was registered with onnxruntime, rather than built into it.
-
-    Raises
-    ------
-    DeviceError
-        If there is none of this name; the message lists those that are installed.
-    """
+    """Return a provider, and whether it is a plugin."""
     failures: list[str] = []
     found, built_in = _find(name)
     if found is None:

@@ -50,22 +50,7 @@ class Rescaled(WrappedRate):
 def unit_lengths(
     task: TrainingTask, weights: Mapping[str, np.ndarray], spread: float
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Return the units of weights for labels as they are: their scale in the last layer, one elsewhere.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-    weights : mapping of str to ndarray
-        Weights to train.
-    spread : float
-        Standard deviation of the labels, one where scores have another scale.
-
-    Returns
-    -------
-    dict of (str, str) to ndarray
-        State of each weight, of its shape and type.
-    """
+    """Return the units of weights for labels as they are: their scale in the last layer, one elsewhere."""
     last = last_weights(task)
     return {
         (name, UNIT): np.full_like(array, spread if name in last else 1.0) for name, array in weights.items()
@@ -73,18 +58,7 @@ def unit_lengths(
 
 
 def last_weights(task: TrainingTask) -> list[str]:
-    """Return the trained weights of the product, and the sum, that give the scores.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-
-    Returns
-    -------
-    list of str
-        Names.
-    """
+    """Return the trained weights of the product, and the sum, that give the scores."""
     view, found = GraphView(task.graph.model), []
     node = view.producer(task.graph.output, passing=("Identity", "Reshape"))
     while node is not None and node.op_type in ("Add", "MatMul", "Gemm"):

@@ -10,13 +10,7 @@ __all__ = ["not_implemented", "runtime", "runtime_failures"]
 
 
 def runtime() -> ModuleType:
-    """Return the module onnxruntime, imported when it is first needed.
-
-    Raises
-    ------
-    MissingRuntimeError
-        If no onnxruntime is installed; the message names the extras.
-    """
+    """Return the module onnxruntime, imported when it is first needed."""
     try:
         import onnxruntime
     except ImportError as error:

@@ -125,17 +125,6 @@ def _is_worker() -> bool:
 def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads of an operator.
 
-    Parameters
-    ----------
-    n_jobs : int or None
-        None is one, -1 all cores, -2 all but one. In a worker process never more than the share of
-        the cores that its parent gave it in ``OMP_NUM_THREADS``, as joblib does.
-
-    Returns
-    -------
-    int
-        At least one.
-
     Examples
     --------
     >>> from ortlearn.training.sessions import n_threads
@@ -158,22 +147,7 @@ def _default_run_options() -> Any:
 def bound_run(
     session: Any, input_names: list[str], feeds: Any, output_names: list[str], fetches: Any
 ) -> Callable[[], None]:
-    """Return a call that runs a session on the same tensors each time, written in place.
-
-    Parameters
-    ----------
-    session : onnxruntime.InferenceSession
-        Session.
-    input_names, output_names : list of str
-        Names of the tensors.
-    feeds, fetches : OrtValueVector or list of OrtValue
-        Inputs and outputs, as many as there are names. The caller keeps the arrays behind them.
-
-    Returns
-    -------
-    callable
-        Takes nothing and returns nothing.
-    """
+    """Return a call that runs a session on the same tensors each time, written in place."""
     made = session.io_binding()
     binding = made if isinstance(made, Rebinding) else made._iobinding
     for name, value in zip(input_names, feeds, strict=True):
@@ -188,26 +162,7 @@ def bound_run(
 def run_in_place(
     session: Any, input_names: list[str], feeds: Any, output_names: list[str], fetches: Any, device: Any
 ) -> Any:
-    """Run a session whose first outputs are written in place, and return all outputs.
-
-    Parameters
-    ----------
-    session : onnxruntime.InferenceSession
-        Session.
-    input_names, output_names : list of str
-        Names of the tensors.
-    feeds : OrtValueVector
-        Inputs.
-    fetches : OrtValueVector
-        Tensors that take the first outputs.
-    device : OrtDevice
-        Where the other outputs go.
-
-    Returns
-    -------
-    OrtValueVector
-        Outputs, as many as there are names.
-    """
+    """Run a session whose first outputs are written in place, and return all outputs."""
     binding = session.io_binding()._iobinding
     for name, value in zip(input_names, feeds, strict=True):
         binding.bind_ortvalue_input(name, value)
@@ -228,21 +183,7 @@ def run_vectors(
     device: Any,
     run_options: Any = None,
 ) -> None:
-    """Run a session on vectors of tensors; tensors already in ``fetches`` are written in place.
-
-    Parameters
-    ----------
-    session : onnxruntime.InferenceSession
-        Session.
-    input_names, output_names : list of str
-        Names of the tensors in both vectors.
-    feeds, fetches : OrtValueVector
-        Inputs and outputs; an empty vector of outputs is filled.
-    device : OrtDevice
-        Where new outputs go.
-    run_options : onnxruntime.RunOptions, default=None
-        Options of the run.
-    """
+    """Run a session on vectors of tensors; tensors already in ``fetches`` are written in place."""
     session._sess.run_with_ortvaluevector(
         run_options or _default_run_options(),
         input_names,

@@ -89,16 +89,6 @@ class SmoothedPenalty(BasePenalty):
 def smoothed_objective(task: TrainingTask) -> ModelProto:
     """Return the graph of the objective of a batch with its kinks rounded; its last input is the width.
 
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph.
-
     References
     ----------
     Nesterov, Y., "Smooth minimization of non-smooth functions", Mathematical Programming 103 (2005),

@@ -152,44 +152,7 @@ def run_full_batch(
     toward: dict[str, np.ndarray] | None = None,
     position: Position | None = None,
 ) -> TrainingResult:
-    """Train by a solver.
-
-    Parameters
-    ----------
-    step : FullBatchStep
-        Objective and gradient.
-    data : Data
-        Rows.
-    weights : dict of str to ndarray
-        Initial weights.
-    settings : LoopSettings
-        How long, and what to do with an objective that is not finite.
-    validate : callable, default=None
-        Takes weights, returns loss and score on other rows.
-    observer : Observer, default=None
-        Hears of every iteration, and may end the training.
-    pull : float, default=0.0
-        Strength of a pull towards some weights, ``pull * c / 2 * |u - u_toward|^2`` in the step's
-        coordinates, with c the curvature of the objective there, and intercepts pulled less; the objective of
-        each iteration includes it.
-    toward : dict of str to ndarray, default=None
-        These weights, the initial ones by default.
-    position : Position, default=None
-        Where an earlier run of the same training ended: the solver is run again from the beginning, and told
-        what it was told then.
-
-    Returns
-    -------
-    TrainingResult
-        Weights, and the objective after each iteration.
-
-    Raises
-    ------
-    ConvergenceError
-        If the objective is not finite and ``settings.exc`` is True.
-    Interrupted
-        At a Ctrl-C, a KeyboardInterrupt with what the training has reached.
-    """
+    """Train by a solver."""
     solver = step.task.update.learning_rate
     assert isinstance(solver, BaseSolver)
     step.start(data, weights)
@@ -221,22 +184,7 @@ def run_full_batch(
 def standardised_weights(
     step: FullBatchStep, data: Data, weights: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the weights of a model of which some are meant for standardised features.
-
-    Parameters
-    ----------
-    step : FullBatchStep
-        Objective and gradient.
-    data : Data
-        Samples.
-    weights : dict of str to ndarray
-        Weights for their features, if these were standardised.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Weights for the features as they are.
-    """
+    """Return the weights of a model of which some are meant for standardised features."""
     step.start(data, weights)
     return step.unpack(step.coordinates().weights(step.pack(weights)))
 

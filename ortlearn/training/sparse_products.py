@@ -42,20 +42,7 @@ PART = "ortlearn_batch_{}"
 
 
 def sparse_features(model: ModelProto, names: Iterable[str]) -> frozenset[str]:
-    """Return the inputs that nothing reads but products with matrices of known shapes.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph; weights are inputs or initializers.
-    names : iterable of str
-        Inputs that take sparse features.
-
-    Returns
-    -------
-    frozenset of str
-        Some of these names.
-    """
+    """Return the inputs that nothing reads but products with matrices of known shapes."""
     sparse = list(names)
     if not sparse or opset_versions(model)[""] < ADDING:
         return frozenset()
@@ -70,18 +57,7 @@ def sparse_features(model: ModelProto, names: Iterable[str]) -> frozenset[str]:
 
 
 def stays_sparse(rows: Any) -> bool:
-    """Return whether rows are sparse, and have so few entries that these are faster than dense rows.
-
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix of shape (n_samples, ...)
-        Rows.
-
-    Returns
-    -------
-    bool
-        Whether they are.
-    """
+    """Return whether rows are sparse, and have so few entries that these are faster than dense rows."""
     return issparse(rows) and rows.nnz <= MAX_DENSITY * math.prod(rows.shape)
 
 
@@ -96,21 +72,6 @@ def with_sparse_products(model: ModelProto, features: Iterable[str], batch: int 
 
     ``x @ w`` is the sum over the entries of a row of ``value * w[column]``. Its gradient is left to the
     rules of the operators: it is added to the rows of ``w`` whose columns are present.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    features : iterable of str
-        Some of :func:`sparse_features`.
-    batch : int or str
-        Rows of a batch; a name for any number of rows.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model whose inputs for a feature are the first three of :func:`entry_inputs`; four for any number of
-        rows, which is the length of the fourth.
     """
     names, view = set(features), GraphView(model, prefix="sparse_")
     taken = {value.name: value for value in model.graph.input if value.name in names}
@@ -148,20 +109,7 @@ def _summed(view: GraphView, names: set[str], batch: int | str, node: NodeProto)
 
 
 def product_widths(model: ModelProto, features: Iterable[str]) -> dict[str, int]:
-    """Return the numbers that products compute of each entry of sparse features.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    features : iterable of str
-        Some of :func:`sparse_features`.
-
-    Returns
-    -------
-    dict of str to int
-        Columns of all matrices that a feature is multiplied with.
-    """
+    """Return the numbers that products compute of each entry of sparse features."""
     view = GraphView(model)
     return {n: sum((view.sizes(node.input[1]) or (0, 0))[1] for node in view.readers[n]) for n in features}
 
@@ -176,18 +124,7 @@ def _zeros(op: GraphBuilder, name: str, batch: int | str, width: list[int], dtyp
 
 
 def entry_inputs(value: ValueInfoProto) -> list[ValueInfoProto]:
-    """Return the inputs that stand for a sparse feature.
-
-    Parameters
-    ----------
-    value : onnx.ValueInfoProto
-        Input of the feature.
-
-    Returns
-    -------
-    list of onnx.ValueInfoProto
-        Values, columns and rows of the entries; then where the entries of each row begin and end.
-    """
+    """Return the inputs that stand for a sparse feature."""
     name, elem_type = value.name, value.type.tensor_type.elem_type
     entries = (f"entries_of_{name}",)  # one name, from which it is known that they have one length
     types = [TensorType(elem_type, entries), *[TensorType(TensorProto.INT32, entries)] * 2]
@@ -196,42 +133,14 @@ def entry_inputs(value: ValueInfoProto) -> list[ValueInfoProto]:
 
 
 def all_entries(model: ModelProto, features: Iterable[str]) -> dict[str, ValueInfoProto]:
-    """Return the inputs that stand for sparse features of a model, by their names.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    features : iterable of str
-        Inputs.
-
-    Returns
-    -------
-    dict of str to onnx.ValueInfoProto
-        Inputs of :func:`entry_inputs`.
-    """
+    """Return the inputs that stand for sparse features of a model, by their names."""
     names = set(features)
     taken = [value for value in model.graph.input if value.name in names]
     return {value.name: value for feature in taken for value in entry_inputs(feature)}
 
 
 def append_slices(op: GraphBuilder, feature: str, rows: str) -> dict[str, str]:
-    """Write the entries of the rows of a batch, which follow one another, and return their names.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Where the nodes go.
-    feature : str
-        Name of the feature.
-    rows : str
-        Numbers of the rows.
-
-    Returns
-    -------
-    dict of str to str
-        Name of a batch's part of each input.
-    """
+    """Write the entries of the rows of a batch, which follow one another, and return their names."""
     start = op.Gather(STARTS.format(feature), op.Gather(rows, np.array([0])))
     end = op.Gather(ENDS.format(feature), op.Gather(rows, np.array([-1])))
     found = {part.format(feature): PART.format(part.format(feature)) for part in ENTRIES}
@@ -241,24 +150,7 @@ def append_slices(op: GraphBuilder, feature: str, rows: str) -> dict[str, str]:
 
 
 def entry_arrays(feature: str, csr: Any, rows: np.ndarray, size: int) -> dict[str, np.ndarray]:
-    """Return the inputs that stand for some rows of a sparse feature.
-
-    Parameters
-    ----------
-    feature : str
-        Name of the feature.
-    csr : CSR matrix or ndarray of shape (n_samples, n_features)
-        All rows; a chunk of a stream may be dense.
-    rows : ndarray of int
-        Numbers of some rows, in the order in which they are visited.
-    size : int
-        Rows of a batch.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Arrays by the names of :func:`entry_inputs`.
-    """
+    """Return the inputs that stand for some rows of a sparse feature."""
     part = csr_matrix(csr[rows])
     counts = np.diff(part.indptr)
     numbers = np.arange(len(rows), dtype=np.int32) % np.int32(size)
@@ -269,20 +161,7 @@ def entry_arrays(feature: str, csr: Any, rows: np.ndarray, size: int) -> dict[st
 
 
 def entry_bytes(csr: Any, width: int = 0) -> int:
-    """Return the bytes that a row takes as entries, on average and rounded up.
-
-    Parameters
-    ----------
-    csr : CSR matrix of shape (n_samples, n_features)
-        All rows.
-    width : int, default=0
-        Numbers that are computed of each entry.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
+    """Return the bytes that a row takes as entries, on average and rounded up."""
     of_entry = csr.dtype.itemsize * (1 + width) + 2 * np.dtype(np.int32).itemsize
     of_row = len(BOUNDS) * np.dtype(np.int64).itemsize
     return of_row - -csr.nnz * of_entry // max(1, csr.shape[0])

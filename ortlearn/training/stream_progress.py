@@ -31,18 +31,7 @@ class MeasuredText:
         self._last: dict[str, float] = {}
 
     def of(self, record: dict) -> str:
-        """Return the text after an epoch.
-
-        Parameters
-        ----------
-        record : dict
-            What the history has of the epoch.
-
-        Returns
-        -------
-        str
-            Names and numbers.
-        """
+        """Return the text after an epoch."""
         measured = {name: record[key] for key, name in SHOWN.items() if record.get(key) is not None}
         self._last.update(measured)
         return " ".join(f"{name} {self._last[name]:.3g}" for name in SHOWN.values() if name in self._last)
@@ -118,40 +107,18 @@ guard(_LOCK, lambda: _LINES.forget())
 
 
 def show_stream(owner: Any, description: str, record: dict) -> None:
-    """Show the last epoch of a stream.
-
-    Parameters
-    ----------
-    owner : object
-        Estimator whose calls are counted; it is referred to weakly.
-    description : str
-        Text before the numbers.
-    record : dict
-        What the history has of the epoch.
-    """
+    """Show the last epoch of a stream."""
     with _LOCK:
         _LINES.show(owner, description, record)
 
 
 def close_stream(owner: Any) -> None:
-    """End the line of an estimator; nothing happens where it has none.
-
-    Parameters
-    ----------
-    owner : object
-        Estimator.
-    """
+    """End the line of an estimator; nothing happens where it has none."""
     close_key(id(owner))
 
 
 def close_key(key: int) -> None:
-    """End the line of the estimator of this identity; it may be gone.
-
-    Parameters
-    ----------
-    key : int
-        Number that ``id`` gave.
-    """
+    """End the line of the estimator of this identity; it may be gone."""
     with _LOCK:
         _LINES.close(key)
 

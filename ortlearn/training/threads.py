@@ -24,43 +24,14 @@ WITH_PRODUCTS_INSIDE = frozenset(
 
 
 def threads_of_training(task: TrainingTask, size: int | str, n_jobs: int | None) -> int | None:
-    """Return ``n_jobs``, or 1 where no product of a batch is large enough for several threads.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    size : int or str
-        Rows of a batch; a name where it is not known.
-    n_jobs : int or None
-        Threads that are asked for: None is one, -1 all cores.
-
-    Returns
-    -------
-    int or None
-        Threads; what was asked for where a product is of unknown size.
-    """
+    """Return ``n_jobs``, or 1 where no product of a batch is large enough for several threads."""
     if n_threads(n_jobs) == 1:
         return n_jobs
     return n_jobs if largest_product(task, size) >= LARGE else 1
 
 
 def largest_product(task: TrainingTask, size: int | str) -> float:
-    """Return the floating-point operations of the largest product of matrices, or convolution, of a batch.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    size : int or str
-        Rows of a batch; a name where it is not known.
-
-    Returns
-    -------
-    float
-        Two for each pair of numbers; infinite where a shape is unknown, or an operator has products
-        inside, 0 where there is none.
-    """
+    """Return the floating-point operations of the largest product of matrices, or convolution, of a batch."""
     model = with_batch_dimension(task, size)
     types = value_types(model)
     return max((_operations(node, types) for node in model.graph.node), default=0.0)

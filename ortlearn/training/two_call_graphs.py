@@ -59,25 +59,7 @@ class TwoCallGraphs(NamedTuple):
 
 
 def two_call_graphs(task: TrainingTask, size: int | str = BATCH) -> TwoCallGraphs:
-    """Return the graphs of a step on a batch, by our own rules, cut after the output of the model.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained, with a loss that is a graph.
-    size : int or str
-        Rows of a batch; a name where any number will do.
-
-    Returns
-    -------
-    TwoCallGraphs
-        Both graphs.
-
-    Raises
-    ------
-    GradientError
-        If an operator has no gradient.
-    """
+    """Return the graphs of a step on a batch, by our own rules, cut after the output of the model."""
     if task.gradient == "auto":
         task = task.changed(gradient="rules")
     step = batch_graph(task, size, keep_output=True)

@@ -38,20 +38,7 @@ PASSES = (
 
 
 def fuse_step(model: ModelProto, passes=PASSES) -> ModelProto:
-    """Return a faster graph of a training step.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph of a step, the size of its batch known.
-    passes : sequence of callable, default=PASSES
-        What to apply.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph with the same inputs, outputs and results.
-    """
+    """Return a faster graph of a training step."""
     graph = GraphView(model, prefix="fused_")
     for apply in passes:
         apply(graph)
