@@ -73,5 +73,35 @@ def rewrite_forms(model: ModelProto) -> ModelProto:
         op.Where(nothing, zero, root, outputs=[node.output[0]])
         return True
 
-    rules = {("", "MatMul"): product, ("", "Sqrt"): square_root, ("", "Pow"): power}
+    def hidden_rows(node: NodeProto, op: GraphBuilder) -> bool:
+        """Write the softmax of rows that are replaced afterwards as that of zeros.
+
+        Where a mask hides a whole row of an attention, its softmax is NaN, and so would be every gradient.
+        """
+        condition, other, given = node.input
+        softmax = graph.producer(given, "Softmax", passing=("Cast",))
+        known = op.type(given)
+        if softmax is None or known is None or op.dtype(softmax.input[0]) is None:
+            return False
+        x, axis = softmax.input[0], attributes_of(softmax).get("axis", -1)
+        sizes, rows = op.shape(condition), condition
+        before, is_nan = graph.producer(x, "Where"), graph.producer(condition, "IsNaN")
+        if is_nan is not None and graph.origin(is_nan.input[0], ("Cast",)) == softmax.output[0]:
+            kept = op.ReduceMax(x, [axis]) if op.opset >= 18 else op.ReduceMax(x, axes=[axis])
+            rows = op.IsInf(kept, detect_positive=0)
+        elif axis != -1 or not sizes or sizes[-1] != 1 or (before and before.input[0] == condition):
+            return False
+        found = op.Softmax(op.Where(rows, op.constant(0.0, op.dtype(x)), x), axis=axis)
+        if op.dtype(given) != op.dtype(x):
+            found = op.Cast(found, to=known.elem_type)
+        replaced = rows if rows == condition else op.Or(rows, op.IsNaN(found))
+        op.Where(replaced, other, found, outputs=[node.output[0]])
+        return True
+
+    rules = {
+        ("", "MatMul"): product,
+        ("", "Sqrt"): square_root,
+        ("", "Pow"): power,
+        ("", "Where"): hidden_rows,
+    }
     return replace_nodes(model, {**rules, ("com.microsoft", "Solve"): solution})

@@ -206,6 +206,12 @@ REDUCTIONS = [
         Record(name, (distinct(2, 3, 4), ints(1, 2)), {"keepdims": 0}, opsets=(18, 21), empty=False)
         for name in ("ReduceSum", "ReduceMean", "ReduceL2", "ReduceMax", "ReduceProd")
     ),
+    # none of them: all axes
+    *(
+        Record(name, (normal(2, 3, 4), ints()), {"keepdims": keepdims}, opsets=(18, 21), empty=False)
+        for name in ("ReduceSum", "ReduceMean", "ReduceSumSquare")
+        for keepdims in (0, 1)
+    ),
     Record("ReduceSum", (normal(2, 3), ints()), {"noop_with_empty_axes": 1}, constants=(1,)),
     Record(
         "ReduceProd",

@@ -57,8 +57,8 @@ def reduce_mean(op, node, grad):
     if axes == []:
         return _gradients(node, grad)
     if isinstance(axes, str):
-        sizes = op.Gather(op.Shape(x), axes, axis=0)
-        count = op.cast(op.reduce("ReduceProd", sizes, None, keepdims=0), op.float_dtype)
+        # Of the outputs: axes that are empty in a run are all axes, or none.
+        count = op.Div(*(op.cast(op.Size(name), op.float_dtype) for name in (x, grad)))
     else:
         count = op.size_along(x, axes, op.float_dtype)
     return _gradients(node, op.expand_like(_kept(op, node, op.Div(grad, count)), x))

@@ -1,0 +1,161 @@
+"""The node tests of onnx: what they compute is computed, and has the slope that differences say."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto
+
+from ortlearn.differentiation.gradient_model import gradient_model
+from ortlearn.exceptions import ConversionError, ExecutionError, GradientError
+from ortlearn.onnx_files.decompositions import decompose_operators
+from ortlearn.onnx_files.loading import load_onnx
+
+#: Elements of each input to move, and how far.
+ELEMENTS, STEP = 6, np.float32(1e-2)
+#: Inputs that decide on places, and have no gradient: of Resize, regions and scales.
+PLACES = {"roi", "scales"}
+#: Functions with a step at an element that is zero.
+STEPS = {"test_sign", "test_l2normalization_axis_0"}
+#: What onnx specifies otherwise than onnxruntime 1.19 computes.
+OTHERWISE = {
+    "test_averagepool_2d_ceil_last_window_starts_on_pad",
+    "test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True",
+    "test_maxpool_2d_ceil_output_size_reduce_by_one",
+    "test_maxunpool_export_with_output_shape",
+    "test_reversesequence_batch",
+}
+#: Operators whose results are drawn.
+RANDOM = {"Bernoulli", "Dropout", "RandomUniformLike", "RandomNormalLike"}
+
+
+def session(model: ModelProto):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+
+
+def run(runner, feeds):
+    """Return the outputs by name."""
+    names = [value.name for value in runner.get_outputs()]
+    kept = {value.name: feeds[value.name] for value in runner.get_inputs() if value.name in feeds}
+    return dict(zip(names, runner.run(names, kept), strict=True))
+
+
+def is_float(value):
+    return isinstance(value, np.ndarray) and value.dtype == np.float32 and value.size > 0
+
+
+def slopes_beside(total, array, index):
+    """Return the slopes on both sides of an element: at a kink, any number between is a derivative."""
+    sides = []
+    for step in (-STEP, STEP):
+        moved = array.copy()
+        moved[index] += step
+        sides.append((total(moved) - total(array)) / (float(moved[index]) - float(array[index])))
+    return sorted(sides)
+
+
+def check_gradient(model, runner, feeds, name, rng) -> str:
+    """Return what is wrong with the gradient of an input, empty where it is right."""
+    gradient = session(gradient_model(model, None, [name]))
+    values = run(runner, feeds)
+    seeds = {
+        item.name: rng.normal(size=np.shape(values[item.name.removesuffix("_grad")])).astype(np.float32)
+        for item in gradient.get_inputs()
+        if item.name not in feeds
+    }
+    found = run(gradient, {**feeds, **seeds})[f"{name}_grad"]
+    array = feeds[name]
+    if found.shape != array.shape:
+        return f"{name} has the shape {array.shape}, its gradient {found.shape}"
+
+    def total(moved):
+        try:
+            outputs = run(runner, {**feeds, name: moved})
+        except Exception:  # not every number is allowed: of the scales of Resize, some are 1
+            return np.nan
+        pairs = [(outputs[key.removesuffix("_grad")], seed) for key, seed in seeds.items()]
+        if any(output.shape != seed.shape for output, seed in pairs):
+            return np.nan  # it decides on shapes
+        return sum(float(np.vdot(output.astype(float), seed)) for output, seed in pairs)
+
+    largest = np.abs(found).max()
+    for number in rng.permutation(array.size)[:ELEMENTS]:
+        index = np.unravel_index(number, array.shape)
+        low, high = slopes_beside(total, array, index)
+        bound = 1e-3 + 0.02 * max(abs(low), abs(high), 0.1 * largest)
+        if np.isfinite(low + high) and not low - bound <= found[index] <= high + bound:
+            return f"{name}{list(map(int, index))}: {found[index]}, and slopes {low:.4g} and {high:.4g}"
+    return ""
+
+
+def outcome(case, rng) -> tuple[str, str]:
+    """Return what becomes of a case, and what is wrong."""
+    feeds = {v.name: a for v, a in zip(case.model.graph.input, case.data_sets[0][0], strict=False)}
+    if not any(map(is_float, feeds.values())) or not all(isinstance(a, np.ndarray) for a in feeds.values()):
+        return "no arrays of float32", ""
+    if RANDOM & {node.op_type for node in case.model.graph.node}:
+        return "random", ""
+    try:
+        model = decompose_operators(load_onnx(case.model))
+    except (ConversionError, ExecutionError):
+        return "refused", ""
+    try:
+        runner = session(model)
+        values = run(runner, feeds)
+    except Exception:  # onnxruntime has errors of its own for what it has no kernel for
+        return "onnxruntime does not compute it", ""
+    wrong = "" if case.name in OTHERWISE else _wrong_outputs(case, feeds, values)
+    if wrong or case.name in STEPS | OTHERWISE:
+        return "computed", wrong
+    if not any(map(is_float, values.values())) or not all(
+        np.isfinite(a).all() for a in (*feeds.values(), *values.values()) if is_float(a)
+    ):
+        return "computed", ""
+    kept, end = {item.name for item in runner.get_inputs()}, "differentiated"
+    for name, array in feeds.items():
+        if is_float(array) and name in kept - PLACES:
+            try:
+                wrong = check_gradient(model, runner, feeds, name, rng)
+            except GradientError:
+                end = "no gradient"
+            if wrong:
+                return end, wrong
+    return end, ""
+
+
+def _wrong_outputs(case, feeds, values) -> str:
+    """Return which output is not that of onnx, nor of onnxruntime, which differ at some corners."""
+    expected = dict(zip(values, case.data_sets[0][1], strict=False))
+    for name, array in expected.items():
+        if not is_float(array) or np.allclose(values[name], array, rtol=1e-3, atol=1e-4, equal_nan=True):
+            continue
+        try:
+            own = run(session(case.model), feeds)[name]
+        except Exception:  # a version that it does not read
+            return f"{name} is not what onnx says"
+        if not np.allclose(values[name], own, rtol=1e-4, atol=1e-5, equal_nan=True):
+            return f"{name} is neither what onnx says nor what onnxruntime computes"
+    return ""
+
+
+@pytest.mark.slow
+def test_node_tests_of_onnx():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        cases = collect_testcases(None)
+    rng, ends, wrong = np.random.default_rng(0), Counter[str](), {}
+    for case in cases:
+        end, problem = outcome(case, rng)
+        ends[end] += 1
+        if problem:
+            wrong[case.name] = problem
+    assert not wrong, f"{ends}\n" + "\n".join(f"{name}: {problem}" for name, problem in wrong.items())
+    assert ends["differentiated"] > 850, ends
