@@ -63,6 +63,18 @@ TEXTS = {
                       else_branch = no () => (float[] r) { r = Identity (u) }>
           w = Constant <value = float[3,1] {1, 2, 3}> ()
           y = MatMul (q, w) }""",
+    "quantised": """<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,3] x) => (float[N,1] y)
+        <int8[3,2] k = {10, -20, 30, -40, 50, -60}, float[2] s = {0.1, 0.2}, int8[2] z = {1, -2},
+         int32[1] b = {7}, float t = {0.01}, float[2,1] w = {1, 2}>
+        { f = DequantizeLinear <axis = 1> (k, s, z)  m = MatMul (x, f)  p = MatMul (m, w)
+          c = DequantizeLinear (b, t)  y = Add (p, c) }""",
+    "function weights": """<ir_version: 9, opset_import: ["": 18, "own": 1]>
+        g (float[N,3] x) => (float[N,1] y) { z = own.layer (x)  y = own.scaled (z) }
+        <domain: "own", opset_import: ["": 18]> layer (u) => (v)
+        { w = Constant <value = float[3,1] {1, 2, 3}> ()  v = MatMul (u, w) }
+        <domain: "own", opset_import: ["": 18]> scaled <alpha: float = 0.5> (u) => (v)
+        { v = LeakyRelu <alpha: float = @alpha> (u) }""",
     "half": """<ir_version: 8, opset_import: ["": 18]>
         g (float16[N,3] x) => (float16[N,1] y) <float16[3,1] w = {1, 2, 3}>
         { z = MatMul (x, w)  f = Cast <to = 1> (z)  t = Tanh (f)  y = Cast <to = 10> (t) }""",

@@ -34,7 +34,8 @@ def train(content, y, seed):
     """Train a model and predict with it; return how that ended."""
     optimizer = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)[seed % 2]
     gradient = ("auto", "rules")[seed // 2 % 2]
-    model = optimizer(content, max_iter=2, learning_rate=1e-3, random_state=0, gradient=gradient)
+    options = {"max_iter": 2, "learning_rate": 1e-3, "random_state": 0, "gradient": gradient}
+    model = optimizer(content, straight_through=seed // 4 % 2 == 0, **options)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

@@ -7,7 +7,7 @@ import pytest
 from tests.hostile.files import models
 from tests.hostile.runs import RAISES, STOPS, run
 
-SEEDS = 14
+SEEDS = 20
 
 
 @pytest.mark.slow
