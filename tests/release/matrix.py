@@ -77,11 +77,11 @@ class Versions:
 #: The lowest versions together and one by one, each scikit-learn from the lowest, and the newest of all.
 ENVIRONMENTS = (
     Versions("floors", "3.10", {**floors(), **floors(_OPTIONAL)}),
-    # scikit-learn 1.6 has options that newer versions of scipy do not know; 1.6 and 1.7 fail to choose
-    # columns of newer polars by name.
+    # scikit-learn 1.6 passes options that newer versions of scipy reject; before 1.9 it cannot select columns
+    # of newer polars by name.
     Versions("scikit-learn-1.6", "3.12", {"scikit-learn": "1.6.*", "scipy": "1.15.*", **floors(["polars"])}),
     Versions("scikit-learn-1.7", "3.12", {"scikit-learn": "1.7.*", **floors(["polars"])}),
-    Versions("scikit-learn-1.8", "3.12", {"scikit-learn": "1.8.*"}),
+    Versions("scikit-learn-1.8", "3.12", {"scikit-learn": "1.8.*", **floors(["polars"])}),
     Versions("numpy-floor", "3.11", floors(["numpy"])),
     Versions("onnx-floor", "3.12", floors(["onnx"])),
     Versions("skl2onnx-floor", "3.12", floors(["skl2onnx"])),
