@@ -45,16 +45,13 @@ def is_onnx_source(source: Any) -> bool:
 
 @runtime_errors()
 def load_onnx(source: Any) -> ModelProto:
-    """Return a checked copy of an ONNX model at supported versions, a ConversionError where it is none."""
+    """Return a checked copy of an ONNX model at supported versions."""
     return prepare_onnx(*read_onnx(source))
 
 
 @runtime_errors()
 def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> ModelProto:
-    """Return a checked copy of what ``read_onnx`` returned, at supported versions and without ``ZipMap``.
-
-    With ``integers``, weights that are stored as such are floating-point numbers that the graph rounds.
-    """
+    """Return a checked copy of a model at supported versions, without ZipMap, integers as rounded floats."""
     check_total(model, label)
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:

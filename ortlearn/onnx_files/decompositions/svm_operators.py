@@ -10,8 +10,7 @@ from ...models.support_vectors import pair_scores, pair_votes, weighted_kernel
 from .common import Fused
 from .links import LINKS
 
-#: Values of the attribute ``kernel_type``.
-KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
+KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")  # values of the attribute ``kernel_type``
 
 
 def _kernel(fused: Fused, count: int) -> str:
