@@ -12,12 +12,12 @@ from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import runtime_errors, value_types
 from ..graphs.editing import copy_model
-from .branches import with_chosen_branches
 from .free_rows import with_free_rows
 from .half_precision import with_float32
 from .model_checks import check_sizes, check_structure, check_total
 from .named_weights import with_named_weights
 from .operator_checks import check_operators
+from .simplify import with_chosen_branches
 from .versions import pin_versions
 
 
