@@ -54,10 +54,6 @@ def _lasso(op: ModelWriter, model: Any, x: str, rows: str) -> str:
     return lasso_codes(op, x, rows, _dictionary(model).shape, _strength(model), model.positive_code)
 
 
-def _thresholded(op: ModelWriter, model: Any, x: str, rows: str) -> str:
-    return shrunk(op, products(op, x, rows), _strength(model), model.positive_code)
-
-
 class _Path:
     """Atoms that enter the code of each sample, one at a time."""
 
@@ -182,7 +178,7 @@ CODES: dict[str, Callable[[ModelWriter, Any, str, str], str]] = {
     "lasso_cd": _lasso,
     "lasso_lars": _lasso,
     "omp": _matching_pursuit,
-    "threshold": _thresholded,
+    "threshold": lambda op, m, x, rows: shrunk(op, products(op, x, rows), _strength(m), m.positive_code),
 }
 
 

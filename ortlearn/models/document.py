@@ -16,8 +16,7 @@ from .registry import refuse_undefined
 from .scores import Scores
 from .writer import OPSET, ModelWriter
 
-#: IR version that came with the opset: older runtimes read the files too.
-IR_VERSION = 8
+IR_VERSION = 8  # of the opset, so that older runtimes read files
 
 
 class TextOutputError(ConversionError):

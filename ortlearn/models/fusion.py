@@ -14,8 +14,7 @@ from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
 from ..graphs.view import GraphView
 
-#: Domain of the operators, and its version where a graph uses it.
-ML, ML_OPSET = "ai.onnx.ml", 3
+ML, ML_OPSET = "ai.onnx.ml", 3  # domain of the operators, and its version where a graph uses it
 
 
 class FusedForm:

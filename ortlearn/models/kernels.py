@@ -213,7 +213,12 @@ class PolynomialCountSketchDefinition(ModelDefinition):
         product: tuple[str, str] | None = None
         for places, signs in zip(model.indexHash_, model.bitHash_, strict=True):
             own = self._transforms(op, model, x, signs[:, np.newaxis] * np.exp(-1j * angles[places]))
-            product = own if product is None else _complex_product(op, product, own)
+            if product is None:
+                product = own
+                continue
+            (a, b), (c, d) = product, own
+            real, imaginary = op.Sub(op.Mul(a, c), op.Mul(b, d)), op.Add(op.Mul(a, d), op.Mul(b, c))
+            product = real, imaginary
         assert product is not None
         # frequencies between the first and the middle one count twice
         weights = np.where((frequencies == 0) | (2 * frequencies == n), 1.0, 2.0) / n
@@ -232,11 +237,6 @@ class PolynomialCountSketchDefinition(ModelDefinition):
                 constant = math.sqrt(model.coef0) * numbers[n_columns:]
                 parts[-1] = op.Add(parts[-1], np.ascontiguousarray(constant, dtype=op.float_dtype))
         return parts[0], parts[1]
-
-
-def _complex_product(op: GraphBuilder, a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
-    real = op.Sub(op.Mul(a[0], b[0]), op.Mul(a[1], b[1]))
-    return real, op.Add(op.Mul(a[0], b[1]), op.Mul(a[1], b[0]))
 
 
 class KernelCentererDefinition(ModelDefinition):

@@ -75,13 +75,10 @@ class CategoricalNBDefinition(ModelDefinition):
     """CategoricalNB: the sum of the log-probabilities of the categories in all columns."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        categories = op.Cast(x, to=TensorProto.INT64)
-        terms = [self._term(op, model, categories, column) for column in range(model.n_features_in_)]
+        categories, options = op.Cast(x, to=TensorProto.INT64), {"constraint": Simplex(0, logarithm=True)}
+        terms = []
+        for column in range(model.n_features_in_):
+            table = _log_probabilities(op, model, index=column, role="table", **options)
+            # a scalar index: the result has no axis for the column
+            terms.append(op.Gather(table, op.Gather(categories, np.array(column), axis=1), axis=0))
         return class_scores(op, op.Sum(*terms, _log_prior(op, model)), model.classes_)
-
-    def _term(self, op: ModelWriter, model: Any, categories: str, column: int) -> str:
-        """Append the log-probabilities of the categories of a column, of shape (n, n_classes)."""
-        constraint = Simplex(0, logarithm=True)
-        table = _log_probabilities(op, model, index=column, role="table", constraint=constraint)
-        # a scalar index: the result has no axis for the column
-        return op.Gather(table, op.Gather(categories, np.array(column), axis=1), axis=0)

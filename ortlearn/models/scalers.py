@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ..graphs import GraphBuilder
 from .base import ModelDefinition
 from .constraints.sets import Rising
 from .constraints.signs import Positive
 from .scores import Scores, transformation
-from .special_functions import erf
+from .special_functions import erf, polynomial
 from .writer import ModelWriter
 
 
@@ -170,19 +169,10 @@ def _normal_quantiles(op: ModelWriter, share: str, rest: str) -> str:
     """Append the quantiles of the normal distribution, from probabilities p and 1 - p."""
     half = op.Mul(op.Sub(share, rest), 0.5)
     is_tail = op.ones_where(op.Greater(op.Abs(half), 0.425))
-    centre = op.Mul(half, _quotient(op, op.Max(op.Sub(0.180625, op.Mul(half, half)), 0.0), CENTRE))
+    inner = op.Max(op.Sub(0.180625, op.Mul(half, half)), 0.0)
+    centre = op.Mul(half, op.Div(*(polynomial(op, inner, own) for own in CENTRE)))
     smaller = op.Max(op.Min(share, rest), float(NEAR - np.spacing(1)))
     sign = op.Sub(op.Mul(op.ones_where(op.Greater(half, 0.0)), 2.0), 1.0)
-    tail = op.Mul(sign, _quotient(op, op.Sub(op.Sqrt(op.Neg(op.Log(smaller))), 1.6), TAIL))
+    outer = op.Sub(op.Sqrt(op.Neg(op.Log(smaller))), 1.6)
+    tail = op.Mul(sign, op.Div(*(polynomial(op, outer, own) for own in TAIL)))
     return op.Add(op.Mul(centre, op.Sub(1.0, is_tail)), op.Mul(tail, is_tail))
-
-
-def _quotient(op: GraphBuilder, x: str, coefficients: tuple[tuple[float, ...], tuple[float, ...]]) -> str:
-    """Append the quotient of two polynomials."""
-    results = []
-    for own in coefficients:
-        result = op.constant(own[-1])
-        for coefficient in reversed(own[:-1]):
-            result = op.Add(op.Mul(result, x), coefficient)
-        results.append(result)
-    return op.Div(*results)

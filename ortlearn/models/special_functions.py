@@ -1,7 +1,9 @@
 """Special functions and Matérn kernels by ONNX operators."""
 
 import math
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.hermite import hermval
@@ -19,6 +21,14 @@ SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760)
 POINTS, LAST_POINT, TERMS = 16, 6, 9
 
 
+def polynomial(op: GraphBuilder, x: str, coefficients: Sequence[Any]) -> str:
+    """Return a polynomial by Horner's scheme; coefficients are numbers or tensors, constant term first."""
+    result = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        result = op.Add(op.Mul(result, x), coefficient)
+    return result
+
+
 def erf(op: GraphBuilder, x: str) -> str:
     """Return the error function, in float64, which onnxruntime lacks, to 13 digits."""
     # the Taylor series around the nearest point c, with derivatives 2 / sqrt(pi) (-1)^k H_k(c) exp(-c^2)
@@ -30,9 +40,7 @@ def erf(op: GraphBuilder, x: str) -> str:
     step = op.Sub(size, op.Mul(number, 1 / POINTS))
     rows = op.Gather(_series_of_erf(), op.Cast(number, to=TensorProto.INT64), axis=0)
     terms = [op.Squeeze(part, [-1]) for part in op.Split(rows, axis=-1, num_outputs=TERMS, n_outputs=TERMS)]
-    result = terms[-1]
-    for term in reversed(terms[:-1]):
-        result = op.Add(op.Mul(result, step), term)
+    result = polynomial(op, step, terms)
     return op.Where(op.Less(x, 0.0), op.Neg(result), result)
 
 
@@ -111,10 +119,8 @@ def _by_table(op: GraphBuilder, squares: str, nu: float) -> str:
     number = op.Max(op.Cast(op.Mul(u, 1 / WIDTH), to=TensorProto.INT64), 0)
     middle = op.Gather((middles - low).astype(op.float_dtype), number, axis=0)
     x = op.Mul(op.Sub(u, middle), 2 / WIDTH)
-    highest, *others = (op.Gather(c.astype(op.float_dtype), number, axis=0) for c in coefficients)
-    for coefficient in others:
-        highest = op.Add(op.Mul(highest, x), coefficient)
-    return op.Exp(highest)
+    terms = [op.Gather(c.astype(op.float_dtype), number, axis=0) for c in coefficients]
+    return op.Exp(polynomial(op, x, terms[::-1]))
 
 
 def log_matern(z2: np.ndarray, nu: float) -> np.ndarray:

@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass
 
-#: Why a number of a formula is not trained.
-CONSTANT = "constant of a formula"
+CONSTANT = "constant of a formula"  # why a number of a formula is not trained
 #: Why the mean and the variance of a batch normalization are not trained.
 STATISTIC = "running statistic of a batch normalization, which is no weight"
 #: Why a weight with a low-rank adapter is not trained.
@@ -74,27 +73,9 @@ class Weight:
         return ["__".join(chain[i:j]) for i in range(len(chain)) for j in range(i + 1, len(chain) + 1)]
 
     def places(self, original: str) -> list[str]:
-        """Return the names of the nodes and operators that read it in an ONNX file, and of the layers around.
-
-        Layers are the beginnings of the names of nodes up to a slash (``/encoder/layer.0/query/MatMul``) and
-        of the name of the weight up to a dot (``encoder.layer.0.query.weight``), as exporters write them.
-
-        Parameters
-        ----------
-        original : str
-            Name of the initializer in the graph as it came.
-
-        Returns
-        -------
-        list of str
-            Names of layers without a slash at their beginning; none for the weights of estimators.
-
-        Examples
-        --------
-        >>> from ortlearn.models.weight import Weight
-        >>> Weight("w", "weight", True, operators=("MatMul",), nodes=("/body/fc/MatMul",)).places("body.fc.w")
-        ['MatMul', '/body/fc/MatMul', 'body', 'body/fc', 'body.fc']
-        """
+        """Return the operators, nodes and layers that read the weight of a file, given its original name."""
+        # layers are prefixes of node names, /encoder/layer.0/query/MatMul, and of the name of the weight,
+        # encoder.layer.0.query.weight, as exporters write them
         if not self.operators:
             return []
         chains = [("/", node.strip("/").split("/")) for node in self.nodes] + [(".", original.split("."))]
@@ -102,18 +83,7 @@ class Weight:
         return list(dict.fromkeys([*self.operators, *self.nodes, *layers]))
 
     def names(self, original: str) -> list[str]:
-        """Return what the weight may be called in ``weights_to_train``, given its original name.
-
-        Parameters
-        ----------
-        original : str
-            Name of the initializer in the graph as it came.
-
-        Returns
-        -------
-        list of str
-            Names, the stable one first.
-        """
+        """Return the names of the weight in ``weights_to_train``, given its original one."""
         named = [self.name, original, self.attribute, self.expression]
         if self.step is not None and self.attribute is not None:
             named += [f"{self.step}.{self.attribute}", f"{self.step}.{self.expression}", self.origin]

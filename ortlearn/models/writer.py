@@ -18,8 +18,7 @@ from .parameters import Access, Parameter
 from .registry import Undefined, find_definition, refuse_undefined
 from .scores import Scores
 
-#: Opset of the graphs that definitions write.
-OPSET = 18
+OPSET = 18  # of the graphs that definitions write
 #: Why the parameters of steps before the last one are not trained.
 PREPARES = "prepares the features of what is trained"
 #: Why a parameter that other numbers of the fit decide is not trained.

@@ -1,7 +1,4 @@
-"""ONNX files of other origin: what they compute is found by their operators.
-
-Public are :class:`LoRA` and :func:`replace_head`, imported when they are first asked for.
-"""
+"""ONNX files of other origin, analysed by their operators; public names are imported on first use."""
 
 from __future__ import annotations
 

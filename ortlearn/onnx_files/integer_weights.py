@@ -17,18 +17,13 @@ RANGES = {
     **{getattr(TensorProto, f"UINT{bits}"): (0, 2**bits - 1) for bits in (4, 8, 16)},
     TensorProto.INT32: (-(2**31), 2**31 - 1),
 }
-#: An initializer, or a Constant.
-Holder = TensorProto | NodeProto
-#: Makes a new name.
-Unique = Callable[[str], str]
+Holder = TensorProto | NodeProto  # an initializer, or a Constant
+Unique = Callable[[str], str]  # makes a new name
 
 
 @dataclass(frozen=True)
 class Quantisation:
-    """How integers stand for numbers: ``(level - zero) * scale``, as ONNX defines DequantizeLinear.
-
-    Scale and zero point are of the whole tensor, or one for each index of an axis.
-    """
+    """Dequantisation ``(level - zero) * scale`` (ONNX, DequantizeLinear), per tensor or along an axis."""
 
     scale: Holder
     zero: Holder | None
@@ -76,10 +71,7 @@ def array_of(holder: Holder) -> np.ndarray:
 
 
 def dequantised(graph: GraphProto, constants: Mapping[str, Holder]) -> dict[str, Quantisation]:
-    """Return the tensors of a graph that only DequantizeLinear reads, with constant scales, all the same.
-
-    ``constants`` are those of the graph and around it. Scales of blocks (``block_size``) are left out.
-    """
+    """Return the tensors that only DequantizeLinear reads, with one constant scale, not of blocks."""
     reads: Counter[str] = Counter(value.name for value in graph.output)
     found: dict[str, set[tuple[str, str, int]]] = {}
     dequantised_reads: Counter[str] = Counter()
@@ -130,10 +122,7 @@ def add_rounding(
 def _cast_nodes(
     reader: NodeProto, weight: str, rank: int, kind: Quantisation, unique: Unique
 ) -> list[NodeProto]:
-    """Return nodes that round a weight to int32, for which there is no QuantizeLinear.
-
-    A Cast cuts off what is after the point, of numbers that a half away from zero was added to.
-    """
+    """Return nodes that round a weight to int32, which QuantizeLinear lacks: a Cast of x + sign(x) / 2."""
     scale, shape, wide, ratio, sign, half, part, moved, levels = (
         unique(f"{weight}_{part}")
         for part in ("scale", "shape", "wide", "ratio", "sign", "half", "part", "moved", "levels")

@@ -12,12 +12,12 @@ from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import runtime_errors, value_types
 from ..graphs.editing import copy_model
-from .branches import with_chosen_branches
 from .free_rows import with_free_rows
 from .half_precision import with_float32
 from .model_checks import check_sizes, check_structure, check_total
 from .named_weights import with_named_weights
 from .operator_checks import check_operators
+from .simplify import with_chosen_branches
 from .versions import pin_versions
 
 
@@ -45,16 +45,13 @@ def is_onnx_source(source: Any) -> bool:
 
 @runtime_errors()
 def load_onnx(source: Any) -> ModelProto:
-    """Return a checked copy of an ONNX model at supported versions, a ConversionError where it is none."""
+    """Return a checked copy of an ONNX model at supported versions."""
     return prepare_onnx(*read_onnx(source))
 
 
 @runtime_errors()
 def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> ModelProto:
-    """Return a checked copy of what ``read_onnx`` returned, at supported versions and without ``ZipMap``.
-
-    With ``integers``, weights that are stored as such are floating-point numbers that the graph rounds.
-    """
+    """Return a checked copy of a model at supported versions, without ZipMap, integers as rounded floats."""
     check_total(model, label)
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:

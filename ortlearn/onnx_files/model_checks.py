@@ -11,14 +11,10 @@ from ..exceptions import ConversionError
 from ..graphs import TensorType, count_nodes, subgraphs
 from ..graphs.files import MAX_MESSAGE
 
-#: Nodes of a model, its functions inlined.
-MAX_NODES = 100_000
-#: Graphs within graphs, and functions that call functions.
-MAX_DEPTH = 50
-#: Bytes of a tensor where the memory of the machine is not known.
-MAX_BYTES = 2**37
-#: Elements of a vector: onnx follows the values of each in its inference of shapes.
-MAX_VECTOR = 2**24
+MAX_NODES = 100_000  # nodes of a model, its functions inlined
+MAX_DEPTH = 50  # graphs within graphs, and functions that call functions
+MAX_BYTES = 2**37  # bytes of a tensor where the memory of the machine is not known
+MAX_VECTOR = 2**24  # elements of a vector: onnx follows the values of each in its inference of shapes
 #: Fields of bytes that are texts.
 _TEXTS = {"onnx.AttributeProto.s", "onnx.AttributeProto.strings", "onnx.TensorProto.string_data"}
 
@@ -38,10 +34,7 @@ def check_structure(model: ModelProto, label: str) -> None:
 
 
 def check_total(model: ModelProto, label: str) -> None:
-    """Raise a ConversionError for weights that fill a message of protobuf, in the model or in other files.
-
-    onnx and onnxruntime take a model in memory as one message.
-    """
+    """Raise a ConversionError for weights of more than a protobuf message, which holds a model in memory."""
     total = 0
     for tensor in _tensors(model, label):
         stored = {entry.key: entry.value for entry in tensor.external_data}.get("length", "")

@@ -15,14 +15,11 @@ __all__ = ["with_named_weights"]
 
 
 def with_named_weights(model: ModelProto, integers: bool = False) -> ModelProto:
-    """Return a model without functions, whose floating-point constants are main initializers.
-
-    A constant keeps the name that it has in :func:`weight_places`; outputs of branches and bodies are copies.
-    That of a function is one initializer, however often the function is called. With ``integers``, so are the
-    numbers that integers stand for, which the graph rounds to those.
-    """
+    """Return a model without functions, whose weights are main initializers, names of ``weight_places``."""
+    # With integers, quantised weights are floats that the graph rounds. Outputs of inner graphs are copies.
     result = copy_model(model)
-    unique = _unique(result)
+    parts = [result.graph, *result.functions]
+    unique = GraphBuilder(existing_names={name for part in parts for name in defined_names(part)}).unique
     for name, place in weight_places(result).items():
         graph, kind = place.graph, place.quantisation
         is_initializer = isinstance(place.holder, TensorProto)
@@ -38,17 +35,11 @@ def with_named_weights(model: ModelProto, integers: bool = False) -> ModelProto:
         result.graph.initializer.append(numpy_helper.from_array(array, name))
         if kind is None:
             _rename(graph, inner, name, graph is not result.graph, unique)
-    return inline_functions(result)  # it leaves names alone that are of no tensor of the function
-
-
-def _unique(model: ModelProto) -> Callable[[str], str]:
-    """Return what makes names that no graph or function has."""
-    parts = [model.graph, *model.functions]
-    return GraphBuilder(existing_names={name for part in parts for name in defined_names(part)}).unique
+    return inline_functions(result)  # which keeps names that the function does not define
 
 
 def _rename(graph: Part, inner: str, name: str, is_inner: bool, unique: Callable[[str], str]) -> None:
-    """Name a constant of a graph that became a main initializer as that is."""
+    """Rename a constant that became a main initializer."""
     if name != inner:
         for node in graph.node:
             map_node(node, {inner: name})

@@ -11,7 +11,7 @@ from ..differentiation.random_feed import random_feed
 from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import needed_nodes
 from ..graphs.view import GraphView
-from .branches import is_choice, with_chosen_branches
+from .simplify import is_choice, with_chosen_branches
 
 #: Runs a graph on arrays by the name of their inputs, and returns its first output.
 Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]

@@ -14,10 +14,8 @@ from ..graphs.functions import called_functions
 from ..graphs.nodes import attribute, constant_value
 from .integer_weights import RANGES, Holder, Quantisation, array_of, dequantised
 
-#: What holds nodes.
-Part = GraphProto | FunctionProto
-#: Types that are trained in float32.
-HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+Part = GraphProto | FunctionProto  # what holds nodes
+HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)  # types that are trained in float32
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALVES)
 #: Bytes of the numbers that nodes ConstantOfShape may become together: a model of 2 GiB cannot be stored.
 MAX_FILLED = 2**30
@@ -27,18 +25,14 @@ MAX_FILLED = 2**30
 class Place:
     """An initializer or a node that holds floating-point numbers, or integers that stand for some."""
 
-    #: Name of the weight, unique in the whole model.
-    name: str
+    name: str  # name of the weight, unique in the whole model
     graph: Part
-    #: Initializer, Constant or ConstantOfShape.
-    holder: Holder
-    #: Its value; what a ConstantOfShape repeats.
-    tensor: TensorProto
+    holder: Holder  # initializer, Constant or ConstantOfShape
+    tensor: TensorProto  # its value; what a ConstantOfShape repeats
     shape: tuple[int, ...]
     #: What its integers stand for, None for floating-point numbers.
     quantisation: Quantisation | None = None
-    #: Function that it is in.
-    function: FunctionProto | None = None
+    function: FunctionProto | None = None  # function that it is in
 
     @property
     def elem_type(self) -> int:
@@ -110,13 +104,9 @@ def _set_constant(node: NodeProto, tensor: TensorProto, values: np.ndarray) -> N
 
 
 def weight_places(model: ModelProto) -> dict[str, Place]:
-    """Return the places that hold floating-point numbers, or integers that DequantizeLinear makes such of.
-
-    A weight is named by its tensor. One of a branch, a body or a function whose name other tensors of the
-    model have too gets a number behind it. No weights are constants that are outputs of the main graph or of
-    functions, what ConstantOfShape makes of a computed shape, and integers in functions. :meth:`Place.set`
-    changes the model.
-    """
+    """Return the weights of a model by name: floats, and integers that DequantizeLinear reads."""
+    # Names are those of tensors, with a number for repeated ones of inner graphs and functions. Constants
+    # that are outputs, ConstantOfShape of a computed shape, and integers in functions are not weights.
     budget, found = [MAX_FILLED], dict[str, Place]()
     parts: list[Part] = [model.graph, *called_functions(model)]
     counts = Counter(name for part in parts for name in defined_names(part))
@@ -212,11 +202,7 @@ def _tensor(node: NodeProto) -> TensorProto | None:
 
 
 def with_values(file: ModelProto, arrays: Mapping[str, np.ndarray]) -> ModelProto:
-    """Return a file with other numbers in some of its weights, by the names of :func:`weight_places`.
-
-    They are rounded to the type that the file has; a WriteBackError says that a finite value is infinite
-    there. A ConstantOfShape becomes a Constant of the same name.
-    """
+    """Return a file with new values of weights of :func:`weight_places`, rounded to their types."""
     result = copy_model(file)
     places = weight_places(result)
     # Integers last, as their scale may be trained too.

@@ -4,7 +4,6 @@
 # and "Categorical Feature Support" of LightGBM's advanced topics.
 
 import copy
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -153,7 +152,11 @@ def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) ->
         present = op.Where(op.LessOrEqual(op.Abs(values), ZERO), float("nan"), values)
         x, n_columns = op.Concat(x, present, axis=1), n_columns + len(zeros)
     nodes = [_nodes(splits, zeros) for splits in parts]
-    numbers = tree_leaves(op, x, n_columns, nodes, partial(_truncated, op), in_float32=False)
+
+    def whole(column: str) -> str:  # LightGBM reads categories without decimals
+        return op.Where(op.Less(column, 0.0), op.Ceil(column), op.Floor(column))
+
+    numbers = tree_leaves(op, x, n_columns, nodes, whole, in_float32=False)
     return leaf_sums(op, table, numbers, n_rounds, n_scores)
 
 
@@ -165,11 +168,6 @@ def _params(model: Any) -> dict[str, Any]:
 def _words(booster: dict[str, Any]) -> list[str]:
     """Return the words of an objective such as ``"binary sigmoid:1"``, "custom" for a function."""
     return booster.get("objective", "custom").split()
-
-
-def _truncated(op: ModelWriter, column: str) -> str:
-    """Append numbers without their decimals, as LightGBM reads categories."""
-    return op.Where(op.Less(column, 0.0), op.Ceil(column), op.Floor(column))
 
 
 def _categories(op: ModelWriter, model: Any, booster: dict[str, Any]) -> dict[int, list[Any]]:

@@ -28,10 +28,6 @@ def _hinge(op: ModelWriter, raw: str, classes: Any) -> Scores:
     return decisions(op, raw, classes, probabilities=shares, decision="")
 
 
-def _sigmoids(op: ModelWriter, raw: str, classes: Any, **outputs: Any) -> Scores:
-    return decisions(op, raw, classes, probabilities=op.Sigmoid(raw), **outputs)
-
-
 def _labels(op: ModelWriter, raw: str, classes: Any, **outputs: Any) -> Scores:
     return indicator(op, raw, np.arange(len(classes)), probabilities=op.Sigmoid(raw), **outputs)
 
@@ -41,7 +37,7 @@ OF_CLASSES: dict[str, Callable[..., Scores]] = {
     "hinge": _hinge,
     "labels": _labels,
     "logit": binary_classes,
-    "logits": _sigmoids,
+    "logits": lambda op, raw, classes, **o: decisions(op, raw, classes, probabilities=op.Sigmoid(raw), **o),
     "softmax": class_scores,
 }
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from ..parameters import Access
 
-#: Name of a table of leaves.
-STEM = "leaf_values"
+STEM = "leaf_values"  # name of a table of leaves
 
 
 class Leaves(Access):

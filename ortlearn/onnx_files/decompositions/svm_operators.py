@@ -7,11 +7,9 @@ from ...graphs import GraphBuilder, replace_nodes
 from ...models.coupling import STEP, coupled_probabilities, disagreement, least_disagreement
 from ...models.kernels import of_products, products, radial, remote_centre
 from ...models.support_vectors import pair_scores, pair_votes, weighted_kernel
-from .common import Fused
-from .links import LINKS
+from .common import LINKS, Fused
 
-#: Values of the attribute ``kernel_type``.
-KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
+KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")  # values of the attribute ``kernel_type``
 
 
 def _kernel(fused: Fused, count: int) -> str:

@@ -24,15 +24,9 @@ def attach_scores(
     label_shape: LabelShape = None,
     output_name: str | None = None,
 ) -> tuple[ModelProto, Scores]:
-    """Return a graph with the nodes that its training needs, which come last, and its scores.
-
-    ``types`` are those of its tensors that are known. ``task`` is ``"regression"`` or ``"classification"``;
-    by default a graph that has an output of labels (int64 or text) is a classifier, any other a regressor.
-    ``link`` says what the scores of a regressor are to be of its predictions, ``"identity"`` or ``"log"``.
-    ``label_shape`` is the shape of y, which decides where outputs of more than two dimensions have their
-    classes. ``output_name`` is the output that counts, with the labels that belong to it; all do by default.
-    A ConversionError says that the graph has no floating-point output of known rank.
-    """
+    """Return a graph with the nodes that its training needs appended, and its scores."""
+    # By default, a graph with an output of labels (int64 or text) is a classifier, any other a regressor. The
+    # link is that of a regressor, y's shape decides on the axis of classes, and output_name selects outputs.
     learned = [name for name, weight in weights.items() if weight.learned]
     end = GraphEnd(model, types, chosen_outputs(model, output_name, learned) if output_name else ())
     floats, labels = split_outputs(end)
@@ -42,7 +36,7 @@ def attach_scores(
     elif all(len(end.row_shape(name)) > 1 for name in floats):
         scores = position_classes(end, weights, label_shape)
     elif task is None and len(columns) == 2 and columns[0] == columns[1] > 1:
-        scores = multilabel_scores(end)  # a matrix of labels beside one of scores
+        scores = multilabel_scores(end)  # matrices of labels and of scores
     else:
         scores = classification_scores(end, weights)
     return end.result(), scores

@@ -10,15 +10,13 @@ from .links import RawScore, divided_by_sum, log_probabilities, raw_score
 CONFIDENCES = ("Add", "votes", ("Div", "s", ("Mul", ("Add", ("Abs", "s"), "one"), "three")))
 #: One for the best class of a member m, another number elsewhere.
 VOTE = ("Where", ("Equal", ("ArgMax", "m"), "classes"), "one", "other")
-#: Minus z, or one minus z.
-OPPOSITES = (("Neg", "z"), ("Mul", "z", "minus"), ("Sub", "one", "z"))
+OPPOSITES = (("Neg", "z"), ("Mul", "z", "minus"), ("Sub", "one", "z"))  # minus z, or one minus z
 #: Sigmoids of a z + b, and of b - a z.
 CALIBRATED = (
     ("Sigmoid", ("Add", ("Mul", "z", "a"), "b")),
     ("Sigmoid", ("Add", ("Mul", ("Neg", "z"), "a"), "b")),
 )
-#: Not z < 0, of a column z.
-SECOND_OF_TWO = ("Cast", ("Not", ("Less", ("Squeeze", "z"), 0)))
+SECOND_OF_TWO = ("Cast", ("Not", ("Less", ("Squeeze", "z"), 0)))  # not z < 0, of a column z
 #: The class with the most votes of pairs, whose signs vote.
 OF_PAIRS = ("ArgMax", ("MatMul", ("Sub", ("Add", ("Cast", ("Greater", "z", 0)), "wins"), 1), "table"))
 #: Operators after which values are scores rather than probabilities, unless a link follows them.

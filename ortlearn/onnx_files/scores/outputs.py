@@ -28,7 +28,7 @@ def computed_outputs(graph: GraphProto) -> list[str]:
 
 
 def chosen_outputs(model: ModelProto, name: str, learned: Collection[str]) -> list[str]:
-    """Return an output of numbers, and outputs of integers and text that need no other weights."""
+    """Return an output of floats, and the outputs of labels that depend on no other learned weights."""
     computed = computed_outputs(model.graph)
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
     floats = [other for other in computed if kinds[other] in (TensorProto.FLOAT, TensorProto.DOUBLE)]
