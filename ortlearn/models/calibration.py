@@ -52,7 +52,7 @@ def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, hi
     form = _Directed(sign, sign if model.increasing_ else -sign)
     values = op.parameter(model, "y_thresholds_", form=form, role="table", constraint=constraint)
     if len(places) == 1:
-        value = op.for_each_sample(column, values)
+        value = op.repeated_row(column, values)
         return value if sign > 0 else op.Neg(value)
     x = op.Max(op.Min(column, places[-1:]), places[:1])
     above = op.ones_where(op.GreaterOrEqual(x, places[None, 1:-1]))
@@ -130,7 +130,7 @@ def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | No
                 columns.append(op.Sigmoid(logits[-1]))
     score = op.joined(logits) if logits else None
     shares = op.joined(columns)
-    return score, op.of_two_classes(shares) if binary else op.over_sum(shares, 1.0 / len(columns))
+    return score, op.binary_probabilities(shares) if binary else op.normalized(shares, 1.0 / len(columns))
 
 
 def _logit(op: ModelWriter, calibrator: Any, column: str) -> str:
@@ -146,7 +146,7 @@ def _tempered(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[st
     binary, by_decision = len(part.classes) == 2, hasattr(part.estimator, "decision_function")
     if by_decision and binary:  # the logits of the classes are -f and f
         logit = op.Mul(op.Mul(response(op, part.estimator, scores), beta), 2.0)
-        return logit, op.of_two_classes(op.Sigmoid(logit))
+        return logit, op.binary_probabilities(op.Sigmoid(logit))
     if by_decision:
         logits = op.Mul(response(op, part.estimator, scores), beta)
     else:

@@ -95,7 +95,7 @@ class SampleWriter(GraphBuilder):
         """Return the one-hot encoding of numbers of shape (n,)."""
         return self.ones_where(self.Equal(self.Reshape(numbers, [-1, 1]), np.arange(count, dtype=np.int64)))
 
-    def of_two_classes(self, second: str) -> str:
+    def binary_probabilities(self, second: str) -> str:
         """Return the probabilities of two classes from that of the second, of shape (n, 1)."""
         return self.Concat(self.Sub(1.0, second), second, axis=1)
 
@@ -104,7 +104,7 @@ class SampleWriter(GraphBuilder):
         first, second = (self.Gather(matrix, [column], axis=1) for column in (0, 1))
         return self.Sub(second, first)
 
-    def over_sum(self, shares: str, of_none: float | None = None) -> str:
+    def normalized(self, shares: str, of_none: float | None = None) -> str:
         """Return rows divided by their sums; ``of_none`` where the sum is zero, zeros by default."""
         total = self.ReduceSum(shares, [1], keepdims=1)
         none = self.Equal(total, 0.0)
@@ -115,11 +115,11 @@ class SampleWriter(GraphBuilder):
         """Return the logarithms of the sigmoids of scores."""
         return self.Neg(softplus(self, self.Neg(score)))
 
-    def log_shares(self, shares: str, lowest: float = LOWEST) -> str:
+    def log_probabilities(self, shares: str, lowest: float = LOWEST) -> str:
         """Return the logarithms of probabilities, clipped at ``lowest``."""
         return self.Log(self.Max(shares, lowest))
 
-    def for_each_sample(self, x: str | Columns, row: str) -> str:
+    def repeated_row(self, x: str | Columns, row: str) -> str:
         """Return a row of numbers repeated for each sample, of shape (n, k)."""
         column = next(own for own in x.tensors if own) if isinstance(x, Columns) else self.column(x, 0)
         known = self.type(column)

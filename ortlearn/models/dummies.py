@@ -9,7 +9,7 @@ from .. import losses
 from .base import ModelDefinition, Objective
 from .constraints.sets import Simplex
 from .forms import Reshaped
-from .scores import Scores, classes_of_shares, classification, regression
+from .scores import Scores, classification, multioutput, regression
 from .writer import ModelWriter
 
 #: Losses that the strategies of DummyRegressor minimise (Koenker, R. and Bassett, G., "Regression quantiles",
@@ -33,7 +33,7 @@ class DummyRegressorDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         constant = op.parameter(model, "constant_", form=Reshaped((-1,)), role="intercept")
-        return regression(op, op.for_each_sample(x, constant), model.n_outputs_)
+        return regression(op, op.repeated_row(x, constant), model.n_outputs_)
 
 
 class DummyClassifierDefinition(ModelDefinition):
@@ -48,11 +48,11 @@ class DummyClassifierDefinition(ModelDefinition):
             raise op.fail(model, f"strategy={model.strategy!r} is random: fit with strategy='prior'.")
         if model.n_outputs_ == 1:
             prior, shares = self._shares(op, model, x, model.classes_)
-            score = op.log_shares(prior)
+            score = op.log_probabilities(prior)
             return classification(op, score, "softmax", shares, model.classes_, probabilities=shares)
         parts = [self._shares(op, model, x, own, i) for i, own in enumerate(model.classes_)]
         priors, found = zip(*parts, strict=True)
-        return classes_of_shares(op, found, model.classes_, scored=priors)
+        return multioutput(op, found, model.classes_, scored=priors)
 
     def _shares(
         self, op: ModelWriter, model: Any, x: Any, classes: np.ndarray, output: int | None = None
@@ -60,11 +60,11 @@ class DummyClassifierDefinition(ModelDefinition):
         """Append the prior and the predicted probabilities of the classes of an output."""
         reason = "predictions do not depend on it" if model.strategy == "constant" else ""
         options: Any = {"index": output, "role": "intercept", "constraint": Simplex(), "reason": reason}
-        prior = op.for_each_sample(x, op.parameter(model, "class_prior_", **options))
+        prior = op.repeated_row(x, op.parameter(model, "class_prior_", **options))
         if model.strategy == "prior":
             return prior, prior
         if model.strategy == "most_frequent":
             return prior, op.one_hot(op.ArgMax(prior, axis=1, keepdims=1), len(classes))
         constant = np.ravel(model.constant)[output or 0]
         chosen = op.constant((np.asarray(classes) == constant).astype(op.float_dtype))
-        return prior, op.for_each_sample(x, chosen)
+        return prior, op.repeated_row(x, chosen)

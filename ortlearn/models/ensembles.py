@@ -41,8 +41,8 @@ def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | Non
     return total if weights is not None or len(tensors) == 1 else op.Div(total, float(len(tensors)))
 
 
-def aligned(op: ModelWriter, matrix: str, columns: Sequence[int], count: int) -> str:
-    """Return a matrix with its columns at given positions among ``count``, zeros elsewhere."""
+def expanded(op: ModelWriter, matrix: str, columns: Sequence[int], count: int) -> str:
+    """Return a matrix expanded to ``count`` columns, its own at given positions, zeros elsewhere."""
     positions = np.asarray(columns, dtype=np.int64)
     if np.array_equal(positions, np.arange(count)):
         return matrix
@@ -54,12 +54,12 @@ def logit_of(op: ModelWriter, scores: Scores) -> str:
     return scores.score if scores.n_outputs == 1 else op.difference(scores.score)
 
 
-def shares_of(op: ModelWriter, scores: Scores) -> str:
+def probabilities_of(op: ModelWriter, scores: Scores) -> str:
     """Return probabilities of shape (n, n_classes), from the scores if the classifier has none."""
     if isinstance(scores.probabilities, str):
         return scores.probabilities
     if scores.n_outputs == 1:
-        return op.of_two_classes(op.Sigmoid(scores.score))
+        return op.binary_probabilities(op.Sigmoid(scores.score))
     return op.Softmax(scores.score, axis=1)
 
 
@@ -67,7 +67,7 @@ def predicted_classes(op: ModelWriter, scores: Scores) -> str:
     """Return the one-hot predicted class, which with votes is not that of the largest score."""
     classes = np.asarray(scores.classes)
     if scores.label is None:  # ONNX has no type for the classes
-        return op.one_hot(op.ArgMax(shares_of(op, scores), axis=1, keepdims=0), len(classes))
+        return op.one_hot(op.ArgMax(probabilities_of(op, scores), axis=1, keepdims=0), len(classes))
     if classes.dtype.kind in "OUS":
         label = op.Cast(scores.label, to=TensorProto.STRING)
         return op.one_hot(op.look_up(label, classes.tolist(), range(len(classes)), default=-1), len(classes))
@@ -123,9 +123,9 @@ def _voted(
     """Return the outputs of a vote, trained on the members' mean probabilities."""
     count = len(classes)
     votes = mean(op, [op.one_hot(str(m.label), count) for m in members], weights)
-    shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members], weights)
+    shares = mean(op, [expanded(op, probabilities_of(op, m), m.classes, count) for m in members], weights)
     outputs = {"probabilities": votes if has_probabilities else None, "decision": decision}
-    return classification(op, op.log_shares(shares), "softmax", votes, classes, **outputs)
+    return classification(op, op.log_probabilities(shares), "softmax", votes, classes, **outputs)
 
 
 class VotingDefinition(MembersDefinition):
@@ -143,7 +143,7 @@ class VotingDefinition(MembersDefinition):
             return regression(op, mean(op, [m.predicted for m in members], weights), members[0].n_outputs)
         if model.voting == "hard":
             return _voted(op, members, weights, model.classes_)
-        shares = mean(op, [shares_of(op, member) for member in members], weights)
+        shares = mean(op, [probabilities_of(op, member) for member in members], weights)
         return classes_of_probabilities(op, shares, model.classes_)
 
 
@@ -168,7 +168,7 @@ class BaggingDefinition(MembersDefinition):
         if not hasattr(model.estimators_[0], "predict_proba"):
             return _voted(op, members, None, model.classes_, has_probabilities=True, decision=decision)
         count = len(model.classes_)
-        shares = mean(op, [aligned(op, shares_of(op, m), m.classes, count) for m in members])
+        shares = mean(op, [expanded(op, probabilities_of(op, m), m.classes, count) for m in members])
         return classes_of_probabilities(op, shares, model.classes_, decision=decision)
 
 

@@ -191,7 +191,7 @@ class GaussianProcessClassifierDefinition(ModelDefinition):
         with op.inside("base_estimator_"):
             if len(model.classes_) == 2:
                 latent, positive = _process(op, model.base_estimator_, x)
-                scores = classes_of_probabilities(op, op.of_two_classes(positive), model.classes_)
+                scores = classes_of_probabilities(op, op.binary_probabilities(positive), model.classes_)
                 return replace(scores, label=decisions(op, latent, model.classes_).label)
             members = []
             for number, member in enumerate(model.base_estimator_.estimators_):
@@ -210,8 +210,8 @@ def _of_pairs(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -
     votes = pair_decisions(op, above, second, len(classes))[0]
     table = pair_table(len(classes)).astype(op.float_dtype)
     first, last = (np.maximum(sign * table, 0) for sign in (1, -1))
-    lost = op.MatMul(op.log_shares(second), last)
-    score = op.Add(op.MatMul(op.log_shares(op.Sub(1.0, second)), first), lost)
+    lost = op.MatMul(op.log_probabilities(second), last)
+    score = op.Add(op.MatMul(op.log_probabilities(op.Sub(1.0, second)), first), lost)
     return classification(op, score, "softmax", votes, classes)
 
 

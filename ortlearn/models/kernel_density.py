@@ -15,7 +15,7 @@ from .writer import ModelWriter
 
 IN_STEPS = "it only decides which samples are within the bandwidth, a step function: no gradient passes"
 BANDWIDTH = "the likelihood of training samples grows without bound as it shrinks"
-ENDLESS = frozenset(("exponential", "gaussian"))  # kernels of infinite support, written as logarithms
+INFINITE_SUPPORT = frozenset(("exponential", "gaussian"))  # kernels written as logarithms
 
 
 class _Rows(Access):
@@ -54,7 +54,7 @@ class KernelDensityDefinition(ModelDefinition):
         shares = weights / weights.sum()
         scale = op.Mul(op.Log(width), float(n_columns))
         constant = op.Add(scale, _log_integral(op, model))
-        if model.kernel in ENDLESS:
+        if model.kernel in INFINITE_SUPPORT:
             with np.errstate(divide="ignore"):  # samples of weight zero
                 terms = op.Add(terms, np.log(shares).astype(op.float_dtype))
             likelihood = op.Sub(op.ReduceLogSumExp(terms, [1], keepdims=1), constant)

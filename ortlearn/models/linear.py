@@ -101,5 +101,5 @@ def _modified_huber(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
     """Append ``(clip(score, -1, 1) + 1) / 2``, divided by its sum (Zadrozny and Elkan, KDD 2002)."""
     shares = op.Div(op.Add(op.Max(op.Min(score, 1.0), -1.0), 1.0), 2.0)
     if len(classes) == 2:
-        return decisions(op, score, classes, probabilities=op.of_two_classes(shares))
-    return decisions(op, score, classes, probabilities=op.over_sum(shares, 1.0 / len(classes)))
+        return decisions(op, score, classes, probabilities=op.binary_probabilities(shares))
+    return decisions(op, score, classes, probabilities=op.normalized(shares, 1.0 / len(classes)))

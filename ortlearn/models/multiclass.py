@@ -56,7 +56,7 @@ class ConstantPredictorDefinition(ModelDefinition):
         value = float(model.y_[0])
         logit = np.log(LOWEST / (1 - LOWEST)) * (-1 if value > 0 else 1)
         rows = (op.constant([float(own) for own in row]) for row in ([logit], [value], [1 - value, value]))
-        score, decision, shares = (op.for_each_sample(x, row) for row in rows)
+        score, decision, shares = (op.repeated_row(x, row) for row in rows)
         classes = np.array([0, 1])
         return decisions(op, score, classes, decision=decision, probabilities=shares)
 
@@ -99,7 +99,7 @@ class OneVsRestDefinition(_Sums):
         else:
             number = op.ArgMax(responses, axis=1, keepdims=0, select_last_index=int(_ties_go_to_last()))
         if shares is not None:
-            shares = op.of_two_classes(shares) if len(members) == 1 else op.over_sum(shares)
+            shares = op.binary_probabilities(shares) if len(members) == 1 else op.normalized(shares)
         outputs: dict[str, Any] = {"label": label_of(op, number, classes), "probabilities": shares}
         outputs |= {"decision": decision, "classes": classes}
         return Scores("classification", score, len(members), "sigmoid", **outputs)

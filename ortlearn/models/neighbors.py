@@ -13,7 +13,7 @@ from .forms import Form
 from .kernels import products, unit_rows
 from .linear_systems import LARGEST, solve_positive
 from .projections import projected_kernel
-from .scores import Scores, classes_of_probabilities, classes_of_shares, detection, regression, transformation
+from .scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
 from .writer import FITTED, ModelWriter
 
 VOTES = "it only decides which samples are the nearest, a step function: no gradient passes"
@@ -150,7 +150,7 @@ class NeighborsClassifierDefinition(_Neighbors):
         if not isinstance(model.classes_, list):
             return classes_of_probabilities(op, _votes(op, mean, model._y, model.classes_), model.classes_)
         shares = [_votes(op, mean, *own) for own in zip(model._y.T, model.classes_, strict=True)]
-        return classes_of_shares(op, shares, model.classes_)
+        return multioutput(op, shares, model.classes_)
 
 
 def _votes(op: ModelWriter, mean: Function, y: np.ndarray, classes: np.ndarray) -> str:

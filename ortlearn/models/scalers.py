@@ -13,7 +13,7 @@ from .special_functions import erf, polynomial
 from .writer import ModelWriter
 
 
-def _undone(op: ModelWriter, model: Any, y: str, scale: Any, center: Any) -> str:
+def _inverse_scaled(op: ModelWriter, model: Any, y: str, scale: Any, center: Any) -> str:
     """Append ``y * scale + center``, each of them optional."""
     values = [np.ravel(value) for value in (scale, center) if value is not None]
     if values and np.abs(np.concatenate(values)).max() > np.finfo(op.float_dtype).max:
@@ -43,7 +43,7 @@ class ScalerDefinition(ModelDefinition):
         return transformation(op, x, model.n_features_in_)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        return _undone(op, model, y, model.scale_, self._center(model)[1])
+        return _inverse_scaled(op, model, y, model.scale_, self._center(model)[1])
 
     def finish(self, model: Any) -> None:
         if hasattr(model, "var_") and model.scale_ is not None:
@@ -66,7 +66,7 @@ class MinMaxScalerDefinition(ModelDefinition):
         return transformation(op, x, model.n_features_in_)
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        return _undone(op, model, y, 1.0 / model.scale_, -model.min_ / model.scale_)
+        return _inverse_scaled(op, model, y, 1.0 / model.scale_, -model.min_ / model.scale_)
 
 
 #: Tolerance for the first and the last quantile, and smallest probability, with a normal distribution

@@ -182,7 +182,7 @@ def classes_of_probabilities(
     op: ModelWriter, probabilities: str, classes: np.ndarray, lowest: float = LOWEST, **outputs: Any
 ) -> Scores:
     """Return the outputs of a classifier scored by logarithms of probabilities, at least ``lowest``."""
-    score = op.log_shares(probabilities, lowest)
+    score = op.log_probabilities(probabilities, lowest)
     outputs["probabilities"] = probabilities
     return classification(op, score, "softmax", probabilities, classes, **outputs)
 
@@ -218,7 +218,7 @@ def detection(op: ModelWriter, score: str, zero_is_inlier: bool = True) -> Score
 
 def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier of two classes from the logit of the second, of shape (n, 1)."""
-    return decisions(op, score, classes, sigmoids=op.of_two_classes(op.Sigmoid(score)), **outputs)
+    return decisions(op, score, classes, sigmoids=op.binary_probabilities(op.Sigmoid(score)), **outputs)
 
 
 def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
@@ -248,7 +248,7 @@ def several_outputs(
     return Scores("multilabel", op.joined(scores), sum(groups), link, **outputs)
 
 
-def classes_of_shares(
+def multioutput(
     op: ModelWriter,
     shares: Sequence[str],
     classes: Sequence[np.ndarray],
@@ -258,7 +258,7 @@ def classes_of_shares(
     """Return the outputs of a classifier of several outputs from probabilities; scores may be of others."""
     scores, labels = [], []
     for own, smooth, known in zip(shares, scored or shares, classes, strict=True):
-        logarithms = op.log_shares(smooth, lowest)
+        logarithms = op.log_probabilities(smooth, lowest)
         scores.append(op.difference(logarithms) if len(known) == 2 else logarithms)
         labels.append(label_of(op, op.ArgMax(own, axis=1, keepdims=1), known))
     return several_outputs(op, scores, labels, classes, probabilities=tuple(shares))

@@ -153,7 +153,7 @@ class SupportVectorClassifierDefinition(_SupportVectorDefinition):
         if len(model._probA):
             matrix = disagreement(op, op.Sub(1.0, op.Sigmoid(_calibrated(op, model, pairs))), n_classes)
             probabilities = coupled_probabilities(op, matrix, n_classes)
-            score = op.log_shares(least_disagreement(op, matrix, n_classes))
+            score = op.log_probabilities(least_disagreement(op, matrix, n_classes))
         outputs = {"probabilities": probabilities, "decision": confident if by_class else pairs}
         return classification(op, score, "softmax", votes, model.classes_, **outputs)
 

@@ -52,7 +52,7 @@ class PowerTransformerDefinition(ModelDefinition):
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
         if model.standardize:
             y = definition_of(model._scaler).write_inverse(op, model._scaler, y)
-        return undone_power(op, model, y)
+        return inverse_power(op, model, y)
 
     def finish(self, model: Any) -> None:
         if model.standardize:
@@ -213,7 +213,7 @@ class FunctionTransformerDefinition(ModelDefinition):
         return FUNCTIONS[model.inverse_func](op, y)
 
 
-def undone_power(op: ModelWriter, model: Any, y: str) -> str:
+def inverse_power(op: ModelWriter, model: Any, y: str) -> str:
     """Append the inverse of a PowerTransformer without its scaler (Yeo and Johnson, 2000, equation 2.1)."""
     rate = np.asarray(model.lambdas_, dtype=np.float64)
     if model.method == "box-cox":

@@ -80,7 +80,7 @@ class ThresholdDefinition(InnerDefinition):
         # by default, the positive class is the second one
         positive = getattr(model, "pos_label", None)
         number = 1 if positive is None else int(np.flatnonzero(scores.classes == positive)[0])
-        value = _value_of_class(op, scores, number, of_probability)
+        value = _class_response(op, scores, number, of_probability)
         threshold = getattr(model, "best_threshold_", None)
         threshold = model.threshold if threshold is None else threshold
         if threshold == "auto":
@@ -90,7 +90,7 @@ class ThresholdDefinition(InnerDefinition):
         return replace(scores, label=label_of(op, op.Reshape(above, [-1]), classes))
 
 
-def _value_of_class(op: ModelWriter, scores: Scores, number: int, of_probability: bool) -> str:
+def _class_response(op: ModelWriter, scores: Scores, number: int, of_probability: bool) -> str:
     """Return the probability or the decision of one of two classes, of shape (n, 1)."""
     if of_probability and isinstance(scores.probabilities, str):
         return op.Gather(scores.probabilities, [number], axis=1)

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def _hinge(op: ModelWriter, raw: str, classes: Any) -> Scores:
-    shares = op.of_two_classes(op.ones_where(op.Greater(raw, 0.0)))
+    shares = op.binary_probabilities(op.ones_where(op.Greater(raw, 0.0)))
     return decisions(op, raw, classes, probabilities=shares, decision="")
 
 

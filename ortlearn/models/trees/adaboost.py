@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from ..base import ModelDefinition
 from ..constraints.signs import Positive
-from ..ensembles import predicted_classes, shares_of, write_members
+from ..ensembles import predicted_classes, probabilities_of, write_members
 from ..forms import Kept
 from ..scores import Scores, binary_classes, class_scores, classes_of_probabilities, label_of, regression
 from ..writer import ModelWriter
@@ -48,7 +48,7 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         classes, count = model.classes_, len(model.estimators_)
         k = len(classes)
         if k == 1:  # votes of a single class come to nothing
-            one = op.for_each_sample(x, op.constant([1.0]))
+            one = op.repeated_row(x, op.constant([1.0]))
             return classes_of_probabilities(op, one, classes, decision=op.Sub(one, 1.0))
         # zeros are left over if the fit ended early
         used = Kept(np.arange(len(model.estimator_weights_)) < count)
@@ -57,7 +57,7 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         hard: list[str] = []
         soft: list[str] = []
         for number, member in enumerate(write_members(op, model, x)):
-            shares = shares_of(op, member)
+            shares = probabilities_of(op, member)
             weight = op.Div(op.Gather(weights, [number], axis=0), total)
             hard.append(_votes(op, predicted_classes(op, member), weight, k))
             soft.append(_votes(op, shares, weight, k))
@@ -68,7 +68,7 @@ class AdaBoostClassifierDefinition(ModelDefinition):
         else:
             decision, score = op.difference(decision), op.difference(score)
             scores = binary_classes(op, score, classes)
-            shares = op.of_two_classes(op.Sigmoid(decision))
+            shares = op.binary_probabilities(op.Sigmoid(decision))
         label = label_of(op, op.ArgMax(shares, axis=1, keepdims=0), classes)
         return replace(scores, label=label, probabilities=shares, decision=decision)
 

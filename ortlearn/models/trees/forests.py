@@ -11,14 +11,7 @@ from ..columns import LOWEST
 from ..constraints.sets import Shares
 from ..forms import Composed, Form, Reshaped, Scaled
 from ..parameters import Access
-from ..scores import (
-    Scores,
-    classes_of_probabilities,
-    classes_of_shares,
-    detection,
-    regression,
-    transformation,
-)
+from ..scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
 from ..writer import ModelWriter
 from .nodes import STEM, TREE_LEAVES, Nodes, trees_of
 from .routing import leaf_numbers, leaf_sums
@@ -101,7 +94,7 @@ class TreeClassifierDefinition(_Trees):
             return classes_of_probabilities(op, mean, model.classes_, lowest)
         matrices = [op.Gather(mean, output, axis=1) for output in range(len(sizes))]
         found = [op.columns(own, range(k), max(sizes)) for own, k in zip(matrices, sizes, strict=True)]
-        return classes_of_shares(op, found, model.classes_, lowest)
+        return multioutput(op, found, model.classes_, lowest)
 
 
 class _Depths(Access):

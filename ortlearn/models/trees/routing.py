@@ -18,7 +18,7 @@ def rounded_down(thresholds: np.ndarray) -> np.ndarray:
         return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
 
 
-def rounded_like_rows(thresholds: np.ndarray) -> np.ndarray:
+def rounded_to_nearest(thresholds: np.ndarray) -> np.ndarray:
     """Return the nearest float32 to each threshold, the smaller of two, for samples rounded from float64."""
     # rounding is monotone; samples of float32 may be next to a threshold midway between two neighbours
     with np.errstate(over="ignore", invalid="ignore"):
@@ -60,7 +60,7 @@ def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_floa
         x = op.Cast(x, to=TensorProto.FLOAT) if double else x
         thresholds = rounded_down(nodes.threshold)
     else:
-        thresholds = nodes.threshold if double else rounded_like_rows(nodes.threshold)
+        thresholds = nodes.threshold if double else rounded_to_nearest(nodes.threshold)
     samples = x
     *tables, leaves = _tables(nodes, n_features, thresholds)
     # With trees first, neighbouring look-ups are in the same tree, in nearby memory.
