@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import FidelityWarning
-from ortlearn.models.trees.routing import rounded_like_rows
+from ortlearn.models.trees.routing import rounded_to_nearest
 
 CANCER, DIABETES = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 
@@ -76,14 +76,14 @@ def test_rounding_keeps_rows_on_their_side():
     rng = np.random.RandomState(0)
     rows = np.sort(rng.normal(size=2_000))
     for threshold in rows[::100]:  # as percentiles have it
-        above = rows.astype(np.float32) > rounded_like_rows(np.array([threshold]))
+        above = rows.astype(np.float32) > rounded_to_nearest(np.array([threshold]))
         np.testing.assert_array_equal(above, rows > threshold)
     narrow = np.sort(rng.normal(size=500).astype(np.float32))
     narrow = np.sort(np.concatenate([narrow, np.nextafter(narrow, np.float32(np.inf))])).astype(np.float64)
     middles = (narrow[1:] + narrow[:-1]) / 2  # as few distinct values have it
-    rounded = rounded_like_rows(middles).astype(np.float64)
+    rounded = rounded_to_nearest(middles).astype(np.float64)
     assert (narrow[:-1] <= rounded).all() and (narrow[1:] > rounded)[narrow[1:] > narrow[:-1]].all()
-    assert rounded_like_rows(np.array([np.inf, 1e308])).tolist() == [np.inf, np.inf]
+    assert rounded_to_nearest(np.array([np.inf, 1e308])).tolist() == [np.inf, np.inf]
 
 
 @pytest.mark.parametrize("gradient", BACKENDS)
