@@ -200,12 +200,26 @@ OTHERS = {
 ROWS = RNG.normal(size=(60, 3)).astype(np.float32)
 
 
+#: Types that the texts above have no numbers of.
+TYPES = {"int4": TensorProto.INT4, "uint4": TensorProto.UINT4, "uint16": TensorProto.UINT16}
+
+
 def other(name):
-    opset = 21 if name == "int16" else 18
-    return parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {OTHERS[name]}')
+    if name not in TYPES:
+        opset = 21 if name == "int16" else 18
+        return parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {OTHERS[name]}')
+    file, dtype = other("int16"), helper.tensor_dtype_to_np_dtype(TYPES[name])
+    numbers = {"k": [[1, 2], [3, 4], [5, 6]], "z": 2}
+    for tensor in file.graph.initializer:
+        if tensor.name in numbers:
+            array = np.array(numbers[tensor.name]).astype(dtype)
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+        else:
+            tensor.float_data[:] = [0.3]
+    return file
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", [*OTHERS, *TYPES])
 def test_levels_and_numbers(run_onnx, name):
     file = other(name)
     expected = run_onnx(file, ROWS)[0]
@@ -226,7 +240,7 @@ def test_levels_and_numbers(run_onnx, name):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", [*OTHERS, *TYPES])
 def test_they_train(run_onnx, name, cls):
     file = other(name)
     y = ROWS @ np.array([[0.5, -1], [1, 0.3], [-0.4, 0.8]], np.float32)
