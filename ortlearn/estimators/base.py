@@ -64,25 +64,24 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             a transformer, 1 and -1 for an outlier detector, none for a mixture or KMeans; for an ONNX model
             arrays of the shape of its output, without the axis of the classes of a classifier.
         sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
-            Weights of the rows, not negative; of the shape of y for an ONNX model of several labels for a
+            Sample weights of 0 or more; they have the shape of y for an ONNX model with several labels per
             sample, where zero masks a label.
         X_val, y_val : array-like, default=None
-            Rows on which loss and score are measured every ``validation_every`` epochs; without them,
-            ``early_stopping`` splits some off.
+            Samples on which loss and score are measured every ``validation_every`` epochs; without them,
+            ``early_stopping`` holds out some of X.
         sample_weight_val : array-like of shape (n_validation_samples,), default=None
-            Weights of these rows.
+            Weights of the validation samples.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
-            All classes of a classifier, in any order, where y may lack some of them; those of y by default.
-            Those of an ONNX model without names for them are in the order of its scores: 0, 1, ... by default
-            where y has some of these numbers, those of y otherwise. The first fit of an estimator that is
-            not fitted sees a copy of the first row for each class that y lacks. Those of a fitted model are
-            known: passing others is an error.
+            All classes of a classifier, in any order, if y may lack some of them; by default those of y. For
+            an ONNX model without names of classes, they are in the order of its scores; by default 0, 1, ...
+            if all labels are such numbers, and otherwise the classes of y. The initial fit of an unfitted
+            estimator gets a copy of the first sample for each class that y lacks. Classes that differ from
+            those of a fitted model are an error.
         resume_from : str, os.PathLike or estimator, default=None
             Training to resume: a file or folder that :func:`ortlearn.saving.save` has written of an estimator
             in training, the folder of a :class:`~ortlearn.callbacks.ModelCheckpoint`, or an estimator that
-            was interrupted. Parameters, model and samples must be those that it began with (``max_iter``,
-            ``tol`` and a few more may change); the result is bit for bit that of a training without
-            interruption.
+            was interrupted. Parameters, model and samples must be the same (``max_iter``, ``tol`` and a few
+            more may change); the result is bitwise that of a training without interruption.
 
         Returns
         -------
@@ -92,13 +91,13 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         Raises
         ------
         KeyboardInterrupt
-            At a Ctrl-C: the object has what it has reached, if that is anything, predicts, and
-            ``fit(..., resume_from=self)`` resumes its training.
+            After Ctrl-C. The object keeps the weights that it has reached, if any, can predict, and
+            ``fit(..., resume_from=self)`` resumes the training.
         ValueError
             If an argument or a parameter is invalid (also PluginError, DeviceError,
-            ConversionError, GradientError). The object stays as it was.
+            ConversionError, GradientError). The object is not changed.
         ConvergenceError
-            If the loss stops being finite and ``exc`` is True. The object stays as it was.
+            If the loss is not finite and ``exc`` is True. The object is not changed.
         MissingRuntimeError
             If no suitable onnxruntime is installed.
         """
@@ -130,7 +129,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         y_val=None,
         sample_weight_val=None,
     ):
-        """Train one epoch on some rows, from the weights and the state of the last call.
+        """Train one epoch on a batch of samples, from the weights and the state of the last call.
 
         Parameters
         ----------
@@ -140,20 +139,20 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             Labels: several columns for several outputs, values of the shape that ``transform`` gives for
             a transformer, 1 and -1 for an outlier detector, none for a mixture or KMeans.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
-            All classes that will come, in any order, for the first call on an unfitted classifier. Those
-            of a fitted model or of a later call are known: passing others is an error.
+            All classes of the stream, in any order, for the first call on an unfitted classifier. Other
+            classes than those of a fitted model or of an earlier call are an error.
         sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
-            Weights of the rows.
+            Sample weights.
         total_weight : float, default=None
-            Sum of the weights of all rows of the stream, to which the penalty of the model itself is
-            relative (``alpha`` of Ridge, ``C``); that of the rows that came so far by default, every one as
-            often as it came.
+            Sum of the weights of all samples of the stream, to which the penalty of the model is relative
+            (``alpha`` of Ridge, ``C``); by default that of all samples so far, repetitions included.
         X_val, y_val : array-like, default=None
-            Rows on which loss and score are measured after this call. With ``early_stopping``, the same ones
-            each time: once ``n_iter_no_change`` calls in a row made nothing better by ``tol``, the weights
-            are those of the best call, and ``stopped_`` is True. A call after that begins a new window.
+            Samples on which loss and score are measured after this call. With ``early_stopping``, pass the
+            same ones each time: after ``n_iter_no_change`` consecutive calls without an improvement by
+            ``tol``, the weights are those of the best call, and ``stopped_`` is True. A later call starts
+            counting anew.
         sample_weight_val : array-like of shape (n_validation_samples,), default=None
-            Weights of these rows.
+            Weights of the validation samples.
 
         Returns
         -------
@@ -165,7 +164,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         _refuse_source(X)
         samples = Samples(X, y, sample_weight)
         if total_weight is not None and not 0 < total_weight < math.inf:
-            raise ValueError(f"total_weight={total_weight!r} must be a number above 0.")
+            raise ValueError(f"total_weight={total_weight!r} must be a finite number above 0.")
         held_out = _validation_samples(X_val, y_val, sample_weight_val)
         return self._commit(lambda trainer: trainer.partial_fit(samples, classes, total_weight, held_out))
 
@@ -183,11 +182,12 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         sample_weight_val=None,
         resume_from=None,
     ):
-        """Train on rows that do not fit in memory: an epoch is a pass over a source.
+        """Train on samples that do not fit in memory: an epoch is a pass over a source.
 
-        Labels and weights are counted in a pass of their own before; the learning rate ``"auto"`` measures
-        features in another one. With ``shuffle_buffer`` at least the number of rows, weights are those of
-        ``fit`` on the same rows, bit for bit; so they are with ``shuffle=False`` and a learning rate by name.
+        Labels and weights are counted in a separate first pass; the learning rate ``"auto"`` measures
+        features in another one. If ``shuffle_buffer`` is at least the number of samples, the weights are
+        bitwise those of ``fit`` on the same samples, and also with ``shuffle=False`` and a named learning
+        rate.
 
         Parameters
         ----------
@@ -195,27 +195,27 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             A parquet file or folder, a pyarrow dataset or record batch reader, an object with
             ``__arrow_c_stream__`` (tables of polars, relations of duckdb), an array, memory map or sparse
             matrix, an iterable of ``(X, y)`` or ``(X, y, sample_weight)`` that can be iterated over again, or
-            a function that returns an iterator of these, or a reader. It must give the same rows in the same
-            order at every pass. It is read in a thread.
+            a function that returns an iterator of these, or a reader. Every pass must return the same samples
+            in the same order. The source is read in a thread.
         y : str, list of str or array-like, default=None
-            Column of labels, or columns; an array of as many rows where the source is an array.
+            Column or columns of labels; an array with the same number of rows if the source is an array.
         sample_weight : str or array-like, default=None
-            Column of weights of the rows, or an array of them.
+            Column or array of sample weights.
         features : list of str, default=None
-            Columns that are features, in this order; all other columns by default.
+            Columns of features, in this order; all other columns by default.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
-            All classes of a classifier; those that the counting pass finds by default.
+            All classes of a classifier; by default those that the first pass finds.
         shuffle_buffer : int, default=65536
-            Rows that are held at a time and shuffled among one another; blocks of the source (row groups,
-            slices of arrays) come in random order before. Two such buffers are in memory. An estimator that
-            is not fitted, and the steps of a pipeline in front of it, are fitted on the first of them.
+            Number of samples that are held in memory and shuffled; blocks of the source (row groups, slices
+            of arrays) are read in random order. Two such buffers are in memory. An unfitted estimator, and
+            the steps of a pipeline in front of it, are fitted on the first buffer.
         source_val : as source, default=None
-            Rows on which loss and score are measured; ``early_stopping`` needs it.
+            Samples on which loss and score are measured; required by ``early_stopping``.
         y_val, sample_weight_val : str, list of str or array-like, default=None
-            Its labels and weights; columns of the same names by default.
+            Labels and weights of the validation samples; columns of the same names by default.
         resume_from : str, os.PathLike or estimator, default=None
-            Training to resume, as in ``fit``: this object after an error of the source or a Ctrl-C, or the
-            folder of a :class:`~ortlearn.callbacks.ModelCheckpoint`. The pass is read up to the next batch,
+            Training to resume, as in ``fit``: this object after an error of the source or Ctrl-C, or the
+            folder of a :class:`~ortlearn.callbacks.ModelCheckpoint`. The source is read up to the next batch;
             blocks of known size are skipped. Source and ``shuffle_buffer`` must be the same.
 
         Returns
@@ -226,17 +226,17 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         Raises
         ------
         SourceError
-            If rows cannot be read; the message names file and row group, or the batch. The object has what it
-            has reached, if that is anything, as after any other error that comes with a row once training has
-            begun, and ``fit_stream(..., resume_from=self)`` resumes its training.
+            If the source cannot be read; the message names file and row group, or the batch. The object keeps
+            the weights that it has reached, if any, as after other errors during the training, and
+            ``fit_stream(..., resume_from=self)`` resumes the training.
         KeyboardInterrupt
-            At a Ctrl-C, likewise.
+            After Ctrl-C, with the same effect.
         ValueError
-            If an argument or a parameter is invalid. The object stays as it was.
+            If an argument or a parameter is invalid. The object is not changed.
 
         See Also
         --------
-        partial_fit : One epoch on rows in memory, whenever they come.
+        partial_fit : One epoch on samples in memory.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Train with forward and backward apart."""
+"""Train with separate calls of forward and backward."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ __all__ = ["OrtGradientForwardBackwardOptimizer"]
 
 _DOC = """Train a scikit-learn model or an ONNX graph by gradient; forward and backward are two calls.
 
-    A batch is two calls: forward, then loss, backward and update. A loss in Python is computed between the
-    two calls of :class:`~ortlearn.training.OrtGradientForwardBackward`, and one more graph updates weights.
+    A batch takes two calls: forward, then loss, backward and update. A Python loss is computed between the
+    two calls of :class:`~ortlearn.training.OrtGradientForwardBackward`, and another graph updates the
+    weights.
 
     Parameters
     {parameters}
     See Also
     --------
-    OrtGradientOptimizer : The same as a single graph; faster.
+    OrtGradientOptimizer : Training in a single graph, which is faster.
 
     Examples
     --------

@@ -16,162 +16,159 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     Parameters
     ----------
     estimator : estimator, onnx.ModelProto, bytes, str or os.PathLike
-        What to train: a scikit-learn estimator or pipeline, or an ONNX model. It is never changed.
-        An estimator that is not fitted is cloned and fitted to get its shapes; with
-        ``warm_start=False`` and all learned weights trained, by as little work as possible.
+        Model to train: a scikit-learn estimator or pipeline, or an ONNX model. It is not changed.
+        An unfitted estimator is cloned and fitted to get its shapes; with ``warm_start=False``, and if all
+        learned weights are trained, as cheaply as possible.
     weights_to_train : str or list of str, default=None
         Names or patterns of the weights to train, such as ``"coef*"``: names in the ONNX graph, fitted
         attributes (``"estimators_[3].coef_"``), step and attribute (``"pca.mean_"``), or a step
-        (``"pca"``, ``"columns__pca"`` inside of another one) for all of its weights. ``*`` stands for
-        any text and ``?`` for any character; brackets are indices (``"coefs_[*]"``). In an ONNX file they
-        may also name nodes, operators (``"Conv"``) and layers (``"/encoder/layer.0"``,
-        ``"encoder.layer.*"``), and take the learned weights there. What comes after the scores is never
-        meant by a wildcard, nor are constants of formulas and running statistics of a batch normalization,
-        only by its name. By default what the last step has learned, not the
-        parameters of preprocessing. What is not named stays as it is.
+        (``"pca"``, ``"columns__pca"`` inside of another one) for all of its weights. ``*`` matches any text
+        and ``?`` any character; brackets are indices (``"coefs_[*]"``). For an ONNX file, names of nodes,
+        operators (``"Conv"``) and layers (``"/encoder/layer.0"``, ``"encoder.layer.*"``) select the learned
+        weights there. Weights after the scores, constants of formulas and running statistics of a batch
+        normalization are selected only by their exact names, not by wildcards. By default, the learned
+        weights of the last step are trained, not the parameters of preprocessing. Other weights are frozen.
     learning_loss : str or BaseLoss, default="auto"
-        Loss; ``"auto"`` is the one that the model minimises (quantile, Huber, Poisson, hinge, ...), else
+        Loss; ``"auto"`` is the loss that the model minimises (quantile, Huber, Poisson, hinge, ...), or else
         ``"squared_error"`` for a regressor and ``"log_loss"`` for a classifier.
     learning_rate : str, float or BaseLearningRate, default="auto"
-        Schedule and update; a number is SGD with that ``eta0``. ``"LBFGS"`` is a solver, which takes all
-        rows at once: ``batch_size`` and ``shuffle`` have no effect then, ``max_iter`` counts iterations.
+        Schedule and update; a number is SGD with that ``eta0``. ``"LBFGS"`` is a solver, which uses all
+        samples at once: ``batch_size`` and ``shuffle`` have no effect, and ``max_iter`` counts iterations.
         ``"auto"`` is safe for features and labels of any scale: ``"LBFGS"`` for linear models and up to
-        10,000 rows, ``"Adam"`` on standardised features otherwise, in ``partial_fit``, and for images and
-        sequences. Models that could follow the noise of few rows keep some apart to know when to stop;
-        training from a model's own weights is held back as far as cross-validation asks for.
+        10,000 samples, and ``"Adam"`` on standardised features otherwise, in ``partial_fit``, and for images
+        and sequences. Models that could overfit few samples hold some out to decide when to stop; training
+        from a model's own weights is regularised towards them as far as cross-validation requires.
     learning_penalty : str, BasePenalty, dict or None, default="auto"
-        Penalty on the weights; ``"auto"`` is that of the model, so that ``alpha`` or ``C`` mean what they
-        do in scikit-learn, None no penalty. A dictionary has penalties by names of weights, as
+        Penalty on the weights; ``"auto"`` is the penalty of the model, so that ``alpha`` or ``C`` have the
+        same effect as in scikit-learn; None is no penalty. A dictionary has penalties by names of weights, as
         ``weights_to_train`` takes them: ``{"coefs_[0]": "l1", "pca": L2Penalty(0.1)}``.
     max_iter : int, default=100
-        Epochs, or iterations of a solver; the schedules of some rates span them.
+        Number of epochs, or of iterations of a solver; some schedules of learning rates depend on it.
     batch_size : int, default=10
-        Rows of a batch; the last one of an epoch may be short.
+        Number of samples in a batch; the last batch of an epoch may be smaller.
     shuffle : bool, default=True
-        Whether rows come in a new random order every epoch.
+        Whether samples are shuffled before every epoch.
     random_state : int, RandomState instance or None, default=None
-        Draws fresh weights and the order of rows.
+        Seed of fresh weights and of the order of samples.
     warm_start : bool, default=False
-        Whether the first ``fit`` starts from the model's own weights and a later one from the last
-        solution; otherwise every ``fit`` starts from fresh weights. With ``learning_rate="auto"``, gradient
-        boosting also takes trees in that are fitted on the new samples, where samples that are left out of
-        them are predicted better then.
+        Whether the first ``fit`` starts from the model's own weights and a later one from the last solution;
+        otherwise every ``fit`` starts from fresh weights. With ``learning_rate="auto"``, gradient boosting
+        also adds trees fitted on the new samples, if they improve the predictions of held-out samples.
     keep_better : bool, default=True
-        Whether ``fit`` from a model's own weights goes back to them, with a warning, where the trained ones
-        are no better: on rows that were not trained on, which flexible models keep apart, or by the training
-        objective.
+        Whether ``fit`` from a model's own weights restores them, with a warning, if the trained weights are
+        not better: on samples that flexible models hold out, or otherwise by the training objective.
     gradient : {"auto", "rules", "ort"}, default="auto"
-        What builds the gradient: our own rules, onnxruntime-training's C++ builder, or our rules
-        where they know every operator, else the builder where it is installed.
+        Gradient backend: ``"rules"`` are our own rules, ``"ort"`` is the C++ builder of onnxruntime-training,
+        and ``"auto"`` takes the rules if they support every operator, and otherwise the builder if it is
+        installed.
     device : str or (str, dict), default="cpu"
         ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or an execution provider of onnxruntime, built in or a plugin,
         such as ``"openvino"``; a pair has options of the provider, too.
     n_jobs : int, default=None
-        Threads of onnxruntime: None is one, -1 all cores. A training on batches whose products are too small
-        for several takes one.
+        Number of threads of onnxruntime: None is one, -1 all cores. Training on batches that are too small to
+        benefit from several threads uses one.
     validation_every : float or int, default=0.1
-        Epochs between two validations, as a share of ``max_iter`` (float) or a number (int).
+        Interval between two validations, as a share of ``max_iter`` (float) or a number of epochs (int).
     verbose : int, default=0
         Whether to show a progress bar; calls of ``partial_fit`` share one line.
     exc : bool, default=True
-        Whether a loss that is not finite raises ConvergenceError; otherwise a warning, and the last
+        Whether a loss that is not finite raises ConvergenceError. Otherwise it is a warning, and the last
         finite weights are kept.
     dtype : {"float32", "float64"}, default="float32"
-        Type a scikit-learn estimator is converted to and trained in.
+        Type in which a scikit-learn estimator is converted and trained.
     hoist : bool, default=True
-        Whether what depends only on X and on weights that are not trained, such as preprocessing, is
-        computed once before the training. Results of more than 2 GiB that are larger than X are computed
-        batch by batch all the same.
+        Whether to compute parts of the graph that depend only on X and on frozen weights, such as
+        preprocessing, once before the training. Results that exceed 2 GiB and the size of X are computed for
+        each batch.
     early_stopping : bool, default=False
-        Whether to stop once what ``scoring`` names no longer gets better on rows that are not trained
-        on, ``X_val`` or ``validation_fraction`` of X, and to keep the best weights.
+        Whether to stop when ``scoring`` does not improve on validation samples, which are ``X_val`` or a
+        ``validation_fraction`` of X, and to keep the best weights.
     validation_fraction : float, default=0.1
-        Share of the rows that ``early_stopping`` splits off where no ``X_val`` is given, classes in
-        their shares; the same share is held out of flexible models, to know when to stop or which weights
-        are better.
+        Share of the samples that ``early_stopping`` holds out if ``X_val`` is not given, stratified by class.
+        The same share is held out for flexible models, to decide when to stop and which weights are better.
     n_iter_no_change : int, default=10
-        Validations (epochs without ``early_stopping``) that get better by no more than ``tol``, after
-        which the training stops.
+        Number of consecutive validations (epochs without ``early_stopping``) that improve by no more than
+        ``tol``, after which the training stops.
     tol : float, default=None
-        Least change that counts, 1e-4 by default with ``early_stopping``. Without it, the training
-        loss is watched where a ``tol`` is given, and all epochs are run where none is, unless
-        ``learning_rate="auto"`` holds rows out.
+        Smallest change that counts as an improvement, 1e-4 by default with ``early_stopping``. Without
+        ``early_stopping``, a given ``tol`` applies to the training loss; with None all epochs are run, unless
+        ``learning_rate="auto"`` holds samples out.
     scoring : str, callable or None, default="loss"
-        What ``early_stopping`` watches: ``"loss"`` is the training's own loss, None the ``score`` of
-        the estimator, others are scorers of scikit-learn. They give ``validation_scores_``, ``"loss"``
-        the estimator's ``score``.
+        Criterion of ``early_stopping``: ``"loss"`` is the training loss, None the ``score`` of the estimator,
+        others are scorers of scikit-learn. ``validation_scores_`` has the values of the scorer; with
+        ``"loss"``, those of ``score``.
     average : bool or int, default=False
-        Whether the trained weights are the mean of those after each update (averaged SGD); with a
-        number, averaging begins with the update that sees the row of that number.
+        Whether the trained weights are the mean of the weights after each update (averaged SGD). With a
+        number, averaging begins after that number of samples.
     clip_norm : float, default=None
-        Largest Euclidean norm of the gradient of all trained weights together; longer ones are scaled.
+        Largest Euclidean norm of the gradient of all trained weights; a larger gradient is scaled down.
     clip_value : float, default=None
-        Largest absolute value of an entry of the gradient, cut before the norm.
+        Largest absolute value of an element of the gradient, which is clipped before the norm.
     class_weight : dict, list of dict, "balanced", "auto" or None, default="auto"
-        Weights of classes, by which ``sample_weight`` is multiplied; one dictionary for each output.
-        ``"auto"`` are those of the model.
-        ``"balanced"`` is ``n / (k * n_c)`` for a class of ``n_c`` of ``n`` rows, by their weights, and
-        k classes. The first fit of an estimator that is not fitted goes by its own.
+        Weights of classes, by which ``sample_weight`` is multiplied; a list has one dictionary for each
+        output. ``"auto"`` takes the class weights of the model. ``"balanced"`` is ``n / (k * n_c)`` for a
+        class with ``n_c`` of ``n`` samples, counted by their weights, and k classes. The initial fit of an
+        unfitted estimator uses the estimator's own class weights.
     loss_output_name, label_name, weight_name : str, default="loss", "label" and "sample_weight"
-        An ONNX model with such an output and a label input is trained on its own loss; an input for
-        the weights of the rows takes ``sample_weight``.
+        An ONNX model with an output and a label input of these names is trained on its own loss; an input for
+        sample weights gets ``sample_weight``.
     straight_through : bool, default=False
-        Whether quantisation, and casts to integers and back, between a weight and the loss are
-        differentiated as if they did not round; by default they are an error. Weights that an ONNX model
-        stores as integers in front of a DequantizeLinear are trained then, rounded in every step, and
-        written back as integers of the same scale.
+        Whether to differentiate quantisation, and casts to integers and back, between a weight and the loss
+        as if they did not round; by default they are an error. Weights that an ONNX model stores as integers
+        in front of a DequantizeLinear are then trained, rounded in every step, and stored as integers of the
+        same scale.
     lora : LoRA, int or None, default=None
-        Low-rank adapters of an ONNX model, trained in the place of its weights
-        (:class:`ortlearn.onnx_files.LoRA`); a number is their rank. Of its weights, only those that
-        ``weights_to_train`` names are trained then; these get no adapter.
+        Low-rank adapters of an ONNX model, which are trained instead of its weights
+        (:class:`ortlearn.onnx_files.LoRA`); a number is their rank. Weights that ``weights_to_train`` names
+        are trained, too, without an adapter.
     output_name : str, default=None
-        Output of an ONNX model that is trained and predicted, where it has several; an output of labels that
-        is computed by the same weights goes with it. By default it is that of a classifier under a
-        sigmoid or a softmax, and the first one with numbers of a regressor.
+        Output of an ONNX model to train and to predict, if it has several; an output of labels that depends
+        on the same weights belongs to it. By default it is the output of a sigmoid or a softmax for a
+        classifier, and the first output of numbers for a regressor.
 
     Attributes
     ----------
     onnx_ : onnx.ModelProto
-        Trained model, for inference, its weights under the names they came with.
+        Trained model, for inference, with the original names of its weights.
     trained_coef_ : dict of str to ndarray
-        Trained weights by name, as the graph holds them: ``weights_to_train_`` tells what of an
-        attribute that is.
+        Trained weights by name, in the form that they have in the graph, which ``weights_to_train_``
+        describes.
     weights_to_train_ : dict of str to str
-        Where each trained weight comes from, by its name: ``"ridge: coef_"`` for an attribute of a
-        step, ``"coef_"`` where there are no steps, ``"log(weights_)"`` or ``"1 / scale_"`` where the
-        graph holds that of the attribute, empty where it is not known.
+        Origin of each trained weight: ``"ridge: coef_"`` for an attribute of a step, ``"coef_"`` without
+        steps, ``"log(weights_)"`` or ``"1 / scale_"`` if the graph has this function of the attribute, and
+        empty if the origin is not known.
     history_ : list of dict
-        Of each epoch: ``epoch`` (from 1), ``loss`` (mean, penalty included), ``validation_loss``,
-        ``validation_score``, ``rate`` and ``seconds`` (without the validation); None where nothing was
-        measured. ``pandas.DataFrame(model.history_)`` makes a table of it.
+        Record of each epoch: ``epoch`` (from 1), ``loss`` (mean, penalty included), ``validation_loss``,
+        ``validation_score``, ``rate`` and ``seconds`` (without the validation); values that were not measured
+        are None. ``pandas.DataFrame(model.history_)`` is a table of it.
     train_losses_ : list of float
         Mean loss of each epoch, penalty included.
     validation_losses_, validation_scores_ : list of float
         Mean loss, without penalty, and score of each validation.
     n_iter_ : int
-        Epochs run.
+        Number of epochs run.
     start_kept_ : bool
-        Whether the last ``fit`` went back to the weights it started from.
+        Whether the last ``fit`` restored its starting weights.
     best_epoch_ : int
-        Epoch whose weights were kept, from 1; with ``early_stopping`` only.
+        Epoch whose weights were kept, from 1; only with ``early_stopping``.
     stopped_ : bool
-        Whether ``early_stopping`` says that the calls of ``partial_fit`` have come to their end.
+        Whether ``early_stopping`` recommends no further calls of ``partial_fit``.
     loss_, penalty_, learning_rate_ : BaseLoss, BasePenalty, BaseLearningRate
         Plugins that were used.
     classes_ : ndarray of shape (n_classes,)
-        Classes, of a classifier only.
+        Classes of a classifier.
     coef_, intercept_, feature_importances_ : ndarray
-        Of the scikit-learn model with the trained weights (:meth:`to_sklearn`), where it has them:
-        pipelines and ONNX models have none. Importances of features are those of the splits of trees,
-        which training does not change.
+        Attributes of the scikit-learn model with the trained weights (:meth:`to_sklearn`), if it has them;
+        pipelines and ONNX models do not. Feature importances are those of the splits of trees, which training
+        does not change.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, where X has some.
+        Names of the features, if X has names.
 
     See Also
     --------
-    OrtGradientForwardBackwardOptimizer : The same with forward and backward apart.
+    OrtGradientForwardBackwardOptimizer : Training with separate calls of forward and backward.
 
     Examples
     --------
