@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 
 __all__ = ["Costs", "Estimate", "Measured", "estimate", "fit_rounds", "fit_rows"]
 
-#: Shards over which it was measured what a pass teaches, and workers that were measured side by side.
+#: Largest number of shards for which the effect of a pass was measured, and of workers that ran side by side.
 STATISTICS, WORKERS = 64, 2
 
 
@@ -240,7 +240,7 @@ def estimate(
     if bandwidth is not None:
         outside.append("a network")
     if shards > STATISTICS:
-        outside.append(f"what a pass teaches (measured up to {STATISTICS} shards)")
+        outside.append(f"effect of a pass (measured up to {STATISTICS} shards)")
     if tree:
         outside.append("averages in pairs")
     return Estimate(

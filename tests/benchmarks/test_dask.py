@@ -70,7 +70,7 @@ def test_tables(parts):
     assert "a ratio of **1.90**, of" in text and "are 1.90 to 2.00." in text
     assert "load average 0.5 before it" in text and bench.costs_of(times).efficiency == pytest.approx(0.95)
     assert "A sum of 4.00 ms, 0.50 ms for each shard and 2.00 ms for each megabyte" in text
-    lines = [line for line in text.splitlines() if "shards; what a pass teaches |" in line]
+    lines = [line for line in text.splitlines() if "shards; effect of a pass |" in line]
     assert len(lines) == 5 and "| 2 | " not in "".join(lines)
 
 

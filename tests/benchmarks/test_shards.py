@@ -211,9 +211,9 @@ def test_trees_and_networks_are_extrapolated(parts, costs):
         "1,024 workers (measured up to 2)",
         "1,024 shards (measured up to 64)",
         "12,000,000 bytes of a model (measured up to 10,000,000)",
-        "what a pass teaches (measured up to 64 shards)",
+        "effect of a pass (measured up to 64 shards)",
     )
-    statistics = "what a pass teaches (measured up to 64 shards)"
+    statistics = "effect of a pass (measured up to 64 shards)"
     assert tree.extrapolated[3:] == ("a network", statistics, "averages in pairs")
 
 

@@ -57,4 +57,4 @@ def test_what_is_extrapolated_is_named():
     (plans,) = [table for table in PAGE.tables() if "extrapolated" in table.header]
     for workers, outside in zip(plans.column("workers"), plans.column("extrapolated"), strict=True):
         assert (outside == "nothing") == (workers == "2")
-        assert ("what a pass teaches" in outside) == (int(workers.replace(",", "")) > 64)
+        assert ("effect of a pass" in outside) == (int(workers.replace(",", "")) > 64)
