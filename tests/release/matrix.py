@@ -61,7 +61,7 @@ class Versions:
     name : str
         Name.
     python : str
-        Version of Python.
+        Versions of Python; the first one that is installed is used.
     pins : dict of str to str
         Versions of packages; ``"1.6.*"`` is the newest one of that form.
     extra : str
@@ -76,7 +76,7 @@ class Versions:
 
 #: The lowest versions together and one by one, each scikit-learn from the lowest, and the newest of all.
 ENVIRONMENTS = (
-    Versions("floors", "3.10", {**floors(), **floors(_OPTIONAL)}),
+    Versions("floors", "3.10 3.11", {**floors(), **floors(_OPTIONAL)}),
     # scikit-learn 1.6 passes options that newer versions of scipy reject; before 1.9 it cannot select columns
     # of newer polars by name.
     Versions("scikit-learn-1.6", "3.12", {"scikit-learn": "1.6.*", "scipy": "1.15.*", **floors(["polars"])}),
@@ -100,9 +100,9 @@ def run(patterns: Sequence[str]) -> list[str]:
 
 def _error(case: Versions) -> str:
     """Return what is wrong in an environment, or an empty text."""
-    interpreter = find_interpreter(case.python)
+    interpreter = next(filter(None, map(find_interpreter, case.python.split())), None)
     if interpreter is None:
-        return f"{case.name}: Python {case.python} is not installed; install it, or name other environments."
+        return f"{case.name}: Python {' or '.join(case.python.split())} is not installed; install it, or name other environments."
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ortlearn-matrix-") as name:
         environment = Environment(Path(name) / "environment", interpreter)
