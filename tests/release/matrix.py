@@ -100,9 +100,11 @@ def run(patterns: Sequence[str]) -> list[str]:
 
 def _error(case: Versions) -> str:
     """Return what is wrong in an environment, or an empty text."""
-    interpreter = next(filter(None, map(find_interpreter, case.python.split())), None)
+    versions = case.python.split()
+    interpreter = next(filter(None, map(find_interpreter, versions)), None)
     if interpreter is None:
-        return f"{case.name}: Python {' or '.join(case.python.split())} is not installed; install it, or name other environments."
+        missing = " or ".join(versions)
+        return f"{case.name}: Python {missing} is not installed; install it, or name other environments."
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ortlearn-matrix-") as name:
         environment = Environment(Path(name) / "environment", interpreter)
