@@ -15,8 +15,8 @@ __all__ = ["Bootstrap"]
 class Bootstrap:
     """Percentile intervals from samples of the rows, drawn with replacement.
 
-    Both models are measured on the same drawn rows, so that the interval of their difference has what
-    varies with the rows alone taken out (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
+    Both models are measured on the same drawn rows, so that the interval of their difference does not
+    include the variation that they share (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
     chapters 8 and 13).
 
     Parameters
@@ -24,7 +24,7 @@ class Bootstrap:
     resamples : int, default=1000
         Number of samples.
     level : float, default=0.95
-        Share of the samples inside of an interval.
+        Share of the samples inside an interval.
     seed : int, default=0
         Seed.
     """
@@ -40,7 +40,7 @@ class Bootstrap:
             raise ValueError(f"--level {self.level}: must be between 0 and 1.")
 
     def compare(self, old: Metrics, new: Metrics, weights: np.ndarray) -> dict[str, dict]:
-        """Return value and interval of each metric for both models, and of the new minus the old one."""
+        """Return value and interval of each metric for both models, and for new minus old."""
         names = [name for name in old if name in new]
         drawn = self._draw([old[name] for name in names] + [new[name] for name in names], weights)
         result = {}
@@ -56,7 +56,7 @@ class Bootstrap:
         return result
 
     def _draw(self, metrics: list, weights: np.ndarray) -> np.ndarray:
-        """Return the value of each metric on each sample, nan where it is not defined."""
+        """Return the value of each metric on each sample; nan if it is not defined."""
         rng, n_rows = np.random.default_rng(self.seed), len(weights)
         drawn = np.full((self.resamples, len(metrics)), np.nan)
         for i in range(self.resamples):
@@ -67,7 +67,7 @@ class Bootstrap:
         return drawn
 
     def _interval(self, values: np.ndarray) -> list[float] | None:
-        """Return the percentiles; None where most samples have no value, or there are none."""
+        """Return the percentiles; None if most samples have no value, or there are no samples."""
         values = values[np.isfinite(values)]
         if len(values) * 2 < self.resamples:
             return None

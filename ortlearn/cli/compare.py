@@ -1,8 +1,8 @@
 """Compare the predictions of two models on a data file.
 
 Scores have percentile intervals of a paired bootstrap: both models are measured on the same rows, drawn
-with replacement. An interval of the difference without 0 says that the models differ by more than the choice
-of these rows explains (Efron and Tibshirani, An Introduction to the Bootstrap, 1993).
+with replacement. An interval of the difference that excludes 0 means that the models differ by more than the
+choice of these rows explains (Efron and Tibshirani, An Introduction to the Bootstrap, 1993).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .report import number, table
 __all__ = ["add_arguments", "as_text", "run"]
 
 MAX_GROUPS = 100
-#: Change of a number that counts by default, in standard deviations of the old predictions.
+#: Smallest change of a number that counts by default, in standard deviations of the old predictions.
 SMALL_CHANGE = 1e-3
 
 
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Predictions of two models for the rows of a table, and which of them differ."""
+    """Predictions of two models for the rows of a table, and their differences."""
 
     models: tuple[Model, Model]
     rows: Table
@@ -112,7 +112,9 @@ def run(options: argparse.Namespace) -> dict:
 def _compare(options: argparse.Namespace) -> Comparison:
     old, new = (load_model(path, options.trust) for path in (options.old, options.new))
     if old.task != new.task:
-        raise ValueError(f"{old.path} is for {old.task}, {new.path} for {new.task}: they do not compare.")
+        raise ValueError(
+            f"{old.path} is for {old.task} and {new.path} for {new.task}. Compare models of the same task."
+        )
     rows = read_table(options.data, by=options.by, **column_options(options))
     labels = None
     if rows.labels is not None:
@@ -142,7 +144,7 @@ def _groups(rows: Table, name: str) -> list[str]:
     groups = sorted(set(rows.groups.tolist()))
     if len(groups) > MAX_GROUPS:
         raise ValueError(
-            f"column {name!r} has {len(groups)} values: choose one of at most {MAX_GROUPS} for --by."
+            f"column {name!r} has {len(groups)} values. Choose a column with at most {MAX_GROUPS} for --by."
         )
     return groups
 

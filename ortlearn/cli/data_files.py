@@ -29,7 +29,7 @@ class Table:
     features : pandas.DataFrame
         Columns that are neither label nor weights nor dropped.
     labels : ndarray or None
-        Labels, none of them missing.
+        Labels, without missing values.
     weights : ndarray or None
         Sample weights.
     groups : ndarray or None
@@ -55,7 +55,7 @@ class Table:
 
 
 def column_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of :func:`read_table` that the options of a command give."""
+    """Return the arguments of :func:`read_table` from the options of a command."""
     return {name: getattr(options, name) for name in ("label", "weights", "drop", "text", "separator")}
 
 
@@ -74,7 +74,7 @@ def read_table(
     for name in filter(None, (label, weights, by, *drop, *text)):
         _check_column(frame, name, path)
     if label is not None and label in (weights, *drop):
-        raise ValueError(f"column {label!r} is the label, and cannot be dropped or be the weights.")
+        raise ValueError(f"column {label!r} is the label. It cannot be dropped or be the weights.")
     features = frame.drop(columns=[*{label, weights, *drop} - {None}])
     if features.shape[1] == 0:
         raise ValueError(f"{path} has no column besides {shown(frame.columns)}: there are no features.")
@@ -88,7 +88,7 @@ def read_table(
 
 
 def _read_frame(path: str, separator: str, text: Sequence[str]) -> Any:
-    """Return the data frame of a file with at least one row; some columns are text, whatever they hold."""
+    """Return the data frame of a file with at least one row; the columns ``text`` are read as text."""
     name = path.lower()
     if not name.endswith((*CSV, *PARQUET)):
         raise ValueError(f"{path}: data must be a {', '.join(CSV)} or {PARQUET[0]} file.")
@@ -132,7 +132,7 @@ def _labels(values: Any, name: str, path: str) -> np.ndarray:
     missing = int(values.isna().sum())
     if missing:
         raise ValueError(
-            f"column {name!r} of {path} has no label in {missing} of {len(values)} rows: remove these rows."
+            f"column {name!r} of {path} has no label in {missing} of {len(values)} rows. Remove these rows."
         )
     return values.to_numpy()
 
@@ -141,7 +141,7 @@ def _weights(values: Any, name: str, path: str) -> np.ndarray:
     from pandas.api.types import is_numeric_dtype
 
     if not is_numeric_dtype(values):
-        raise ValueError(f"column {name!r} of {path} has texts: sample weights must be numbers.")
+        raise ValueError(f"column {name!r} of {path} has texts, but sample weights must be numbers.")
     weights = values.to_numpy(float)
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError(f"column {name!r} of {path}: sample weights must be finite, and not negative.")

@@ -20,7 +20,7 @@ from .report import to_json
 __all__ = ["main"]
 
 PROGRAM = "ortlearn"
-#: One module of this package each.
+#: Commands; each is a module of this package.
 COMMANDS = {
     "explain": "show the weights of a model, and which of them can be trained",
     "train": "train a model on the rows of a data file",
@@ -28,11 +28,11 @@ COMMANDS = {
     "compare": "compare the predictions of two models on a data file",
     "plugins": "list losses, penalties, learning rates and other plugins",
 }
-#: Exit statuses: as argparse, and as a shell has them for SIGINT and SIGPIPE.
+#: Exit statuses: that of argparse, and those of a shell for SIGINT and SIGPIPE.
 FAILED, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 HELP = f"""usage: {PROGRAM} COMMAND ...
 
-Train scikit-learn models and ONNX files by gradient, and see what came of it.
+Train scikit-learn models and ONNX files by gradient, and inspect the results.
 
 commands:
 {chr(10).join(f"  {name:10s} {text}" for name, text in COMMANDS.items())}
@@ -104,7 +104,7 @@ def _run(arguments: list[str], program: str) -> None:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     options = parser.parse_args(arguments[1:])
     result = command.run(options)
-    if hasattr(sys.stdout, "reconfigure"):  # a character that the terminal lacks must not be an error
+    if hasattr(sys.stdout, "reconfigure"):  # the terminal may lack a character
         sys.stdout.reconfigure(errors="replace")
     print(to_json(result) if options.json else command.as_text(result))
 
@@ -119,7 +119,7 @@ def _command(name: str) -> ModuleType:
 
 @contextlib.contextmanager
 def _warnings_as_lines(program: str) -> Iterator[None]:
-    """Print warnings as one line each, those for programmers excepted."""
+    """Print each warning as one line, except those for programmers."""
 
     def show(message, category, filename, lineno, file=None, line=None):
         print(f"{program}: warning: {one_line(message)}", file=sys.stderr)
@@ -133,7 +133,7 @@ def _warnings_as_lines(program: str) -> Iterator[None]:
 
 
 def _discard_output() -> None:
-    """Give the interpreter somewhere to flush to, after the reader of a pipe has gone."""
+    """Redirect output to the null device, after the reader of a pipe has gone."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, sys.stdout.fileno())

@@ -25,7 +25,7 @@ __all__ = [
     "set_nested",
 ]
 
-#: Parameters that other arguments stand for: MODEL and --progress.
+#: Parameters that are set by other arguments: MODEL and --progress.
 LEFT_OUT = ("estimator", "verbose")
 #: Parameters that name plugins.
 GROUPS = {
@@ -35,9 +35,9 @@ GROUPS = {
 }
 #: Plugin that a number stands for, and what a parameter of a plugin names.
 NESTED_GROUPS = {"learning_rate": plugins.SCHEDULES}
-#: What the command line does otherwise than the estimator, and why.
+#: Defaults that differ from those of the estimator, with the reason.
 DEFAULTS = {"warm_start": True}
-REASONS = {"warm_start": "It is the default of the command line, which is for training models again."}
+REASONS = {"warm_start": "It is the default of the command line, which is made for retraining models."}
 _ENTRY = re.compile(r"^(?P<names>\w+(?:, \w+)*) : (?P<type>.+)$")
 
 
@@ -58,7 +58,7 @@ def documented(estimator: type) -> dict[str, tuple[str, str]]:
 
 
 def add_parameters(parser: argparse.ArgumentParser, estimator: type) -> None:
-    """Add an option for each parameter of an estimator; only those given are in the namespace."""
+    """Add an option for each parameter of an estimator; only given options are in the namespace."""
     group = parser.add_argument_group(
         "parameters of the training",
         "Those of ortlearn.OrtGradientOptimizer, under the same names. Values are numbers, True, False, "
@@ -112,7 +112,7 @@ def _known(name: str) -> str:
 
 
 def literal(text: str) -> Any:
-    """Return the value that Python would read, or the text itself."""
+    """Return the value of a Python literal, or the text itself."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -127,7 +127,7 @@ def given_parameters(options: argparse.Namespace, estimator: type) -> dict[str, 
 
 
 def check_parameters(trainer: Any) -> None:
-    """Raise an error for parameters that fit would refuse, before any data is read."""
+    """Raise an error for invalid parameters, before any data is read."""
     validate_parameter_constraints(
         trainer._parameter_constraints, trainer.get_params(deep=False), caller_name=type(trainer).__name__
     )
@@ -136,7 +136,7 @@ def check_parameters(trainer: Any) -> None:
 def set_nested(trainer: Any, items: Sequence[str]) -> None:
     """Set parameters of plugins and of the model, those with the shortest names first.
 
-    A plugin that is given by its name becomes an object with its default parameters before.
+    A plugin that is given by name is first replaced by an object with its default parameters.
     """
     pairs = []
     for item in items:
@@ -153,7 +153,7 @@ def set_nested(trainer: Any, items: Sequence[str]) -> None:
 
 
 def _make_objects(trainer: Any, name: str) -> None:
-    """Replace the names of plugins on the way to a nested parameter by objects."""
+    """Replace names of plugins on the path to a nested parameter by objects."""
     owner, groups = trainer, GROUPS
     for part in name.split("__")[:-1]:
         value = getattr(owner, part, None)
@@ -166,7 +166,7 @@ def _make_objects(trainer: Any, name: str) -> None:
 
 def _object(group: str, value: Any, given: str) -> Any:
     if value is None or value == "auto":
-        raise ValueError(f"{given} has no parameters of its own: choose a plugin by its name first.")
+        raise ValueError(f"{given} has no parameters. Choose a plugin by its name first.")
     if isinstance(value, Real):
         return resolve_learning_rate(value)
     return plugins.get(group, value)()

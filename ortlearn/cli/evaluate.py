@@ -1,7 +1,7 @@
 """Measure how well a model predicts the labels of a data file.
 
-Classifiers: accuracy, and with probabilities log loss, Brier score and ROC AUC (one class against the
-others, averaged, for more than two). Regressors: R2, mean absolute error and root mean squared error.
+Classifiers: accuracy, and with probabilities log loss, Brier score and ROC AUC (the mean of one-vs-rest
+for more than two classes). Regressors: R2, mean absolute error and root mean squared error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> dict:
     """Return the scores."""
     if options.label is None:
-        raise ValueError("scores need labels: name their column with --label COLUMN.")
+        raise ValueError("scores need labels. Name their column with --label COLUMN.")
     model = load_model(options.model, options.trust)
     rows = read_table(options.data, **column_options(options))
     assert rows.labels is not None

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict:
-    """Return what an estimator of ortlearn sees of a model."""
+    """Return the description of a model and its weights."""
     model = load_model(options.model, options.trust)
     rows = _rows(options)
     result: dict[str, Any] = {
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> dict:
 def _rows(options: argparse.Namespace) -> Table | None:
     if options.data is None:
         if options.label is not None:
-            raise ValueError("--label is a column of DATA, which is missing.")
+            raise ValueError("--label names a column of DATA, which is missing. Add DATA.")
         return None
     return read_table(options.data, **column_options(options))
 

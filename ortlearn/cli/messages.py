@@ -10,26 +10,26 @@ from ..exceptions import NoTrainableWeightError, OrtlearnError
 
 __all__ = ["check_installed", "error_message", "one_line", "shown"]
 
-#: Errors that say what is wrong with arguments, files or numbers; any other kind is named.
+#: Errors of arguments, files or numbers; other errors are shown with their type.
 EXPECTED = (OrtlearnError, ValueError, OSError, ImportError, ArithmeticError, MemoryError)
-#: Names that a message lists.
+#: Largest number of names in a message.
 SHOWN = 12
 
 
 def one_line(text: object) -> str:
-    """Return a text with single spaces in the place of line breaks."""
+    """Return a text with line breaks replaced by spaces."""
     return " ".join(str(text).split())
 
 
 def shown(names: Iterable) -> str:
-    """Return names as a list, shortened where there are many."""
+    """Return names as a list, shortened if there are many."""
     known = list(names)
     more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
     return f"{known[:SHOWN]}{more}"
 
 
 def error_message(error: BaseException) -> str:
-    """Return what an error says, in one line."""
+    """Return the message of an error, in one line."""
     text = one_line(error) or type(error).__name__
     if isinstance(error, NoTrainableWeightError):
         return f"{one_line(str(error).partition(chr(10))[0])} `ortlearn explain` lists the weights."
@@ -43,7 +43,7 @@ def error_message(error: BaseException) -> str:
 
 
 def check_installed(package: str, extra: str, purpose: str) -> None:
-    """Raise an ImportError that names the extra to install, where a package is missing.
+    """Raise an ImportError that names the extra to install, if a package is missing.
 
     ``purpose`` begins the sentence, such as ``"csv files"``.
     """

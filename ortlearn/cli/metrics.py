@@ -1,4 +1,4 @@
-"""Metrics of predictions as functions of sample weights, so that a bootstrap only changes these."""
+"""Metrics of predictions as functions of sample weights, which a bootstrap changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .predictions import Model, Predictions
 
 __all__ = ["Metrics", "metrics_of", "model_metrics", "scores_of"]
 
-#: Functions of weights by the name of the metric; they return nan where it is not defined.
+#: Functions of weights by the name of the metric; they return nan if it is not defined.
 Metrics = dict[str, Callable[[np.ndarray], float]]
 
 
@@ -20,7 +20,7 @@ def model_metrics(model: Model, labels: np.ndarray, predictions: Predictions) ->
     """Return the metrics of a model's task."""
     if model.task is None:
         name = type(model.source).__name__
-        raise ValueError(f"{model.path}: {name} is neither a classifier nor a regressor, it has no scores.")
+        raise ValueError(f"{model.path}: {name} is neither a classifier nor a regressor, and has no scores.")
     return metrics_of(labels, predictions, model.classes if model.task == "classification" else labels[:0])
 
 
@@ -63,7 +63,7 @@ def _mean(values: np.ndarray) -> Callable[[np.ndarray], float]:
 
 
 def _codes(labels: np.ndarray, classes: Any, scores: np.ndarray) -> np.ndarray | None:
-    """Return the number of the class of each label; None where classes are unknown and labels no numbers."""
+    """Return the class number of each label; None if classes are unknown and labels are not numbers."""
     n_classes = max(2, scores.shape[1] if scores.ndim == 2 else 1)
     if classes is None:
         whole = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < n_classes
@@ -89,7 +89,7 @@ def _brier_losses(probabilities: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def _roc_auc(scores: np.ndarray, codes: np.ndarray) -> Callable[[np.ndarray], float]:
-    """Return the area under the ROC curve: of two classes, or the mean of each class against the others."""
+    """Return the area under the ROC curve: of two classes, or the mean of one-vs-rest."""
     if scores.ndim == 1 or scores.shape[1] <= 2:
         return _binary_auc(scores if scores.ndim == 1 else scores[:, -1], codes == 1)
     parts = [_binary_auc(scores[:, code], codes == code) for code in range(scores.shape[1])]
@@ -97,7 +97,7 @@ def _roc_auc(scores: np.ndarray, codes: np.ndarray) -> Callable[[np.ndarray], fl
 
 
 def _binary_auc(scores: np.ndarray, positive: np.ndarray) -> Callable[[np.ndarray], float]:
-    """Return the share of pairs that the scores put in the right order, ties counted as half."""
+    """Return the share of pairs that the scores order correctly; ties count as half."""
     order = np.argsort(scores, kind="stable")
     ranked, positive = scores[order], positive[order]
     starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])

@@ -23,7 +23,7 @@ PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".p")
 def load_model(path: str, trusted: Sequence[str] = ()) -> Model:
     """Return the model of an ``.onnx`` or ``.skops`` file, or the trained one of a saved estimator.
 
-    ``trusted`` are types that a scikit-learn model may hold besides those that skops trusts.
+    ``trusted`` are types that a scikit-learn model may contain besides those that skops trusts.
     """
     suffix = Path(path).suffix.lower()
     if suffix in PICKLES:
@@ -51,7 +51,7 @@ def load_model(path: str, trusted: Sequence[str] = ()) -> Model:
 
 
 def _load_saved(path: str, trusted: Sequence[str]) -> Model:
-    """Return the trained model of a saved estimator: scikit-learn's, or the ONNX model where it has none."""
+    """Return the trained scikit-learn model of a saved estimator, or the ONNX model if it has none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OmittedWarning)
         estimator = load(path, trusted)
@@ -80,5 +80,5 @@ def load_estimator(path: str, trusted: Sequence[str] = ()) -> Any:
     except SavedFileError as error:
         raise ValueError(f"{path} is not a {SKOPS} file, or damaged. {one_line(error)}") from error
     if not hasattr(estimator, "fit"):
-        raise ValueError(f"{path} has no scikit-learn model, but a {type(estimator).__name__}.")
+        raise ValueError(f"{path} contains no scikit-learn model, but a {type(estimator).__name__}.")
     return estimator

@@ -1,4 +1,4 @@
-"""Predictions of ONNX files, as any onnxruntime computes them."""
+"""Predictions of ONNX files by onnxruntime."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["OnnxModel", "with_column_names"]
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 #: Output and inputs of a graph that computes its own loss, by default.
 OWN_LOSS = ("loss", "label", "sample_weight")
-#: How much the probabilities of a row may add up to besides one.
+#: Largest deviation from one of the sum of the probabilities of a row.
 TOLERANCE = 1e-3
 #: Entry of the metadata with the names of the columns of a matrix, as JSON.
 COLUMNS = "feature_names"
@@ -42,7 +42,7 @@ class OnnxModel(Model):
     path : str
         File, for messages.
     own_loss : tuple of str, default=("loss", "label", "sample_weight")
-        Output and inputs that are no part of the prediction, in a graph that computes its own loss.
+        Output and inputs of the loss, in a graph that computes its own loss.
     """
 
     kind = "ONNX"
@@ -72,14 +72,14 @@ class OnnxModel(Model):
 
     @cached_property
     def column_names(self) -> list[str] | None:  # type: ignore[override]
-        """The inputs, where there are several; for a matrix the names in the metadata, where it has some."""
+        """The inputs, if there are several; for a matrix the names in the metadata, if it has them."""
         if not self.schema.is_matrix:
             return [item.name for item in self.schema.inputs]
         return _names_in_metadata(self.model, self.schema.n_features)
 
     @cached_property
     def classes(self) -> np.ndarray | None:  # type: ignore[override]
-        """Classes in the order of the probabilities, where the graph tells."""
+        """Classes in the order of the probabilities, if the graph has them."""
         if self.label is None:
             return None
         try:
@@ -124,9 +124,9 @@ class OnnxModel(Model):
         return make_session(self.model, Device("cpu"))
 
     def _score_matrix(self, outputs: list[np.ndarray], n_rows: int) -> np.ndarray | None:
-        """Return the output with a column per class, probabilities rather than others; None where none is.
+        """Return the output with a column per class, preferably of probabilities; None if there is none.
 
-        One column is enough for two classes. Where each class has an output, these are the columns.
+        One column is enough for two classes. If each class has an output, these are the columns.
         """
         arrays = [array.reshape(n_rows, -1).astype(np.float64) for array in outputs if len(array) == n_rows]
         n_classes = None if self.classes is None else len(self.classes)
@@ -138,7 +138,7 @@ class OnnxModel(Model):
 
 
 def with_column_names(model: ModelProto, names: list[str] | None) -> ModelProto:
-    """Return a model that says in its metadata which columns its matrix takes, unless its inputs say so."""
+    """Return a model with the names of its columns in the metadata, unless its inputs have these names."""
     model = copy_model(model)
     inputs = [value.name for value in model.graph.input]
     if names is not None and len(inputs) == 1 and inputs != names:
@@ -149,7 +149,7 @@ def with_column_names(model: ModelProto, names: list[str] | None) -> ModelProto:
 
 
 def _names_in_metadata(model: ModelProto, n_features: int | None) -> list[str] | None:
-    """Return the names of the columns of a matrix, None where there are none that fit."""
+    """Return the names of the columns of a matrix; None if there are none that fit."""
     texts = [entry.value for entry in model.metadata_props if entry.key == COLUMNS]
     try:
         names = json.loads(texts[0]) if texts else None

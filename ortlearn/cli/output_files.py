@@ -1,4 +1,4 @@
-"""Output files: checked before the work begins, complete or not there at all."""
+"""Output files, which are checked before the work begins and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OutputFile:
     Attributes
     ----------
     path : str or None
-        Where; None where nothing is to be written.
+        Path; None to write nothing.
     """
 
     path: str | None
@@ -39,7 +39,7 @@ class OutputFile:
         if place.is_dir():
             raise ValueError(f"{option} {path} is a folder.")
         if place.exists() and not force:
-            raise ValueError(f"{option} {path} exists: choose another name, or replace it with --force.")
+            raise ValueError(f"{option} {path} exists. Choose another name, or replace it with --force.")
         return cls(path)
 
     @property

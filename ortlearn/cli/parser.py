@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **settings)
 
     def parse_args(self, args=None, namespace=None):  # type: ignore[override]
-        """Return the options; an unknown one is an error that names the one that was meant."""
+        """Return the options; an unknown one is an error that suggests a similar one."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             known = [name for action in self._actions for name in action.option_strings]
@@ -72,7 +72,7 @@ def add_data_options(parser: argparse.ArgumentParser, *, optional: bool = False,
         action="append",
         default=[],
         metavar="COLUMN",
-        help="column of a csv file that is text though it looks like numbers, such as 01234; may be repeated",
+        help="column of a csv file that is text but looks like numbers, such as 01234; may be repeated",
     )
     parser.add_argument(
         "--separator", default=",", metavar="TEXT", help="separator of columns in csv files (default: ',')"

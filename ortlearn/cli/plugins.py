@@ -1,4 +1,4 @@
-"""List losses, penalties, learning rates and other plugins, and whether they work."""
+"""List losses, penalties, learning rates and other plugins with their status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model predicts for rows, and how labels of a file become those of a model."""
+"""Predictions of a model for rows, and labels of a file as those of a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "text_columns",
 ]
 
-#: What scikit-learn and ortlearn say of texts in the place of numbers.
+#: Messages of scikit-learn and ortlearn about texts where numbers are expected.
 ABOUT_TEXTS = ("could not convert string to float", "must hold numbers", "dtype='numeric'")
 
 
@@ -38,7 +38,7 @@ class Predictions:
     probabilities : ndarray of shape (n, n_classes) or None
         Probabilities of the classes.
     scores : ndarray of shape (n,) or (n, n_classes), or None
-        Decision values where there are no probabilities; the higher, the more likely.
+        Decision values if there are no probabilities; higher values are more likely.
     """
 
     values: np.ndarray
@@ -56,13 +56,13 @@ class Model(abc.ABC):
     kind : str
         Format of the file, in words.
     source : object
-        What an estimator of ortlearn takes to train it.
+        Object that an estimator of ortlearn takes to train the model.
     task : {"classification", "regression"} or None
-        Task; None where it is neither.
+        Task; None for others.
     classes : ndarray or None
-        Classes, where they are known.
+        Classes; None if they are unknown.
     column_names : list of str or None
-        Columns that it takes by name; None where it takes all of them, in their order.
+        Columns that the model takes by name; None if it takes all columns in their order.
     """
 
     kind: ClassVar[str]
@@ -98,7 +98,7 @@ def select_columns(table: Table, names: list[str]) -> Any:
 
 
 def text_columns(frame: Any) -> list[str]:
-    """Return the names of the columns that hold no numbers."""
+    """Return the names of the columns that are not numbers."""
     from pandas.api.types import is_numeric_dtype
 
     return [name for name in frame.columns if not is_numeric_dtype(frame[name])]
@@ -125,7 +125,7 @@ def _about_texts(table: Table, names: list[str]) -> str:
 
 
 def check_numbers(table: Table, frame: Any) -> None:
-    """Raise an error that names the columns of text, where there are any."""
+    """Raise an error that names the columns of text, if there are any."""
     names = text_columns(frame)
     if names:
         raise ValueError(_about_texts(table, names))
@@ -134,7 +134,7 @@ def check_numbers(table: Table, frame: Any) -> None:
 def match_labels(labels: np.ndarray, model: Model, name: str) -> np.ndarray:
     """Return labels of a file as the model has them: its classes, or numbers.
 
-    A label of the file is the class that is written like it: 1, 1.0 and "1" are the same.
+    A label of the file matches the class with the same text: 1, 1.0 and "1" are the same.
     """
     if model.task == "regression":
         return _numbers(labels, name)

@@ -29,7 +29,7 @@ def _plain(value: Any) -> Any:
 
 
 def number(value: float | None, sign: bool = False) -> str:
-    """Return a number with four digits that count, a dash where there is none."""
+    """Return a number with four significant digits, or a dash if there is none."""
     if value is None or math.isnan(value):
         return "-"
     return f"{value:+.4g}" if sign else f"{value:.4g}"

@@ -48,7 +48,7 @@ class SklearnModel(Model):
         self.column_names = None if names is None else [str(name) for name in names]
 
     def features(self, table: Table) -> Any:
-        """Return the columns that the model was fitted on; an array where it knows no names."""
+        """Return the columns that the model was fitted on; an array if it has no names of features."""
         if self.column_names is not None:
             return select_columns(table, self.column_names)
         if not self.is_fitted:
@@ -68,7 +68,9 @@ class SklearnModel(Model):
             if values.ndim == 2 and values.shape[1] == 1:
                 values = values.ravel()
             if values.ndim != 1:
-                raise ValueError(f"{self.path} predicts {values.shape[1]} values per row: one is supported.")
+                raise ValueError(
+                    f"{self.path} predicts {values.shape[1]} values per row, but only one is supported."
+                )
             if self.task != "classification":
                 return Predictions(values)
             if hasattr(self.source, "predict_proba"):

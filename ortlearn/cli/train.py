@@ -1,6 +1,7 @@
 """Train a model on the rows of a data file.
 
-The model is scored on rows that are not trained on, before and after: a share of DATA, or the file --test.
+The model is scored before and after on rows that are not used for training: a share of DATA, or the file
+--test.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from .sklearn_model import SklearnModel
 __all__ = ["add_arguments", "as_text", "run"]
 
 CURVES = (".png", ".svg")
-#: Seed of the test rows where --random-state gives none.
+#: Seed of the test rows without --random-state.
 SEED = 0
 #: Names of weights that the summary lists.
 SHOWN = 4
@@ -46,26 +47,26 @@ SHOWN = 4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     add_model(parser, "model")
-    add_data_options(parser, label_help="column with the labels; a classifier or a regressor needs it")
+    add_data_options(parser, label_help="column with the labels; required for classifiers and regressors")
     _add_files(parser)
     parser.add_argument(
         "--test-share",
         type=float,
         default=0.2,
         metavar="SHARE",
-        help="share of the rows to score on, not trained on; 0 for none (default: 0.2)",
+        help="share of the rows to score on, which are not used for training; 0 for none (default: 0.2)",
     )
-    parser.add_argument("--test", metavar="DATA", help="file with rows to score on, in place of --test-share")
+    parser.add_argument("--test", metavar="DATA", help="file with rows to score on, instead of --test-share")
     parser.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="show a progress bar on stderr (default: where stderr is a terminal and rich is installed)",
+        help="show a progress bar on stderr (default: if stderr is a terminal and rich is installed)",
     )
     parser.add_argument(
         "--two-calls",
         action="store_true",
-        help="train with OrtGradientForwardBackwardOptimizer: forward and backward are two calls",
+        help="train with OrtGradientForwardBackwardOptimizer, in which forward and backward are two calls",
     )
     add_parameters(parser, OrtGradientOptimizer)
     add_nested(parser)
@@ -85,7 +86,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> dict:
-    """Train, write the files, and return what came of it."""
+    """Train, write the files, and return the results."""
     out = _checked_output(options)
     curve = _checked_curve(options)
     model = load_model(options.model, options.trust)
@@ -101,7 +102,7 @@ def run(options: argparse.Namespace) -> dict:
         curve.write(_picture(trainer, curve.suffix))
     trained = _trained_model(trainer, model, content, options.out)
     after = None if model.task is None else _scores(trained, test, options.label)
-    losses = trainer.train_losses_ or [None]  # none where the start was kept
+    losses = trainer.train_losses_ or [None]  # none if the starting weights were kept
     return {
         "model": options.model,
         "out": options.out,
@@ -156,7 +157,7 @@ def _rows(options: argparse.Namespace, model: Model) -> tuple[Table, Table | Non
     if not 0 <= options.test_share < 1:
         raise ValueError(f"--test-share {options.test_share}: must be 0 or more, and less than 1.")
     if options.label is None and model.task is not None:
-        raise ValueError(f"a {model.task} model is trained on labels: name their column with --label COLUMN.")
+        raise ValueError(f"a {model.task} model is trained on labels. Name their column with --label COLUMN.")
     columns = column_options(options)
     rows = read_table(options.data, **columns)
     if options.test is not None:
@@ -168,7 +169,7 @@ def _rows(options: argparse.Namespace, model: Model) -> tuple[Table, Table | Non
 
 
 def _split(rows: Table, share: float, task: str | None, seed: int) -> tuple[Table, Table]:
-    """Return two parts of the rows, each with the classes in their shares where that is possible."""
+    """Return two parts of the rows, stratified by class if possible."""
     from sklearn.model_selection import train_test_split
 
     numbers, strata = np.arange(len(rows)), None
@@ -182,7 +183,7 @@ def _split(rows: Table, share: float, task: str | None, seed: int) -> tuple[Tabl
 
 
 def _scores(model: Model, test: Table | None, label: str) -> dict[str, float] | None:
-    """Return the scores on test rows; None where there are none, or the model predicts nothing yet."""
+    """Return the scores on test rows; None if there are no rows or the model is not fitted."""
     if test is None or test.labels is None or model.task is None:
         return None
     if not getattr(model, "is_fitted", True):
@@ -192,10 +193,10 @@ def _scores(model: Model, test: Table | None, label: str) -> dict[str, float] | 
 
 
 def _fit(trainer: Any, model: Model, rows: Table, options: argparse.Namespace) -> None:
-    """Train, with what the training prints on stderr."""
+    """Train, with the output of the training on stderr."""
     labels = None if rows.labels is None else match_labels(rows.labels, model, options.label)
     with contextlib.redirect_stdout(sys.stderr), name_text_columns(rows), warnings.catch_warnings():
-        if options.out.lower().endswith(ONNX):  # it would begin after a step that stays in scikit-learn
+        if options.out.lower().endswith(ONNX):  # the file would begin after a step that stays in scikit-learn
             warnings.simplefilter("error", FallbackWarning)
         try:
             trainer.fit(model.features(rows), labels, sample_weight=rows.weights)
@@ -215,7 +216,7 @@ def _content(trainer: Any, model: Model, suffix: str) -> bytes:
 
 
 def _trained_model(trainer: Any, model: Model, content: bytes, path: str) -> Model:
-    """Return the trained model as a reader of the file gets it."""
+    """Return the trained model as it is loaded from the file."""
     suffix = Path(path).suffix.lower()
     if suffix == SKOPS or (suffix == SAVED and not isinstance(model, OnnxModel)):
         return SklearnModel(trainer.to_sklearn(), path)
@@ -234,7 +235,7 @@ def _picture(trainer: Any, suffix: str) -> bytes:
 
 
 def _few(names: list[str]) -> list[str]:
-    """Return the first names of many, and how many there are."""
+    """Return the first names of many, with their number."""
     return names if len(names) <= SHOWN else [*names[:SHOWN], f"... ({len(names)} weights)"]
 
 

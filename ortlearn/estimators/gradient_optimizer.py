@@ -99,7 +99,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         ``"loss"``, those of ``score``.
     average : bool or int, default=False
         Whether the trained weights are the mean of the weights after each update (averaged SGD). With a
-        number, averaging begins after that number of samples.
+        number, averaging begins with the update that contains the sample of that number.
     clip_norm : float, default=None
         Largest Euclidean norm of the gradient of all trained weights; a larger gradient is scaled down.
     clip_value : float, default=None

@@ -1,4 +1,4 @@
-"""Arrays as the bytes of an npz file, which numpy reads, and back without pickle."""
+"""Conversion between arrays and the bytes of an npz file, without pickle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["pack_arrays", "unpack_arrays"]
 
 #: Kinds of numpy types that are stored: numbers, truth values, texts and bytes of a fixed width.
 KINDS = "biufcUS"
-#: A date of all members, so that the same arrays give the same bytes.
+#: Fixed date of all members, so that equal arrays have equal bytes.
 DATE = (1980, 1, 1, 0, 0, 0)
 
 

@@ -1,6 +1,6 @@
-"""Values of JSON, arrays, graphs and scikit-learn models, made without running code of a file.
+"""Decode values from JSON, arrays, graphs and scikit-learn models, without running code of a file.
 
-Objects are made of plugins that installed packages declare, and of record types that the caller lists: a file
+Only plugins that installed packages declare, and record types that the caller lists, become objects: a file
 only names them.
 """
 
@@ -22,12 +22,12 @@ from .record_types import Omitted, RecordType
 
 __all__ = ["Decoder", "read_model"]
 
-#: Levels of nesting that a value may have.
+#: Largest number of levels of nesting of a value.
 DEEPEST = 60
 
 
 class Decoder:
-    """Makes values of what :class:`~ortlearn.saving.encoder.Encoder` gave.
+    """Decode the values that :class:`~ortlearn.saving.encoder.Encoder` has written.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ class Decoder:
     files : mapping of str to bytes
         Files by name.
     trusted : sequence of str
-        Types that scikit-learn models may hold besides those that skops trusts.
+        Types that scikit-learn models may contain besides those that skops trusts.
 
     Attributes
     ----------
     omitted : list of str
-        scikit-learn models that were not read, and why.
+        scikit-learn models that were not read, with the reasons.
     """
 
     def __init__(self, types: Mapping[str, RecordType], files: Mapping[str, bytes], trusted: Sequence[str]):

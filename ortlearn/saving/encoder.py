@@ -1,7 +1,7 @@
 """Values as JSON, arrays, graphs and scikit-learn models.
 
-A value that JSON has no form for is an object with the key ``"$"``, its kind. A plugin is its group, its name
-and its parameters, a record the name of its type and its values; what is neither is left out.
+A value without a form in JSON is an object with its kind under the key ``"$"``. A plugin is stored as group,
+name and parameters, a record as the name of its type and its values; other objects are omitted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GROUPS = (plugins.LOSSES, plugins.PENALTIES, plugins.LEARNING_RATES, plugins.SCH
 
 
 def _plugin_name(cls: type) -> tuple[str, str] | None:
-    """Return group and name of a plugin by its class, None for other classes."""
+    """Return group and name of the plugin of a class, or None for other classes."""
     for group in GROUPS:
         for info in plugins.list_plugins(group):
             named = info.value.rpartition(":")[2] == cls.__qualname__ and not info.broken
@@ -41,7 +41,7 @@ def _plugin_name(cls: type) -> tuple[str, str] | None:
 
 @dataclass
 class Encoder:
-    """Takes values, and gathers the files that they are in.
+    """Encode values, and collect the files that contain them.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Encoder:
     files : dict of str to bytes
         Graphs and scikit-learn models.
     omitted : list of str
-        What was left out, and why.
+        Omitted values, with the reasons.
     written : dict
         scikit-learn objects that skops has written before, by id: a training that is saved often writes
         those that it does not change once.
@@ -99,7 +99,7 @@ class Encoder:
         if type(value) is list:
             return [self.encode(item) for item in value]
         if id(value) not in self._known:
-            self._known[id(value)] = value, self._encode_object(value)  # kept alive: it is known by its id
+            self._known[id(value)] = value, self._encode_object(value)  # kept alive for its id
         return self._known[id(value)][1]
 
     def _encode_object(self, value: Any) -> Any:
@@ -129,7 +129,7 @@ class Encoder:
         return self._encode_instance(value)
 
     def _encode_instance(self, value: Any) -> Any:
-        """Return a plugin, a class of plugins, or a scikit-learn object; what is none of them is omitted."""
+        """Encode a plugin, a class of plugins or a scikit-learn object; other objects are omitted."""
         cls = value if isinstance(value, type) else type(value)
         plugin = self._plugin_name(cls)
         if plugin is not None:
@@ -164,7 +164,7 @@ class Encoder:
         return name
 
 
-#: Types, their kind, and the items that stand for a value.
+#: Types with their kind and the items of a value.
 COLLECTIONS: tuple[tuple[tuple[type, ...], str, Callable[[Any], Any]], ...] = (
     ((tuple,), "tuple", list),
     ((dict,), "dict", lambda value: [list(pair) for pair in value.items()]),

@@ -1,4 +1,4 @@
-"""Files of saved estimators: written as a whole, and read with every byte checked."""
+"""Files of saved estimators, which are written completely or not at all, and checked when read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .schema import FORMAT, check_manifest
 __all__ = ["MANIFEST", "SUFFIX", "Content", "packed", "read", "read_manifest", "write"]
 
 MANIFEST = "manifest.json"
-#: Bytes that a manifest may have: it is parsed before anything of it is known.
+#: Largest size of a manifest in bytes, since it is parsed before it is checked.
 MOST = 1 << 28
 SUFFIX = ".zip"
 
@@ -124,7 +124,7 @@ def read(path: str | os.PathLike) -> Content:
 
 
 def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
-    """Read the manifest alone.
+    """Read only the manifest.
 
     Parameters
     ----------
@@ -179,13 +179,13 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def _name_in_folder(name: str, entry: Mapping[str, Any]) -> str:
-    """Return the name of a file in a folder: those of two manifests do not meet, unless they are equal."""
+    """Return the name of a file in a folder, which differs for different content."""
     stem, _, suffix = name.rpartition(".")
     return f"{stem}-{entry['sha256'][:16]}.{suffix}"
 
 
 def _names_in(folder: Path) -> set[str]:
-    """Return the files that the manifest of a folder lists, none where it has no valid one."""
+    """Return the files that the manifest of a folder lists; empty without a valid manifest."""
     try:
         files = read_manifest(folder)["files"]
     except (OSError, SavedFileError):
@@ -249,7 +249,7 @@ def _read_folder(folder: Path, whole: bool) -> tuple[dict[str, Any], dict[str, b
 
 
 def _regular(path: Path, most: int) -> bytes:
-    """Return the content of a file, which is no link and no pipe, up to one byte more than a number."""
+    """Return the content of a regular file, up to one byte more than a number."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
@@ -267,7 +267,7 @@ def _checked_manifest(data: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise SavedFileError(f"Its manifest is no JSON: {error}.") from error
+        raise SavedFileError(f"Its manifest is not JSON: {error}.") from error
     if isinstance(manifest, dict) and isinstance(manifest.get("format"), int) and manifest["format"] > FORMAT:
         raise SavedFileError(
             f"It has format {manifest['format']}, and this version of ortlearn reads formats up to {FORMAT}: "

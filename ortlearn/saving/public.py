@@ -22,32 +22,33 @@ KINDS = {
 def save(estimator: Any, path: str | os.PathLike) -> None:
     """Write an estimator to a zip file or a folder.
 
-    It has the trained ONNX model, weights and the state of the learning rate, parameters, history and random
-    state, and what a training that is not finished needs to be resumed by ``fit(resume_from=path)``. The
-    scikit-learn model is written by skops, where it is installed. What was there before stays until
-    everything is written.
+    The file contains the trained ONNX model, the weights and the state of the learning rate, parameters,
+    history and random state, and for an unfinished training the state to resume it by
+    ``fit(resume_from=path)``. The scikit-learn model is written by skops, if it is installed. An existing
+    file is replaced once the new one is complete.
 
     Parameters
     ----------
     estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-        Fitted, or stopped by an interrupt; one that trains on a cluster is saved as the one for one machine.
+        Fitted or interrupted estimator; one that trains on a cluster is saved as the estimator for one
+        machine.
     path : str or os.PathLike
         A zip file if it ends with ``.zip``, a folder otherwise.
 
     Raises
     ------
     NotFittedError
-        If there is nothing to save but parameters.
+        If the estimator is not fitted.
     SavedFileError
         If the path is a folder with other files, or steps in front of the graph need skops, which is not
         installed or cannot write them.
     OSError
-        If it cannot be written.
+        If the file cannot be written.
 
     Warns
     -----
     OmittedWarning
-        If a part cannot be written without pickle, such as a loss in Python, and is left out.
+        If a part that cannot be written without pickle, such as a Python loss, is omitted.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     >>> (later.predict([[3.0]]) == trained.predict([[3.0]])).all()
     np.True_
     """
-    if hasattr(estimator, "to_local"):  # a cluster is not saved
+    if hasattr(estimator, "to_local"):  # the cluster itself is not saved
         estimator = estimator.to_local()
     kind = type(estimator).__name__
     if kind not in KINDS:
@@ -99,27 +100,27 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
     path : str or os.PathLike
         File or folder that :func:`save` or ``ModelCheckpoint`` has written.
     trusted : sequence of str, default=()
-        Types that the scikit-learn model may hold besides those that skops trusts. Making objects of them can
-        run their code: name those only that you know to be safe.
+        Types that the scikit-learn model may contain besides those that skops trusts. Loading can run their
+        code: name only types that you know to be safe.
 
     Returns
     -------
     OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-        Estimator; its ``partial_fit`` and warm starts continue, and predictions are bit for bit the same.
+        Estimator, whose predictions are bitwise the same, and whose training can be continued.
 
     Raises
     ------
     SavedFileError
-        If it is no saved estimator, of a later format, damaged or altered, or needs an object of types that
-        are not trusted.
+        If the file is not a saved estimator, has a later format, is damaged or altered, or needs an object of
+        types that are not trusted.
     OSError
         If it cannot be read.
 
     Warns
     -----
     OmittedWarning
-        If the scikit-learn model is not read, as skops is not installed or types in it are not trusted: the
-        estimator predicts and trains by its graph, and ``to_sklearn`` is an error.
+        If the scikit-learn model is not read, since skops is not installed or types in it are not trusted.
+        The estimator then predicts and trains by its graph, and ``to_sklearn`` is an error.
     """
     content = read(path)
     kind = content.manifest["summary"]["estimator"]
@@ -133,7 +134,7 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
 
 
 def warn_of_omissions(content: Content, what: str) -> None:
-    """Warn of what a file does not have."""
+    """Warn about parts that a file omits."""
     if content.manifest["omitted"]:
         warn_user(f"{what} {'; '.join(content.manifest['omitted'])}.", OmittedWarning)
 

@@ -1,4 +1,4 @@
-"""Record types: classes whose objects may be saved, and made again of checked values."""
+"""Record types: classes whose objects may be saved, and created again from checked values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RecordType:
     names : tuple of str or None
         Parameters of the constructor, which are attributes, too; the fields by default.
     build : callable or None
-        What takes the place of the constructor.
+        Function to call instead of the constructor.
     needed : tuple of str
         Values without which an object would not compute what it should: they may not be omitted.
     """

@@ -1,7 +1,7 @@
-"""Objects of scikit-learn that read memory by numbers they hold, which are checked before they are used.
+"""Check objects of scikit-learn that read memory by indices, before they are used.
 
-Predictions of trees and of neighbour searches follow indices without looking at the size of what they index.
-scikit-learn fits indices that are right; those in a file may be anything.
+Predictions of trees and of neighbour searches follow indices without checking bounds. Indices that
+scikit-learn has fitted are valid; those in a file may be anything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORDS = 8
 
 
 def check_memory(estimator: Any, content: bytes, classes: Collection[str]) -> None:
-    """Raise an error if an object of a skops file would read memory that is not its own.
+    """Raise an error if an object of a skops file would read memory out of bounds.
 
     Trees must have every node once, below its parent, and features that the model has. The trees of neighbour
     searches are built again from their rows. All trees must be where scikit-learn keeps them.
@@ -68,7 +68,7 @@ def check_memory(estimator: Any, content: bytes, classes: Collection[str]) -> No
 
 
 def _number_in(content: bytes, classes: Collection[str]) -> int:
-    """Return how many objects to check a skops file has."""
+    """Return the number of objects to check in a skops file."""
     found = set()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         stack: list[Any] = [json.loads(archive.read("schema.json"))]
@@ -84,9 +84,9 @@ def _number_in(content: bytes, classes: Collection[str]) -> int:
 
 
 def _parts(root: Any) -> Iterator[Any]:
-    """Yield an object and all that it holds in attributes, containers and arrays."""
+    """Yield an object and the objects in its attributes, containers and arrays."""
     seen, stack = set(), [root]
-    kept = []  # an identity is that of another object once its own is gone
+    kept = []  # the id of an object that is gone may be reused
     while stack:
         part = stack.pop()
         if id(part) in seen or isinstance(part, type):
@@ -139,7 +139,7 @@ def _check_boosting(model: BaseGradientBoosting) -> None:
 
 
 def _checked_predictors(model: BaseHistGradientBoosting) -> Iterator[TreePredictor]:
-    """Yield the trees of histogram boosting, each once its nodes are checked."""
+    """Yield the trees of histogram boosting after checking their nodes."""
     n_features, kinds = model.n_features_in_, model._bin_mapper.is_categorical_
     _check(kinds.shape == (n_features,))
     for predictor in (predictor for stage in model._predictors for predictor in stage):
@@ -153,7 +153,7 @@ def _checked_predictors(model: BaseHistGradientBoosting) -> Iterator[TreePredict
 
 
 def _build_again(tree: KDTree | BallTree) -> None:
-    """Build a tree of rows again, in its place."""
+    """Rebuild a search tree from its rows, in place."""
     state = tree.__getstate__()
     rows, size, metric, weights = np.asarray(state[0]), state[4], state[-2], state[-1]
     tree.__init__(rows, size, metric, sample_weight=None if weights is None else np.asarray(weights))

@@ -1,4 +1,4 @@
-"""scikit-learn objects as the bytes of a skops file, which is read without running code of the file."""
+"""Write and read scikit-learn objects as skops files, without running code of the file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TRUSTED = (
     *(f"sklearn.utils._metadata_requests.{name}" for name in ("MetadataRequest", "MethodMetadataRequest")),
 )
 
-#: Classes that read memory by numbers they hold, which are checked once they are loaded.
+#: Classes that read memory by indices, which are checked after loading.
 CHECKED = frozenset(
     {
         "sklearn.tree._tree.Tree",
@@ -93,7 +93,7 @@ def dump(estimator: Any) -> tuple[bytes | None, str]:
         return None, "skops is not installed (pip install skops)"
     try:
         return skops.dumps(estimator), ""
-    except Exception as error:  # skops raises what the object's own methods raise
+    except Exception as error:  # also errors of methods of the object
         return None, f"skops cannot write it ({type(error).__name__}: {error})"
 
 
@@ -127,7 +127,7 @@ def load(content: bytes, trusted: Sequence[str] = ()) -> Any:
         unknown = sorted({*found} - {*trusted, *TRUSTED, *CHECKED})
         if unknown:
             raise NotTrusted(
-                "it has types of which objects are made only where you say that they are safe: "
+                "it has types that are loaded only if you declare them safe: "
                 f"load(path, trusted={unknown!r})",
                 unknown,
             )
@@ -139,5 +139,5 @@ def load(content: bytes, trusted: Sequence[str] = ()) -> Any:
         return loaded
     except NotTrusted:
         raise
-    except Exception as error:  # whatever a damaged archive leads to
+    except Exception as error:  # any error of a damaged archive
         raise SavedFileError(f"A scikit-learn model in the file cannot be read: {error}") from error

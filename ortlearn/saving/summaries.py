@@ -1,4 +1,4 @@
-"""What saved estimators are, told without reading their arrays and graphs."""
+"""Summaries of saved estimators, without reading their arrays and graphs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["by_progress", "is_saved", "read_summary"]
 
 
 def read_summary(path: str | os.PathLike) -> dict[str, Any]:
-    """Return what a saved estimator is, without reading its arrays and graphs.
+    """Return a summary of a saved estimator, without reading its arrays and graphs.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ def read_summary(path: str | os.PathLike) -> dict[str, Any]:
     Raises
     ------
     SavedFileError
-        If it is no saved estimator, of a later format, damaged or altered.
+        If the file is not a saved estimator, has a later format, or is damaged or altered.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files of named arrays in the safetensors format, which any language reads in a few lines."""
+"""Files of named arrays in the safetensors format, which other languages can read easily."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ DTYPES = {
 }
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 METADATA = "__metadata__"
-#: Bytes that a header may have.
+#: Largest size of a header in bytes.
 MOST_BYTES = 10**8
-#: Arrays begin at multiples of it, as the format advises.
+#: Alignment of arrays in bytes, as the format recommends.
 ALIGNMENT = 8
 
 

@@ -16,7 +16,7 @@ from .running import Run, check_graph, run_reference
 __all__ = ["check_gradient_rule", "make_node_model"]
 
 
-#: Domains every onnxruntime has; gradients use no other.
+#: Domains that every onnxruntime has; gradients use only these.
 _STANDARD = {"", "ai.onnx", "ai.onnx.ml"}
 
 
@@ -40,8 +40,8 @@ def check_gradient_rule(
     """Check the gradient rule of an operator against finite differences in float64.
 
     Outputs are summed with random weights; the slope of that sum along random directions, one
-    input at a time, is compared with what the gradient says. Keep the inputs away from points
-    where the operator has no derivative.
+    input at a time, is compared with the gradient. Keep the inputs away from points at which the operator
+    is not differentiable.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def check_gradient_rule(
         assert grad.dtype == feeds[name].dtype, f"{where} has type {grad.dtype}, not {feeds[name].dtype}"
         for number in range(projections if grad.size else 0):
             direction = np.asarray(rng.normal(size=grad.shape), dtype=grad.dtype)
-            if number == 0:  # products that do not cancel: a wrong factor shows as it is
+            if number == 0:  # products do not cancel, so that a wrong factor is visible
                 direction = np.abs(direction) * np.sign(grad)
             slope, noise = _slope(model, feeds, name, direction, weights, run, step)
             products = grad * direction
@@ -241,7 +241,7 @@ def make_node_model(
 
 
 def _declare_outputs(model: ModelProto, outputs: list[str], feeds: dict, run: Run) -> None:
-    """Add outputs, with the rank they have when the model runs where inference does not tell."""
+    """Add outputs; if inference does not find their rank, it is taken from a run of the model."""
     types = value_types(infer_types(model), infer=False)
     if not all(name in types and types[name].shape is not None for name in outputs):
         default = max((value.dtype for value in feeds.values()), key=lambda dtype: dtype.kind == "f")

@@ -16,7 +16,7 @@ from .updates import RATE, SHAPES, Updates
 __all__ = ["check_learning_rate"]
 
 
-#: Rate above which the descent of a quadratic of curvature 1 is not asked for.
+#: Largest rate in the descent of a quadratic of curvature 1.
 MAX_RATE = 0.1
 
 
@@ -28,22 +28,22 @@ def check_learning_rate(
     run: Run | None = None,
     random_state: int = 0,
 ) -> None:
-    """Check that a learning rate keeps its promises.
+    """Check that a learning rate fulfils its contract.
 
-    Its parameters survive a clone and pickle. Its rates are finite and above zero whatever the losses
-    do, and the object itself never changes. Its update is valid ONNX of standard operators, keeps
-    shapes and types (float32 and float64), and goes down a convex quadratic. Where it says
-    ``elementwise``, weights give the same together as one vector; where it says ``scales_gradient``,
-    the rate and the gradient may be multiplied before. A solver must minimise the quadratic.
+    Its parameters survive a clone and pickle. Its rates are finite and above zero for any losses,
+    and the object itself does not change. Its update is valid ONNX of standard operators, keeps
+    shapes and types (float32 and float64), and decreases a convex quadratic. If it is
+    ``elementwise``, weights give the same result as one vector; if it has ``scales_gradient``, the rate and
+    the gradient may be multiplied before. A solver must minimise the quadratic.
 
     Parameters
     ----------
     learning_rate : BaseLearningRate
-        What to check.
+        Plugin to check.
     epochs : int, default=200
-        Epochs in which the schedule is looked at.
+        Number of epochs of the schedule to check.
     steps : int, default=50
-        Updates of the descent; its rates are those of the schedule, but 0.1 at most.
+        Number of updates of the descent, with the rates of the schedule, at most 0.1.
     run : callable, default=None
         ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
     random_state : int, default=0
@@ -52,7 +52,7 @@ def check_learning_rate(
     Raises
     ------
     AssertionError
-        If a promise is not kept; the message says which.
+        If the contract is violated; the message says how.
     PluginError
         If a parameter is invalid.
 
@@ -143,7 +143,7 @@ def _check_scale(learning_rate: BaseLearningRate, name: str, rng: Any, run: Run)
 
 
 class _Quadratic:
-    """A convex quadratic as the objective of a solver; rounded, it is the same."""
+    """A convex quadratic as the objective of a solver, which has no kinks to smooth."""
 
     has_kinks = False
     lower = None

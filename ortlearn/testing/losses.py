@@ -1,4 +1,4 @@
-"""Check a loss: its parameters, its values row by row, and its gradient."""
+"""Check a loss: its parameters, its values for each sample, and its gradient."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def check_loss(
     rtol: float = 1e-6,
     random_state: int = 0,
 ) -> None:
-    """Check that a loss keeps its promises.
+    """Check that a loss fulfils its contract.
 
     Its parameters survive a clone and pickle. Its forward expression is valid ONNX of standard
-    operators; it gives one finite loss per row, of the type of the predictions (float32 and float64),
-    which does not depend on other rows; a gradient reaches the predictions, and is that of finite
-    differences. Steps such as ``Round`` and ``Sign`` have no gradient: they count as constants. Labels
+    operators; it returns one finite loss per sample, of the type of the predictions (float32 and
+    float64), which does not depend on other samples; a gradient reaches the predictions, and agrees with
+    finite differences. Steps such as ``Round`` and ``Sign`` have no gradient and count as constants. Labels
     are drawn from its domain: numbers, classes, or several classes at once, as its ``tasks`` say.
 
     Parameters
     ----------
     loss : BaseLoss
-        What to check.
+        Plugin to check.
     n_outputs : sequence of int, default=(1, 3)
-        Numbers of outputs it is tried with.
+        Numbers of outputs to check.
     run : callable, default=None
         ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
     rtol : float, default=1e-6
@@ -54,7 +54,7 @@ def check_loss(
     Raises
     ------
     AssertionError
-        If a promise is not kept; the message says which.
+        If the contract is violated; the message says how.
     PluginError
         If a parameter is invalid.
 
@@ -99,7 +99,7 @@ def _labels(loss: BaseLoss, task: str, count: int, rng: np.random.Generator) -> 
 
 
 def _model(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray) -> tuple[ModelProto, GraphBuilder]:
-    """Return the graph from labels and predictions to the loss of each row."""
+    """Return the graph from labels and predictions to the loss of each sample."""
     arrays = {"expected": expected, "predicted": predicted}
     types = {
         key: TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), ("N", *array.shape[1:]))

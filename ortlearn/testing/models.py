@@ -1,4 +1,4 @@
-"""Check a model definition: its graph, its gradients, and the way of its parameters back."""
+"""Check a model definition: its graph, its gradients, and the write-back of its parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .running import Run, check_graph, run_reference
 
 __all__ = ["check_model"]
 
-#: What a parameter is changed by, relative to its own size, to see whether it is written back.
+#: Relative change of parameters in the check of the write-back.
 CHANGE = 0.01
 
 
@@ -37,11 +37,11 @@ def check_model(
     gradient_rtol: float = 1e-5,
     random_state: int = 0,
 ) -> None:
-    """Check that the definition of a fitted estimator keeps its promises.
+    """Check that the definition of a fitted estimator fulfils its contract.
 
     The graph is valid ONNX and computes in float64 what the estimator does: ``transform``,
     ``predict_proba``, ``score_samples``, ``decision_function`` and ``predict``, whichever it has. Every
-    trained parameter has a gradient of the score that is that of finite differences. Parameters that are
+    trained parameter has a gradient of the score that agrees with finite differences. Parameters that are
     changed and written back give an estimator that computes what the changed graph does, and whose own
     graph holds them; the given estimator is not changed. The objective, where there is one, suits the
     scores; :func:`~ortlearn.testing.check_objective` checks that it is the one that was minimised.
@@ -49,7 +49,7 @@ def check_model(
     Parameters
     ----------
     estimator : estimator
-        Fitted.
+        Fitted estimator.
     X : ndarray of shape (n_samples, n_features)
         Samples, away from points where the score has no derivative.
     run : callable, default=None
@@ -64,7 +64,7 @@ def check_model(
     Raises
     ------
     AssertionError
-        If a promise is not kept; the message says which.
+        If the contract is violated; the message says how.
 
     Examples
     --------

@@ -27,9 +27,9 @@ from .running import Run, run_reference
 
 __all__ = ["check_objective"]
 
-#: Length of the steps from the fitted parameters, relative to their size.
+#: Size of the steps from the fitted parameters, relative to the parameters.
 STEP = 1e-6
-#: Random directions tried besides the parameters one by one.
+#: Number of random directions, in addition to single parameters.
 DIRECTIONS = 20
 
 
@@ -46,35 +46,34 @@ def check_objective(
 ) -> None:
     """Check that a fitted estimator is a minimum of the objective of its definition.
 
-    From the fitted parameters, the objective does not fall along any of them, up or down, nor along random
-    directions. Where the objective is convex, and has kinks in single parameters at most, this proves a
+    The objective must not decrease from the fitted parameters in the direction of any of them, nor in random
+    directions. If the objective is convex, and has kinks at most in single parameters, this proves a
     minimum. Use it for estimators that were fitted with a small tolerance;
-    :func:`~ortlearn.testing.check_model` checks that an objective suits the scores, whatever the fit has
-    reached.
+    :func:`~ortlearn.testing.check_model` checks that an objective suits the scores of any fit.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted.
+        Fitted estimator.
     X : ndarray of shape (n_samples, n_features)
         Samples that it was fitted on.
     y : array-like, default=None
-        Their labels; not needed where the model has a loss of its own.
+        Labels; not needed if the model computes its own loss.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Their weights, times those of their classes.
+        Sample weights, multiplied by the weights of classes.
     names : set of str, default=None
         Parameters that the fit minimises over, by their names in the graph; all trained ones by default.
     run : callable, default=None
         ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
     rtol : float, default=1e-4
-        Steepest fall allowed, relative to the mean absolute slope of the losses of single samples.
+        Largest allowed negative slope, relative to the mean absolute slope of the losses of single samples.
     random_state : int, default=0
         Seed of the directions.
 
     Raises
     ------
     AssertionError
-        If there is no objective, or it falls along a direction; the message says which.
+        If there is no objective, or it decreases in a direction, which the message names.
 
     Examples
     --------
@@ -118,7 +117,7 @@ def check_suits(name: str, objective: Objective, written: WrittenModel) -> None:
 
 
 def _resolved(penalty: BasePenalty, parameters: dict[str, Parameter]) -> BasePenalty:
-    """Return a penalty under the names of a graph."""
+    """Return a penalty with the names that weights have in a graph."""
 
     def choose(patterns: Any) -> list[str]:
         patterns = [patterns] if isinstance(patterns, str) else patterns

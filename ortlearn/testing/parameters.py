@@ -24,7 +24,7 @@ def check_parameters(plugin: BaseEstimator) -> None:
 
 
 def _is_importable(plugin: BaseEstimator) -> bool:
-    """Return whether pickle can find its class and those of its parameters, which some notebooks hide."""
+    """Return whether pickle can find the classes of a plugin and its parameters."""
     kinds = {type(value) for value in (plugin, *plugin.get_params().values())}
     own = [kind for kind in kinds if issubclass(kind, BaseEstimator)]
     return all(getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind for kind in own)

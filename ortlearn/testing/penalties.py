@@ -17,22 +17,22 @@ from .updates import RATE, SHAPES
 __all__ = ["check_penalty"]
 
 
-#: Shapes of weights: what an update takes, without a number, and a convolution.
+#: Shapes of weights: a matrix and a vector, as for updates, and a convolution.
 WEIGHTS = (*SHAPES[:2], (2, 3, 2, 2))
 
 
 def check_penalty(penalty: BasePenalty, *, run: Run | None = None, random_state: int = 0) -> None:
-    """Check that a penalty keeps its promises.
+    """Check that a penalty fulfils its contract.
 
     Its parameters survive a clone and pickle. Its value is a finite scalar, not negative, of the
-    weight's type (float32 and float64), written with standard operators; the gradient of what is
-    differentiated is that of finite differences. A proximal step keeps shape and type, and never
-    ends with a higher ``||v - w||^2 / 2 + rate * (penalty(v) - smooth part(v))`` than it starts with.
+    weight's type (float32 and float64), written with standard operators; the gradient of the differentiable
+    part agrees with finite differences. A proximal step keeps shape and type, and does not increase
+    ``||v - w||^2 / 2 + rate * (penalty(v) - smooth part(v))``.
 
     Parameters
     ----------
     penalty : BasePenalty
-        What to check.
+        Plugin to check.
     run : callable, default=None
         ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
     random_state : int, default=0
@@ -41,7 +41,7 @@ def check_penalty(penalty: BasePenalty, *, run: Run | None = None, random_state:
     Raises
     ------
     AssertionError
-        If a promise is not kept; the message says which.
+        If the contract is violated; the message says how.
     PluginError
         If a parameter is invalid.
 
@@ -66,7 +66,7 @@ def check_penalty(penalty: BasePenalty, *, run: Run | None = None, random_state:
 
 
 def _model(penalty: BasePenalty, weight: np.ndarray, write: Callable) -> ModelProto | None:
-    """Return the graph of a part of the penalty, None where there is none."""
+    """Return the graph of a part of the penalty, or None if the part is empty."""
     elem_type = helper.np_dtype_to_tensor_dtype(weight.dtype)
     types = {"weight": TensorType(elem_type, weight.shape), "rate": TensorType(elem_type, ())}
     op = GraphBuilder(dtype=weight.dtype, existing_names=types, types=types)

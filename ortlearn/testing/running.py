@@ -1,4 +1,4 @@
-"""How the checkers run a model."""
+"""Run models for the checkers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run_reference(model: ModelProto, feeds: dict[str, np.ndarray]) -> list:
 
 
 def check_graph(name: str, model: ModelProto) -> None:
-    """Check that what a plugin writes is valid, and gives what the graph declares."""
+    """Check that a plugin writes a valid graph, and that its results have the declared types."""
     try:
         checker.check_model(model, full_check=True)
     except (checker.ValidationError, shape_inference.InferenceError) as error:

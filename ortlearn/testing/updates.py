@@ -1,4 +1,4 @@
-"""Run the update of a learning rate as a graph of its own."""
+"""Run the update of a learning rate as a separate graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["RATE", "SHAPES", "Updates", "update_model"]
 
 #: Shapes of a matrix, a vector and a number.
 SHAPES = ((4, 3), (3,), ())
-#: A rate for where any will do.
+#: An arbitrary rate.
 RATE = 0.05
 
 
@@ -40,14 +40,14 @@ def update_model(
 
 
 class Updates:
-    """A weight and its states, updated again and again.
+    """A weight and its states, which are updated repeatedly.
 
     Parameters
     ----------
     learning_rate : BaseLearningRate
-        Whose update.
+        Learning rate.
     weight : ndarray
-        Weight to start with.
+        Initial weight.
     run : callable
         ``run(model, feeds)`` returns the outputs of a model.
     """

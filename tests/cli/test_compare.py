@@ -179,7 +179,7 @@ def test_missing_groups_have_a_name(run, better, tmp_path):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (("--by", "alcohol"), "choose one of at most 100"),
+        (("--by", "alcohol"), "Choose a column with at most 100"),
         (("--by", "nothing"), "no column 'nothing'"),
         (("--level", "2"), "--level 2.0"),
         (("--resamples", "0"), "--resamples 0"),
@@ -192,4 +192,4 @@ def test_wrong_options(run, better, arguments, text):
 
 
 def test_models_that_do_not_compare(run):
-    assert "do not compare" in run("compare", "wine.skops", "houses.skops", *WINE).error
+    assert "Compare models of the same task" in run("compare", "wine.skops", "houses.skops", *WINE).error

@@ -253,7 +253,7 @@ def test_nested_parameters():
         ("learning_rate__eta=1", "Invalid parameter 'eta'"),
         ("max_iter=3", "must be NAME=VALUE"),
         ("learning_rate__eta0", "must be NAME=VALUE"),
-        ("learning_penalty__l2=1", "choose a plugin by its name first"),
+        ("learning_penalty__l2=1", "Choose a plugin by its name first"),
         ("nothing__l2=1", "Invalid parameter 'nothing'"),
     ],
 )
