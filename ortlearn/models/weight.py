@@ -73,7 +73,18 @@ class Weight:
         return ["__".join(chain[i:j]) for i in range(len(chain)) for j in range(i + 1, len(chain) + 1)]
 
     def places(self, original: str) -> list[str]:
-        """Return the operators, nodes and layers that read the weight of a file, given its original name."""
+        """Return the operators, nodes and layers that read the weight of a file.
+
+        Parameters
+        ----------
+        original : str
+            Original name of the weight.
+
+        Returns
+        -------
+        list of str
+            Names that ``weights_to_train`` accepts; empty for a scikit-learn model.
+        """
         # layers are prefixes of node names, /encoder/layer.0/query/MatMul, and of the name of the weight,
         # encoder.layer.0.query.weight, as exporters write them
         if not self.operators:
@@ -83,7 +94,18 @@ class Weight:
         return list(dict.fromkeys([*self.operators, *self.nodes, *layers]))
 
     def names(self, original: str) -> list[str]:
-        """Return the names of the weight in ``weights_to_train``, given its original one."""
+        """Return the names of the weight in ``weights_to_train``.
+
+        Parameters
+        ----------
+        original : str
+            Original name of the weight.
+
+        Returns
+        -------
+        list of str
+            Names.
+        """
         named = [self.name, original, self.attribute, self.expression]
         if self.step is not None and self.attribute is not None:
             named += [f"{self.step}.{self.attribute}", f"{self.step}.{self.expression}", self.origin]
