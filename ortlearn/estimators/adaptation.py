@@ -98,26 +98,6 @@ def choose(
     strongest pull is taken that is as good as the best one but for a part of its standard error (as by
     the rule of one standard error: Breiman, L. et al., "Classification and regression trees", 1984,
     section 3.4.3).
-
-    Parameters
-    ----------
-    step : FullBatchStep
-        Objective and gradient.
-    parts : iterator of (Data, Data)
-        Samples to train on, and samples that are left out.
-    start : dict of str to ndarray
-        Starting weights.
-    others : dict of str to (dict of str to ndarray)
-        Other weights to begin with, for standardised features, by the name of a center.
-    settings : LoopSettings
-        Settings of the training.
-    measure : callable
-        Measures weights on samples.
-
-    Returns
-    -------
-    Candidate
-        Training.
     """
     max_iter = min(ITERATIONS, settings.max_iter)
     settings = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False)

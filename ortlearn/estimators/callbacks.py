@@ -90,19 +90,7 @@ class FitTask(_Task):
         model_after: Callable[[TrainingResult], FittedModel],
         resumed: list[dict[str, Any]],
     ) -> Observer:
-        """Return what makes a task ``name`` of every epoch.
-
-        Parameters
-        ----------
-        name : {"epoch", "iteration"}
-            Name of the tasks.
-        history : list of dict
-            Records of earlier epochs.
-        model_after : callable
-            Returns the fitted model that a result leaves.
-        resumed : list of dict
-            Records of the epochs of this call that another process has run.
-        """
+        """Return what makes a task ``name`` of every epoch."""
         # Hooks look here for what was measured; the list of an earlier call stays as it is.
         progress = self._estimator._fitted = Progress(TrainingState(history=[*history, *resumed]))
         epochs = _Epochs(

@@ -58,12 +58,6 @@ def class_weight_tables(
 
     There is a dictionary for each column of y, and None where ``class_weight`` is None. ``known`` are the
     classes of the model, one array per column of y where there are several; by default those in y.
-
-    Raises
-    ------
-    ValueError
-        If the model is no classifier, if a class has no weight while another one is unknown, if a
-        weight is negative or not finite, or if the weights are for another number of columns.
     """
     if class_weight is None:
         return None
@@ -96,11 +90,6 @@ def weights_with_classes(
     """Return the weights of samples, times those of their classes; None where there are neither.
 
     Classes without a weight have one; the weights of all columns of y are multiplied.
-
-    Raises
-    ------
-    ValueError
-        If no sample has a weight above zero.
 
     Examples
     --------
@@ -151,11 +140,6 @@ def objective_weights(
     Their mean is one, None stands for no weights. Those of a graph with its own loss are as they were given,
     ones by default: only the graph knows whether their sum matters. ``scale`` is what weights are divided by,
     a power of two and then the mean of all weights, where these are those of some samples.
-
-    Raises
-    ------
-    ConversionError
-        If there are weights, and a graph with its own loss has no input for them.
     """
     tables, weights = problem.targets.class_weights, sample_weight
     if tables is not None and y is not None:

@@ -24,20 +24,6 @@ def scale_advice(problem: Problem, features: InputFeatures, X: Any) -> str:
     """Return a sentence on the features of the largest scale; empty where none is large.
 
     The features are those of the last step of a pipeline, after the steps before it.
-
-    Parameters
-    ----------
-    problem : Problem
-        What was trained.
-    features : InputFeatures
-        Features of X.
-    X : ndarray, sparse matrix or Columns
-        Rows as the graph takes them.
-
-    Returns
-    -------
-    str
-        Sentence that begins with a space, or nothing.
     """
     if not problem.trainable.takes_numbers or getattr(X, "ndim", 0) != 2:
         return ""

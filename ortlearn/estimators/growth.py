@@ -73,22 +73,7 @@ class Growth:
         scored: Iterable[tuple[np.ndarray, Data]],
         losses: Callable[[np.ndarray, Data], np.ndarray],
     ) -> float:
-        """Return the share of the scores that new trees are to have; zero where none are needed.
-
-        Parameters
-        ----------
-        parts : iterable of (Samples, Samples)
-            Samples to fit trees on, and samples that are left out.
-        scored : iterable of (ndarray of shape (n, k), Data)
-            Scores of the samples left out by the trained model, and these samples.
-        losses : callable
-            Returns the losses of scores of samples.
-
-        Returns
-        -------
-        float
-            Zero, or one of the shares.
-        """
+        """Return the share of the scores that new trees are to have; zero where none are needed."""
         found, weights = [], []
         for (train, left_out), (scores, data) in islice(zip(parts, scored, strict=True), FOLDS):
             model = self.fitted(train)

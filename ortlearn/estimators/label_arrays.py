@@ -31,13 +31,7 @@ def check_shape_of_labels(y: Any, positions: Positions) -> None:
 
 
 def check_weights_of_positions(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return weights of more than one dimension as float64.
-
-    Raises
-    ------
-    ValueError
-        If there are none for some samples, if one is below zero or not finite, or if all are zero.
-    """
+    """Return weights of more than one dimension as float64."""
     weights = numbers_of_positions(sample_weight, n_samples)
     if not weights.max(initial=0) > 0:
         raise ValueError("sample_weight is zero for every position: at least one must be above 0.")

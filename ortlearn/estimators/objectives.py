@@ -48,13 +48,7 @@ def sum_over_outputs(loss: BaseLoss | None, head: Scores | None) -> BaseLoss | N
 
 
 def loss_for_model(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | None:
-    """Return the loss for a model, its default one for None; None for a graph with its own loss.
-
-    Raises
-    ------
-    PluginError
-        If the loss is for another kind of model, or the graph has its own.
-    """
+    """Return the loss for a model, its default one for None; None for a graph with its own loss."""
     if trainable.head is None:
         if loss is not None:
             raise PluginError(
@@ -81,12 +75,6 @@ def penalty_for_weights(
     """Return a penalty for the weights it names, under the names they have in the graph.
 
     With ``only``, names stand for some weights, and may stand for none of them.
-
-    Raises
-    ------
-    PluginError
-        If it needs a step that the update has no length for, or names weights that are not trained, or if
-        proximal steps meet on a weight that are not the step of their sum.
     """
     has_length = learning_rate.proximal_scale is not None
     for part in penalty.parts():

@@ -13,22 +13,7 @@ __all__ = ["check_package", "class_weights"]
 
 
 def check_package(problem: Problem, rule: BaseLearningRate, given: bool) -> None:
-    """Raise an error if a training cannot leave Python.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is trained.
-    rule : BaseLearningRate
-        Learning rate of the package.
-    given : bool
-        Whether it is another one than that of the estimator.
-
-    Raises
-    ------
-    PackageError
-        If it cannot; the message says what to change.
-    """
+    """Raise an error if a training cannot leave Python."""
     updates, loss, trainable = problem.updates, problem.loss, problem.trainable
     advice = 'pass learning_rate="Adam" to export_training, or another rate of batches'
     if trainable.entry.front is not None:
@@ -65,13 +50,7 @@ def check_package(problem: Problem, rule: BaseLearningRate, given: bool) -> None
 
 
 def class_weights(problem: Problem) -> list[float] | None:
-    """Return the weight of each class in the order of their numbers; None where they weigh the same.
-
-    Raises
-    ------
-    PackageError
-        If y has several columns of classes.
-    """
+    """Return the weight of each class in the order of their numbers; None where they weigh the same."""
     tables, classes = problem.targets.class_weights, problem.targets.classes
     if tables is None:
         return None

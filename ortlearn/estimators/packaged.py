@@ -38,15 +38,7 @@ def package_of(
     learning_rate: Any,
     weighted: bool = False,
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the manifest and the files of the package of a fitted estimator.
-
-    Raises
-    ------
-    NotFittedError
-        If it is not fitted.
-    PackageError
-        If its training cannot leave Python.
-    """
+    """Return the manifest and the files of the package of a fitted estimator."""
     fitted, configuration = estimator._model(), estimator._configuration()
     rule = fitted.problem.updates.learning_rate
     assert rule is not None
@@ -145,13 +137,7 @@ def continued(
     weights: dict[str, np.ndarray],
     state: dict[str, np.ndarray],
 ) -> BaseOrtGradientEstimator:
-    """Return an estimator with the weights and the states that a program has left in a package.
-
-    Raises
-    ------
-    SavedFileError
-        If they are not those of the estimator.
-    """
+    """Return an estimator with the weights and the states that a program has left in a package."""
     fitted = estimator._model()
     own = fitted.stable_weights()
     if {n: (a.shape, a.dtype) for n, a in own.items()} != {n: (a.shape, a.dtype) for n, a in weights.items()}:

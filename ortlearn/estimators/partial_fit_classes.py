@@ -75,11 +75,6 @@ def expected_classes(
     """Read the parameter ``classes`` of a call, which is for classifiers; None where nothing was passed.
 
     Those of an ONNX file are in the order of its scores, one array whatever the shape of y.
-
-    Raises
-    ------
-    ValueError
-        If the model is no classifier, or if the classes are empty or have another shape than those of y.
     """
     if classes is not None and estimator_type != "classifier":
         raise ValueError("classes is for classifiers: this model has none, leave out the parameter classes.")
@@ -107,11 +102,6 @@ def read_classes(classes: Any, y: Any) -> PartialFitClasses | None:
 
     Classes are one array in any order, or one array per column of y. Columns of zeros and ones may have
     their numbers for classes, as in ``MLPClassifier``.
-
-    Raises
-    ------
-    ValueError
-        If they are empty, or have another shape.
 
     Examples
     --------

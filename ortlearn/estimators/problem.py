@@ -246,11 +246,6 @@ class Problem:
         """Return the problem with loss, penalty, updates and class weights of a new configuration.
 
         ``total_weight`` is that of all samples of the stream.
-
-        Raises
-        ------
-        PluginError
-            If the loss needs another graph than the one that is trained.
         """
         loss = configuration.loss or own_loss(self.source)
         if _link(loss) != self.trainable.link:

@@ -21,20 +21,6 @@ def ready_rows(trainable: TrainableModel, X: Any, features: InputFeatures) -> np
     """Return samples as a graph takes them, where scikit-learn's checks would find nothing to say.
 
     None for others: what is wrong with them, and what is not, is for :func:`read_samples` to tell.
-
-    Parameters
-    ----------
-    trainable : TrainableModel
-        Graph.
-    X : array-like
-        Samples.
-    features : InputFeatures
-        Features seen in ``fit``.
-
-    Returns
-    -------
-    ndarray of shape (n, n_features) or None
-        Finite numbers of the type of the graph, in C order; X itself where it is that.
     """
     if not trainable.takes_numbers:
         return None

@@ -25,11 +25,6 @@ def find_resumption(source: Any) -> Resumption:
     """Return what it takes to resume a training.
 
     ``source`` is a saved file or folder, a folder of ``ModelCheckpoint``, or an interrupted estimator.
-
-    Raises
-    ------
-    SavedFileError
-        If there is nothing to resume.
     """
     if not isinstance(source, str | os.PathLike):
         fitted = getattr(source, "_fitted", None)

@@ -70,13 +70,7 @@ class Resumption:
             )
 
     def applied(self, start: Start) -> Start:
-        """Return a start with the weights that the training began with, where graph and samples are the same.
-
-        Raises
-        ------
-        SavedFileError
-            If they are not.
-        """
+        """Return a start with the weights that the training began with, if graph and samples are the same."""
         if digest_of(start) != self.digest:
             raise SavedFileError(
                 "The training to resume has another model or other samples: pass the estimator, samples, "

@@ -57,25 +57,7 @@ class BoundedCall:
 
 
 def by_chunks(function: Callable[..., Any], n_samples: Callable[[Any], int], rows: Any, *others: Any) -> Any:
-    """Return the results of a function of samples, one after the other.
-
-    Parameters
-    ----------
-    function : callable
-        Function of samples and of the same rows of the others. It returns an array or a sparse matrix with a
-        row for each sample, or a list of arrays.
-    n_samples : callable
-        Function of samples: how many of them may be given at once.
-    rows : ndarray, sparse matrix, Columns or SourceRows of n samples
-        Samples.
-    *others : ndarray of shape (n, ...)
-        What belongs to them.
-
-    Returns
-    -------
-    ndarray, sparse matrix or list of ndarray
-        Results of all samples.
-    """
+    """Return the results of a function of samples, one after the other."""
     return _joined([function(*part) for part in _parts(n_samples, rows, *others)])
 
 

@@ -70,11 +70,6 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Return sample weights as float64 of shape (n_samples,), or (n_samples, ...) for those of positions.
 
     One weight for all samples is repeated.
-
-    Raises
-    ------
-    ValueError
-        If one is below zero or not finite, or all are zero.
     """
     if np.ndim(sample_weight) > 1:
         return check_weights_of_positions(sample_weight, n_samples)
@@ -100,11 +95,6 @@ def hold_out(
     """Return the numbers of the samples to train on, and of those to validate on.
 
     Classes of one column of labels have the same shares in both.
-
-    Raises
-    ------
-    ValueError
-        If there are too few samples, too few of a class, or none with a weight on one side.
     """
     check_lengths(samples.X, samples.y)
     samples, y = samples.with_checked_weights(), samples.y

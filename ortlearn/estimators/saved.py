@@ -45,13 +45,6 @@ def content_of(estimator: BaseOrtGradientEstimator, written: dict | None = None)
     """Return the content of the file of an estimator.
 
     ``written`` keeps what skops has written, for estimators of the same training.
-
-    Raises
-    ------
-    NotFittedError
-        If it is not fitted.
-    SavedFileError
-        If steps in front of the graph, or transformers of labels, cannot be written by skops.
     """
     check_is_fitted(estimator)
     if hasattr(estimator, "to_local"):  # a cluster is not saved
@@ -105,13 +98,7 @@ def _is_auto(value: Any) -> bool:
 
 
 def estimator_of(content: Content, trusted: Sequence[str] = ()) -> BaseOrtGradientEstimator:
-    """Return the estimator of a file.
-
-    Raises
-    ------
-    SavedFileError
-        If its record is not one of an estimator.
-    """
+    """Return the estimator of a file."""
     decoder, record = Decoder(TYPES, content.files, (*trusted, *OWN)), record_of(content)
     parts = {name: decoder.decode(value) for name, value in record.items() if name != "parameters"}
     fitted = _fitted_of(**parts)

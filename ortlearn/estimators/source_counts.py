@@ -148,13 +148,6 @@ def count(
 
     What is trained is a scikit-learn model, or that ``of_file``. The labels of a sample are counted
     ``one_by_one`` where they are an array.
-
-    Raises
-    ------
-    SourceError
-        If the source is empty or cannot be read.
-    ValueError
-        If labels are missing, or weights negative, not finite or all zero.
     """
     first = next(iter(source.blocks(features=False)), None)
     if first is None:

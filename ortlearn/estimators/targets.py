@@ -78,12 +78,6 @@ class TargetEncoder:
         They are floats of shape (n_samples, n_outputs), or int64 class numbers of shape (n_samples,), or
         (n_samples, n_outputs) where outputs have classes of their own. Where labels are arrays, classes are
         of shape (n_samples, n_positions) or (n_samples, n_positions, n_classes).
-
-        Raises
-        ------
-        ValueError
-            If y is missing, has missing or infinite values, another number of outputs than the model,
-            or a class the model does not know.
         """
         if self.head is not None and self.head.task == "unsupervised":
             return np.zeros((n_samples, self.head.n_outputs), dtype=self.head.dtype)

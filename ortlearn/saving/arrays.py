@@ -20,18 +20,7 @@ DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return the bytes of an npz file, not compressed.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Arrays of numbers, truth values or texts by name.
-
-    Returns
-    -------
-    bytes
-        Content of the file.
-    """
+    """Return the bytes of an npz file, not compressed."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
@@ -45,21 +34,6 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
     """Return the arrays of an npz file that is not compressed.
 
     Nothing is allocated by a size that the file only declares: an array is as large as its bytes are.
-
-    Parameters
-    ----------
-    content : bytes
-        Content of the file.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Arrays by name; each has its own memory.
-
-    Raises
-    ------
-    SavedFileError
-        If it is no such file, has arrays of objects, or declares other sizes than it has.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

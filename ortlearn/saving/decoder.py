@@ -73,23 +73,7 @@ class Decoder:
         }
 
     def decode(self, value: Any) -> Any:
-        """Return the value of JSON that an encoder gave.
-
-        Parameters
-        ----------
-        value : object
-            Value of JSON.
-
-        Returns
-        -------
-        object
-            Value.
-
-        Raises
-        ------
-        SavedFileError
-            If it is not of that form, or names a record type, a plugin or a file that is unknown.
-        """
+        """Return the value of JSON that an encoder gave."""
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if self._depth > DEEPEST:
@@ -202,23 +186,7 @@ def _dtype(text: Any) -> np.dtype:
 
 
 def read_model(content: bytes) -> ModelProto:
-    """Return the graph of a file.
-
-    Parameters
-    ----------
-    content : bytes
-        Content of an ONNX file.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Graph.
-
-    Raises
-    ------
-    SavedFileError
-        If it has numbers in other files, which nothing may make us read.
-    """
+    """Return the graph of a file."""
     model = load_model_from_string(content)
     for part in (model.graph, *model.functions):
         for name in _external(part):

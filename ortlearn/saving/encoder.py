@@ -68,28 +68,11 @@ class Encoder:
         self._plugin_name = cache(_plugin_name)
 
     def all_files(self) -> dict[str, bytes]:
-        """Return graphs, scikit-learn models and arrays.
-
-        Returns
-        -------
-        dict of str to bytes
-            Files by name.
-        """
+        """Return graphs, scikit-learn models and arrays."""
         return {**self.files, ARRAYS: pack_arrays(self._arrays)}
 
     def encode(self, value: Any) -> Any:
-        """Return a value as JSON; what is large goes to files, an object that comes again only once.
-
-        Parameters
-        ----------
-        value : object
-            Value.
-
-        Returns
-        -------
-        object
-            Value of JSON.
-        """
+        """Return a value as JSON; what is large goes to files, an object that comes again only once."""
         if value is None or isinstance(value, bool | str) and type(value) in (bool, str):
             return value
         if type(value) is int:

@@ -48,20 +48,6 @@ def write(path: str | os.PathLike, content: Content) -> None:
 
     What was there before stays until everything is written: a zip file is renamed as a whole, and a folder
     has files of new names, which count once its manifest is renamed.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        File or folder; the folder that it is in must exist.
-    content : Content
-        What to write; sizes and digests are added to the manifest.
-
-    Raises
-    ------
-    SavedFileError
-        If the path is a folder with other files than those of a saved estimator.
-    OSError
-        If it cannot be written.
     """
     path = Path(path)
     if path.suffix.lower() == SUFFIX:
@@ -85,62 +71,17 @@ def write(path: str | os.PathLike, content: Content) -> None:
 
 
 def packed(content: Content) -> bytes:
-    """Return the bytes of a zip file.
-
-    Parameters
-    ----------
-    content : Content
-        What to write; sizes and digests are added to the manifest.
-
-    Returns
-    -------
-    bytes
-        Content of the file.
-    """
+    """Return the bytes of a zip file."""
     return _zipped({MANIFEST: _as_json(_sealed(content)), **content.files})
 
 
 def read(path: str | os.PathLike) -> Content:
-    """Read a zip file or a folder that :func:`write` has written.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        File or folder.
-
-    Returns
-    -------
-    Content
-        Manifest and files, their sizes and digests checked.
-
-    Raises
-    ------
-    SavedFileError
-        If it is no saved estimator, of a later format, damaged or altered.
-    OSError
-        If it cannot be read.
-    """
+    """Read a zip file or a folder that :func:`write` has written."""
     return Content(*_read(Path(path), whole=True))
 
 
 def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
-    """Read only the manifest.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        File or folder.
-
-    Returns
-    -------
-    dict
-        Manifest, checked against its schema and its own digest.
-
-    Raises
-    ------
-    SavedFileError, OSError
-        As :func:`read`.
-    """
+    """Read only the manifest."""
     return _read(Path(path), whole=False)[0]
 
 

@@ -74,20 +74,7 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
 
 
 def packed_estimator(estimator: Any, written: dict | None = None) -> bytes:
-    """Return the bytes of the zip file of an estimator, without a warning of what they do not have.
-
-    Parameters
-    ----------
-    estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-        Fitted, or in training.
-    written : dict, default=None
-        Keeps what skops has written of models that a training does not change, for the next call.
-
-    Returns
-    -------
-    bytes
-        Content of the file.
-    """
+    """Return the bytes of the zip file of an estimator, without a warning of what they do not have."""
     kind = next(cls.__name__ for cls in type(estimator).__mro__ if cls.__name__ in KINDS)
     return packed(_module(kind).content_of(estimator, written))
 

@@ -77,38 +77,11 @@ class RecordType:
         return get_type_hints(self.cls, vars(sys.modules[self.cls.__module__]), dict(self.hidden or {}))
 
     def take(self, value: Any) -> dict[str, Any]:
-        """Return the values that an object is made of.
-
-        Parameters
-        ----------
-        value : object
-            Object of the class.
-
-        Returns
-        -------
-        dict of str to object
-            Values by name.
-        """
+        """Return the values that an object is made of."""
         return {name: getattr(value, name) for name in self._fields}
 
     def make(self, values: Mapping[str, Any]) -> Any:
-        """Return an object made of values; those that a file of an earlier version lacks have their default.
-
-        Parameters
-        ----------
-        values : mapping of str to object
-            Values by name.
-
-        Returns
-        -------
-        object
-            Object of the class.
-
-        Raises
-        ------
-        SavedFileError
-            If a value is missing, unknown or of another type than the class declares.
-        """
+        """Return an object made of values; those missing in files of earlier versions have their default."""
         name = self.cls.__name__
         unknown = sorted(values.keys() - self._fields.keys())
         missing = sorted(key for key, needed in self._fields.items() if needed and key not in values)
@@ -128,36 +101,12 @@ class RecordType:
 
 
 def parameters_type(cls: type) -> RecordType:
-    """Return the type of a class of scikit-learn's kind, whose constructor takes its parameters.
-
-    Parameters
-    ----------
-    cls : type
-        Class with ``get_params``.
-
-    Returns
-    -------
-    RecordType
-        Its record type.
-    """
+    """Return the type of a class of scikit-learn's kind, whose constructor takes its parameters."""
     return RecordType(cls, names=tuple(sorted(cls._get_param_names())))  # type: ignore[attr-defined]
 
 
 def check_type(value: Any, hint: Any) -> bool:
-    """Return whether a value is what an annotation says, as far as annotations of records go.
-
-    Parameters
-    ----------
-    value : object
-        Value.
-    hint : object
-        Annotation: a class, a union, a container of these, or anything.
-
-    Returns
-    -------
-    bool
-        True for annotations of other kinds.
-    """
+    """Return whether a value is what an annotation says, as far as annotations of records go."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any or origin is Callable or isinstance(value, Omitted):
         return True

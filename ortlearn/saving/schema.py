@@ -60,22 +60,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 
 def check_manifest(value: Any, schema: Mapping[str, Any] = SCHEMA, where: str = "manifest") -> None:
-    """Check a value against a schema, of which the words that :data:`SCHEMA` uses are known.
-
-    Parameters
-    ----------
-    value : object
-        Value of a JSON file.
-    schema : mapping, default=SCHEMA
-        Schema.
-    where : str, default="manifest"
-        What the value is, for messages.
-
-    Raises
-    ------
-    SavedFileError
-        If the value does not meet it.
-    """
+    """Check a value against a schema, of which the words that :data:`SCHEMA` uses are known."""
     if not schema:  # any value
         return
     kind: str = schema["type"]

@@ -32,20 +32,6 @@ def check_memory(estimator: Any, content: bytes, classes: Collection[str]) -> No
 
     Trees must have every node once, below its parent, and features that the model has. The trees of neighbour
     searches are built again from their rows. All trees must be where scikit-learn keeps them.
-
-    Parameters
-    ----------
-    estimator : object
-        What was loaded.
-    content : bytes
-        Content of the file.
-    classes : collection of str
-        Classes whose objects are checked.
-
-    Raises
-    ------
-    SavedFileError
-        If something is wrong.
     """
     expected = _number_in(content, classes)
     if not expected:

@@ -74,20 +74,7 @@ def _skops() -> ModuleType | None:
 
 
 def dump(estimator: Any) -> tuple[bytes | None, str]:
-    """Return an object as skops writes it, or None and why it cannot be written.
-
-    Parameters
-    ----------
-    estimator : object
-        Estimator or transformer.
-
-    Returns
-    -------
-    content : bytes or None
-        Content of a skops file.
-    reason : str
-        Why there is none.
-    """
+    """Return an object as skops writes it, or None and why it cannot be written."""
     skops = _skops()
     if skops is None:
         return None, "skops is not installed (pip install skops)"
@@ -98,27 +85,7 @@ def dump(estimator: Any) -> tuple[bytes | None, str]:
 
 
 def load(content: bytes, trusted: Sequence[str] = ()) -> Any:
-    """Return the object of a skops file.
-
-    Parameters
-    ----------
-    content : bytes
-        Content of the file.
-    trusted : sequence of str, default=()
-        Types that it may hold besides those that skops trusts.
-
-    Returns
-    -------
-    object
-        Estimator or transformer.
-
-    Raises
-    ------
-    NotTrusted
-        If skops is not installed, or types in it are not trusted.
-    SavedFileError
-        If the content is damaged, or trees in it point to what is not there.
-    """
+    """Return the object of a skops file."""
     skops = _skops()
     if skops is None:
         raise NotTrusted("it needs skops to be read (pip install skops)")

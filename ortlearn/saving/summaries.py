@@ -50,35 +50,13 @@ def read_summary(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def is_saved(path: str | os.PathLike) -> bool:
-    """Return whether a path looks like a saved estimator: a zip file, or a folder with a manifest.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        File or folder.
-
-    Returns
-    -------
-    bool
-        False for what is not there.
-    """
+    """Return whether a path looks like a saved estimator: a zip file, or a folder with a manifest."""
     path = Path(path)
     return (path / MANIFEST).is_file() if path.is_dir() else path.suffix.lower() == SUFFIX and path.is_file()
 
 
 def by_progress(folder: Path) -> list[Path]:
-    """Return the saved estimators of a folder, those whose training is furthest first.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Folder with zip files.
-
-    Returns
-    -------
-    list of pathlib.Path
-        Files, without those that are damaged.
-    """
+    """Return the saved estimators of a folder, those whose training is furthest first."""
     found = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         with suppress(OSError, SavedFileError):

@@ -39,23 +39,6 @@ def pack_tensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] |
     It begins with the length of the header, 8 bytes, little endian. The header is JSON: type, shape and place
     in the bytes after it of each array, in C order and little endian.
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Arrays of numbers or truth values, by name.
-    metadata : mapping of str to str, default=None
-        Texts to keep with them.
-
-    Returns
-    -------
-    bytes
-        Content.
-
-    Raises
-    ------
-    TypeError
-        If the format has no name for the type of an array.
-
     References
     ----------
     The format: https://github.com/huggingface/safetensors#format
@@ -82,25 +65,7 @@ def pack_tensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] |
 
 
 def unpack_tensors(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Return the arrays and the metadata of a file.
-
-    Parameters
-    ----------
-    content : bytes
-        Content that :func:`pack_tensors`, or another program, has written.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Arrays by name.
-    metadata : dict of str to str
-        Texts.
-
-    Raises
-    ------
-    SavedFileError
-        If it is not of this format.
-    """
+    """Return the arrays and the metadata of a file."""
     header, start = _header(content)
     arrays, metadata = {}, header.pop(METADATA, {})
     for name, known in header.items():
@@ -119,18 +84,7 @@ def unpack_tensors(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, str
 
 
 def tensor_offsets(content: bytes) -> dict[str, tuple[int, int]]:
-    """Return where each array begins in a file, and how many bytes it has.
-
-    Parameters
-    ----------
-    content : bytes
-        Content that :func:`pack_tensors` has returned.
-
-    Returns
-    -------
-    dict of str to (int, int)
-        First byte, counted from the begin of the file, and number of bytes.
-    """
+    """Return where each array begins in a file, and how many bytes it has."""
     header, start = _header(content)
     header.pop(METADATA, None)
     places = {name: known["data_offsets"] for name, known in header.items()}

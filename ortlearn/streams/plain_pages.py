@@ -60,25 +60,7 @@ class PlainReader:
             return False
 
     def rows(self, group: Any, where: str) -> Iterator[Rows]:
-        """Yield the rows of a row group, some thousand at a time.
-
-        Parameters
-        ----------
-        group : pyarrow.dataset.ParquetFileFragment
-            Row group.
-        where : str
-            Its name in messages.
-
-        Yields
-        ------
-        Rows
-            Rows; features are a Block where all of them are plain floats of one type.
-
-        Raises
-        ------
-        NotPlain
-            If no feature is in plain encoding, other columns are large, or something cannot be read.
-        """
+        """Yield the rows of a row group, some thousand at a time."""
         selection, n_rows = self._selection, group.row_groups[0].num_rows
         with _as_not_plain():
             chunks = self._plain_chunks(group)

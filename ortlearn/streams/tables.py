@@ -170,13 +170,7 @@ class Block(Table):
         return self.shape[1]
 
     def write(self, out: np.ndarray) -> None:
-        """Write the matrix into an array.
-
-        Parameters
-        ----------
-        out : ndarray of shape (n, width)
-            Where to.
-        """
+        """Write the matrix into an array."""
         out[:] = self._columns.T
 
 
