@@ -15,7 +15,7 @@ __all__ = ["known_classes"]
 
 
 def known_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
-    """Return the classes of a model: its own, the named ones, or those of the labels; None if there are none."""
+    """Return the classes of a model: its own, the named ones, or those of the labels; None without any."""
     head = trainable.head
     if head is None or head.task not in ("classification", "multilabel"):
         return None
