@@ -303,10 +303,10 @@ def test_a_record_of_a_round_is_one_row():
     assert isinstance(found, Data) and len(found) == 1 and found.row_weight.tolist() == [1, 1, 1]
 
 
-def few_updates(client, X, y, **options):
+def few_updates(client, X, y, model=None, **options):
     """Return the messages of a training over four shards of 100 rows each that few updates are made."""
     options = {"batch_size": 10, "max_iter": 20, "learning_rate": "Adam"} | options
-    trainer = DaskOrtGradientOptimizer(Ridge(), client=client, random_state=0, **options)
+    trainer = DaskOrtGradientOptimizer(model or Ridge(), client=client, random_state=0, **options)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         trainer.fit(da.from_array(X[:400], chunks=(100, -1)), da.from_array(y[:400], chunks=100))
@@ -317,6 +317,11 @@ def test_few_updates_of_shards_are_told(client, regression):
     (text,) = few_updates(client, *regression)
     assert "4 shards updates the weights 200 times in 20 passes, one machine would 800 times" in text
     assert "Set batch_size=2, or multiply the learning rate by 2, or raise max_iter." in text
+
+
+def test_networks_need_more_updates(client, regression):
+    assert few_updates(client, *regression, network(), max_iter=80)
+    assert not few_updates(client, *regression, max_iter=80)
 
 
 @pytest.mark.parametrize(
