@@ -10,6 +10,7 @@ from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 from ..graphs import GraphBuilder, graph_names, map_names, opset_versions, prune
 from ..graphs.view import GraphView
+from .joined_batches import with_joined_rows
 from .sessions import CONDITION
 from .step_graphs import OBJECTIVE, Carried, copy_value, renamed_value
 
@@ -144,13 +145,16 @@ def _iteration(
     """Return the body of a loop: the steps of some batches, one after the other."""
     op = GraphBuilder(opset_versions(batch)[""], existing_names=graph_names(batch.graph), prefix="loop_")
     parts: dict[str, Sequence[str]] = {}
-    for name, lined in lines.items():
-        if n_batches == 1:
+    if n_batches == 1:
+        for name, lined in lines.items():
             parts[name] = [op.node("Gather", lined, NUMBER, outputs=[name], axis=0)]
-        else:  # in equal parts, which opsets before 18 do without being asked
-            count = n_batches if op.opset >= 18 else None
-            line = op.Gather(lined, NUMBER, axis=0)
-            parts[name] = op.node("Split", line, n_outputs=n_batches, axis=0, num_outputs=count)
+    else:
+        wholes = {name: op.Gather(lined, NUMBER, axis=0) for name, lined in lines.items()}
+        batch, wholes = with_joined_rows(op, batch, wholes, n_batches)
+        # In equal parts, which opsets before 18 do without being asked.
+        count = n_batches if op.opset >= 18 else None
+        for name, whole in wholes.items():
+            parts[name] = op.node("Split", whole, n_outputs=n_batches, axis=0, num_outputs=count)
     made = {name for node in batch.graph.node for name in node.output if name}
     current = {item.source: item.source for item in carried}
     losses: list[str] = []
