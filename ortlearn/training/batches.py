@@ -33,8 +33,8 @@ def epoch_order(
 
     The order depends on the arguments alone: no generator carries a state from one epoch to the next.
     Version 1 shuffles all samples. Version 2 does the same up to 4,096 samples; of more, it draws groups of
-    16 neighbours, and shuffles the samples of 256 groups at a time, so that what memory reads is used soon. Numbers of 32 bits
-    are for fewer than 2**30 samples.
+    16 neighbours, and shuffles the samples of 256 groups at a time, so that what memory reads is used soon.
+    32 bits are enough for fewer than 2**30 samples.
 
     Examples
     --------

@@ -24,22 +24,7 @@ MAX_NUMBERS = 2_000
 
 
 def loop_weights(task: TrainingTask, size: int, joins_intercepts: bool) -> Packing | None:
-    """Return the form of the weights inside of the loops of an epoch.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    size : int
-        Samples of a batch.
-    joins_intercepts : bool
-        Whether coefficients and intercept of the first layer may be one matrix.
-
-    Returns
-    -------
-    Packing or None
-        The form; None for that of the model.
-    """
+    """Return the form of the weights inside of the loops of an epoch, None for that of the model."""
     if is_worth_packing(task):
         return Packing(task)
     layer = first_layer(task, size) if joins_intercepts else None
@@ -47,21 +32,8 @@ def loop_weights(task: TrainingTask, size: int, joins_intercepts: bool) -> Packi
 
 
 def first_layer(task: TrainingTask, size: int) -> tuple[str, str] | None:
-    """Return coefficients and intercept that may be updated as one matrix, or None.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    size : int
-        Samples of a batch.
-
-    Returns
-    -------
-    tuple of (str, str) or None
-        Two weights that are read by ``x @ coef + intercept`` of a dense feature only. The update goes element
-        by element, nothing follows it, and neither weight has a penalty.
-    """
+    """Return coefficients and intercept that may be updated as one matrix, or None."""
+    # Both are read by x @ coef + intercept only and have no penalty; their update goes element by element.
     rate = task.update.learning_rate
     if not rate.elementwise or task.is_proximal or task.update.not_negative or task.graph.sparse:
         return None
@@ -97,13 +69,6 @@ class InterceptColumn(Packing):
     """A task whose first layer is one matrix inside of the loop, with the intercept as last row.
 
     With ``z = [x, 1] @ [coef; intercept]`` the gradient of both is one product, and so is their update.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        What is trained.
-    coef, intercept : str
-        The two weights, as :func:`first_layer` found them.
     """
 
     def __init__(self, task: TrainingTask, coef: str, intercept: str):

@@ -28,26 +28,7 @@ ELEMENTWISE = set("Abs Add Clip Div Max Min Mul Neg Relu Sqrt Sub".split())
 def with_joined_rows(
     op: GraphBuilder, batch: ModelProto, wholes: Mapping[str, str], n_batches: int
 ) -> tuple[ModelProto, dict[str, str]]:
-    """Compute what depends on the samples only for all batches of an iteration at once.
-
-    Parameters
-    ----------
-    op : GraphBuilder
-        Receives the nodes.
-    batch : onnx.ModelProto
-        The step of a batch.
-    wholes : mapping of str to str
-        What a batch reads of its samples, each with a tensor of the samples of all batches.
-    n_batches : int
-        Batches of an iteration.
-
-    Returns
-    -------
-    batch : onnx.ModelProto
-        The step without these nodes.
-    wholes : dict of str to str
-        What it reads now, as before.
-    """
+    """Compute what depends on the samples only for all batches of an iteration at once."""
     graph, found, nodes = GraphView(batch), dict(wholes), []
     for node in graph.nodes:
         if _goes_by_rows(graph, node, found) and _nbytes(graph, node.output[0]) * n_batches <= MAX_BYTES:
@@ -84,15 +65,7 @@ def _nbytes(graph: GraphView, name: str) -> float:
 
 @dataclass(frozen=True)
 class JoinedLosses:
-    """The nodes of a batch that only its objective depends on, to run for several batches at once.
-
-    Attributes
-    ----------
-    nodes : list of onnx.NodeProto
-        Nodes, in order; the last one reduces columns of one number for each sample to the objective.
-    sources : list of str
-        The columns they begin with.
-    """
+    """The nodes of a batch that only its objective depends on, and the columns of numbers they begin with."""
 
     nodes: list[NodeProto]
     sources: list[str]
@@ -107,18 +80,6 @@ class JoinedLosses:
 
         Batches are columns, which are summed sample by sample: each sum is the same, bit for bit, whatever is
         in the other columns. Onnxruntime would sum a single column in another order.
-
-        Parameters
-        ----------
-        op : GraphBuilder
-            Receives the nodes.
-        copies : sequence of mapping of str to str
-            Names of the tensors of each batch, at least two; the same batch may come twice.
-
-        Returns
-        -------
-        str
-            Vector of the objectives.
         """
         names = {}
         for source in self.sources:
@@ -134,18 +95,8 @@ class JoinedLosses:
 
 
 def joined_losses(batch: ModelProto) -> JoinedLosses | None:
-    """Return the nodes that only the objective depends on, where several batches may run them at once.
-
-    Parameters
-    ----------
-    batch : onnx.ModelProto
-        The step of a batch.
-
-    Returns
-    -------
-    JoinedLosses or None
-        The nodes; None where the objective is no sum, or mean, over a column of few samples.
-    """
+    """Return the nodes that only the objective depends on; None where they cannot run for several batches."""
+    # The objective is a sum, or mean, over a column of few samples.
     graph = GraphView(batch)
     last = graph.producer(OBJECTIVE)
     if last is None or last.op_type not in REDUCTIONS or len(last.input) != 1 or graph.op.opset < 18:
