@@ -71,7 +71,7 @@ class StackCompiler:
         key = own, sizes.key
         if key not in self._graphs:
             self._alive.append(values)
-            self._graphs[key] = epoch_graph(task, *sizes.key)
+            self._graphs[key] = epoch_graph(task, *sizes.key, joins_intercepts=False)
         return key
 
     def _align(self, keys: tuple[Hashable, ...], task: TrainingTask) -> Aligned | None:

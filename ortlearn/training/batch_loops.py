@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
-from ..graphs import GraphBuilder, graph_names, map_names, opset_versions, prune
+from ..graphs import GraphBuilder, TensorType, graph_names, make_value_info, map_names, opset_versions, prune
 from ..graphs.view import GraphView
+from .joined_batches import JoinedLosses, joined_losses, with_joined_rows
 from .sessions import CONDITION
 from .step_graphs import OBJECTIVE, Carried, copy_value, renamed_value
 
@@ -74,7 +75,7 @@ def append_loops(
     fitting = (n for n in BATCHES_PER_ITERATION if n <= most and n * len(batch.graph.node) <= MAX_NODES)
     n_joined = next(fitting, 1)
     if n_joined == 1:
-        body = _iteration(batch, carried, {name: found.name for name, found in lines.items()}, 1)
+        body = _iteration(batch, carried, {name: found.name for name, found in lines.items()}, 1, None)
         *results, losses = _loop(op, "batches", n_batches, body, starts)
     else:
         results, losses = _long_loops(op, batch, carried, starts, lines, n_joined, n_batches)
@@ -103,12 +104,19 @@ def _long_loops(
         head = op.Slice(found.name, np.array([0]), n_grouped, np.array([0]))
         heads[name] = op.Reshape(head, np.array([-1, n_joined * size, *others]))
         tails[name] = op.Slice(found.name, n_grouped, np.array([np.iinfo(np.int64).max]), np.array([0]))
-    looped = _loop(op, "iterations", n_iterations, _iteration(batch, carried, heads, n_joined), starts)
+    joined = joined_losses(batch)
+    looped = _loop(
+        op, "iterations", n_iterations, _iteration(batch, carried, heads, n_joined, joined), starts
+    )
     middle, losses = looped[: len(carried)], looped[len(carried) :]
-    columns = [op.Unsqueeze(name, np.array([1])) for name in losses]
-    first = op.Reshape(op.Concat(*columns, axis=1), np.array([-1]))
+    if joined is None:
+        losses = [op.Concat(*(op.Unsqueeze(name, np.array([1])) for name in losses), axis=1)]
+    first = op.Reshape(*losses, np.array([-1]))
     n_remaining = op.Sub(n_batches, op.Reshape(n_grouped, np.array([], dtype=np.int64)))
-    *results, last = _loop(op, "remaining", n_remaining, _iteration(batch, carried, tails, 1), middle)
+    body = _iteration(batch, carried, tails, 1, joined)
+    *results, last = _loop(op, "remaining", n_remaining, body, middle)
+    if joined is not None:  # of each batch twice
+        last = op.Gather(last, np.array(0), axis=1)
     return results, op.Concat(first, last, axis=0)
 
 
@@ -139,21 +147,31 @@ def _without_scale(batch: ModelProto) -> tuple[ModelProto, np.ndarray | None]:
 
 
 def _iteration(
-    batch: ModelProto, carried: Sequence[Carried], lines: Mapping[str, str], n_batches: int
+    batch: ModelProto,
+    carried: Sequence[Carried],
+    lines: Mapping[str, str],
+    n_batches: int,
+    joined: JoinedLosses | None,
 ) -> GraphProto:
     """Return the body of a loop: the steps of some batches, one after the other."""
     op = GraphBuilder(opset_versions(batch)[""], existing_names=graph_names(batch.graph), prefix="loop_")
     parts: dict[str, Sequence[str]] = {}
-    for name, lined in lines.items():
-        if n_batches == 1:
+    if n_batches == 1:
+        for name, lined in lines.items():
             parts[name] = [op.node("Gather", lined, NUMBER, outputs=[name], axis=0)]
-        else:  # in equal parts, which opsets before 18 do without being asked
-            count = n_batches if op.opset >= 18 else None
-            line = op.Gather(lined, NUMBER, axis=0)
-            parts[name] = op.node("Split", line, n_outputs=n_batches, axis=0, num_outputs=count)
+    else:
+        wholes = {name: op.Gather(lined, NUMBER, axis=0) for name, lined in lines.items()}
+        batch, wholes = with_joined_rows(op, batch, wholes, n_batches)
+        # In equal parts, which opsets before 18 do without being asked.
+        count = n_batches if op.opset >= 18 else None
+        for name, whole in wholes.items():
+            parts[name] = op.node("Split", whole, n_outputs=n_batches, axis=0, num_outputs=count)
+    if joined is not None:
+        batch = joined.without(batch)
     made = {name for node in batch.graph.node for name in node.output if name}
     current = {item.source: item.source for item in carried}
     losses: list[str] = []
+    copies: list[dict[str, str]] = []
     for number in range(n_batches):
         names = {**current, **{name: part[number] for name, part in parts.items()}}
         if number < n_batches - 1:
@@ -164,17 +182,31 @@ def _iteration(
         op.nodes.extend(copied.graph.node)
         current = {item.source: names.get(item.result, item.result) for item in carried}
         losses.append(names.get(OBJECTIVE, OBJECTIVE))
-    return _loop_body(op, batch, carried, list(current.values()), losses)
+        copies.append(names)
+    n_values = 0
+    if joined is not None:
+        copies *= max(1, 3 - n_batches)
+        n_values, losses = len(copies), [joined.write(op, copies)]
+    return _loop_body(op, batch, carried, list(current.values()), losses, n_values)
 
 
 def _loop_body(
-    op: GraphBuilder, batch: ModelProto, carried: Sequence[Carried], results: list[str], losses: list[str]
+    op: GraphBuilder,
+    batch: ModelProto,
+    carried: Sequence[Carried],
+    results: list[str],
+    losses: list[str],
+    n_values: int,
 ) -> GraphProto:
-    """Return the body of a loop that ends at the first loss that is not finite."""
+    """Return the body of a loop that ends at the first loss that is not finite; losses may be a vector."""
     infos = {value.name: value for value in (*batch.graph.input, *batch.graph.output)}
-    dtype = helper.tensor_dtype_to_np_dtype(infos[OBJECTIVE].type.tensor_type.elem_type)
+    objective = infos[OBJECTIVE]
+    if n_values:
+        objective = make_value_info(OBJECTIVE, TensorType(objective.type.tensor_type.elem_type, (n_values,)))
+    dtype = helper.tensor_dtype_to_np_dtype(objective.type.tensor_type.elem_type)
+    checked = op.ReduceSum(losses[-1], keepdims=0) if n_values else losses[-1]
     # False for NaN too. Minus infinity is seen after the epoch: one node less in every batch.
-    op.node("Less", losses[-1], np.array(np.inf, dtype=dtype), outputs=[FINITE])
+    op.node("Less", checked, np.array(np.inf, dtype=dtype), outputs=[FINITE])
     inputs = [
         helper.make_tensor_value_info(NUMBER, TensorProto.INT64, []),
         helper.make_tensor_value_info(f"{CONDITION}_before", TensorProto.BOOL, []),
@@ -183,7 +215,7 @@ def _loop_body(
     outputs = [
         helper.make_tensor_value_info(FINITE, TensorProto.BOOL, []),
         *(renamed_value(infos[item.result], name) for item, name in zip(carried, results, strict=True)),
-        *(renamed_value(infos[OBJECTIVE], name) for name in losses),
+        *(renamed_value(objective, name) for name in losses),
     ]
     constants = [*batch.graph.initializer, *op.initializers]
     return helper.make_graph(op.nodes, BODY, inputs, outputs, constants)

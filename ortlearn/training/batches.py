@@ -22,13 +22,19 @@ NEIGHBOURS, GROUPS = 16, 256
 
 
 def epoch_order(
-    n_samples: int, seed: int | None, epoch: int = 0, shard: int = 0, version: int = ORDER_VERSION
+    n_samples: int,
+    seed: int | None,
+    epoch: int = 0,
+    shard: int = 0,
+    version: int = ORDER_VERSION,
+    dtype: type[np.signedinteger] = np.int64,
 ) -> np.ndarray:
     """Return the numbers of the samples in the order an epoch visits them.
 
     The order depends on the arguments alone: no generator carries a state from one epoch to the next.
     Version 1 shuffles all samples. Version 2 does the same up to 4,096 samples; of more, it draws groups of
     16 neighbours, and shuffles the samples of 256 groups at a time, so that what memory reads is used soon.
+    32 bits are enough for fewer than 2**30 samples.
 
     Examples
     --------
@@ -39,25 +45,25 @@ def epoch_order(
     [0, 1, 2, 3, 4]
     """
     if seed is None:
-        return np.arange(n_samples, dtype=np.int64)
+        return np.arange(n_samples, dtype=dtype)
     # Philox is a bijection of its counter: epochs of one key never share a block of random numbers.
     key, counter = np.array([seed, shard], np.uint64), np.array([0, 0, 0, epoch], np.uint64)
     rng = np.random.Generator(np.random.Philox(key=key, counter=counter))
     if version > 1 and n_samples > NEIGHBOURS * GROUPS:
-        return _mixed(n_samples, rng)
-    order = np.arange(n_samples, dtype=np.int64)
+        return _mixed(n_samples, rng, dtype)
+    order = np.arange(n_samples, dtype=dtype)
     rng.shuffle(order)
     return order
 
 
-def _mixed(n_samples: int, rng: np.random.Generator) -> np.ndarray:
+def _mixed(n_samples: int, rng: np.random.Generator, dtype: type[np.signedinteger]) -> np.ndarray:
     """Return the numbers of samples with groups of neighbours mixed, 256 at a time."""
     # Where groups begin is drawn, too: samples that are left over are others in every epoch.
     first, n_groups = rng.integers(n_samples), n_samples // NEIGHBOURS
     starts = (NEIGHBOURS * rng.permutation(n_groups) + first) % n_samples
-    order = np.arange(first, first + n_samples)
+    order = np.arange(first, first + n_samples, dtype=dtype)
     groups = order[: NEIGHBOURS * n_groups].reshape(-1, NEIGHBOURS)
-    np.add(starts[:, np.newaxis], np.arange(NEIGHBOURS), out=groups)
+    np.add(starts[:, np.newaxis], np.arange(NEIGHBOURS), out=groups, casting="same_kind")
     np.subtract(order, n_samples, out=order, where=order >= n_samples)
     for part in split_batches(order, NEIGHBOURS * GROUPS):
         rng.shuffle(part)

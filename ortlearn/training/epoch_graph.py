@@ -24,7 +24,8 @@ from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, Lines, append_loops
 from .batch_timer import BatchTimer
 from .fusions import fuse_step
 from .fusions.scatter import scatter_rows
-from .packing import Packing, is_worth_packing
+from .intercept_column import loop_weights
+from .packing import Packing
 from .sparse_products import all_entries, append_slices
 from .step_graphs import (
     OBJECTIVE,
@@ -127,9 +128,11 @@ def batch_graph(
     return StepGraph(model, step.value, step.carried)
 
 
-def epoch_graph(task: TrainingTask, size: int, rest: int, n_joined: int = 1) -> EpochGraph:
+def epoch_graph(
+    task: TrainingTask, size: int, rest: int, n_joined: int = 1, joins_intercepts: bool = True
+) -> EpochGraph:
     """Return the graph of an epoch."""
-    packing = Packing(task) if is_worth_packing(task) else None
+    packing = loop_weights(task, size, joins_intercepts and n_joined > 1)
     step = batch_graph(task, size, packing)
     columns = gathered_columns(task, step)
     inputs = {value.name: value for value in step.model.graph.input}

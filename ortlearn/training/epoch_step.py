@@ -236,7 +236,7 @@ class EpochStep(BaseStep):
 
     def _note(self, order: np.ndarray, begun: dict | None = None) -> None:
         """Take note of what was run, in half the memory of an order, and of the weights it began with."""
-        numbers = order.astype(np.int32) if len(order) < np.iinfo(np.int32).max else order
+        numbers = order.astype(np.int32, copy=False) if len(order) < np.iinfo(np.int32).max else order
         self._ran = numbers, self._rate_value, begun
 
     def _go_through_again(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:

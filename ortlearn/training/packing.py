@@ -45,7 +45,7 @@ def _shapes(task: TrainingTask) -> dict[str, tuple[int, ...]]:
 
 
 @dataclass
-class _Piece:
+class Piece:
     """A weight, or a state of one, outside of the loop."""
 
     weight: str
@@ -136,8 +136,8 @@ class Packing:
     def _is_shared(self, state: str | None) -> bool:
         return self._example(state).ndim == 0
 
-    def _piece(self, state: str | None, number: int) -> _Piece:
+    def _piece(self, state: str | None, number: int) -> Piece:
         weight = self._task.graph.weights[number]
         name = PACKED_OF.format("weight" if state is None else f"state_{state}", weight)
         shape = () if self._is_shared(state) else self._shapes[weight]
-        return _Piece(weight, state, name, self._info(name, shape, self._example(state).dtype))
+        return Piece(weight, state, name, self._info(name, shape, self._example(state).dtype))

@@ -55,5 +55,7 @@ class PassesInMemory:
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
         """Yield all rows, and the order of those to visit."""
-        order = epoch_order(len(self._data), self._seed, epoch, self._shard, self._version)
+        # Of sparse rows an order is a large part of the memory.
+        dtype = np.int32 if self._data.is_sparse and len(self._data) < 2**30 else np.int64
+        order = epoch_order(len(self._data), self._seed, epoch, self._shard, self._version, dtype)
         yield self._data, order[n_rows:]

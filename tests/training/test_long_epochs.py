@@ -79,7 +79,7 @@ def fit(clock, seconds, model, X, y, **settings):
     """Return weights, states and losses of a training whose batches take some seconds each."""
     clock.seconds = seconds
     clock.calls.clear()
-    weights = np.random.RandomState(1).uniform(0, 2, size=len(y))
+    weights = np.random.RandomState(1).uniform(0, 2, size=len(y)) if settings.pop("weighted", True) else None
     options = {"batch_size": 10, "max_iter": 3, "random_state": 0, **settings}
     trained = OrtGradientOptimizer(model, **options).fit(X, y, sample_weight=weights)
     states = trained._fitted.state.states
@@ -100,6 +100,17 @@ def test_many_calls_are_one_bit_for_bit(settings, name, clock):
         assert fit(clock, seconds, model, rows, y, **SETTINGS[settings]) == expected
         assert max(clock.calls[len(clock.calls) // 2 :]) < longest
     assert fit(clock, 0.0, model, rows, y, **SETTINGS[settings]) == expected
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 7, 10])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("model", [LinearRegression(), LogisticRegression(), NETWORK])
+def test_losses_of_several_batches_are_those_of_one_bit_for_bit(model, dtype, batch_size, clock):
+    y = Y > 0 if isinstance(model, LogisticRegression) else Y
+    settings = {"batch_size": batch_size, "dtype": dtype, "weighted": False, "learning_penalty": None}
+    expected = fit(clock, 0.0, model, X, y, **settings)
+    for seconds in (0.3, 0.6, 5.0):
+        assert fit(clock, seconds, model, X, y, **settings) == expected
 
 
 @pytest.mark.parametrize("seconds, calls", [(0, 1), (2**-6, 1), (2**-5, 2), (2**-3, 5), (0.5, 20), (2, 40)])

@@ -47,6 +47,7 @@ from ortlearn.training import (
     sparse_products,
 )
 from ortlearn.training.averaging import Averaged
+from ortlearn.training.passes import PassesInMemory
 from ortlearn.training.sparse_products import entry_bytes, sparse_features, stays_sparse
 
 CPU = Device("cpu")
@@ -332,3 +333,16 @@ def test_bytes_of_a_row():
     rows = scipy.sparse.csr_matrix(np.eye(4, dtype=np.float32))
     assert entry_bytes(rows) == 4 + 2 * 4 + 2 * 8
     assert entry_bytes(scipy.sparse.csr_matrix((3, 5), dtype=np.float64)) == 2 * 8
+
+
+@pytest.mark.parametrize("n_rows", [300, 5000])
+def test_orders_of_sparse_samples_take_half_the_memory(n_rows):
+    """The numbers are those of dense samples: the same samples come in the same order."""
+    orders = []
+    for make in (np.zeros, scipy.sparse.csr_matrix):
+        passes = PassesInMemory(Data(make((n_rows, 2)), np.zeros(n_rows)), seed=4)
+        ((_, order),) = passes.chunks(1, 20)
+        orders.append(order)
+    dense, sparse = orders
+    assert (dense.dtype, sparse.dtype) == (np.int64, np.int32)
+    np.testing.assert_array_equal(dense, sparse)

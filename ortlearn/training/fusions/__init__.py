@@ -15,7 +15,7 @@ from .arithmetic import (
     sum_of_squares,
 )
 from .broadcasting import align_scalars
-from .gemm import fuse_matmul_add, fuse_updates
+from .gemm import fuse_matmul_add, fuse_matmul_sub, fuse_updates
 from .scalar_propagation import propagate_scalars
 from .scatter import scatter_into_weights
 
@@ -29,6 +29,7 @@ PASSES = (
     merge_reductions,
     sum_of_squares,
     fuse_matmul_add,
+    fuse_matmul_sub,
     fuse_updates,
     scatter_into_weights,
     relu_slopes,

@@ -10,7 +10,7 @@ from onnx import NodeProto
 from ...graphs.nodes import attributes_of
 from ...graphs.view import GraphView
 
-__all__ = ["fuse_matmul_add", "fuse_updates"]
+__all__ = ["fuse_matmul_add", "fuse_matmul_sub", "fuse_updates"]
 
 #: Elements of a matrix beyond which onnxruntime's product with a column is slow unless alpha and beta are 1:
 #: it is one of matrices then, and not of a matrix and a vector.
@@ -37,6 +37,29 @@ def _matmul_add(graph: GraphView, node: NodeProto) -> bool:
             graph.op.Gemm(*product.input, bias, outputs=node.output)
             return True
     return False
+
+
+def fuse_matmul_sub(graph: GraphView) -> None:
+    """Write ``MatMul(x, w) - y`` with labels ``y`` as ``Gemm(x, w, -y)``.
+
+    The sign of the labels of many batches is changed by one node.
+    """
+    labels = {value.name for value in graph.graph.input}
+    graph.rewrite(partial(_matmul_sub, graph, labels))
+
+
+def _matmul_sub(graph: GraphView, labels: set[str], node: NodeProto) -> bool:
+    if node.op_type != "Sub" or node.domain != "" or node.input[1] not in labels:
+        return False
+    name, label = node.input
+    product, sizes = graph.producer(name, "MatMul"), graph.sizes(node.output[0])
+    if product is None or not graph.read_once(name) or not graph.is_float(name):
+        return False
+    ranks = [len(graph.sizes(operand) or ()) for operand in product.input]
+    if ranks != [2, 2] or sizes is None or {graph.sizes(name), graph.sizes(label)} != {sizes}:
+        return False
+    graph.op.Gemm(*product.input, graph.copy_type(graph.op.Neg(label), label), outputs=node.output)
+    return True
 
 
 def fuse_updates(graph: GraphView) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ortlearn.training.fusions.gemm import fuse_matmul_add, fuse_updates
+from ortlearn.training.fusions.gemm import fuse_matmul_add, fuse_matmul_sub, fuse_updates
 
 
 @pytest.mark.parametrize("bias", ["[3]", "[1,3]", "[5,1]", "[5,3]", "[1]", ""])
@@ -175,3 +175,29 @@ def test_a_subgraph_reads_the_product(fuse):
                       else_branch = e () => (float[5,3] q) { q = Abs (z) }> }"""
     feeds = {"c": np.array(True)}
     assert fuse(text, fuse_matmul_add, feeds=feeds) == {"MatMul": 1, "Add": 1, "If": 1}
+
+
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_labels_join_the_product_they_are_taken_from(fuse, dtype):
+    text = f"""g ({dtype}[5,2] x, {dtype}[2,3] w, {dtype}[5,3] y) => ({dtype}[5,3] e)
+        {{ z = MatMul (x, w) e = Sub (z, y) }}"""
+    assert fuse(text, fuse_matmul_sub) == {"Neg": 1, "Gemm": 1}
+
+
+NO_LABELS = {
+    "product read twice": """(float[5,2] x, float[2,3] w, float[5,3] y) => (float[5,3] e, float[5,3] u)
+        { z = MatMul (x, w) u = Relu (z) e = Sub (z, y) }""",
+    "product is a result": """(float[5,2] x, float[2,3] w, float[5,3] y) => (float[5,3] e, float[5,3] z)
+        { z = MatMul (x, w) e = Sub (z, y) }""",
+    "product taken away": """(float[5,2] x, float[2,3] w, float[5,3] y) => (float[5,3] e)
+        { z = MatMul (x, w) e = Sub (y, z) }""",
+    "of another shape": """(float[5,2] x, float[2,3] w, float[5,1] y) => (float[5,3] e)
+        { z = MatMul (x, w) e = Sub (z, y) }""",
+    "not an input": """(float[5,2] x, float[2,3] w, float[5,3] y) => (float[5,3] e)
+        { z = MatMul (x, w) r = Relu (y) e = Sub (z, r) }""",
+}
+
+
+@pytest.mark.parametrize("case", NO_LABELS)
+def test_labels_that_stay_apart(fuse, case):
+    assert "Gemm" not in fuse(f"g {NO_LABELS[case]}", fuse_matmul_sub)

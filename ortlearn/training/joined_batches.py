@@ -1,0 +1,128 @@
+"""What several batches of an iteration compute together: what depends on samples only, and the losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import ModelProto, NodeProto
+
+from ..graphs import GraphBuilder
+from ..graphs.editing import renamed_node, with_fields
+from ..graphs.nodes import attributes_of, node_inputs
+from ..graphs.view import GraphView
+from .step_graphs import OBJECTIVE
+
+__all__ = ["JoinedLosses", "joined_losses", "with_joined_rows"]
+
+#: Bytes of the samples of an iteration up to which they stay in the cache of a core until they are read.
+MAX_BYTES = 2**16
+#: Samples of a batch up to which losses are joined: columns are put side by side number by number.
+MAX_SAMPLES = 64
+REDUCTIONS = {"ReduceMean", "ReduceSum", "ReduceSumSquare"}
+#: Exact to the last bit: others round the numbers that do not fill a vector of the processor differently.
+ELEMENTWISE = set("Abs Add Clip Div Max Min Mul Neg Relu Sqrt Sub".split())
+
+
+def with_joined_rows(
+    op: GraphBuilder, batch: ModelProto, wholes: Mapping[str, str], n_batches: int
+) -> tuple[ModelProto, dict[str, str]]:
+    """Compute what depends on the samples only for all batches of an iteration at once."""
+    graph, found, nodes = GraphView(batch), dict(wholes), []
+    for node in graph.nodes:
+        if _goes_by_rows(graph, node, found) and _nbytes(graph, node.output[0]) * n_batches <= MAX_BYTES:
+            (name,) = node.output
+            found[name] = op.unique(f"joined_{name}")
+            op.nodes.append(renamed_node(node, found))
+        else:
+            nodes.append(node)
+    read = set().union(*map(node_inputs, nodes))
+    return with_fields(batch, node=nodes), {name: whole for name, whole in found.items() if name in read}
+
+
+def _goes_by_rows(graph: GraphView, node: NodeProto, wholes: Mapping[str, str]) -> bool:
+    """Return whether a node makes rows of rows, one by one, and reads nothing else that changes."""
+    if node.domain != "" or len(node.output) != 1 or graph.keeps_name(node.output[0]):
+        return False
+    if node.op_type == "Gather":
+        data, rows = node.input
+        is_first = attributes_of(node).get("axis", 0) == 0
+        return is_first and rows in wholes and data not in wholes and data not in graph.producers
+    if node.op_type == "Pad":
+        pads, *others = (graph.value(name) for name in node.input[1:])
+        if pads is None or any(other is None for other in others):
+            return False
+        return node.input[0] in wholes and not pads[0] and not pads[len(pads) // 2]
+    return node.op_type == "Neg" and node.input[0] in wholes
+
+
+def _nbytes(graph: GraphView, name: str) -> float:
+    """Return the bytes of a tensor, infinity where they are not known."""
+    sizes, dtype = graph.sizes(name), graph.op.dtype(name)
+    return np.inf if sizes is None or dtype is None else float(np.prod(sizes)) * dtype.itemsize
+
+
+@dataclass(frozen=True)
+class JoinedLosses:
+    """The nodes of a batch that only its objective depends on, and the columns of numbers they begin with."""
+
+    nodes: list[NodeProto]
+    sources: list[str]
+
+    def without(self, batch: ModelProto) -> ModelProto:
+        """Return a batch without these nodes."""
+        made = {node.output[0] for node in self.nodes}
+        return with_fields(batch, node=[n for n in batch.graph.node if not made & set(n.output)])
+
+    def write(self, op: GraphBuilder, copies: Sequence[Mapping[str, str]]) -> str:
+        """Append the objectives of some batches, and return their name.
+
+        Batches are columns, which are summed sample by sample: each sum is the same, bit for bit, whatever is
+        in the other columns. Onnxruntime would sum a single column in another order.
+        """
+        names = {}
+        for source in self.sources:
+            names[source] = op.Concat(*(copy.get(source, source) for copy in copies), axis=1)
+        *before, last = self.nodes
+        for node in before:
+            names[node.output[0]] = op.unique(f"joined_{node.output[0]}")
+            op.nodes.append(renamed_node(node, names))
+        values, kind = names.get(last.input[0], last.input[0]), last.op_type
+        if kind == "ReduceSumSquare":
+            values, kind = op.Mul(values, values), "ReduceSum"
+        return op.node(kind, values, np.array([0]), keepdims=0)
+
+
+def joined_losses(batch: ModelProto) -> JoinedLosses | None:
+    """Return the nodes that only the objective depends on; None where they cannot run for several batches."""
+    # The objective is a sum, or mean, over a column of few samples.
+    graph = GraphView(batch)
+    last = graph.producer(OBJECTIVE)
+    if last is None or last.op_type not in REDUCTIONS or len(last.input) != 1 or graph.op.opset < 18:
+        return None
+    sizes = graph.sizes(last.input[0])
+    if attributes_of(last).get("keepdims", 1) or sizes is None or len(sizes) != 2 or sizes[1] != 1:
+        return None
+    if sizes[0] > MAX_SAMPLES:
+        return None
+    nodes, made = [last], {OBJECTIVE}
+    for node in reversed(graph.nodes):
+        name = node.output[0]
+        readers = graph.readers.get(name, ())
+        if node.op_type not in ELEMENTWISE or node.domain != "" or graph.keeps_name(name) or not readers:
+            continue
+        if not all(reader.output[0] in made for reader in readers):
+            continue
+        if all(graph.sizes(read) == sizes or _is_scalar(graph, read) for read in node.input):
+            nodes.append(node)
+            made.add(name)
+    read = dict.fromkeys(name for node in reversed(nodes) for name in node.input)
+    return JoinedLosses(
+        nodes[::-1], [name for name in read if name not in made and graph.value(name) is None]
+    )
+
+
+def _is_scalar(graph: GraphView, name: str) -> bool:
+    value = graph.value(name)
+    return name == "" or (value is not None and value.size == 1)
