@@ -117,11 +117,12 @@ class _Training(ShardSamples):
         few = FEW_UPDATES[start.problem.flexible]
         if exact or n_shards == 1 or not most < few <= sum(counts) * self.max_iter:
             return
-        rate = "" if rate_is_automatic else f", or multiply the learning rate by {np.sqrt(n_shards):.2g}"
+        advice = [f"set batch_size={max(1, size // n_shards)}"] if size > 1 else []
+        advice += [] if rate_is_automatic else [f"multiply the learning rate by {np.sqrt(n_shards):.2g}"]
         warn_user(
             f"Each of {n_shards} shards updates the weights {most:,} times in {self.max_iter:,} passes, one "
-            f"machine would {sum(counts) * self.max_iter:,} times: the model may end with a higher loss. "
-            f"Set batch_size={max(1, size // n_shards)}{rate}, or raise max_iter.",
+            f"machine would {sum(counts) * self.max_iter:,} times: the model may end with a higher loss. To "
+            f"make up for it, {', '.join([*advice, 'or raise max_iter']) if advice else 'raise max_iter'}.",
             FewUpdatesWarning,
         )
 
@@ -210,7 +211,7 @@ class _Shards:
     def on_first(self, task: Callable[..., tuple[Start, list]], *arguments: Any) -> Start:
         """Return the start that a task makes of the first shard with a weight, and pass its warnings on."""
         cluster, rows = self.request.cluster, self.partitions.rows[self.first]
-        future = cluster.submit(task, rows, self.configuration, *arguments)
+        future = cluster.submit(_applied, task, rows, cluster.send((self.configuration, *arguments)))
         start, found = cluster.gather([future], names=[self.partitions.names[self.first]])[0]
         for text, category in found:
             warn_user(text, category)
@@ -223,6 +224,10 @@ class _Shards:
         training.batch_size = self.configuration.updates.batch_size
         training.interval, training.max_iter = self.request.interval, max_iter
         return training
+
+
+def _applied(task: Callable, rows: Rows, arguments: tuple) -> Any:
+    return task(rows, *arguments)
 
 
 def _begun(

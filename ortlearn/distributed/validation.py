@@ -149,6 +149,10 @@ class ShardValidation:
     def __init__(self, rows: _OtherRows):
         self._rows = rows
 
+    def loss(self, weights: Mapping[str, np.ndarray]) -> float:
+        """Return the mean loss of the model with some weights."""
+        return self._rows.loss(weights)
+
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
         """Return loss and score of the model with some weights."""
         return self._rows.measure_model(weights)

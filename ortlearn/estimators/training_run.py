@@ -159,13 +159,14 @@ def _keep_better(
             result.go_back_to(start.weights)
         return
     runner = LiveInference(problem, problem.trainable.model, runtime)
-    data = start.data if validation is None else validation.data
     penalty = None if validation is not None else penalty_graph(penalised)
     session = None if penalty is None else open_session(penalty, runtime.device, runtime.n_jobs)
 
     def value(weights: dict[str, np.ndarray]) -> float:
-        live = runner.holding(weights)
-        if validation is None and start.source is not None:
+        if validation is not None:
+            return validation.loss(weights)
+        live, data = runner.holding(weights), start.data
+        if start.source is not None:
             loss = start.source.mean_loss(live)
         else:
             loss = live.mean_loss(data.X, data.y, data.sample_weight)

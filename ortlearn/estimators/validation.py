@@ -65,11 +65,14 @@ class Validation:
         scoring = configuration.stopping.scoring
         self._score = _scorer(scoring, self._estimator, problem, count_rows(samples.X))
 
+    def loss(self, weights: Mapping[str, np.ndarray]) -> float:
+        """Return the mean loss of the model with some weights."""
+        self._runner.weights = weights
+        return self._runner.mean_loss(self.data.X, self.data.y, self.data.sample_weight)
+
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
         """Return loss and score of the model with some weights."""
-        self._runner.weights = weights
-        samples, data = self.samples, self.data
-        loss = self._runner.mean_loss(data.X, data.y, data.sample_weight)
+        loss, samples = self.loss(weights), self.samples
         if self._score is None:
             return Measured(loss)
         options = {} if samples.sample_weight is None else {"sample_weight": samples.sample_weight}

@@ -22,9 +22,10 @@ def parts():
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+    pytest.importorskip("distributed")
+    from tests.distributed.conftest import cluster_of
+
+    with cluster_of(2, processes=False) as client:
         yield client
 
 

@@ -19,9 +19,9 @@ def cluster_of(n_workers, is_current=True, **options):
             yield client
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client():
-    """Two workers in this process."""
+    """Two workers in this process, of all tests that need no other ones."""
     with cluster_of(2, processes=False) as client:
         yield client
 

@@ -8,18 +8,15 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from ortlearn import OrtGradientOptimizer
-
-distributed = pytest.importorskip("distributed", reason="needs dask and distributed")
+from tests.distributed.conftest import cluster_of
 
 
 @pytest.fixture(
     scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["threads", "processes"]
 )
 def client(request):
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(processes=request.param, **options) as cluster:
-        with distributed.Client(cluster) as client:
-            yield client
+    with cluster_of(2, processes=request.param) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import copy
 import pickle
 import warnings
 
-import dask.array as da
+import dask
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -15,14 +15,21 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.distributed import DaskOrtGradientOptimizer, average_arrays
+from ortlearn.distributed.fitting import FEW_UPDATES
 from ortlearn.distributed.rounds import Interval
-from ortlearn.exceptions import ClusterError, ConvergenceError, FewUpdatesWarning, PluginError
+from ortlearn.exceptions import (
+    ClusterError,
+    ConvergenceError,
+    FewUpdatesWarning,
+    PluginError,
+)
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.training import Data
 from ortlearn.training.batches import epoch_order
 from tests.distributed.conftest import cluster_of
 from tests.distributed.shards import cut, largest_difference, same_bits
 
+LOW_THRESHOLD = {"distributed.admin.large-graph-warning-threshold": "100kB"}
 OPTIONS = {"max_iter": 4, "batch_size": 32, "random_state": 0}
 
 
@@ -222,6 +229,32 @@ def test_warm_start_continues(client, regression):
     np.testing.assert_allclose(model.predict(X), perfect.predict(X), rtol=1e-5)
 
 
+def test_a_start_is_kept_by_the_loss_of_rows_on_the_workers(client, regression):
+    X, y = regression
+    perfect = LinearRegression().fit(X, y)
+    model = DaskOrtGradientOptimizer(perfect, warm_start=True, learning_rate=0.9, client=client, **OPTIONS)
+    rows = [cut(part, [300, 300]) for part in (X, y)]
+    for held_out in (rows, (X, y)):
+        with pytest.warns(UserWarning, match="Training did not make the model better"):
+            clone(model).fit(*rows, X_val=held_out[0], y_val=held_out[1])
+        worse = LinearRegression().fit(X[:20], y[:20] + 1)
+        better = clone(model).set_params(estimator=worse, learning_rate=0.01)
+        assert not better.fit(*rows, X_val=held_out[0], y_val=held_out[1]).start_kept_
+
+
+def test_large_weights_are_sent_without_a_warning_of_dask(client):
+    """Weights of 120 KB, above a threshold that is lower than Dask's."""
+    rng = np.random.default_rng(0)
+    X, y = cut(rng.standard_normal((40, 100), np.float32), [20, 20]), cut(rng.random(40), [20, 20])
+    network = MLPRegressor(hidden_layer_sizes=300, random_state=0)
+    model = DaskOrtGradientOptimizer(network, client=client, learning_rate=0.001, max_iter=1, random_state=0)
+    with warnings.catch_warnings(), dask.config.set(LOW_THRESHOLD):
+        warnings.simplefilter("ignore")  # those of trainings of one pass
+        warnings.filterwarnings("error", "Sending large graph")
+        model.fit(X, y).partial_fit(X, y).set_params(warm_start=True).fit(X, y)
+        assert np.isfinite(model.score(X, y))
+
+
 def test_a_loss_that_is_not_finite_names_the_partition(client, regression):
     X, y = regression
     X = X.copy()
@@ -239,7 +272,7 @@ def test_a_loss_that_is_not_finite_names_the_partition(client, regression):
 
 def test_early_stopping_is_that_of_the_driver(client, regression):
     X, y = regression
-    options = {"max_iter": 200, "batch_size": 32, "random_state": 0, "learning_rate": 0.05}
+    options = {"max_iter": 200, "batch_size": 32, "random_state": 0, "learning_rate": 0.3}
     options |= {"early_stopping": True, "n_iter_no_change": 3}
     shards = cut(X[:500], [200, 300]), cut(y[:500], [200, 300])
     model = DaskOrtGradientOptimizer(LinearRegression(), client=client, **options)
@@ -289,7 +322,7 @@ def test_a_classifier_of_three_classes(client, classes):
     X, y = classes
     shards = cut(X, [150, 250, 200]), cut(y, [150, 250, 200])
     for estimator in (LogisticRegression(), MLPClassifier(hidden_layer_sizes=6, random_state=0)):
-        model = DaskOrtGradientOptimizer(estimator, client=client, max_iter=60, random_state=0)
+        model = DaskOrtGradientOptimizer(estimator, client=client, max_iter=25, random_state=0)
         model.fit(*shards)
         assert model.classes_.tolist() == ["a", "b", "c"]
         assert model.score(*shards) == pytest.approx(np.mean(model.predict(X) == y))
@@ -305,35 +338,34 @@ def test_a_record_of_a_round_is_one_row():
 
 def few_updates(client, X, y, model=None, **options):
     """Return the messages of a training over four shards of 100 rows each that few updates are made."""
-    options = {"batch_size": 10, "max_iter": 20, "learning_rate": "Adam"} | options
+    options = {"batch_size": 10, "max_iter": 2, "learning_rate": "Adam"} | options
     trainer = DaskOrtGradientOptimizer(model or Ridge(), client=client, random_state=0, **options)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        trainer.fit(da.from_array(X[:400], chunks=(100, -1)), da.from_array(y[:400], chunks=100))
+        trainer.fit(cut(X[:400], [100] * 4), cut(y[:400], [100] * 4))
     return [str(item.message) for item in found if issubclass(item.category, FewUpdatesWarning)]
 
 
-def test_few_updates_of_shards_are_told(client, regression):
+def test_few_updates_of_shards_are_told(client, regression, monkeypatch):
+    (text,) = few_updates(client, *regression, batch_size=1, max_iter=4)  # 400 updates are few, 500 enough
+    assert text.endswith("To make up for it, multiply the learning rate by 2, or raise max_iter.")
+    assert not few_updates(client, *regression, batch_size=1, max_iter=5)
+    monkeypatch.setitem(FEW_UPDATES, False, 50)
     (text,) = few_updates(client, *regression)
-    assert "4 shards updates the weights 200 times in 20 passes, one machine would 800 times" in text
-    assert "Set batch_size=2, or multiply the learning rate by 2, or raise max_iter." in text
+    assert "4 shards updates the weights 20 times in 2 passes, one machine would 80 times" in text
+    assert "set batch_size=2, multiply the learning rate by 2, or raise max_iter." in text
 
 
 def test_networks_need_more_updates(client, regression):
-    assert few_updates(client, *regression, network(), max_iter=80)
-    assert not few_updates(client, *regression, max_iter=80)
+    assert few_updates(client, *regression, network(), batch_size=1, max_iter=7)
+    assert not few_updates(client, *regression, batch_size=1, max_iter=7)
 
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"max_iter": 50},
-        {"max_iter": 5},
-        {"batch_size": 400},
-        {"learning_rate": "LBFGS"},
-        {"learning_rate": "auto"},
-    ],
+    [{"max_iter": 1}, {"batch_size": 400, "max_iter": 15}, {"learning_rate": "LBFGS"}],
     ids=str,
 )
-def test_enough_updates_and_full_batches_are_not(client, regression, options):
+def test_few_updates_of_one_machine_and_exact_ones_are_not(client, regression, monkeypatch, options):
+    monkeypatch.setitem(FEW_UPDATES, False, 50)
     assert not few_updates(client, *regression, **options)
