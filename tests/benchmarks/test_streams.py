@@ -35,6 +35,7 @@ def test_files_may_be_sorted_by_label(bench, tmp_path):
     assert len(X) == 300 and 0 < y.sum() < 300 and (np.diff(y) >= 0).all()
 
 
+@pytest.mark.slow
 def test_the_sheet_compares_both_sides(bench):
     (sheet,) = bench.sheets(quick=True)
     assert "20,000 rows" in sheet.text and [row[0] for row in sheet.rows] == [bench.MODELS[0]]

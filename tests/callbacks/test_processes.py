@@ -56,6 +56,7 @@ def test_two_processes_are_as_one(tmp_path, capsys, monkeypatch):
         assert len(scores) == 5 * 4 and len(rates) == 5 * 3 and len(files) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_folds_of_a_cross_validation_write_apart(n_jobs, tmp_path):
     X, y = load_diabetes(return_X_y=True)

@@ -18,6 +18,9 @@ from ortlearn.distributed import DaskOrtGradientOptimizer
 from ortlearn.exceptions import SourceError
 from tests.distributed.shards import cut, largest_difference, same_bits
 
+#: Trainings on a cluster, half a minute in all.
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"max_iter": 3, "batch_size": 32, "random_state": 0, "learning_rate": 0.01}
 
 

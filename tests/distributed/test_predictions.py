@@ -13,6 +13,9 @@ from sklearn.pipeline import make_pipeline
 from ortlearn.distributed import DaskOrtGradientOptimizer
 from tests.distributed.shards import cut
 
+#: Trainings on a cluster, half a minute in all.
+pytestmark = pytest.mark.slow
+
 SIZES = [200, 0, 150, 250]
 
 

@@ -94,6 +94,7 @@ def test_a_child_gets_what_its_parent_gets(use, fitted):
     check()
 
 
+@pytest.mark.slow
 def test_sessions_of_the_parent_can_be_dropped(fitted):
     in_child(lambda: _drop(fitted))
     in_child(lambda: in_child(lambda: _drop(fitted)))
@@ -161,6 +162,7 @@ if process:
 
 
 # With newer versions of onnxruntime, any forked process that has imported it hangs at its end.
+@pytest.mark.slow
 @pytest.mark.needs_training
 def test_the_end_of_a_forked_process(either):
     program = ENDS.format(name=either.__name__)

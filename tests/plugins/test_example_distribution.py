@@ -63,6 +63,7 @@ def test_one_of_every_kind():
     assert {group for group, _, _ in EXAMPLES} | {RULES[0], MODELS} == set(plugins.GROUPS)
 
 
+@pytest.mark.slow
 def test_its_own_tests_pass():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
     environment = {**os.environ, "PYTHONPATH": str(FOLDER.parents[1])}

@@ -94,6 +94,7 @@ def _threads_of_a_worker(n_jobs):
     return n_threads(n_jobs), spinning
 
 
+@pytest.mark.slow
 def test_workers_share_the_cores_and_do_not_spin():
     assert (n_threads(None), n_threads(1), n_threads(-1)) == (1, 1, joblib.cpu_count())
     found = joblib.Parallel(n_jobs=2)(joblib.delayed(_threads_of_a_worker)(-1) for _ in range(2))
