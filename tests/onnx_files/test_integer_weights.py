@@ -3,6 +3,7 @@
 import logging
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, checker, helper, load, numpy_helper, parser, save
 from onnxruntime.quantization import (
@@ -43,6 +44,20 @@ X = {
 }
 WEIGHTS = {"w1_quantized", "b1_quantized", "w2_quantized", "b2_quantized"}
 OPTIONS = {"warm_start": True, "random_state": 0, "max_iter": 30, "learning_rate": "Adam"}
+
+
+@pytest.fixture(scope="module")
+def run_onnx():
+    """Run a model as it is written: fusions of onnxruntime 1.32 round the activations of integer products."""
+
+    def run(model, rows):
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        providers = ["CPUExecutionProvider"]
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
+        return session.run(None, {session.get_inputs()[0].name: rows})
+
+    return run
 
 
 def network(name):
