@@ -38,8 +38,8 @@ __all__ = ["Request", "fit_on_cluster", "partial_fit_on_cluster"]
 
 #: Samples that the driver keeps of the first shard, to try graphs on and for messages.
 KEPT = 64
-#: Updates of a shard, for flexible models and for others: fewer lead to a higher loss (see scaling.md).
-FEW_UPDATES = {True: 2_500, False: 500}
+#: Updates of a shard in a training: fewer lead to a higher loss (docs/explanation/scaling.md).
+FEW_UPDATES = 500
 
 
 @dataclass(frozen=True)
@@ -109,13 +109,12 @@ class _Training(ShardSamples):
         program = tasks.Program(self._step.task, self.runtime, self.batch_size, seed, version)
         return Rounds(self, self._step, shards, program, self.interval, self.max_iter)
 
-    def warn_of_few_updates(self, start: Start, rate_is_automatic: bool) -> None:
+    def warn_of_few_updates(self, is_solver: bool, rate_is_automatic: bool) -> None:
         """Warn if shards make few updates of the weights, and one machine would make enough."""
         counts, size = [-(-rows // self.batch_size) for rows in self.sizes], self.batch_size
         most, n_shards = max(counts) * self.max_iter, len(counts)
-        exact = start.problem.updates.is_solver or size >= self.n_samples
-        few = FEW_UPDATES[start.problem.flexible]
-        if exact or n_shards == 1 or not most < few <= sum(counts) * self.max_iter:
+        exact = is_solver or size >= self.n_samples
+        if exact or n_shards == 1 or not most < FEW_UPDATES <= sum(counts) * self.max_iter:
             return
         advice = [f"set batch_size={max(1, size // n_shards)}"] if size > 1 else []
         advice += [] if rate_is_automatic else [f"multiply the learning rate by {np.sqrt(n_shards):.2g}"]
@@ -144,7 +143,7 @@ def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | 
     start = shards.on_first(_begun, opening.random_state, opening.seed, last, request.classes, shards.whole)
     settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
     training = shards.training(start, settings.max_iter)
-    training.warn_of_few_updates(start, trainer.is_automatic)
+    training.warn_of_few_updates(start.problem.updates.is_solver, trainer.is_automatic)
     start = replace(start, source=training)
     if opening.resumption is not None:
         start = opening.resumption.applied(start)
