@@ -37,6 +37,7 @@ def test_outer_momentum_is_nesterovs(parts):
     assert plain[key] is mean and not none
 
 
+@pytest.mark.slow
 def test_how_often_one_shard_is_averaged_does_not_matter(parts):
     _, _, problems, _, rounds, strategies = parts
     for problem in problems.PROBLEMS[1:5:2]:

@@ -40,6 +40,7 @@ DEADLY = [
 ]
 
 
+@pytest.mark.slow
 def test_what_would_stop_the_process():
     counts = counts_of("--only", *DEADLY)
     assert counts["right"] > 40

@@ -15,6 +15,9 @@ from ortlearn.distributed import DaskOrtGradientOptimizer
 from ortlearn.saving import load, save
 from tests.distributed.shards import cut, same_bits
 
+#: Trainings on a cluster, half a minute in all.
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"max_iter": 4, "batch_size": 32, "random_state": 0, "learning_rate": 0.01}
 SIZES = [200, 150, 250]
 

@@ -10,6 +10,9 @@ from ortlearn.distributed import DaskOrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam, LearningRateLBFGS
 from tests.distributed.shards import cut, largest_difference, same_bits
 
+#: Trainings on a cluster, half a minute in all.
+pytestmark = pytest.mark.slow
+
 SIZES = [100, 250, 50, 200]
 SOLVED = {"learning_rate": "LBFGS", "max_iter": 500, "dtype": "float64", "random_state": 0}
 

@@ -18,6 +18,9 @@ from tests.distributed.conftest import cluster_of
 from tests.distributed.faults import FaultyRate
 from tests.distributed.shards import cut, same_bits
 
+#: Trainings on a cluster, half a minute in all.
+pytestmark = pytest.mark.slow
+
 SIZES = [200, 150, 250]
 #: Number of a task of the third round.
 THIRD_ROUND = 2 * len(SIZES) + 2

@@ -56,6 +56,7 @@ def columns_of(options, rows):
 QUICK = ("one round", "no round", "limits", "a pipeline")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [GAPS, EMPTY], ids=["gaps", "empty column"])
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ROUNDS]

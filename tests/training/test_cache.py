@@ -236,6 +236,7 @@ class CalledLoss(BaseLoss):
         return self.sum_outputs(op, self.change(op, op.Mul(difference, difference)))
 
 
+@pytest.mark.slow
 def test_a_function_at_an_address_used_before(make_task, rows):
     values = set()
     for factor in range(1, 6):
