@@ -55,7 +55,15 @@ def when(condition, action):
     return thread
 
 
-@pytest.mark.slow
+def is_gone(pid):
+    """Return whether a process has ended; workers that take its place may not answer yet."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("fault", ["kill", "kill all"])
 def test_workers_that_die_in_a_round_change_nothing(undisturbed, regression, tmp_path, fault):
     with cluster_of(2, processes=True, is_current=False) as client:
@@ -63,8 +71,7 @@ def test_workers_that_die_in_a_round_change_nothing(undisturbed, regression, tmp
         (tmp_path / "pids").write_text(" ".join(map(str, pids.values())))
         rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault=fault)
         found = trained(client, regression, rate)
-        after = set(client.run(os.getpid).values())
-        lost = set(pids.values()) - after
+        lost = [pid for pid in pids.values() if is_gone(pid)]
     assert (tmp_path / "calls").stat().st_size > THIRD_ROUND
     assert len(lost) == (1 if fault == "kill" else 2)
     assert same_bits(found, undisturbed)
