@@ -52,8 +52,16 @@ def epoch_order(
     if version > 1 and n_samples > NEIGHBOURS * GROUPS:
         return _mixed(n_samples, rng, dtype)
     order = np.arange(n_samples, dtype=dtype)
-    rng.shuffle(order)
+    _shuffle(rng, order)
     return order
+
+
+def _shuffle(rng: np.random.Generator, order: np.ndarray) -> None:
+    """Shuffle numbers in place, as 64 bits: NumPy takes two thirds longer for 32, in the same order."""
+    wide = order.astype(np.int64, copy=False)
+    rng.shuffle(wide)
+    if wide is not order:
+        order[:] = wide
 
 
 def _mixed(n_samples: int, rng: np.random.Generator, dtype: type[np.signedinteger]) -> np.ndarray:
@@ -66,7 +74,7 @@ def _mixed(n_samples: int, rng: np.random.Generator, dtype: type[np.signedintege
     np.add(starts[:, np.newaxis], np.arange(NEIGHBOURS), out=groups, casting="same_kind")
     np.subtract(order, n_samples, out=order, where=order >= n_samples)
     for part in split_batches(order, NEIGHBOURS * GROUPS):
-        rng.shuffle(part)
+        _shuffle(rng, part)
     return order
 
 
