@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import GraphProto, NodeProto, helper
 
-from ...graphs import TensorType, make_value_info
+from ...graphs import TensorType, make_value_info, value_types
 from ...graphs.nodes import attribute
 from ...training.sessions import CONDITION
 from .scope import BatchScope, NotBatchable
@@ -60,13 +60,15 @@ def _body(scope: BatchScope, inner: BatchScope, batched: set[str]) -> GraphProto
         _info(value.name, inner.types.get(value.name), size, value.name in batched) for value in body.input
     ]
     outputs = []
+    # Of a loop without iterations, onnxruntime makes an output of the lengths that are declared, 0 for others.
+    declared = value_types(helper.make_model(body), infer=False)
     for number, value in enumerate(body.output):
         name, is_batched = value.name, inner.is_batched(value.name)
         if number == 0 and is_batched:
             name, is_batched = inner.op.Identity(body.input[1].name), False
         elif 0 < number < len(body.input) - 1 and body.input[1 + number].name in batched:
             name, is_batched = inner.expanded(name), True
-        outputs.append(_info(name, inner.type(value.name), size, is_batched))
+        outputs.append(_info(name, declared.get(value.name, inner.type(value.name)), size, is_batched))
     return helper.make_graph(inner.op.nodes, body.name, inputs, outputs, inner.op.initializers)
 
 

@@ -43,6 +43,13 @@ def batched_model(
         outputs.append(_batched_info(value, size, True))
         if value.name not in scope.batched:
             outputs[-1].name = scope.expanded(value.name)
+    # Inference loses shapes between two loops: graphs that are batched twice need them.
+    made = {name for node in op.nodes for name in node.output} - {value.name for value in outputs}
+    inner = [
+        _batched_info(make_value_info(name, known), size, name in scope.batched)
+        for name, known in types.items()
+        if name in made and known.shape is not None
+    ]
     return with_fields(
         model,
         op.opsets,
@@ -50,7 +57,7 @@ def batched_model(
         initializer=op.initializers,
         input=infos,
         output=outputs,
-        value_info=(),
+        value_info=inner,
     )
 
 
