@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks.measures.programs import Sheet
 from ortlearn import OrtGradientOptimizer
+from ortlearn.learning_rates import LearningRateSGD
 
 __all__ = ["MODELS", "Times", "measure", "sheets"]
 
@@ -98,7 +99,8 @@ def measure(model: Any, X: np.ndarray, y: np.ndarray, rounds: int) -> Times:
     rows = []
     for _ in range(rounds):
         own, fitted = seconds_of(partial(model.fit, X, y))
-        options = {"warm_start": True, "keep_better": False, "random_state": 0, "learning_rate": "sgd"}
+        options = {"warm_start": True, "keep_better": False, "random_state": 0}
+        options["learning_rate"] = LearningRateSGD(1e-4)  # slow enough for the leaves of all trees at once
         short, long = (OrtGradientOptimizer(fitted, max_iter=count, **options) for count in (1, 1 + MORE))
         first, trainer = seconds_of(partial(short.fit, X, y))
         longer, _ = seconds_of(partial(long.fit, X, y))

@@ -4,7 +4,7 @@
 
 - the exported file with the file that skl2onnx writes of the same model, both in onnxruntime with the same
   options and one thread, for several numbers of rows, and ``predict`` with the latter;
-- ``predictor()`` with ``InferenceSession.run`` of the same session, one row;
+- ``predictor()`` with ``InferenceSession.run`` of the exported file, one row;
 - ``predict`` with that of the scikit-learn model, for one row of several types.
 
 Two things that are compared run in turns, each as often first as second, and a ratio is the median of those
@@ -43,7 +43,6 @@ from benchmarks.figures import median, number, ratio
 from benchmarks.machine import describe, versions
 from benchmarks.measures.programs import Sheet
 from ortlearn import OrtGradientOptimizer
-from ortlearn.estimators.method_outputs import MethodOutputs
 
 __all__ = ["LIMITS", "compare", "files", "main", "methods", "predictors", "sheets"]
 
@@ -161,8 +160,7 @@ def predictors(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tup
     ):
         _, trainer = trained(name, n_train)
         predict, row = trainer.predictor(), data(1)[0]
-        runner = trainer._model().runner
-        session = runner._session_of(*MethodOutputs(runner.problem, runner.model).plan("predict")[0])
+        session = session_of(trainer.get_trained_onnx())
         feeds, output = {session.get_inputs()[0].name: row}, [session.get_outputs()[0].name]
         times = compare(partial(predict, row), partial(session.run, output, feeds), rounds, seconds)
         yield name, median([a - b for a, b in zip(*times, strict=True)])

@@ -42,6 +42,8 @@ resolved: in some round the long fit took no longer than the short one, as the m
 the time of the batches.
 
 - torch picks rows by `index_select` and updates with its fused optimizer; no DataLoader.
+- torch is hidden from the contenders that do not need it: onnxruntime-training imports it where it can, which
+  adds a second to the first fit.
 - skorch runs as it comes, with its DataLoader, without validation and printing.
 - JAX runs an epoch as one jitted `lax.scan` over row numbers; weights are donated.
 - SGDRegressor and SGDClassifier update after every row: their time is that of as many rows as a batch has.

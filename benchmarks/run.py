@@ -98,6 +98,7 @@ def measure(names: list[str], sections: list[str], plan: Plan, path: Path) -> di
                 results[section] = SECTIONS[section](team, plan, results)
             except Failed as error:  # the other sections may still be of use
                 print(f"{section} is given up: {error}", file=sys.stderr)
+                results.setdefault("given_up", []).append(section)
             results["left_out"] = team.left_out
             results["seconds"] = time.perf_counter() - begin
             path.write_text(json.dumps(results, indent=1) + "\n")
@@ -105,7 +106,7 @@ def measure(names: list[str], sections: list[str], plan: Plan, path: Path) -> di
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, write, and return 1 if contenders that should agree do not."""
+    """Measure, write, and return 1 if a section failed, or contenders that should agree do not."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny cases, two rounds, no docs/performance.md")
     parser.add_argument("--rounds", type=int, help="rounds of every measurement")
@@ -123,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in differ:
         losses = results["agreement"][name]["losses"]
         print(f"{name}: the contenders do not train the same model: {losses}", file=sys.stderr)
-    return 1 if differ else 0
+    return 1 if differ or results.get("given_up") else 0
 
 
 if __name__ == "__main__":

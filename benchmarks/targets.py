@@ -150,6 +150,16 @@ TARGETS = (
         0.1,
     ),
     Target(
+        "import ortlearn and fit a network for a batch in a new process, seconds on top of scikit-learn",
+        lambda results: sum(median(results["start_up"]["times"][OURS][part]) for part in ("import", "first")),
+        1.0,
+    ),
+    Target(
+        "784-512-256-10, two threads: time per batch / one thread's",
+        lambda results: ratio(*(results["per_batch"][n]["large"]["times"][OURS] for n in ("2", "1"))),
+        0.6,
+    ),
+    Target(
         "first batch of another network in a warm interpreter, seconds",
         lambda results: median(results["start_up"]["times"][OURS]["other"]),
         0.06,

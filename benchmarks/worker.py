@@ -36,6 +36,24 @@ def keep_to_cores(threads: int) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 
 
+class Hidden:
+    """Finder that denies some packages; onnxruntime-training imports torch, which takes a second, if it can.
+
+    Parameters
+    ----------
+    packages : set of str
+        Their names.
+    """
+
+    def __init__(self, packages: set[str]):
+        self.packages = packages
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Raise ModuleNotFoundError for a module of these packages."""
+        if name.partition(".")[0] in self.packages:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 class Worker:
     """Answers questions about one contender.
 
@@ -60,6 +78,7 @@ class Worker:
         middle = time.perf_counter()
         from benchmarks.contenders import CONTENDERS
 
+        sys.meta_path.insert(0, Hidden({"torch"} - set(CONTENDERS[self.name].needs)))
         self.kind = CONTENDERS[self.name].load()
         end = time.perf_counter()
         return {

@@ -57,7 +57,7 @@ def test_a_run_writes_a_page_and_pictures(tmp_path):
 
 @pytest.mark.slow
 def test_programs_add_their_tables(tmp_path):
-    results, _ = run(tmp_path, "--sections", "models", "searches", "--contenders", "ortlearn")
+    results, _ = run(tmp_path, "--sections", "models", "predictions", "searches", "--contenders", "ortlearn")
     page = (tmp_path / "performance.md").read_text()
     (models,) = results["models"]
     assert len(models["rows"]) == 5 and all(f"| {' | '.join(row)} |" in page for row in models["rows"])
