@@ -18,7 +18,7 @@ from ..graphs.files import write_together
 __all__ = [
     "checkpoint_paths",
     "is_checkpoint",
-    "make_way",
+    "prepare_path",
     "read_value",
     "remove_checkpoint",
     "state_path",
@@ -43,14 +43,14 @@ def checkpoint_paths(folder: Path, nested: bool = True, suffix: str = ".onnx") -
 
 
 def state_path(path: Path) -> Path:
-    """Return the path of the estimator beside a model."""
+    """Return the path of the saved estimator that belongs to an ONNX file."""
     return path.with_suffix(".zip")
 
 
 def write_checkpoint(
     path: Path, model: onnx.ModelProto, record: dict[str, Any], writer: str, state: bytes | None = None
 ) -> None:
-    """Write a model, with the measured values in its metadata, and the estimator beside it."""
+    """Write a model, with the measured values in its metadata, and the estimator next to it."""
     for key, value in record.items():
         if value is not None:
             model.metadata_props.add(key=PREFIX + key, value=repr(value))
@@ -72,9 +72,9 @@ SEAL_START = _seal(b"")[: SEAL_SIZE - hashlib.sha256().digest_size * 2]
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Return whether a file ends like a checkpoint, which truncated and other files do not."""
+    """Return whether a file ends with a digest, as complete checkpoints do."""
     try:
-        if not path.is_file():  # reading a pipe would not end
+        if not path.is_file():  # reading a pipe would block
             return False
         with open(path, "rb") as file:
             file.seek(-SEAL_SIZE, os.SEEK_END)
@@ -95,10 +95,10 @@ def _metadata(path: Path) -> dict[str, str]:
         model = onnx.load_model_from_string(content)
         metadata = {entry.key: entry.value for entry in model.metadata_props}
         if WRITER not in metadata:
-            raise ValueError("it is not a whole checkpoint")
+            raise ValueError("it is not a complete checkpoint")
         return metadata
     except FileNotFoundError:
-        return {}  # removed by a training that keeps its best ones
+        return {}  # removed by a training that keeps only its best checkpoints
     except Exception as error:  # errors of protobuf differ between its versions
         if path.is_symlink() or path.exists():
             warn_user(f"{path} is ignored, since it cannot be read or is damaged ({error}).", UserWarning)
@@ -121,13 +121,13 @@ def written_by(paths: Iterable[Path]) -> str | None:
 
 
 def remove_checkpoint(path: Path) -> None:
-    """Remove a checkpoint, and the estimator beside it."""
+    """Remove a checkpoint and its saved estimator."""
     state_path(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
 
 
-def make_way(path: Path, overwrite: bool) -> None:
-    """Check that a checkpoint may be written; another file of that name is moved aside."""
+def prepare_path(path: Path, overwrite: bool) -> None:
+    """Check that a checkpoint may be written; rename an existing file that is not a checkpoint."""
     present = [one for one in (path, state_path(path)) if os.path.lexists(one)]
     if path in present and not is_checkpoint(path):
         number = next(
@@ -135,9 +135,7 @@ def make_way(path: Path, overwrite: bool) -> None:
         )
         for one in present:
             os.rename(one, f"{one}.{number}")
-        warn_user(
-            f"{path} is not a checkpoint, or damaged, and was moved to {path.name}.{number}.", UserWarning
-        )
+        warn_user(f"{path} is not a valid checkpoint and was moved to {path.name}.{number}.", UserWarning)
     elif present and not overwrite:
         raise ValueError(
             f"{present[0]} already exists, from another training. Pass another folder to ModelCheckpoint, or "

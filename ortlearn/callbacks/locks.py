@@ -1,4 +1,4 @@
-"""A lock on a run folder, which the end of the process releases."""
+"""A lock on the folder of a training, released when the process ends."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["FolderInUse", "RunLock"]
 
 NAME = ".ortlearn.lock"
 FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-#: Seconds between attempts, and their number, to read the name of a process that has just taken a lock.
+#: Seconds between attempts, and their number, to read the name of a process that has just acquired a lock.
 PAUSE, TRIES = 0.01, 100
-#: Byte that is locked on Windows, far behind those that others read.
-FAR = 1 << 30
+#: Byte locked on Windows, after those that other processes read.
+LOCKED_BYTE = 1 << 30
 
 
 class FolderInUse(Exception):
@@ -84,7 +84,7 @@ class RunLock:
         return descriptor
 
     def _take(self, owner: str) -> bool:
-        """Return whether the locked file still has its name."""
+        """Lock the file and write the owner; return False if the file was removed meanwhile."""
         try:
             _lock(self._descriptor)
         except BlockingIOError:
@@ -130,7 +130,7 @@ class RunLock:
         if not self.is_held():
             return
         self._held.discard(self)
-        self._remove()  # removed before others can lock it
+        self._remove()  # before another process can lock it
         os.close(self._descriptor)
         if sys.platform == "win32":  # an open file cannot be removed there
             with suppress(OSError):
@@ -153,7 +153,7 @@ def _cannot_lock(folder: Path, number: int | None, reason: str | None) -> OSErro
 
 def _lock(descriptor: int) -> None:
     if sys.platform == "win32":
-        os.lseek(descriptor, FAR, os.SEEK_SET)
+        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except PermissionError as error:

@@ -18,7 +18,7 @@ __all__ = ["ModelCheckpoint"]
 
 #: File with the state of the training between the files of two epochs.
 LAST = "last.zip"
-#: Shortest time between two files, as a multiple of the time to write one; not for ``every``.
+#: Minimum time between two files, as a multiple of the time to write one; not applied with ``every``.
 SHARE = 50
 
 
@@ -168,14 +168,14 @@ class ModelCheckpoint:
 
         check_trainer(self, estimator)
         folder = self.folder.joinpath(*run_name(context))
-        again = hasattr(estimator, "onnx_")
-        lock = run_folders.reopen if again else run_folders.claim
+        is_fitted = hasattr(estimator, "onnx_")
+        lock = run_folders.reopen if is_fitted else run_folders.claim
         folder = lock(estimator, context, self.folder, folder, self._writer)
         if self._written == -math.inf or context.task_name == "fit":
             self._written = time.monotonic()
         is_fit = context.task_name != "partial_fit"
         self._resumed[folder] = is_fit and (self.resume or getattr(estimator, "_is_resumed", False))
-        if self._resumed[folder] or (again and not is_fit):
+        if self._resumed[folder] or (is_fitted and not is_fit):
             return
         earlier, has_states = run_folders.earlier_checkpoints(folder)
         if (earlier or has_states) and not self.overwrite:
@@ -245,10 +245,10 @@ class ModelCheckpoint:
         if not is_round(context):
             return
         record, folder = estimator.history_[-1], run_folders.held_folder(context.parent, self._writer)
-        is_turn = self._is_due() if self.every is None else record["epoch"] % self.every == 0
-        if self._ranking.lacks(record):
+        is_due = self._is_due() if self.every is None else record["epoch"] % self.every == 0
+        if self._ranking.cannot_rank(record):
             self._ranking.check_measured(estimator)
-        elif is_turn and self._ranking.wants(folder, record):
+        elif is_due and self._ranking.wants(folder, record):
             self._write(folder, record, estimator)
             return
         if self._is_due():
@@ -299,7 +299,7 @@ class ModelCheckpoint:
             self._write_last(folder, estimator)
 
     def _is_due(self) -> bool:
-        """Return whether a state is due, at less than 2 % of the time."""
+        """Return whether to write a file now, such that writing takes less than 2 % of the time."""
         if self.seconds is None:
             return False
         return time.monotonic() - self._written >= max(self.seconds, SHARE * self._took)
@@ -315,7 +315,7 @@ class ModelCheckpoint:
 
         begun, path = time.monotonic(), _epoch_path(folder, record)
         fitted = estimator._fitted.estimator()
-        checkpoint_files.make_way(path, self.overwrite or self._resumed.get(folder, False))
+        checkpoint_files.prepare_path(path, self.overwrite or self._resumed.get(folder, False))
         state = self._state_of(fitted) if self.with_estimator else None
         checkpoint_files.write_checkpoint(path, fitted.get_trained_onnx(), record, self._writer, state)
         earlier = self._earlier.pop(folder, None)
@@ -324,8 +324,8 @@ class ModelCheckpoint:
         for old in earlier or ():
             if old != path:
                 checkpoint_files.remove_checkpoint(old)
-        self._ranking.note(path, record)
-        self._note(begun)
+        self._ranking.add(path, record)
+        self._note_write_time(begun)
 
     def _write_last(self, folder: Path, estimator: Any) -> None:
         from ..graphs.files import write_atomically
@@ -334,9 +334,9 @@ class ModelCheckpoint:
             return
         begun, state = time.monotonic(), self._state_of(estimator._fitted.estimator())
         write_atomically(folder / LAST, lambda file: file.write(state))
-        self._note(begun)
+        self._note_write_time(begun)
 
-    def _note(self, begun: float) -> None:
+    def _note_write_time(self, begun: float) -> None:
         """Record the time that writing a file took."""
         self._written = time.monotonic()
         self._took = self._written - begun

@@ -1,4 +1,4 @@
-"""Choice of the checkpoints to keep: the last ones, and the best ones."""
+"""Selection of the checkpoints to keep: the last ones and the best ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_monitor(monitor: Any) -> None:
 
 @dataclass
 class Ranking:
-    """The files of epochs in the folders of trainings, and the choice of those to keep.
+    """Checkpoints by folder and cost, and the selection of those to keep.
 
     Attributes
     ----------
@@ -40,15 +40,15 @@ class Ranking:
     _known: dict[Path, dict[Path, float]] = field(default_factory=dict)
 
     def forget(self, folder: Path) -> None:
-        """Forget the files of a folder, which are of an earlier training."""
+        """Forget the files of a folder, which belong to an earlier training."""
         self._known[folder] = {}
 
-    def lacks(self, record: dict[str, Any]) -> bool:
-        """Return whether only the best epochs are kept and an epoch cannot be ranked."""
+    def cannot_rank(self, record: dict[str, Any]) -> bool:
+        """Return whether only the best epochs are kept and this one has no value of the criterion."""
         return self.save_best is not None and self.keep is None and record[self.monitor] is None
 
     def check_measured(self, estimator: Any) -> None:
-        """Raise an error if the criterion should have been measured and was not."""
+        """Raise a ValueError if the criterion should have been measured by now and was not."""
         due = estimator.validation_every
         due = max(1, round(due * estimator.max_iter)) if isinstance(due, float) else due
         values = [record[self.monitor] for record in estimator.history_]
@@ -66,7 +66,7 @@ class Ranking:
         cost, kept = self._cost(record[self.monitor]), self._costs(folder)
         return cost < math.inf and (len(kept) < self.save_best or cost < max(kept.values()))
 
-    def note(self, path: Path, record: dict[str, Any]) -> None:
+    def add(self, path: Path, record: dict[str, Any]) -> None:
         """Add a new file, and remove those that are neither among the last nor among the best."""
         from . import checkpoint_files
 

@@ -1,4 +1,4 @@
-"""A folder for every training; clones, also in other processes, have separate folders."""
+"""Folders of trainings; clones, also in other processes, have separate folders."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .locks import FolderInUse, RunLock
 
 __all__ = ["claim", "earlier_checkpoints", "held_folder", "reopen", "release"]
 
-#: Attribute of an estimator with the name of its folder, unless that is the first one.
+#: Attribute of an estimator with the name of its subfolder, if it has one.
 RUN = "_checkpoint_run"
 #: Locks of the trainings of this process, by task and callback.
 LOCKS: dict[tuple[Any, str], RunLock] = {}
 
 
 def _make_folder(folder: Path, root: Path) -> None:
-    """Create a folder with its parents; below the root, which the user chose, no link is followed."""
+    """Create a folder with its parents; symbolic links below ``root`` are not followed."""
     if folder.resolve() != root.resolve() / folder.relative_to(root):
         raise OSError(f"ModelCheckpoint does not follow the symbolic link in {folder}. Pass another folder.")
     try:
@@ -45,7 +45,7 @@ def _lock(folder: Path, root: Path, writer: str) -> RunLock:
 
 def _in_use(folder: Path, error: FolderInUse) -> ValueError:
     return ValueError(
-        f"Another training is writing to {folder} (process {error.process}): wait for its end, or pass "
+        f"Another training is writing to {folder} (process {error.process}). Wait until it ends, or pass "
         "another folder to ModelCheckpoint."
     )
 
@@ -53,7 +53,7 @@ def _in_use(folder: Path, error: FolderInUse) -> ValueError:
 def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -> Path:
     """Lock a folder for a new training: the folder itself, or ``fit-2``, ``fit-3`` ... inside it.
 
-    A folder to which another training of the same callback has written, or will write, is skipped.
+    Folders that another training of the same callback uses or has used are skipped.
     """
     for number in count(1):
         name = "" if number == 1 else f"fit-{number}"
@@ -78,7 +78,7 @@ def claim(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -
 
 
 def reopen(estimator: Any, context: Any, root: Path, folder: Path, writer: str) -> Path:
-    """Lock the folder of an estimator that was trained before."""
+    """Lock the folder of an estimator that was already trained."""
     folder = folder / getattr(estimator, RUN, "")
     try:
         LOCKS[context, writer] = _lock(folder, root, writer)
@@ -88,13 +88,13 @@ def reopen(estimator: Any, context: Any, root: Path, folder: Path, writer: str) 
 
 
 def earlier_checkpoints(folder: Path) -> tuple[list[Path], bool]:
-    """Return the checkpoints that are in a folder when a training begins."""
+    """Return the checkpoints in a folder, and whether it has saved estimators without one."""
     paths = checkpoint_paths(folder, nested=False)
     states = checkpoint_paths(folder, nested=False, suffix=".zip")
-    models, whole = {path.stem for path in paths}, [path for path in paths if is_checkpoint(path)]
-    for path in sorted({*paths} - {*whole}):
-        warn_user(f"{path} is not a checkpoint, or damaged, and is not changed.", UserWarning)
-    return whole, any(path.stem not in models for path in states)
+    models, valid = {path.stem for path in paths}, [path for path in paths if is_checkpoint(path)]
+    for path in sorted({*paths} - {*valid}):
+        warn_user(f"{path} is not a valid checkpoint and is not changed.", UserWarning)
+    return valid, any(path.stem not in models for path in states)
 
 
 def held_folder(context: Any, writer: str) -> Path:

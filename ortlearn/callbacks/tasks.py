@@ -1,4 +1,4 @@
-"""Functions of the tasks on which callbacks are called."""
+"""Helpers for the tasks that scikit-learn passes to callbacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["check_trainer", "is_round", "run_name"]
 
-#: Names of the tasks inside a training: epochs of batches, or iterations of a solver.
+#: Names of the tasks inside a training: epochs, or iterations of a solver.
 ROUNDS = ("epoch", "iteration")
 
 
@@ -34,7 +34,7 @@ def _lineage(context: Any) -> Iterator[Any]:
 
 
 def run_name(context: Any) -> tuple[str, ...]:
-    """Return the enclosing tasks of a call of ``fit``, as names that can be folders."""
+    """Return the names of the enclosing tasks of a call of ``fit``, valid as folder names."""
     inner = list(_lineage(context))[-2::-1]
     names = [f"{task.source_task_name or task.task_name}-{task.task_id}" for task in inner]
     return tuple(re.sub(r"[^\w.-]+", "_", name) for name in names)

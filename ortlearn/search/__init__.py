@@ -1,6 +1,6 @@
 """Searches that train many candidates in one graph.
 
-:class:`OrtGridSearchCV` and :class:`OrtRandomizedSearchCV` take the place of scikit-learn's searches.
+:class:`OrtGridSearchCV` and :class:`OrtRandomizedSearchCV` replace scikit-learn's searches.
 """
 
 from .searches import OrtGridSearchCV, OrtRandomizedSearchCV

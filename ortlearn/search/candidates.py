@@ -1,4 +1,4 @@
-"""Candidates of a search: which of them may be trained together, and what they begin with."""
+"""Candidates of a search: selection of those that can be trained together, and preparation."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Candidate:
     Attributes
     ----------
     fingerprint : Fingerprint or None
-        Its parameters; None where they cannot be compared with others.
+        Its parameters; None if they cannot be compared with others.
     configuration : Configuration or None
-        What they ask for; None where it must be trained alone.
+        Settings of its training; None if it must be trained alone.
     """
 
     fingerprint: Fingerprint | None
@@ -61,14 +61,16 @@ def _candidate(estimator: Any, parameters: Mapping[str, Any]) -> Candidate:
     try:
         configuration = own._configuration()
         configuration.check_fit()
-    except Exception:  # it is met again, and told, where the candidate is trained alone
+    except Exception:  # raised again, for the user, when the candidate is trained alone
         return Candidate(fingerprint, None)
-    heard = any(getattr(estimator, name, None) for name in CALLBACKS)
-    return Candidate(fingerprint, None if heard or not _is_plain(configuration) else configuration)
+    has_callbacks = any(getattr(estimator, name, None) for name in CALLBACKS)
+    return Candidate(
+        fingerprint, None if has_callbacks or not _can_share_graph(configuration) else configuration
+    )
 
 
-def _is_plain(configuration: Configuration) -> bool:
-    """Return whether a training has the epochs that it asks for, each of them one call, and nothing else."""
+def _can_share_graph(configuration: Configuration) -> bool:
+    """Return whether a training runs a fixed number of epochs, one graph call each, without interruptions."""
     stopping, rate = configuration.stopping, configuration.updates.learning_rate
     return (
         configuration.runtime.step_class is EpochStep
@@ -83,8 +85,8 @@ def _is_plain(configuration: Configuration) -> bool:
 
 
 @dataclass(frozen=True)
-class _Base:
-    """What candidates of the same model begin with on the samples of a fold."""
+class _FoldModel:
+    """Initial state of the candidates with the same model on the samples of a fold."""
 
     start: Start
     samples: Samples
@@ -93,7 +95,7 @@ class _Base:
 
 
 class FoldTrainer:
-    """Trains the candidates of a search on one fold after the other, and keeps their graphs.
+    """Trains the candidates of a search fold by fold, and keeps their graphs.
 
     Parameters
     ----------
@@ -106,9 +108,9 @@ class FoldTrainer:
         self._compilers: dict[Runtime, StackCompiler] = {}
 
     def train(self, X: Any, y: Any, sample_weight: Any) -> list[FittedModel | None]:
-        """Train the candidates, together where that is possible."""
+        """Train candidates together if possible; None for those to be trained alone."""
         models: list[FittedModel | None] = [None] * len(self.candidates)
-        bases: dict[str, _Base | None] = {}
+        bases: dict[str, _FoldModel | None] = {}
         stacks: list[_Stack] = []
         for number, candidate in enumerate(self.candidates):
             configuration = candidate.configuration
@@ -116,22 +118,22 @@ class FoldTrainer:
                 continue
             key = candidate.fingerprint.model
             if key not in bases:
-                bases[key] = _begin(configuration, X, y, sample_weight)
+                bases[key] = _prepare(configuration, X, y, sample_weight)
             base = bases[key]
-            begun = None if base is None else _member(base, configuration)
+            begun = None if base is None else _as_member(base, configuration)
             if base is not None and begun is not None:
                 _stack_for(stacks, base.data, configuration).members.append((number, *begun))
         for stack in stacks:
             live: LiveInference | None = None
-            for number, start, result in self._trained(stack):
+            for number, start, result in self._train_stack(stack):
                 model = models[number] = model_after(stack.configuration, start, None, None, result)
-                # candidates on the same samples predict with one session, which takes their weights
+                # candidates on the same samples share a session for predictions, with weights as inputs
                 live = live or LiveInference(model.problem, model.trained, model.runner.runtime)
                 model.inference = live.holding(result.weights)
         return models
 
-    def _trained(self, stack: _Stack) -> Iterator[tuple[int, Start, TrainingResult]]:
-        """Yield what the trainings of a stack leave."""
+    def _train_stack(self, stack: _Stack) -> Iterator[tuple[int, Start, TrainingResult]]:
+        """Yield number, initial state and result of each candidate of a stack that was trained."""
         runtime, configuration = stack.configuration.runtime, stack.configuration
         if runtime not in self._compilers:
             self._compilers[runtime] = StackCompiler(runtime.device, runtime.n_jobs)
@@ -139,7 +141,7 @@ class FoldTrainer:
         members = [member for _, _, member in stack.members]
         try:
             results = train_together(self._compilers[runtime], members, stack.data, settings)
-        except OrtlearnError:  # it is met again, and told, where the candidate is trained alone
+        except OrtlearnError:  # raised again, for the user, when the candidate is trained alone
             return
         for (number, start, _), result in zip(stack.members, results, strict=True):
             if result is not None:
@@ -148,7 +150,7 @@ class FoldTrainer:
 
 @dataclass
 class _Stack:
-    """Candidates that are trained on the same numbers, for as many epochs in batches of the same size."""
+    """Candidates with the same data, number of epochs and batch size."""
 
     data: Data
     configuration: Configuration
@@ -156,9 +158,9 @@ class _Stack:
 
 
 def _stack_for(stacks: list[_Stack], data: Data, configuration: Configuration) -> _Stack:
-    """Return the stack of candidates like this one; a new one where there is none."""
+    """Return the stack for a candidate; a new one if none fits."""
     for stack in stacks:
-        if _loop_key(stack.configuration) == _loop_key(configuration) and _same_data(stack.data, data):
+        if _loop_key(stack.configuration) == _loop_key(configuration) and _equal_data(stack.data, data):
             return stack
     stacks.append(_Stack(data, configuration))
     return stacks[-1]
@@ -169,8 +171,8 @@ def _loop_key(configuration: Configuration) -> tuple[Any, ...]:
     return stopping.max_iter, updates.batch_size, configuration.shuffle, configuration.runtime
 
 
-def _same_data(first: Data, second: Data) -> bool:
-    """Return whether the graphs of two trainings read the same numbers."""
+def _equal_data(first: Data, second: Data) -> bool:
+    """Return whether two trainings have equal data."""
     if first is second:
         return True
     parts = []
@@ -178,17 +180,17 @@ def _same_data(first: Data, second: Data) -> bool:
         features = {"": data.X} if data.features is None else data.features
         parts.append({**features, "y": data.y, "weight": data.sample_weight})
     one, other = parts
-    return one.keys() == other.keys() and all(_same_array(one[name], other[name]) for name in one)
+    return one.keys() == other.keys() and all(_equal_arrays(one[name], other[name]) for name in one)
 
 
-def _same_array(first: Any, second: Any) -> bool:
+def _equal_arrays(first: Any, second: Any) -> bool:
     if first is None or second is None:
         return first is second
     return first.dtype == second.dtype and np.array_equal(first, second)
 
 
-def _begin(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -> _Base | None:
-    """Convert the model of a configuration, and prepare the samples; None where it must be trained alone."""
+def _prepare(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -> _FoldModel | None:
+    """Convert the model of a configuration and prepare the samples; None if it must be trained alone."""
     random_state = check_random_state(copy.deepcopy(configuration.random_state))
     try:
         samples, seed = Samples(X, y, sample_weight), draw_seed(random_state)
@@ -198,21 +200,21 @@ def _begin(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -> 
             return None
         samples, _ = labelled(start.problem, samples)
         step, data, _ = new_step(configuration, start)
-    except Exception:  # it is met again, and told, where the candidate is trained alone
+    except Exception:  # raised again, for the user, when the candidate is trained alone
         return None
     loss, arrays = step.task.objective.loss, [data.X, *(data.features or {}).values()]
     if (loss is not None and loss.in_python) or any(issparse(a) or isinstance(a, Columns) for a in arrays):
         return None
-    return _Base(start, samples.with_checked_weights(), step, data)
+    return _FoldModel(start, samples.with_checked_weights(), step, data)
 
 
-def _member(base: _Base, configuration: Configuration) -> tuple[Start, Member] | None:
-    """Return a candidate that begins as another one of the same model does, with its own updates."""
+def _as_member(base: _FoldModel, configuration: Configuration) -> tuple[Start, Member] | None:
+    """Return a candidate with the prepared model and its own penalty and updates."""
     start, task = base.start, base.step.task
     weight, n_samples = base.samples.sample_weight, start.n_samples
     try:
         problem = start.problem.with_objective_of(configuration, base.samples.y, weight, n_samples)
-    except Exception:  # it is met again, and told, where the candidate is trained alone
+    except Exception:  # raised again, for the user, when the candidate is trained alone
         return None
     start, updates = replace(start, problem=problem), problem.updates
     task = task.changed(

@@ -1,4 +1,4 @@
-"""Graphs of an epoch for several candidates at once, compiled once for all folds of a search."""
+"""Epoch graphs for several candidates, compiled once for all folds of a search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["CompiledStack", "Sizes", "StackCompiler"]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Samples of a full batch and of the last short one, and number of the full ones."""
+    """Samples of a full batch and of the short last one, and number of full batches."""
 
     full: int
     rest: int
@@ -26,7 +26,7 @@ class Sizes:
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """What a graph depends on."""
+        """Sizes that the graph depends on."""
         return self.full, self.rest, batches_per_iteration(self.n_batches)
 
 
@@ -37,8 +37,8 @@ class CompiledStack:
     Attributes
     ----------
     session : onnxruntime.InferenceSession
-        Session. Its inputs and outputs are those of an :class:`EpochGraph`, with a leading axis of
-        candidates for all that they do not share.
+        Session. Its inputs and outputs are those of an :class:`EpochGraph`, with leading axes of
+        candidates for tensors that they do not share.
     carried : list of Carried
         Weights and states.
     """
@@ -48,14 +48,14 @@ class CompiledStack:
 
 
 class StackCompiler:
-    """Builds and keeps the graphs of a search.
+    """Builds and caches the graphs of a search.
 
     Parameters
     ----------
     device : Device
-        Where they run.
+        Device of the sessions.
     n_jobs : int or None
-        Threads of an operator.
+        Number of threads of an operator.
     """
 
     def __init__(self, device: Device, n_jobs: int | None):
@@ -63,10 +63,10 @@ class StackCompiler:
         self._graphs: dict[Hashable, EpochGraph] = {}
         self._aligned: dict[Hashable, Aligned | None] = {}
         self._compiled: dict[Hashable, CompiledStack | None] = {}
-        self._alive: list[Any] = []  # keys may hold addresses of these
+        self._alive: list[Any] = []  # keys may contain the ids of these objects
 
     def _graph(self, task: TrainingTask, sizes: Sizes) -> Hashable:
-        """Build the graph of a candidate, and return its key."""
+        """Build the graph of a candidate and return its key."""
         own, values = structure_key(task)
         key = own, sizes.key
         if key not in self._graphs:
@@ -74,51 +74,53 @@ class StackCompiler:
             self._graphs[key] = epoch_graph(task, *sizes.key, joins_intercepts=False)
         return key
 
-    def _align(self, keys: tuple[Hashable, ...], task: TrainingTask) -> Aligned | None:
+    def _aligned_graphs(self, keys: tuple[Hashable, ...], task: TrainingTask) -> Aligned | None:
         if keys not in self._aligned:
             self._aligned[keys] = align([self._graphs[key].model for key in keys], task.graph.dtype)
         return self._aligned[keys]
 
     def groups(self, tasks: Sequence[TrainingTask], sizes: Sizes) -> list[list[int]]:
-        """Return the numbers of the tasks whose graphs differ in nothing but constants."""
+        """Return groups of indices of tasks whose graphs differ only in constants."""
         groups: dict[Hashable, list[int]] = {}
         for number, task in enumerate(tasks):
             key = self._graph(task, sizes)
-            alike = (first for first in groups if key == first or self._align((first, key), task))
+            alike = (first for first in groups if key == first or self._aligned_graphs((first, key), task))
             groups.setdefault(next(alike, key), []).append(number)
         return list(groups.values())
 
-    def are_alike(self, tasks: Sequence[TrainingTask], others: Sequence[TrainingTask], sizes: Sizes) -> bool:
-        """Return whether the graphs of some tasks are those of others, constants included."""
+    def have_same_graphs(
+        self, tasks: Sequence[TrainingTask], others: Sequence[TrainingTask], sizes: Sizes
+    ) -> bool:
+        """Return whether two lists of tasks have the same graphs, including constants."""
         return [self._graph(task, sizes) for task in tasks] == [self._graph(task, sizes) for task in others]
 
     def compiled(
-        self, tasks: Sequence[TrainingTask], sizes: Sizes, lead: tuple[int, ...], n_orders: int
+        self, tasks: Sequence[TrainingTask], sizes: Sizes, leading: tuple[int, ...], n_orders: int
     ) -> CompiledStack | None:
-        """Return a session that trains the candidates of one group; None where an operator has no rule."""
+        """Return a session that trains the candidates of one group; None if an operator has no rule."""
         keys = [self._graph(task, sizes) for task in tasks]
-        key = tuple(keys), lead, n_orders
+        key = tuple(keys), leading, n_orders
         if key not in self._compiled:
-            self._compiled[key] = self._build(keys, tasks[0], lead, n_orders)
+            self._compiled[key] = self._build(keys, tasks[0], leading, n_orders)
         return self._compiled[key]
 
     def _build(
-        self, keys: list[Hashable], task: TrainingTask, lead: tuple[int, ...], n_orders: int
+        self, keys: list[Hashable], task: TrainingTask, leading: tuple[int, ...], n_orders: int
     ) -> CompiledStack | None:
         distinct = tuple(dict.fromkeys(keys))
-        aligned, first = self._align(distinct, task), self._graphs[distinct[0]]
-        if aligned is None or first.draws:  # numbers drawn in a shared part would be the same for all
+        aligned, first = self._aligned_graphs(distinct, task), self._graphs[distinct[0]]
+        if aligned is None or first.draws:  # candidates would share random numbers
             return None
         numbers = [distinct.index(key) for key in keys]
         constants = {name: values[numbers] for name, values in aligned.constants.items()}
         names = {value.name for value in aligned.model.graph.input}
         own = {RATE, *(item.source for item in first.carried)} & names
         orders = {ORDER, REST} & names if n_orders > 1 else set()
-        inner = own if len(lead) > 1 else own | orders
+        inner = own if len(leading) > 1 else own | orders
         try:
-            model = batched_model(aligned.model, inner, constants, lead[-1])
-            if len(lead) > 1:  # candidates of an order side by side, and these lines once more
-                model = batched_model(model, own | orders, {}, lead[0])
+            model = batched_model(aligned.model, inner, constants, leading[-1])
+            if len(leading) > 1:  # batched over the candidates with one order, then over the orders
+                model = batched_model(model, own | orders, {}, leading[0])
         except NotBatchable:
             return None
         return CompiledStack(make_session(model, self.device, self.n_jobs), first.carried)

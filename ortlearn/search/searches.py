@@ -1,4 +1,4 @@
-"""Searches that train many candidates at once."""
+"""Hyper-parameter searches that train many candidates together."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .candidates import FoldTrainer, candidates_of
 __all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
 
 
-class _Folds:
-    """The splits of a search, on which its candidates are trained as soon as they are known.
+class _TrainingSplitter:
+    """Splitter that trains the candidates once the splits are known.
 
     Parameters
     ----------
     splitter : cross-validation splitter
-        Makes them.
+        Splitter of the search.
     evaluation : _Evaluation
-        Trains.
+        Trains the candidates.
     """
 
     def __init__(self, splitter: Any, evaluation: _Evaluation):
@@ -45,7 +45,7 @@ class _Folds:
 
 
 class _Evaluation:
-    """Candidates of a search, and what their calls of ``fit`` are to leave.
+    """Candidates of a search and their trained models, which ``fit`` takes over.
 
     Parameters
     ----------
@@ -54,18 +54,18 @@ class _Evaluation:
     parameters : list of mapping
         Parameters of the candidates.
     fit_params : mapping
-        What ``fit`` of the estimator takes besides X and y.
+        Parameters of ``fit`` of the estimator besides X and y.
 
     Attributes
     ----------
     calls : deque of Trained
-        One for each candidate and fold, in the order in which scikit-learn fits.
+        One per candidate and fold, in the order in which scikit-learn calls ``fit``.
     """
 
     def __init__(self, search: Any, parameters: list[Mapping[str, Any]], fit_params: Mapping[str, Any]):
         self._estimator, self._fit_params = search.estimator, fit_params
-        heard = any(getattr(search, name, None) for name in CALLBACKS)
-        alone = heard or effective_n_jobs(search.n_jobs) > 1 or not fit_params.keys() <= {"sample_weight"}
+        alone = any(getattr(search, name, None) for name in CALLBACKS)
+        alone |= effective_n_jobs(search.n_jobs) > 1 or not fit_params.keys() <= {"sample_weight"}
         self._trainer = None if alone else FoldTrainer(candidates_of(search.estimator, parameters))
         self._seconds = np.zeros((len(parameters), 0))
         self.calls: deque[Trained] = deque()
@@ -91,7 +91,7 @@ class _Evaluation:
         return weights if weights is None else _safe_indexing(weights, numbers)
 
     def with_times(self, results: dict[str, Any]) -> dict[str, Any]:
-        """Return the results with the share that each candidate has in the time of training together."""
+        """Return the results with the time of the joint training, divided among the candidates."""
         if self._seconds.any():
             last = slice(-len(self._seconds), None)
             results["mean_fit_time"][last] += self._seconds.mean(axis=1)
@@ -99,8 +99,8 @@ class _Evaluation:
         return results
 
 
-class _TrainedTogether:
-    """What a search of scikit-learn needs to train its candidates together."""
+class _JointSearchMixin:
+    """Mixin of scikit-learn's searches that trains candidates together."""
 
     def fit(self, X, y=None, **params):
         """Search.
@@ -112,8 +112,8 @@ class _TrainedTogether:
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels.
         **params : dict
-            What ``fit`` of the estimator, the scorer and the splitter take, such as ``sample_weight`` and
-            ``groups``.
+            Parameters of ``fit`` of the estimator, the scorer and the splitter, such as ``sample_weight``
+            and ``groups``.
 
         Returns
         -------
@@ -127,7 +127,7 @@ class _TrainedTogether:
             del self._params, self._labels
 
     def _splitter(self) -> Any:
-        """Return the cross-validation splitter, or None if making it would exhaust an iterator of splits."""
+        """Return the splitter, or None if creating it would exhaust an iterator of splits."""
         if hasattr(self, "_checked_cv_orig"):
             return self._checked_cv_orig
         # scikit-learn before 1.8 does not keep it.
@@ -136,7 +136,7 @@ class _TrainedTogether:
         return check_cv(self.cv, self._labels, classifier=is_classifier(self.estimator))  # type: ignore[attr-defined]
 
     def _run_search(self, evaluate_candidates: Callable[..., Any], *, callback_ctx: Any = None) -> None:
-        # scikit-learn before 1.9 has no contexts of callbacks
+        # scikit-learn before 1.9 has no callback contexts
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         splitter = self._splitter()
         if splitter is None:
@@ -154,27 +154,27 @@ class _TrainedTogether:
             parameters = list(candidate_params)
             evaluation = _Evaluation(self, parameters, fit_params)
             with hand_over(evaluation.calls):
-                folds = _Folds(cv or splitter, evaluation)
+                folds = _TrainingSplitter(cv or splitter, evaluation)
                 results = evaluate_candidates(parameters, cv=folds, **others)
             return evaluation.with_times(results)
 
         super()._run_search(evaluate, **context)  # type: ignore[misc]
 
 
-class OrtGridSearchCV(_TrainedTogether, GridSearchCV):
+class OrtGridSearchCV(_JointSearchMixin, GridSearchCV):
     """GridSearchCV that trains candidates together, in one ONNX graph.
 
-    Candidates whose graphs differ in nothing but constants (rates, momenta, penalties) are trained with their
-    weights side by side: a batch is one step for all of them, on the same samples. Parameters, attributes
-    and methods are those of :class:`~sklearn.model_selection.GridSearchCV`, and scores are the same up to the
-    rounding of sums. Others are trained alone, as GridSearchCV does it: under a solver (``"LBFGS"``, and
-    ``"auto"``, which often is it), with early stopping or ``tol``, warm starts, callbacks, sparse features,
-    ``verbose``, or operators that have no batched form, and those whose loss stops being finite.
+    Candidates whose graphs differ only in constants (learning rates, momenta, penalties) are trained
+    together: their weights are stacked, and a batch is one step for all of them, on the same samples.
+    Parameters, attributes and methods are those of :class:`~sklearn.model_selection.GridSearchCV`, and scores
+    are the same up to rounding. Candidates are trained alone, as in GridSearchCV, if they use a solver
+    (``"LBFGS"``, which ``"auto"`` often selects), early stopping or ``tol``, warm starts, callbacks, sparse
+    features, ``verbose`` or operators that have no batched form, or if their loss becomes non-finite.
 
     Parameters
     ----------
     estimator : estimator
-        An :class:`~ortlearn.OrtGradientOptimizer`; any other estimator is searched as GridSearchCV does it.
+        An :class:`~ortlearn.OrtGradientOptimizer`; for other estimators the search is that of GridSearchCV.
     param_grid : dict or list of dict
         Parameters to try, as for GridSearchCV.
     scoring : str, callable, list, tuple or dict, default=None
@@ -198,12 +198,12 @@ class OrtGridSearchCV(_TrainedTogether, GridSearchCV):
     Attributes
     ----------
     cv_results_, best_estimator_, best_params_, best_index_, best_score_, n_splits_, refit_time_, classes_
-        Those of GridSearchCV. ``mean_fit_time`` of candidates that were trained together is their share of
-        the time that it took.
+        As in GridSearchCV. ``mean_fit_time`` of candidates that were trained together is their share of
+        the joint training.
 
     See Also
     --------
-    OrtRandomizedSearchCV : The same for candidates that are drawn at random.
+    OrtRandomizedSearchCV : Search over candidates drawn at random.
 
     Examples
     --------
@@ -220,16 +220,17 @@ class OrtGridSearchCV(_TrainedTogether, GridSearchCV):
     """
 
 
-class OrtRandomizedSearchCV(_TrainedTogether, RandomizedSearchCV):
+class OrtRandomizedSearchCV(_JointSearchMixin, RandomizedSearchCV):
     """RandomizedSearchCV that trains candidates together, in one ONNX graph.
 
-    See :class:`OrtGridSearchCV` for what is trained together, and what is not. Parameters, attributes and
-    methods are those of :class:`~sklearn.model_selection.RandomizedSearchCV`.
+    See :class:`OrtGridSearchCV` for the conditions. Parameters, attributes and methods are those of
+    :class:`~sklearn.model_selection.RandomizedSearchCV`.
 
     Parameters
     ----------
     estimator : estimator
-        An :class:`~ortlearn.OrtGradientOptimizer`; any other one is searched as RandomizedSearchCV does.
+        An :class:`~ortlearn.OrtGradientOptimizer`; for other estimators the search is that of
+        RandomizedSearchCV.
     param_distributions : dict or list of dict
         Parameters to draw from, as for RandomizedSearchCV.
     n_iter : int, default=10
@@ -248,7 +249,7 @@ class OrtRandomizedSearchCV(_TrainedTogether, RandomizedSearchCV):
     pre_dispatch : int or str, default="2*n_jobs"
         Jobs that are handed out at a time.
     random_state : int, RandomState instance or None, default=None
-        How candidates are drawn.
+        Seed of the candidates.
     error_score : "raise" or float, default=nan
         Score of a candidate whose training fails.
     return_train_score : bool, default=False
@@ -257,11 +258,11 @@ class OrtRandomizedSearchCV(_TrainedTogether, RandomizedSearchCV):
     Attributes
     ----------
     cv_results_, best_estimator_, best_params_, best_index_, best_score_, n_splits_, refit_time_, classes_
-        Those of RandomizedSearchCV.
+        As in RandomizedSearchCV.
 
     See Also
     --------
-    OrtGridSearchCV : The same for all candidates of a grid.
+    OrtGridSearchCV : Search over all candidates of a grid.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Training of several candidates at once, in one graph."""
+"""Training of several candidates in one graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .compiler import CompiledStack, Sizes, StackCompiler
 
 __all__ = ["Member", "train_together"]
 
-#: Weights of a stack: with more, they leave the caches of a core, and training together gains nothing.
+#: Maximum number of weights of a stack: more do not fit into the cache of a core, and nothing is gained.
 MAX_ELEMENTS = 100_000
 
 
@@ -32,11 +32,11 @@ class Member:
     Attributes
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
     weights : dict of str to ndarray
-        Starting weights.
+        Initial weights.
     seed : int
-        Seed of the orders of the samples.
+        Seed of the order of the samples.
     """
 
     task: TrainingTask
@@ -47,15 +47,15 @@ class Member:
 def train_together(
     compiler: StackCompiler, members: Sequence[Member], data: Data, settings: LoopSettings
 ) -> list[TrainingResult | None]:
-    """Train candidates, as many at once as have graphs of the same structure."""
+    """Train candidates in stacks of the same graph structure; None for those to be trained alone."""
     results: list[TrainingResult | None] = [None] * len(members)
     full, rest = [*batch_sizes(len(data), settings.batch_size), 0][:2]
     sizes = Sizes(full, rest, len(data) // full)
     for alike in compiler.groups([member.task for member in members], sizes):
         for plan in _plans(compiler, members, alike, sizes, settings.shuffle):
             group = [members[number] for number in plan.numbers]
-            first_line = [member.task for member in group][: plan.lead[-1]]
-            compiled = compiler.compiled(first_line, sizes, plan.lead, plan.n_orders)
+            first_tasks = [member.task for member in group][: plan.leading[-1]]
+            compiled = compiler.compiled(first_tasks, sizes, plan.leading, plan.n_orders)
             if compiled is None:
                 continue
             stack = _Stack(compiler, compiled, group, plan, data, settings, sizes)
@@ -66,39 +66,39 @@ def train_together(
 
 @dataclass(frozen=True)
 class _Plan:
-    """Numbers of the candidates of a stack, its leading axes, and how many orders of samples there are."""
+    """Numbers of the candidates of a stack, lengths of its leading axes, and number of sample orders."""
 
     numbers: list[int]
-    lead: tuple[int, ...]
+    leading: tuple[int, ...]
     n_orders: int
 
 
 def _plans(
     compiler: StackCompiler, members: Sequence[Member], alike: list[int], sizes: Sizes, shuffle: bool
 ) -> list[_Plan]:
-    """Divide candidates into stacks, so that those that share the order of their samples share batches."""
+    """Divide candidates into stacks, such that candidates with the same order of samples share batches."""
     by_seed: dict[int | None, list[int]] = {}
     for number in alike:
         by_seed.setdefault(members[number].seed if shuffle else None, []).append(number)
-    lines = list(by_seed.values())
+    seed_groups = list(by_seed.values())
     size = sum(array.size for array in members[alike[0]].weights.values())
     most = max(1, MAX_ELEMENTS // max(1, size))
-    if len(lines) > 1 and 2 * len(lines) <= len(alike) <= most:
-        tasks = [[members[number].task for number in line] for line in lines]
-        if all(compiler.are_alike(tasks[0], line, sizes) for line in tasks):
-            numbers = [number for line in lines for number in line]
-            return [_Plan(numbers, (len(lines), len(lines[0])), len(lines))]
-    groups = lines if 2 * len(lines) <= len(alike) else [alike]
+    if len(seed_groups) > 1 and 2 * len(seed_groups) <= len(alike) <= most:
+        tasks = [[members[number].task for number in group] for group in seed_groups]
+        if all(compiler.have_same_graphs(tasks[0], group, sizes) for group in tasks):
+            numbers = [number for group in seed_groups for number in group]
+            return [_Plan(numbers, (len(seed_groups), len(seed_groups[0])), len(seed_groups))]
+    groups = seed_groups if 2 * len(seed_groups) <= len(alike) else [alike]
     found = []
     for group in groups:
         for part in np.array_split(group, -(-len(group) // most)):
-            n_orders = 1 if len(groups) == len(lines) else len(part)
+            n_orders = 1 if len(groups) == len(seed_groups) else len(part)
             found.append(_Plan(part.tolist(), (len(part),), n_orders))
     return [plan for plan in found if len(plan.numbers) > 1]
 
 
 class _Stack:
-    """Candidates in training."""
+    """Joint training of the candidates of a plan."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class _Stack:
         self._columns = {name: ort_value(array, self.device) for name, array in columns.items()}
 
     def _starts(self) -> dict[tuple[str, str | None], np.ndarray]:
-        """Return weights and fresh states of all candidates, one above the other."""
+        """Return the stacked initial weights and states of all candidates."""
         parts: list[dict[tuple[str, str | None], np.ndarray]] = []
         for member in self.members:
             own: dict[tuple[str, str | None], np.ndarray] = {}
@@ -130,15 +130,15 @@ class _Stack:
                 own |= {(name, state): value for state, value in states.items()}
             parts.append(own)
         stacked = {key: np.stack([part[key] for part in parts]) for key in parts[0]}
-        return {key: array.reshape(*self.plan.lead, *array.shape[1:]) for key, array in stacked.items()}
+        return {key: array.reshape(*self.plan.leading, *array.shape[1:]) for key, array in stacked.items()}
 
     def _read(self) -> dict[tuple[str, str | None], np.ndarray]:
-        """Return weights and states of all candidates, one above the other."""
-        n_axes, size = len(self.plan.lead), len(self.members)
+        """Return the stacked weights and states of all candidates, with one leading axis."""
+        n_axes, size = len(self.plan.leading), len(self.members)
         return {key: array.reshape(size, *array.shape[n_axes:]) for key, array in self.buffers.read().items()}
 
     def train(self) -> list[TrainingResult | None]:
-        """Train up to the last epoch; None for those whose losses or weights stopped being finite."""
+        """Train all epochs; return None for candidates whose losses or weights became non-finite."""
         rates = [Rates(member.task.update.learning_rate) for member in self.members]
         results = [TrainingResult() for _ in self.members]
         finite = np.ones(len(self.members), dtype=bool)
@@ -160,22 +160,22 @@ class _Stack:
         return self._finished(results, finite & self._stays_finite(orders, current))
 
     def _order_of(self, orders: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the order that all candidates share, or those of the lines or of each candidate."""
+        """Return the shared order of samples, or one per seed or candidate."""
         if self.plan.n_orders == 1:
             return orders[0]
-        if len(self.plan.lead) > 1:
+        if len(self.plan.leading) > 1:
             return np.stack(orders)
         found = dict(zip(self.seeds, orders, strict=True))
         return np.stack([found[member.seed] for member in self.members])
 
     def _run(self, orders: Sequence[np.ndarray], rates: Sequence[float]) -> np.ndarray:
-        """Run the batches of some samples, the last of which may be the short one; return all losses."""
+        """Run an epoch on these samples and return the losses of all batches."""
         order, binding = self._order_of(orders), self.compiled.session.io_binding()
         stop = order.shape[-1] // self.sizes.full * self.sizes.full
         values: dict[str, Any] = {
             ORDER: order[..., :stop].reshape(*order.shape[:-1], -1, self.sizes.full),
             REST: order[..., stop:],
-            RATE: np.array(rates, dtype=self.dtype).reshape(self.plan.lead),
+            RATE: np.array(rates, dtype=self.dtype).reshape(self.plan.leading),
         }
         values = {name: ort_value(np.ascontiguousarray(a), self.device) for name, a in values.items()}
         for name, value in {**self._columns, **values}.items():
@@ -204,9 +204,9 @@ class _Stack:
         )
 
     def _stays_finite(self, orders: Sequence[np.ndarray], rates: Sequence[float]) -> np.ndarray:
-        """Return which candidates have a finite loss after the last batch, seen once more, and weights."""
+        """Return which candidates have finite weights, and a finite loss on the last batch with them."""
         n_last = self.sizes.rest or self.sizes.full
-        values = self._run([order[-n_last:] for order in orders], rates)  # what it writes is not kept
+        values = self._run([order[-n_last:] for order in orders], rates)  # its results are discarded
         finite = np.isfinite(values).all(axis=1)
         for (_, state), array in self._read().items():
             if state is None:
@@ -214,7 +214,7 @@ class _Stack:
         return finite
 
     def _finished(self, results: list[TrainingResult], finite: np.ndarray) -> list[TrainingResult | None]:
-        """Put weights and states into the results of trainings that stayed finite."""
+        """Add weights and states to the results; None for candidates that became non-finite."""
         arrays = self._read()
         for number, result in enumerate(results):
             own = {key: np.array(array[number]) for key, array in arrays.items()}

@@ -56,13 +56,13 @@ def fit(name, folder, resumes=True):
     kind, model, options = KINDS[name]
     batch_timer.SECONDS, loop.PAUSE = 1e-3, 0.0  # epochs are cut, and every part is written
     checkpoint = ModelCheckpoint(folder, every=1, keep=2, seconds=0, resume=resumes, overwrite=not resumes)
-    checkpoint._note = lambda begun: None  # as if writing took no time
+    checkpoint._note_write_time = lambda begun: None  # as if writing took no time
     trainer = kind(model, batch_size=4, random_state=3, **options)
     labels = (y > 0).astype(int) if name == "solver" else y
     if name.startswith("source"):
         trainer.set_callbacks(checkpoint).fit_stream(blocks, shuffle_buffer=64)
     elif name == "partial_fit":
-        checkpoint.overwrite = True  # a kill may leave the model of the first call alone
+        checkpoint.overwrite = True  # only the model of the first call may exist after a kill
         paths = {saving.read_summary(path)["epochs"]: path for path in folder.glob("*.zip")}
         trainer = saving.load(paths[max(paths)]) if paths else trainer
         trainer.set_callbacks(checkpoint)
@@ -80,7 +80,7 @@ def blocks():
 
 
 def write_result(trainer, path):
-    """Write all that a training leaves, as arrays."""
+    """Write the results of a training as arrays."""
     state = trainer._fitted.state
     arrays = {f"weight {name}": array for name, array in trainer.trained_coef_.items()}
     arrays |= {f"state {name}": array for name, array in state.states.items()}
@@ -107,7 +107,7 @@ def in_a_child(function, *args):
 
 
 def run(function, *args, seconds=None):
-    """Return whether a child ended well, rather than being killed after some seconds."""
+    """Return whether a child process ended without error before it was killed."""
     pid = in_a_child(function, *args)
     if seconds is not None:
         time.sleep(seconds)
@@ -118,7 +118,7 @@ def run(function, *args, seconds=None):
 
 
 def check_whole(folder):
-    """Return how many files there are: all of them can be read, models and states of an epoch agree."""
+    """Return the number of files; check that all can be read, and that models and states agree."""
     paths = sorted(folder.glob("*.zip"))
     for path in paths:
         trained = saving.load(path)

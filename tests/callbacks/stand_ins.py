@@ -1,4 +1,4 @@
-"""A training that only writes checkpoints, faults of the disk, and what must hold after one."""
+"""Simulated trainings and disk faults, and checks of the checkpoints after a fault."""
 
 import builtins
 import json
@@ -17,12 +17,12 @@ MODEL = parser.parse_model(
     """<ir_version: 8, opset_import: ["": 18]>
     g (float[1] x) => (float[1] y) <float[1] w = {0}> { y = Add (x, w) }"""
 )
-#: Functions of the system that a checkpoint goes through; each call may be the one that fails.
+#: System functions that writing a checkpoint calls; any call may fail.
 CALLS = ("open", "fsync", "replace", "rename", "unlink", "mkdir", "write", "ftruncate", "chmod")
 
 
 class ModelCheckpoint(callbacks.ModelCheckpoint):
-    """Writes every epoch of trainings that are none."""
+    """Writes every epoch of simulated trainings."""
 
     def __init__(self, folder, every=1, **options):
         super().__init__(folder, every, **{"with_estimator": False, **options})
@@ -32,14 +32,14 @@ class ModelCheckpoint(callbacks.ModelCheckpoint):
 
 
 class Task:
-    """What a callback hears of a task."""
+    """Simulated callback context."""
 
     def __init__(self, task_name, task_id=0, parent=None):
         self.task_name, self.task_id, self.parent, self.source_task_name = task_name, task_id, parent, None
 
 
 class Trainer:
-    """Has a weight, which is its loss too."""
+    """Estimator with one weight, which is also its loss."""
 
     validation_every, max_iter = 1, 10
 
@@ -59,7 +59,7 @@ class Trainer:
 
 
 class Run:
-    """A training whose epochs come one by one."""
+    """A simulated training, one epoch per call."""
 
     def __init__(self, checkpoint, task_name="fit", trainer=None):
         self.checkpoint, self.trainer = checkpoint, trainer or Trainer()
@@ -81,7 +81,7 @@ class Run:
 
 
 def train(checkpoint, losses, done=None):
-    """Write an epoch for each loss; ``done`` takes those that are written."""
+    """Write an epoch for each loss; written ones are added to ``done``."""
     run = Run(checkpoint)
     done = [] if done is None else done
     try:
@@ -93,7 +93,7 @@ def train(checkpoint, losses, done=None):
 
 
 class Faults:
-    """Let the call of that number fail, and with ``lasting`` all that need space after it.
+    """Let the call with this number fail, and with ``lasting`` all later calls that need disk space.
 
     ``strike`` is called with the name of the function and the path; it raises, or ends the process.
     """
@@ -122,7 +122,7 @@ class Faults:
 
 
 class HalfWritten:
-    """A file whose write can fail half-way."""
+    """A file whose write can fail after half of the bytes."""
 
     def __init__(self, file, faults):
         self._file, self._faults = file, faults
@@ -150,7 +150,7 @@ def kill(name, path):
 
 
 def losses_in(folder):
-    """Return the loss of every checkpoint; each loads, and what is beside it is of the same training."""
+    """Return the loss of every checkpoint; check that it loads and matches its saved estimator."""
     found = []
     for path in ModelCheckpoint(folder).paths():
         model = onnx.load(path)

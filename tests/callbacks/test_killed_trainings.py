@@ -1,4 +1,4 @@
-"""Trainings that are killed at random moments are resumed, and end with the bits of one that ran through."""
+"""Trainings killed at random moments are resumed and give bitwise the same result."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The rates that are logged are those of the schedule, wherever the training runs."""
+"""The logged rates are those of the schedule, in this process and in others."""
 
 import pickle
 
@@ -47,7 +47,7 @@ def test_every_epoch_of_every_run(kind, rows):
     assert list(first.data_as_pandas["rate"]) == rates(first)
 
 
-def test_partial_fit_goes_on_counting(rows):
+def test_partial_fit_continues_the_epoch_numbers(rows):
     monitor = LearningRateMonitor()
     model = trainer(monitor)
     for _ in range(3):
@@ -64,7 +64,7 @@ def test_a_solver_has_no_rate(rows):
     assert rates(monitor.get_logs()) == [None] * model.n_iter_
 
 
-def test_in_a_search(rows):
+def test_rates_of_a_search(rows):
     monitor = LearningRateMonitor()
     grid = {"learning_rate__eta0": [0.1, 0.01]}
     GridSearchCV(trainer(monitor, max_iter=2), grid, cv=2).fit(*rows)
@@ -77,7 +77,7 @@ def test_in_a_search(rows):
     assert {row["task_name"] for row in whole} == {"fit", "search", "epoch"}
 
 
-def test_pipelines_and_searches_have_no_rate(rows):
+def test_pipelines_and_searches_are_rejected(rows):
     pipeline = make_pipeline(StandardScaler(), OrtGradientOptimizer(Ridge()))
     with pytest.raises(TypeError, match="LearningRateMonitor supports .*, not Pipeline. Call set_callbacks"):
         pipeline.set_callbacks(LearningRateMonitor()).fit(*rows)
@@ -91,6 +91,6 @@ def test_pickled_with_its_estimator(rows):
     assert len(monitor.get_logs(select="all")) == 1
 
 
-def test_no_training_no_log():
+def test_no_logs_before_training():
     with pytest.raises(ValueError, match="No logs"):
         LearningRateMonitor().get_logs()

@@ -1,4 +1,4 @@
-"""One training at a time writes in a folder, and never through a link."""
+"""Only one training at a time writes to a folder, and links are not followed."""
 
 import os
 import secrets
@@ -26,7 +26,7 @@ run.end()
 
 @contextmanager
 def another_process(folder):
-    """Run a training in another process, which waits in its second epoch until it is told a line."""
+    """Run a training in another process, which waits in its second epoch for a line of input."""
     command = [sys.executable, "-c", WAITING, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "writing\n"
@@ -36,7 +36,7 @@ def another_process(folder):
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_two_processes_in_one_folder(overwrite, tmp_path):
-    (tmp_path / ".ortlearn-0123456789abcdef.tmp").touch()  # of a killed one
+    (tmp_path / ".ortlearn-0123456789abcdef.tmp").touch()  # file of a killed process
     with another_process(tmp_path) as process:
         half_written = tmp_path / ".ortlearn-fedcba9876543210.tmp"
         half_written.touch()
@@ -51,7 +51,7 @@ def test_two_processes_in_one_folder(overwrite, tmp_path):
     assert losses_in(tmp_path) == [1.0, 2.0] and len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_lock_of_a_dead_process_is_none(tmp_path):
+def test_the_lock_of_a_dead_process_is_released(tmp_path):
     with another_process(tmp_path) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -79,7 +79,7 @@ def test_two_trainings_of_one_process(tmp_path):
 
 
 def in_a_child(function):
-    """Return what a forked process prints, and wait for its end."""
+    """Return the output of a forked process, and wait until it ends."""
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
@@ -94,7 +94,7 @@ def in_a_child(function):
         return file.read()
 
 
-def test_a_forked_child_has_no_lock(tmp_path):
+def test_a_forked_child_does_not_inherit_the_lock(tmp_path):
     run = Run(ModelCheckpoint(tmp_path))
     run.epoch(1.0)
     assert in_a_child(lambda: run.epoch(9.0)).startswith("RuntimeError: ModelCheckpoint writes")
@@ -107,7 +107,7 @@ def test_a_forked_child_has_no_lock(tmp_path):
 
 
 def test_a_child_that_outlives_its_parent_does_not_keep_the_lock(tmp_path):
-    """The parent is forked in the middle of its training, and killed; its child lives on."""
+    """The parent forks during its training and is killed; the child survives."""
     ready, done = os.pipe(), os.pipe()
     parent = os.fork()
     if not parent:
@@ -116,7 +116,7 @@ def test_a_child_that_outlives_its_parent_does_not_keep_the_lock(tmp_path):
             signal.pause()
         os.write(ready[1], b"x")
         os.close(done[1])
-        os.read(done[0], 1)  # until the test closes its end
+        os.read(done[0], 1)  # until the test closes the pipe
         os._exit(0)
     os.read(ready[0], 1)
     os.kill(parent, signal.SIGKILL)
@@ -128,7 +128,7 @@ def test_a_child_that_outlives_its_parent_does_not_keep_the_lock(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "hard link", "folder", "pipe"])
-def test_what_is_planted_under_the_name_of_the_lock(kind, tmp_path):
+def test_links_and_special_files_with_the_name_of_the_lock(kind, tmp_path):
     mine, lock, folder = tmp_path / "mine", tmp_path / "run" / locks.NAME, tmp_path / "run"
     mine.write_text("mine")
     folder.mkdir()
@@ -149,8 +149,8 @@ def test_what_is_planted_under_the_name_of_the_lock(kind, tmp_path):
     assert os.listdir(folder) == [locks.NAME]
 
 
-def test_links_under_the_names_of_checkpoints(tmp_path, monkeypatch):
-    """The one under a temporary name is not used, the one under the name itself is replaced."""
+def test_links_with_the_names_of_checkpoints(tmp_path, monkeypatch):
+    """A link with a temporary name is not used; a link with the name of a checkpoint is replaced."""
     mine, folder = tmp_path / "mine.onnx", tmp_path / "run"
     train(ModelCheckpoint(folder), [1.0])
     (folder / "epoch-000001.onnx").rename(mine)
@@ -170,10 +170,10 @@ def test_links_under_the_names_of_checkpoints(tmp_path, monkeypatch):
     assert mine.read_bytes() == before and not os.path.lexists(planted)
 
 
-def test_a_folder_of_a_clone_is_no_link(tmp_path):
+def test_links_to_folders_of_clones_are_rejected(tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
-    (tmp_path / "run").symlink_to(outside)  # the user's choice
+    (tmp_path / "run").symlink_to(outside)  # links chosen by the user are followed
     first = Run(ModelCheckpoint(tmp_path / "run"))
     (outside / "fit-2").symlink_to(tmp_path)
     with pytest.raises(OSError, match="does not follow the symbolic link in .*fit-2. Pass another folder"):
@@ -192,8 +192,8 @@ def test_a_disk_without_locks(tmp_path, monkeypatch):
         Run(ModelCheckpoint(tmp_path))
 
 
-def test_a_lock_that_is_removed_while_it_is_taken(tmp_path, monkeypatch):
-    """The one who had it removed the file after it was opened here: the lock is one on the next file."""
+def test_a_lock_file_that_is_removed_while_it_is_locked(tmp_path, monkeypatch):
+    """The previous owner removes the file after it was opened here: the new file is locked."""
     lock, n_removed = locks._lock, []
 
     def removed(descriptor):

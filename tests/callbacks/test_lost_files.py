@@ -1,4 +1,4 @@
-"""Whatever fails, the last good checkpoint is there, and the next training finds a clean folder."""
+"""After any failure, the last valid checkpoint exists, and the next training can use the folder."""
 
 import errno
 import itertools
@@ -22,7 +22,7 @@ KEPT = {"all": {}, "best": {"save_best": 2, "monitor": "loss"}}
 
 @contextmanager
 def warned():
-    """Return the messages of the warnings that come."""
+    """Collect the messages of warnings."""
     messages = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -37,7 +37,7 @@ def no_waiting_for_the_disk(monkeypatch):
 
 @pytest.fixture
 def old(tmp_path):
-    """Return what copies the folder of an earlier training."""
+    """Return a function that copies the folder of an earlier training."""
     train(ModelCheckpoint(tmp_path / "old", with_estimator=True), OLD)
 
     def copied(n_old):
@@ -52,7 +52,7 @@ def old(tmp_path):
 
 
 def survives(folder, n_old, options, done=()):
-    """Check a folder after a failure, and that the next training clears it up."""
+    """Check a folder after a failure, and that the next training removes the remains."""
     n_kept = options.get("save_best", 3)
     found = losses_in(folder)
     new = [loss for loss in found if loss in NEW]
@@ -112,7 +112,7 @@ def test_every_call_at_which_the_process_can_be_killed(n_old, with_estimator, ol
 
 
 def test_a_real_limit_of_the_system(tmp_path):
-    """A file may not grow beyond so many bytes: what was there is there, and nothing else."""
+    """With a limit on the size of files, existing files are kept and no others appear."""
     resource = pytest.importorskip("resource")
     path = tmp_path / "epoch-000001.onnx"
     trainer = Trainer()
@@ -130,8 +130,8 @@ def test_a_real_limit_of_the_system(tmp_path):
         assert losses_in(tmp_path) == [3.0] and len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_damaged_file_is_left_out(tmp_path):
-    """Cut off at any length, or with any byte changed: a warning, or its model is whole."""
+def test_damaged_files_are_ignored(tmp_path):
+    """A truncated or changed file gives a warning, unless its model is intact."""
     good, bad = tmp_path / "epoch-000001.onnx", tmp_path / "epoch-000002.onnx"
     train(ModelCheckpoint(tmp_path), [2.0, 1.0])
     whole, graph = bad.read_bytes(), onnx.load(bad).graph
@@ -154,8 +154,8 @@ def test_a_damaged_file_is_left_out(tmp_path):
 
 @pytest.mark.parametrize("position", [1, 2, 3])
 @pytest.mark.parametrize("content", [b"", b"\0" * 500, b"no model", 0.5, "folder", "pipe", "link"])
-def test_a_fit_beside_a_damaged_file(content, position, tmp_path):
-    """It warns, and moves the file aside where it needs the name; beside whole ones it is an error."""
+def test_fit_in_a_folder_with_a_damaged_file(content, position, tmp_path):
+    """A damaged file is renamed with a warning if its name is needed; valid ones are an error."""
     train(ModelCheckpoint(tmp_path, with_estimator=True), OLD)
     path = tmp_path / f"epoch-00000{position}.onnx"
     whole = path.read_bytes()
@@ -177,24 +177,24 @@ def test_a_fit_beside_a_damaged_file(content, position, tmp_path):
     assert [f"{path} is ignored" in message for message in messages] == [True]
     with warned() as messages, pytest.raises(ValueError, match="already has 2 checkpoints of an earlier fit"):
         train(ModelCheckpoint(tmp_path), NEW)
-    assert [f"{path} is not a checkpoint, or damaged" in message for message in messages] == [True]
+    assert [f"{path} is not a valid checkpoint" in message for message in messages] == [True]
     for other in {1, 2, 3} - {position}:
         (tmp_path / f"epoch-00000{other}.onnx").unlink()
         (tmp_path / f"epoch-00000{other}.zip").unlink()
     with warned() as messages:
         train(ModelCheckpoint(tmp_path), NEW)
-    assert messages[1:] == [f"{path} is not a checkpoint, or damaged, and was moved to {path.name}.1."]
+    assert messages[1:] == [f"{path} is not a valid checkpoint and was moved to {path.name}.1."]
     assert losses_in(tmp_path) == NEW and outside.read_text() == "mine"
     assert os.path.lexists(f"{path}.1") and (tmp_path / f"epoch-00000{position}.zip.1").exists()
 
 
-def test_files_of_the_user_stay(tmp_path):
+def test_files_of_the_user_are_kept(tmp_path):
     mine = ["epoch-best.onnx", "epoch-1.onnx", "best.onnx", ".ortlearn-notes.tmp", "epoch-000009.onnx.bak"]
     train(ModelCheckpoint(tmp_path), OLD)
     for name in mine:
         shutil.copy(tmp_path / "epoch-000003.onnx", tmp_path / name)
-    onnx.save(MODEL, tmp_path / "epoch-000007.onnx")  # a model, but no checkpoint
-    with pytest.warns(UserWarning, match="epoch-000007.onnx is not a checkpoint, or damaged"):
+    onnx.save(MODEL, tmp_path / "epoch-000007.onnx")  # a model that is not a checkpoint
+    with pytest.warns(UserWarning, match="epoch-000007.onnx is not a valid checkpoint"):
         train(ModelCheckpoint(tmp_path, overwrite=True), NEW[:1])
     names = ["epoch-000001.onnx", "epoch-000007.onnx", *mine]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
@@ -209,8 +209,8 @@ def test_estimators_without_their_models_are_those_of_an_earlier_fit(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_going_on_does_not_replace_what_is_there(tmp_path):
-    """Two copies of an estimator, each going on from the second epoch."""
+def test_continued_trainings_do_not_replace_files_of_others(tmp_path):
+    """Two copies of an estimator, both continued from the second epoch."""
     train(ModelCheckpoint(tmp_path), OLD)
     trainer = Trainer()
     trainer.history_, trainer.onnx_ = [{}, {}], MODEL
@@ -226,7 +226,7 @@ def test_going_on_does_not_replace_what_is_there(tmp_path):
     assert losses_in(tmp_path) == [3.0, 2.0, 9.0]
 
 
-def test_more_epochs_than_six_digits(tmp_path):
+def test_epochs_of_more_than_six_digits(tmp_path):
     names = ["epoch-000002.onnx", "epoch-999999.onnx", "epoch-1000000.onnx"]
     for name in names:
         (tmp_path / name).touch()
@@ -235,7 +235,7 @@ def test_more_epochs_than_six_digits(tmp_path):
 
 @pytest.fixture
 def unprivileged(tmp_path):
-    """Return a folder of a user who is not root."""
+    """Return a folder, as a user other than root."""
     if os.geteuid():
         yield tmp_path
         return
@@ -247,7 +247,7 @@ def unprivileged(tmp_path):
     shutil.rmtree(folder)
 
 
-def test_a_folder_that_may_not_be_written_to(unprivileged):
+def test_a_read_only_folder(unprivileged):
     folder = unprivileged / "run"
     train(ModelCheckpoint(folder), OLD)
     folder.chmod(0o500)

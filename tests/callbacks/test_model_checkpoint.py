@@ -1,4 +1,4 @@
-"""Checkpoints are whole, ranked, and training goes on from them."""
+"""Checkpoints are complete and ranked, and trainings continue from them."""
 
 import pickle
 
@@ -66,7 +66,7 @@ def test_a_file_for_every_epoch(kind, rows, tmp_path, run_onnx):
 
 
 @pytest.mark.needs_callbacks
-def test_metadata_tell_what_was_measured(rows, tmp_path):
+def test_measured_values_are_in_the_metadata(rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = train(checkpoint, rows, fit={"X_val": rows[0], "y_val": rows[1]}, validation_every=2)
     for record, path in zip(trainer.history_, checkpoint.paths(), strict=True):
@@ -89,7 +89,7 @@ def test_every(rows, tmp_path):
 def test_the_best_are_kept(monitor, rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=2, monitor=monitor, with_estimator=True)
     fit = {"X_val": rows[0][:9], "y_val": rows[1][:9]}
-    # A rate this high goes up and down.
+    # With a rate this high, the loss oscillates.
     trainer = train(checkpoint, rows, fit=fit, validation_every=1, learning_rate=0.5, max_iter=12)
     values = [record[monitor] for record in trainer.history_]
     order = np.argsort(np.array(values) * (-1 if monitor == "validation_score" else 1), kind="stable") + 1
@@ -107,7 +107,7 @@ def test_epochs_without_a_validation_are_not_ranked(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_nothing_to_rank_by_is_an_error_early(rows, tmp_path):
+def test_a_missing_criterion_is_an_early_error(rows, tmp_path):
     seen = []
 
     class Counter(ModelCheckpoint):
@@ -124,8 +124,8 @@ def test_nothing_to_rank_by_is_an_error_early(rows, tmp_path):
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_going_on_from_a_graph(kind, rows, tmp_path):
-    """Without a state, a schedule and an order of rows, the weights are all there is."""
+def test_warm_start_from_an_onnx_file(kind, rows, tmp_path):
+    """Without optimizer state, schedule and shuffling, the weights determine the rest of the training."""
     options = {
         "learning_rate": LearningRateSGD(eta0=0.01, learning_rate="constant"),
         "shuffle": False,
@@ -141,8 +141,8 @@ def test_going_on_from_a_graph(kind, rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_what_was_measured_is_not_said_of_what_comes_of_it(rows, tmp_path):
-    """A key twice would not be valid ONNX."""
+def test_measured_values_are_not_copied_to_later_models(rows, tmp_path):
+    """Duplicate metadata keys would not be valid ONNX."""
     first, second = (
         ModelCheckpoint(tmp_path / "first", every=1),
         ModelCheckpoint(tmp_path / "second", every=1),
@@ -156,7 +156,7 @@ def test_what_was_measured_is_not_said_of_what_comes_of_it(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_a_classifier_goes_on_from_a_graph(tmp_path):
+def test_warm_start_of_a_classifier_from_an_onnx_file(tmp_path):
     X, y = load_wine(return_X_y=True)
     X = scale(X)
     checkpoint = ModelCheckpoint(tmp_path, every=1)
@@ -171,7 +171,7 @@ def test_a_classifier_goes_on_from_a_graph(tmp_path):
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_an_estimator_goes_on_as_if_nothing_had_happened(kind, rows, tmp_path):
+def test_a_loaded_estimator_continues_with_the_same_result(kind, rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, with_estimator=True, every=2)
     whole = train(checkpoint, rows, OPTIMIZERS[kind], learning_rate=LearningRateAdam(eta0=0.01), max_iter=6)
     later = saving.load(tmp_path / "epoch-000002.zip")
@@ -190,7 +190,7 @@ def test_partial_fit_adds_files(rows, tmp_path):
     for _ in range(4):
         trainer.partial_fit(*rows)
     assert epochs(checkpoint) == [3, 4]
-    again = ModelCheckpoint(tmp_path, save_best=2, monitor="loss")  # on another day
+    again = ModelCheckpoint(tmp_path, save_best=2, monitor="loss")
     trainer.set_callbacks(again).partial_fit(*rows)
     assert epochs(again) == [4, 5]
 
@@ -215,7 +215,7 @@ def test_files_of_an_earlier_fit(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_files_stay_when_the_training_fails_later(rows, tmp_path):
+def test_files_are_kept_when_the_training_fails(rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = OrtGradientOptimizer(Ridge(), max_iter=50, learning_rate=3.0, random_state=0)
     with pytest.raises(ConvergenceError):
@@ -247,7 +247,7 @@ def test_a_search_has_a_folder_for_every_training(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_only_trainers_have_models(rows, tmp_path):
+def test_other_estimators_are_rejected(rows, tmp_path):
     pipeline = make_pipeline(StandardScaler(), OrtGradientOptimizer(Ridge()))
     with pytest.raises(TypeError, match="ModelCheckpoint supports OrtGradientOptimizer .* not Pipeline"):
         pipeline.set_callbacks(ModelCheckpoint(tmp_path, every=1)).fit(*rows)
@@ -261,7 +261,7 @@ def test_a_solver_has_checkpoints(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_it_is_pickled_with_its_estimator(rows, tmp_path):
+def test_callback_pickled_with_its_estimator(rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")
     trainer = pickle.loads(pickle.dumps(train(checkpoint, rows, model=Ridge())))
     trainer.partial_fit(*rows)
@@ -281,14 +281,14 @@ def test_it_is_pickled_with_its_estimator(rows, tmp_path):
     ],
     ids=lambda value: None if isinstance(value, str) else str(value),
 )
-def test_bad_parameters(options, message, tmp_path):
+def test_invalid_parameters(options, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         ModelCheckpoint(tmp_path, **options)
 
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("name", ["file", "file/inside"])
-def test_a_folder_that_cannot_be_made(name, rows, tmp_path):
+def test_a_folder_that_cannot_be_created(name, rows, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=f"cannot create the folder .*{name}, since it or one of"):
         train(ModelCheckpoint(tmp_path / name, every=1), rows)
@@ -301,7 +301,7 @@ def test_a_folder_is_a_path(folder):
 
 
 @pytest.mark.needs_callbacks
-def test_trainings_of_clones_have_folders_of_their_own(rows, tmp_path):
+def test_trainings_of_clones_have_separate_folders(rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")
     trainer = OrtGradientOptimizer(Ridge(), max_iter=3, random_state=0, learning_rate=0.01)
     ensemble = BaggingRegressor(trainer.set_callbacks(checkpoint), n_estimators=3, random_state=0).fit(*rows)
@@ -314,13 +314,13 @@ def test_trainings_of_clones_have_folders_of_their_own(rows, tmp_path):
     with pytest.raises(ValueError, match="fit-2 already has 1 checkpoints of an earlier fit"):
         second.fit(*rows)
     easy = rows[0], second.predict(rows[0])  # a loss near zero, lower than any before
-    pickle.loads(pickle.dumps(second)).partial_fit(*easy)  # goes on where it was
+    pickle.loads(pickle.dumps(second)).partial_fit(*easy)  # continues in its folder
     assert names(checkpoint) == [epoch, "fit-2/epoch-000004.onnx", f"fit-3/{epoch}"]
 
 
 @pytest.mark.needs_callbacks
-def test_overwriting_leaves_the_trainings_of_clones_alone(rows, tmp_path):
-    for _ in range(2):  # the second time over the files of the first
+def test_overwrite_keeps_the_trainings_of_clones(rows, tmp_path):
+    for _ in range(2):  # the second time overwrites the files of the first
         checkpoint = ModelCheckpoint(tmp_path, overwrite=True, every=1)
         trainer = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).set_callbacks(checkpoint)
         cross_validate(trainer, *rows, cv=2, error_score="raise")
@@ -329,7 +329,7 @@ def test_overwriting_leaves_the_trainings_of_clones_alone(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_a_training_that_wrote_nothing_leaves_its_folder(rows, tmp_path):
+def test_a_training_without_files_releases_its_folder(rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     with pytest.raises(ValueError, match="NaN"):
         train(checkpoint, (rows[0] * np.nan, rows[1]))

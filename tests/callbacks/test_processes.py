@@ -1,4 +1,4 @@
-"""Trainings in other processes are heard of here, and leave the same files."""
+"""Trainings in other processes call the callbacks and write the same files."""
 
 import pytest
 from sklearn.datasets import load_diabetes
@@ -30,7 +30,7 @@ class OfThree:
 
 
 def searched(kind, n_jobs, folder):
-    """Return what a search logs, shows and writes."""
+    """Return the logs, the output and the files of a search."""
     from sklearn.callback import ProgressBar, ScoringMonitor
 
     X, y = load_diabetes(return_X_y=True)
@@ -44,7 +44,7 @@ def searched(kind, n_jobs, folder):
 
 
 @pytest.mark.slow
-def test_two_processes_are_as_one(tmp_path, capsys, monkeypatch):
+def test_two_processes_give_the_results_of_one(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     for kind in (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer):
         one = searched(kind, None, tmp_path / kind.__name__ / "one")
@@ -58,7 +58,7 @@ def test_two_processes_are_as_one(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_folds_of_a_cross_validation_write_apart(n_jobs, tmp_path):
+def test_folds_of_a_cross_validation_have_separate_folders(n_jobs, tmp_path):
     X, y = load_diabetes(return_X_y=True)
     X, y = scale(X)[:80], scale(y)[:80]
     checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")

@@ -1,4 +1,4 @@
-"""Batched graphs compute for each candidate what its own graph does."""
+"""Batched graphs give the results of the graphs of single candidates."""
 
 import itertools
 
@@ -12,7 +12,7 @@ from ortlearn.search.batching.elementwise import OPERATORS
 from ortlearn.search.batching.rules import RULES
 
 SIZE = 3
-#: Elementwise operators that are not of one float tensor.
+#: Elementwise operators with several inputs or other types.
 BINARY = set(
     "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min Mod Mul Or PRelu Pow".split()
 )
@@ -239,15 +239,15 @@ def run(found, feeds):
 
 
 def with_axes(found):
-    """Return a model whose free name ``axes`` is the constant [1]."""
+    """Return a model with the constant ``axes``, [1]."""
     if any("axes" in node.input for node in found.graph.node):
         found.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
     return found
 
 
 @pytest.mark.parametrize("name, number", [(n, i) for n, found in CASES.items() for i in range(len(found))])
-def test_each_candidate_has_what_its_own_graph_computes(name, number):
-    """Whichever inputs are batched: all of them, each alone, and all but one."""
+def test_results_are_those_of_the_graph_of_each_candidate(name, number):
+    """With all inputs batched, each alone, and all but one."""
     found, rng = with_axes(CASES[name][number]), np.random.default_rng(number)
     infos = [value for value in found.graph.input if value.name not in ("n", "ortlearn_condition")]
     names = [value.name for value in infos]
@@ -274,7 +274,7 @@ def test_every_rule_is_tested():
 
 
 @pytest.mark.parametrize(
-    "inputs, nodes, outputs, said",
+    "inputs, nodes, outputs, message",
     [
         ("float[4,3] x", "y = NonZero (x)", "int64[2,k] y", "NonZero has no batching rule"),
         ("float[3] x, float[3] a", "y = MatMul (x, a)", "float y", "vector"),
@@ -289,7 +289,7 @@ def test_every_rule_is_tested():
             "y = Loop (, go, x) <body = step (int64 i, bool c, float a) => (bool d, float b)"
             "{ b = Mul (a, a) e = Constant <value_float: float = 0.1> () d = Less (e, b) }>",
             "float y",
-            "Loop with a",
+            "Loop with a condition that differs",
         ),
         (
             "bool go, float x",
@@ -298,14 +298,14 @@ def test_every_rule_is_tested():
             "<body = step (int64 i, bool c, float a) => (bool d, float b)"
             "{ b = Mul (a, a) e = Constant <value_float: float = 0.1> () d = Less (e, b) }>",
             "float y",
-            "an end that depends on values",
+            "a condition that differs",
         ),
-        ("float[2] x, int64[1] s", "y = Expand (x, s)", "float[k] y", "Expand with a shape of each"),
+        ("float[2] x, int64[1] s", "y = Expand (x, s)", "float[k] y", "Expand with a shape that differs"),
     ],
 )
-def test_what_has_no_batched_form_is_an_error(inputs, nodes, outputs, said):
+def test_graphs_without_a_batched_form_are_rejected(inputs, nodes, outputs, message):
     found = model(inputs, nodes, outputs)
-    with pytest.raises(NotBatchable, match=said):
+    with pytest.raises(NotBatchable, match=message):
         batched_model(found, {value.name for value in found.graph.input}, {}, SIZE)
 
 
@@ -314,8 +314,8 @@ TEXT = """<ir_version: 8, opset_import: ["": 18]> g (float[2,3] x, float[3,1] w)
         z = Gemm <alpha: float = %s> (x, w) h = Mul (z, a) y = Add (h, b) }"""
 
 
-def test_constants_are_told_apart_by_where_they_are_read():
-    """Graphs in which two constants happen to be equal share them under one name; others do not."""
+def test_constants_are_identified_by_their_uses():
+    """Equal constants of some graphs are one initializer there, and separate ones in others."""
     texts = [TEXT % ("1", "2", "0.5"), TEXT % ("3", "2", "1.5")]
     shared = texts[0].replace("Add (h, b)", "Add (h, a)").replace("{1}", "{4}").replace(", float b = {2}", "")
     models = [parser.parse_model(text) for text in (*texts, shared)]
@@ -342,7 +342,7 @@ def test_constants_are_told_apart_by_where_they_are_read():
         TEXT.replace("h = Mul", "k = Abs (z) h = Mul"),
     ],
 )
-def test_graphs_of_another_structure_are_not_aligned(other):
+def test_graphs_of_different_structure_are_not_aligned(other):
     values = ("1", "2", "0.5")
     assert align([parser.parse_model(text % values) for text in (TEXT, TEXT)]) is not None
     assert align([parser.parse_model(text % values) for text in (TEXT, other)]) is None

@@ -1,4 +1,4 @@
-"""Searches give what scikit-learn's give, whether candidates are trained together or alone."""
+"""Searches give the results of scikit-learn's, whether candidates are trained together or alone."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def trainer(name="ridge", rate="SGD", penalty=None, **params):
 
 @pytest.fixture
 def trained_alone(monkeypatch):
-    """The estimators that were trained by a call of ``fit`` of their own."""
+    """Estimators that were trained by a separate call of ``fit``."""
     found, fit = [], Trainer.fit
 
     def counted(self, *args):
@@ -70,7 +70,7 @@ def trained_alone(monkeypatch):
 
 
 class Recorder:
-    """A scorer that keeps what each estimator has learned, but for how long it took."""
+    """Scorer that records the fitted attributes of each estimator, without times."""
 
     def __init__(self):
         self.found = []
@@ -90,8 +90,8 @@ def searched(search_class, estimator, grid, labels, fit_params=None, **params):
     return search, recorder.found
 
 
-def assert_alike(estimator, grid, labels, **params):
-    """Check weights, losses, predictions and scores against those of GridSearchCV."""
+def assert_same_results(estimator, grid, labels, **params):
+    """Compare weights, losses, predictions and scores with those of GridSearchCV."""
     search, together = searched(OrtGridSearchCV, estimator, grid, labels, **params)
     other, alone = searched(GridSearchCV, estimator, grid, labels, **params)
     assert len(together) == len(alone) > 0
@@ -113,22 +113,22 @@ KINDS = [
 
 
 @pytest.mark.parametrize("name, rate, penalty", KINDS, ids=str)
-def test_each_candidate_is_what_it_is_alone(name, rate, penalty, trained_alone):
+def test_results_are_those_of_grid_search(name, rate, penalty, trained_alone):
     estimator, labels = trainer(name, rate, penalty)
     strength = "learning_penalty__" + ("l1" if isinstance(penalty, L1Penalty) else "l2")
-    assert_alike(estimator, {**RATES, strength: [0.01, 0.1]}, labels)
+    assert_same_results(estimator, {**RATES, strength: [0.01, 0.1]}, labels)
     assert len(trained_alone) == 4 * 2  # those of GridSearchCV
 
 
 @pytest.mark.parametrize("seeds", [[0, 1], [0, 1, 2, 3]])
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("name", ["binary", "network"])
-def test_seeds_have_weights_and_orders_of_their_own(name, shuffle, seeds, trained_alone):
-    """With two rates for two seeds candidates share an order, with one rate each has its own."""
+def test_candidates_with_different_seeds(name, shuffle, seeds, trained_alone):
+    """With two rates per seed, candidates share orders of samples; with one, each has its own."""
     estimator, labels = trainer(name, shuffle=shuffle)
     rates = [0.01, 0.03] if len(seeds) == 2 else [0.03]
     grid = {"random_state": seeds, "learning_rate__eta0": rates}
-    assert_alike(estimator, grid, labels)
+    assert_same_results(estimator, grid, labels)
     assert len(trained_alone) == 2 * 4  # those of GridSearchCV
 
 
@@ -156,19 +156,19 @@ def test_seeds_of_epochs_of_many_batches_are_trained_together(trained_alone):
 )
 def test_settings_of_training(params, trained_alone):
     estimator, labels = trainer("ridge", **params)
-    assert_alike(estimator, {"learning_rate__eta0": [0.01, 0.03, 0.05]}, labels)
+    assert_same_results(estimator, {"learning_rate__eta0": [0.01, 0.03, 0.05]}, labels)
     assert len(trained_alone) == 2 * 3  # those of GridSearchCV
 
 
-def test_candidates_may_differ_in_momentum_loss_and_update(trained_alone):
-    """Those with graphs of the same structure are trained together, each kind in a stack of its own."""
+def test_candidates_that_differ_in_momentum_loss_and_update(trained_alone):
+    """Only candidates with graphs of the same structure are in one stack."""
     estimator, labels = trainer("network", "Nesterov")
     grid = [
         {"learning_rate__momentum": [0.5, 0.9], "learning_loss": ["squared_error", "huber"]},
         {"learning_rate": [LearningRateAdam(), LearningRateAdam(beta_1=0.8)]},
         {"learning_rate": [LearningRateLBFGS(gtol=10.0)]},
     ]
-    assert_alike(estimator, grid, labels)
+    assert_same_results(estimator, grid, labels)
     assert len(trained_alone) == 2 + 2 * 7
 
 
@@ -177,17 +177,17 @@ def test_sample_weights(trained_alone):
     _, plain = searched(OrtGridSearchCV, estimator, RATES, labels)
     _, weighted = searched(OrtGridSearchCV, estimator, RATES, labels, fit_params={"sample_weight": weights})
     assert all((array != other).any() for (array, *_), (other, *_) in zip(weighted, plain, strict=True))
-    assert_alike(estimator, RATES, labels, fit_params={"sample_weight": weights})
+    assert_same_results(estimator, RATES, labels, fit_params={"sample_weight": weights})
     assert len(trained_alone) == 2 * 2
     with config_context(enable_metadata_routing=True):
         routed = clone(estimator).set_fit_request(sample_weight=True)
-        assert_alike(routed, RATES, labels, fit_params={"sample_weight": weights})
+        assert_same_results(routed, RATES, labels, fit_params={"sample_weight": weights})
     assert len(trained_alone) == 2 * 2 * 2
 
 
 def test_class_weights(trained_alone):
     estimator, labels = trainer("multinomial", class_weight="balanced")
-    assert_alike(estimator, RATES, labels)
+    assert_same_results(estimator, RATES, labels)
     assert len(trained_alone) == 2 * 2
 
 
@@ -204,38 +204,41 @@ def test_class_weights(trained_alone):
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_others_are_trained_alone(params, grid, trained_alone):
+def test_unsupported_settings_are_trained_alone(params, grid, trained_alone):
     estimator, labels = trainer("ridge", **params)
     searched(OrtGridSearchCV, estimator, grid, labels)
     assert len(trained_alone) == 2 * len(next(iter(grid.values())))
-    assert_alike(estimator, grid, labels)
+    assert_same_results(estimator, grid, labels)
 
 
 def test_operators_without_a_rule_are_trained_alone(monkeypatch, trained_alone):
     estimator, labels = trainer("network")
     monkeypatch.delitem(RULES, ("", "Relu"))
-    assert_alike(estimator, RATES, labels)
+    assert_same_results(estimator, RATES, labels)
     assert len(trained_alone) == 2 * 2 * 2
 
 
-def test_the_other_estimator_and_those_of_scikit_learn(trained_alone):
+def test_other_estimators_are_trained_alone(trained_alone):
     model, labels = MODELS["ridge"]
     estimator = OrtGradientForwardBackwardOptimizer(
         model, learning_rate=LearningRateSGD(), max_iter=2, random_state=0
     )
-    assert_alike(estimator, RATES, labels)
+    assert_same_results(estimator, RATES, labels)
     assert len(trained_alone) == 2 * 2 * 2
     for search_class in (OrtGridSearchCV, GridSearchCV):
         assert search_class(Ridge(), {"alpha": [0.1, 1.0]}).fit(X, y).best_params_ == {"alpha": 1.0}
 
 
 def test_a_diverging_candidate_fails_alone(trained_alone):
-    """The others are what they are without it, and its error is the one of its own training."""
+    """The results of the others do not change, and its error is that of its separate training."""
     estimator, labels = trainer("ridge")
     grid = {"learning_rate__eta0": [0.01, 1e20, 0.03]}
     expected = searched(OrtGridSearchCV, estimator, RATES, labels)[0].cv_results_["mean_test_score"]
     assert not trained_alone
-    with pytest.warns(UserWarning, match="non-finite"), pytest.warns(FitFailedWarning, match="stopped being"):
+    with (
+        pytest.warns(UserWarning, match="non-finite"),
+        pytest.warns(FitFailedWarning, match="training diverged"),
+    ):
         search, _ = searched(OrtGridSearchCV, estimator, grid, labels, error_score=np.nan)
     assert [configuration.updates.learning_rate.eta0 for configuration in trained_alone] == [1e20] * 2
     found = search.cv_results_["mean_test_score"]
@@ -243,7 +246,7 @@ def test_a_diverging_candidate_fails_alone(trained_alone):
     assert np.isnan(found[1])
 
 
-def test_a_candidate_with_a_wrong_parameter_fails_alone(trained_alone):
+def test_a_candidate_with_an_invalid_parameter_fails_alone(trained_alone):
     estimator, labels = trainer("ridge")
     grid = {"batch_size": [9, 0], **RATES}
     with pytest.warns(UserWarning, match="non-finite"), pytest.warns(FitFailedWarning, match="batch_size"):
@@ -283,7 +286,7 @@ def test_random_splits_are_the_same_for_all_candidates():
 
 def test_groups(trained_alone):
     estimator, labels = trainer("ridge")
-    assert_alike(estimator, RATES, labels, cv=GroupKFold(3), fit_params={"groups": np.arange(83) % 7})
+    assert_same_results(estimator, RATES, labels, cv=GroupKFold(3), fit_params={"groups": np.arange(83) % 7})
     assert len(trained_alone) == 2 * 3
 
 
@@ -298,7 +301,7 @@ def test_an_iterator_of_splits():
     np.testing.assert_allclose(*found, rtol=1e-4)
 
 
-def test_drawn_candidates(trained_alone):
+def test_randomized_search(trained_alone):
     estimator, labels = trainer("ridge", penalty=L2Penalty())
     drawn = {"learning_rate__eta0": loguniform(1e-3, 1e-1), "learning_penalty__l2": loguniform(1e-3, 1e-1)}
     params = {"n_iter": 4, "random_state": 0, "cv": KFold(3), "refit": False}
@@ -317,16 +320,16 @@ def test_several_jobs_train_alone(trained_alone):
     assert len(trained_alone) == 2 * 2
 
 
-def test_stacks_have_so_many_weights_at_most(monkeypatch, trained_alone):
+def test_maximum_number_of_weights_of_a_stack(monkeypatch, trained_alone):
     """Five candidates of six weights each: two stacks of two, and one that is trained alone."""
     estimator, labels = trainer("ridge")
     monkeypatch.setattr("ortlearn.search.stack.MAX_ELEMENTS", 12)
-    assert_alike(estimator, {"learning_rate__eta0": [0.01, 0.02, 0.03, 0.04, 0.05]}, labels)
+    assert_same_results(estimator, {"learning_rate__eta0": [0.01, 0.02, 0.03, 0.04, 0.05]}, labels)
     assert len(trained_alone) == 2 * 1 + 2 * 5
 
 
 @pytest.mark.needs_callbacks
-def test_callbacks_hear_of_every_training(trained_alone):
+def test_callbacks_are_called_for_every_training(trained_alone):
     from ortlearn.callbacks import LearningRateMonitor
 
     estimator, labels = trainer("ridge")

@@ -1,4 +1,4 @@
-"""Batched graphs: one ONNX graph that computes what several of the same structure do."""
+"""Batched graphs: one ONNX graph for several candidates of the same structure."""
 
 from .alignment import Aligned, align
 from .scope import NotBatchable

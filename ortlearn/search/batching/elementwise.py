@@ -1,4 +1,4 @@
-"""Operators that go element by element, with broadcasting."""
+"""Elementwise operators."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ OPERATORS = (
 
 
 def elementwise(scope: BatchScope, node: NodeProto) -> None:
-    """Write a node whose operands of fewer axes are broadcast behind the leading one."""
+    """Write an elementwise node; operands of lower rank are broadcast after the leading axis."""
     rank = max(scope.rank(name) for name in node.input)
     scope.op.nodes.append(copy_node(node, [scope.aligned(name, rank) for name in node.input]))
 
 
 def clip(scope: BatchScope, node: NodeProto) -> None:
-    """Write Clip; with bounds of each candidate as Max and Min, which broadcast."""
+    """Write Clip, as Max and Min if the bounds are batched, since Clip does not broadcast."""
     rank, bounds = scope.rank(node.input[0]), list(node.input[1:])
     if not any(scope.is_batched(name) for name in bounds if name):
         scope.op.nodes.append(copy_node(node))

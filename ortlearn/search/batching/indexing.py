@@ -1,33 +1,33 @@
-"""Operators that look up elements by their numbers."""
+"""Operators that select elements by index."""
 
 from __future__ import annotations
 
 from onnx import NodeProto
 
 from ...graphs.nodes import attribute, attributes_of
-from .reductions import behind
+from .reductions import shifted_axis
 from .scope import BatchScope, NotBatchable
 
 __all__ = ["RULES"]
 
 
 def gather(scope: BatchScope, node: NodeProto) -> None:
-    """Write Gather: of batched data, by batched numbers, or both."""
-    op, (data, numbers), axis = scope.op, node.input, attribute(node, "axis", 0)
-    if not scope.is_batched(numbers):
-        op.Gather(data, numbers, axis=behind(axis), outputs=node.output)
+    """Write Gather with batched data, batched indices, or both."""
+    op, (data, indices), axis = scope.op, node.input, attribute(node, "axis", 0)
+    if not scope.is_batched(indices):
+        op.Gather(data, indices, axis=shifted_axis(axis), outputs=node.output)
     elif axis not in (0, -scope.rank(data)):
-        raise NotBatchable(f"Gather along axis {axis} by numbers of each candidate.")
+        raise NotBatchable(f"Gather along axis {axis} with indices that differ between candidates.")
     elif scope.is_batched(data):
-        op.GatherND(data, op.Unsqueeze(numbers, [-1]), batch_dims=1, outputs=node.output)
+        op.GatherND(data, op.Unsqueeze(indices, [-1]), batch_dims=1, outputs=node.output)
     else:
-        op.Gather(data, numbers, axis=0, outputs=node.output)
+        op.Gather(data, indices, axis=0, outputs=node.output)
 
 
 def elements(scope: BatchScope, node: NodeProto) -> None:
     """Write GatherElements or ScatterElements, whose operands have the same rank."""
     known = attributes_of(node)
-    known["axis"] = behind(known.get("axis", 0))
+    known["axis"] = shifted_axis(known.get("axis", 0))
     scope.op.node(node.op_type, *map(scope.expanded, node.input), outputs=node.output, **known)
 
 
@@ -38,10 +38,10 @@ def gather_nd(scope: BatchScope, node: NodeProto) -> None:
 
 
 def one_hot(scope: BatchScope, node: NodeProto) -> None:
-    """Write OneHot of batched numbers."""
+    """Write OneHot with batched indices."""
     if any(map(scope.is_batched, node.input[1:])):
-        raise NotBatchable("OneHot with a depth or values of each candidate.")
-    axis = behind(attribute(node, "axis", -1))
+        raise NotBatchable("OneHot with a depth or values that differ between candidates.")
+    axis = shifted_axis(attribute(node, "axis", -1))
     scope.op.OneHot(*node.input, axis=axis, outputs=node.output)
 
 

@@ -1,4 +1,4 @@
-"""Loops: one for all candidates, whose values are carried side by side."""
+"""Batching rule of Loop: one loop for all candidates."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["RULES"]
 
 
 def loop(scope: BatchScope, node: NodeProto) -> list[str]:
-    """Write a Loop over as many iterations as that of one candidate has.
+    """Write a Loop with the same number of iterations.
 
-    The loop over batches goes on where that of one candidate would stop, at a loss that is not finite: the
-    other candidates need it.
+    The loop over training batches ignores its condition: if the loss of one candidate is not finite, the
+    others continue.
     """
     if any(scope.is_batched(name) for name in node.input[:2] if name):
-        raise NotBatchable("Loop with a number of iterations of each candidate.")
+        raise NotBatchable("Loop with a number of iterations that differs between candidates.")
     body, starts = attribute(node, "body"), list(node.input[2:])
     inputs = [value.name for value in body.input]
     pairs = list(zip(inputs[2:], starts, strict=True))
@@ -33,9 +33,9 @@ def loop(scope: BatchScope, node: NodeProto) -> list[str]:
         found = {name for name, result in zip(inputs[2:], results, strict=True) if inner.is_batched(result)}
         if found <= batched:
             break
-        batched |= found  # shared at first, and different after an iteration
+        batched |= found  # shared before the first iteration, batched after it
     if inner.is_batched(body.output[0].name) and node.input[1] != CONDITION:
-        raise NotBatchable("Loop with an end that depends on values of each candidate.")
+        raise NotBatchable("Loop with a condition that differs between candidates.")
     graph = _body(scope, inner, batched)
     carried = [scope.expanded(start) if name in batched else start for name, start in pairs]
     names, scanned, shared = list(node.output), [], []
@@ -48,13 +48,13 @@ def loop(scope: BatchScope, node: NodeProto) -> list[str]:
             scanned.append((names[number], name))
     nodes = scope.op.nodes
     nodes.append(helper.make_node("Loop", [*node.input[:2], *carried], names, name=node.name, body=graph))
-    for raw, name in scanned:  # iterations come first, candidates after them
+    for raw, name in scanned:  # axes are iterations, then candidates
         scope.op.Transpose(raw, perm=[1, 0, *range(2, scope.rank(name) + 1)], outputs=[name])
     return shared
 
 
 def _body(scope: BatchScope, inner: BatchScope, batched: set[str]) -> GraphProto:
-    """Return the body of a Loop, whose inputs of these names are batched."""
+    """Return the body of a Loop in which these inputs are batched."""
     body, size = inner.graph, scope.size
     inputs = [
         _info(value.name, inner.types.get(value.name), size, value.name in batched) for value in body.input

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def matmul(scope: BatchScope, node: NodeProto) -> None:
 
 
 def gemm(scope: BatchScope, node: NodeProto) -> None:
-    """Write Gemm: a product, factors and a sum."""
+    """Write Gemm as a product, scaling and an addition."""
     left, right, *rest = node.input
     trans = bool(attribute(node, "transA", 0)), bool(attribute(node, "transB", 0))
     alpha, beta = attribute(node, "alpha", 1.0), attribute(node, "beta", 1.0)
     added = rest[0] if rest and rest[0] else None
     if added is not None and beta == 1.0 and _is_column(scope, left, right, trans[1]):
-        _column(scope, left, right, *trans, alpha, added, outputs=node.output)
+        _product_with_column(scope, left, right, *trans, alpha, added, outputs=node.output)
         return
     if scope.is_batched(left) or scope.is_batched(right):
         value = _product(scope, left, right, *trans, alpha, outputs=None if added else node.output)
@@ -52,22 +52,22 @@ def _product(
     alpha: float = 1.0,
     outputs=None,
 ) -> str:
-    """Write the product of two matrices of which one is batched, or both."""
+    """Write the product of two matrices, at least one of them batched."""
     op = scope.op
     if _is_column(scope, left, right, trans_right):
-        return _column(scope, left, right, trans_left, trans_right, alpha, outputs=outputs)
+        return _product_with_column(scope, left, right, trans_left, trans_right, alpha, outputs=outputs)
     if _width(scope, right, trans_right) == 1 and trans_left:
-        # (A^T b)^T = b^T A: the column is the smaller one to turn
+        # (A^T b)^T = b^T A: transposing the column is cheaper
         row = op.Reshape(right, [scope.size, 1, -1] if scope.is_batched(right) else [1, -1])
         product = op.MatMul(_scaled(op, row, alpha), left)
         return op.Reshape(product, [scope.size, -1, 1], outputs=outputs)
     if trans_right and not trans_left and _is_smaller(scope, left, right):
-        # A B^T = (B A^T)^T: two small transposes for a large one
-        product = op.MatMul(right, _turned(scope, left, True))
+        # A B^T = (B A^T)^T: two small transposes instead of a large one
+        product = op.MatMul(right, _transposed(scope, left, True))
         return op.Transpose(_scaled(op, product, alpha), perm=[0, 2, 1], outputs=outputs)
-    first, second = _turned(scope, left, trans_left), _turned(scope, right, trans_right)
+    first, second = _transposed(scope, left, trans_left), _transposed(scope, right, trans_right)
     inner = 0 if trans_left else 1
-    if scope.shape(left)[inner] == 1:  # an outer product is one multiplication of each pair
+    if scope.shape(left)[inner] == 1:  # outer product
         product = op.Mul(first, second, outputs=outputs if alpha == 1.0 else None)
     else:
         product = op.MatMul(first, second, outputs=outputs if alpha == 1.0 else None)
@@ -75,7 +75,7 @@ def _product(
 
 
 def _is_smaller(scope: BatchScope, left: str, right: str) -> bool:
-    """Return whether a matrix and its product are smaller than the right operand, both of each candidate."""
+    """Return whether both operands are batched and ``left`` and the product are smaller than ``right``."""
     sizes = (*scope.shape(left), scope.shape(right)[0])
     if not (scope.is_batched(left) and scope.is_batched(right) and all(isinstance(n, int) for n in sizes)):
         return False
@@ -93,11 +93,11 @@ def _width(scope: BatchScope, right: str, trans: bool) -> int | str | None:
 
 
 def _is_column(scope: BatchScope, left: str, right: str, trans: bool) -> bool:
-    """Return whether a matrix that candidates share is multiplied by a column of each."""
+    """Return whether a shared matrix is multiplied by a batched column."""
     return not scope.is_batched(left) and scope.is_batched(right) and _width(scope, right, trans) == 1
 
 
-def _column(
+def _product_with_column(
     scope: BatchScope,
     left: str,
     right: str,
@@ -107,17 +107,16 @@ def _column(
     added: str | None = None,
     outputs=None,
 ) -> str:
-    """Write the product of a matrix and the columns of all candidates as one: their lines are beside it."""
+    """Write the products of a shared matrix and batched columns as one Gemm: (A b)^T = b^T A^T."""
     op = scope.op
-    lines = op.Reshape(right, [scope.size, -1])
-    # (A b)^T = b^T A^T
-    terms = [] if added is None else [_lines(scope, added)]
-    product = op.Gemm(lines, left, *terms, transB=int(not trans_left), alpha=float(alpha))
+    rows = op.Reshape(right, [scope.size, -1])
+    terms = [] if added is None else [_as_rows(scope, added)]
+    product = op.Gemm(rows, left, *terms, transB=int(not trans_left), alpha=float(alpha))
     return op.Reshape(product, [scope.size, -1, 1], outputs=outputs)
 
 
-def _lines(scope: BatchScope, added: str) -> str:
-    """Return what is added to a column as what is added to lines, one for each candidate."""
+def _as_rows(scope: BatchScope, added: str) -> str:
+    """Return a term that is added to a column, reshaped to a row for each candidate."""
     shape = scope.shape(added)
     if scope.is_batched(added):
         return scope.op.Reshape(added, [scope.size, -1])
@@ -126,7 +125,7 @@ def _lines(scope: BatchScope, added: str) -> str:
     return added
 
 
-def _turned(scope: BatchScope, name: str, trans: bool) -> str:
+def _transposed(scope: BatchScope, name: str, trans: bool) -> str:
     """Return a matrix, or its transpose."""
     if not trans:
         return name

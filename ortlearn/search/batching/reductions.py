@@ -1,4 +1,4 @@
-"""Reductions, softmax, and losses of classes."""
+"""Reductions, softmax, and classification losses."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from onnx import NodeProto
 from ...graphs.nodes import attribute, attributes_of
 from .scope import BatchScope, NotBatchable
 
-__all__ = ["RULES", "axes_of", "behind"]
+__all__ = ["RULES", "axes_of", "shifted_axis"]
 
 REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()
 
 
-def behind(axis: int) -> int:
-    """Return an axis behind the leading one; those counted from the end stay."""
+def shifted_axis(axis: int) -> int:
+    """Return the number of an axis once a leading axis is inserted; negative numbers do not change."""
     return axis + 1 if axis >= 0 else axis
 
 
 def axes_of(scope: BatchScope, node: NodeProto, slot: int = 1) -> list[int] | None:
-    """Return the axes that a node names, as an input or an attribute; None without any."""
+    """Return the axes of a node, from an input or an attribute, or None."""
     if len(node.input) > slot and node.input[slot]:
         return [int(axis) for axis in scope.value(node.input[slot]).ravel()]
     found = attribute(node, "axes")
     return None if found is None else list(found)
 
 
-def with_axes(scope: BatchScope, node: NodeProto, data: str, axes: Sequence[int]) -> None:
+def write_with_axes(scope: BatchScope, node: NodeProto, data: str, axes: Sequence[int]) -> None:
     """Write a node with other data and axes."""
     kind = node.op_type
-    if kind == "ReduceSumSquare":  # onnxruntime takes three times as long for it along some axes only
+    if kind == "ReduceSumSquare":  # three times as slow in onnxruntime if it reduces only some of the axes
         kind, data = "ReduceSum", scope.op.Mul(data, data)
     is_input = kind == "ReduceSum" or (attribute(node, "axes") is None and scope.op.opset >= 18)
     known = {k: v for k, v in attributes_of(node).items() if k not in ("axes", "noop_with_empty_axes")}
@@ -41,36 +41,36 @@ def with_axes(scope: BatchScope, node: NodeProto, data: str, axes: Sequence[int]
 
 
 def reduction(scope: BatchScope, node: NodeProto) -> None:
-    """Write a reduction of each candidate."""
+    """Write a reduction."""
     data, axes, rank = node.input[0], axes_of(scope, node), scope.rank(node.input[0])
     if not axes and attribute(node, "noop_with_empty_axes", 0):
-        raise NotBatchable(f"{node.op_type} without axes reduces nothing.")
+        raise NotBatchable(f"{node.op_type} with noop_with_empty_axes=1 and without axes.")
     if rank == 0:
         result = scope.op.node(node.op_type, scope.op.Unsqueeze(data, [1]), [1], keepdims=0)
         scope.op.Identity(result, outputs=node.output)
         return
-    with_axes(scope, node, data, [behind(axis) for axis in (axes or range(rank))])
+    write_with_axes(scope, node, data, [shifted_axis(axis) for axis in (axes or range(rank))])
 
 
 def along_axis(default: int):
-    """Return the rule of an operator with the attribute ``axis``."""
+    """Return the rule of operators with the attribute ``axis``."""
 
     def rule(scope: BatchScope, node: NodeProto) -> None:
         known = attributes_of(node)
-        known["axis"] = behind(known.get("axis", default))
+        known["axis"] = shifted_axis(known.get("axis", default))
         scope.op.node(node.op_type, *node.input, outputs=node.output, **known)
 
     return rule
 
 
-def cumulated(scope: BatchScope, node: NodeProto) -> None:
+def cumsum(scope: BatchScope, node: NodeProto) -> None:
     """Write CumSum, whose axis is an input."""
-    axis = behind(int(scope.value(node.input[1])))
+    axis = shifted_axis(int(scope.value(node.input[1])))
     scope.op.node("CumSum", node.input[0], axis, outputs=node.output, **attributes_of(node))
 
 
 def cross_entropy(scope: BatchScope, node: NodeProto) -> None:
-    """Write SoftmaxCrossEntropyLoss with the samples of all candidates one after the other."""
+    """Write SoftmaxCrossEntropyLoss on the concatenated samples of all candidates."""
     known, (scores, labels) = attributes_of(node), node.input[:2]
     reduction = known.pop("reduction", b"mean").decode()
     weights = list(node.input[2:])
@@ -96,6 +96,6 @@ RULES = {
     **{("", f"Reduce{name}"): reduction for name in REDUCTIONS},
     **{("", name): along_axis(-1) for name in ("Softmax", "LogSoftmax", "Hardmax")},
     **{("", name): along_axis(0) for name in ("ArgMax", "ArgMin")},
-    ("", "CumSum"): cumulated,
+    ("", "CumSum"): cumsum,
     ("", "SoftmaxCrossEntropyLoss"): cross_entropy,
 }

@@ -4,7 +4,6 @@ from . import elementwise, indexing, loops, products, reductions, shapes
 
 __all__ = ["RULES"]
 
-#: Rules by domain and operator.
 RULES = {
     key: rule
     for part in (elementwise, indexing, loops, products, reductions, shapes)

@@ -1,4 +1,4 @@
-"""A graph while it is rewritten for several candidates."""
+"""State of a graph that is being rewritten for several candidates."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["BatchScope", "NotBatchable", "Rule"]
 
 
 class NotBatchable(Exception):
-    """A graph that has no batched form; the message names the operator."""
+    """The graph has no batched form; the message names the operator."""
 
 
-#: Writes the batched form of a node under the names of its outputs, and returns those that stay shared.
+#: Writes the batched form of a node with the same output names; returns the outputs that are not batched.
 Rule = Callable[["BatchScope", NodeProto], Iterable[str] | None]
 
 
 class BatchScope:
-    """The nodes of a graph, or of the body of a Loop, as they are written for several candidates.
+    """A graph, or the body of a Loop, that is being rewritten for several candidates.
 
-    A tensor is either shared by all candidates, and stays as it is, or batched: under the same name it gets
-    a leading axis of length ``size``. Ranks and shapes are those of one candidate.
+    A tensor is either shared by all candidates and unchanged, or batched: it keeps its name and gets a
+    leading axis of length ``size``. Ranks and shapes are those of one candidate.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ class BatchScope:
     rules : mapping of (str, str) to callable
         Batching rules by domain and operator.
     constants : mapping of str to ndarray
-        Values of the constants in which candidates differ, stacked along a leading axis.
+        Values of the constants that differ between candidates, stacked along a leading axis.
     size : int
         Number of candidates.
     op : GraphBuilder
         Receives the nodes.
     outer : BatchScope, default=None
-        Graph around the body of a Loop.
+        Graph that contains the Loop, if this is the body of one.
 
     Attributes
     ----------
@@ -77,24 +77,22 @@ class BatchScope:
                 op.initializers.append(tensor)
 
     def child(self, body: GraphProto, inputs: Mapping[str, TensorType | None]) -> BatchScope:
-        """Return the scope of the body of a Loop, whose inputs have these types."""
+        """Return the scope of the body of a Loop with inputs of these types."""
         typed = infer_body(body, inputs, self.type, self.op.opsets)
         types = value_types(helper.make_model(typed), infer=False)
         op = GraphBuilder(self.op.opset, existing_names=graph_names(body), prefix=f"{self.op.prefix}inner_")
         return BatchScope(body, types, self.rules, self.constants, self.size, op, self)
 
-    # Questions
-
     def owner(self, name: str) -> BatchScope:
-        """Return the scope of the graph that has a tensor."""
+        """Return the scope of the graph that defines a tensor."""
         return self if name in self._own or self.outer is None else self.outer.owner(name)
 
     def is_batched(self, name: str) -> bool:
-        """Return whether a tensor has a value for each candidate."""
+        """Return whether a tensor is batched."""
         return name in self.owner(name).batched
 
     def type(self, name: str) -> TensorType | None:
-        """Return what is known of a tensor of one candidate."""
+        """Return the type of a tensor of one candidate, if known."""
         return self.owner(name).types.get(name)
 
     def shape(self, name: str) -> tuple[int | str | None, ...]:
@@ -112,7 +110,7 @@ class BatchScope:
         """Return the length of an axis of a tensor of one candidate, which must be known."""
         length = self.shape(name)[axis]
         if not isinstance(length, int):
-            raise NotBatchable(f"Axis {axis} of {name!r} has no known length.")
+            raise NotBatchable(f"The length of axis {axis} of {name!r} is not known.")
         return length
 
     def value(self, name: str) -> np.ndarray:
@@ -125,15 +123,13 @@ class BatchScope:
             if name in node.output:
                 found = constant_value(node)
         if found is None:
-            raise NotBatchable(f"{name!r} is no constant that all candidates share.")
+            raise NotBatchable(f"{name!r} is not a constant, or differs between candidates.")
         return found
 
-    # Other forms of a tensor
-
     def aligned(self, name: str, rank: int) -> str:
-        """Return a tensor with axes of length one in front of its own, up to a rank; shared ones as they are.
+        """Return a tensor with axes of length one inserted up to a rank, if it is batched.
 
-        Those of the graph around a Loop are written there, once for all iterations.
+        Nodes are added to the graph that defines the tensor, so that a Loop does not repeat them.
         """
         scope, missing = self.owner(name), rank - self.rank(name)
         if missing <= 0 or name not in scope.batched:
@@ -143,7 +139,7 @@ class BatchScope:
         return scope._made[name, rank]
 
     def expanded(self, name: str) -> str:
-        """Return a tensor with the leading axis, copied for each candidate where it is shared."""
+        """Return a batched tensor; shared ones are copied for each candidate."""
         scope = self.owner(name)
         if name in scope.batched:
             return name
@@ -151,8 +147,6 @@ class BatchScope:
             sizes = [self.size, *[1] * self.rank(name)]
             scope._made[name, -1] = scope.op.Expand(scope.op.Unsqueeze(name, [0]), sizes)
         return scope._made[name, -1]
-
-    # Nodes
 
     def rewrite(self) -> None:
         """Write all nodes of the graph."""

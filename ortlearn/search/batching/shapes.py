@@ -1,26 +1,26 @@
-"""Operators that change shapes, join tensors or take them apart."""
+"""Operators that reshape, join or split tensors."""
 
 from __future__ import annotations
 
 from onnx import NodeProto
 
 from ...graphs.nodes import attribute, attributes_of
-from .reductions import along_axis, axes_of, behind, with_axes
+from .reductions import along_axis, axes_of, shifted_axis, write_with_axes
 from .scope import BatchScope, NotBatchable
 
 __all__ = ["RULES"]
 
 
-def shape_behind(scope: BatchScope, node: NodeProto, first: list[int]) -> str:
-    """Return the shape that a node reads, behind some lengths."""
+def batched_shape(scope: BatchScope, node: NodeProto, first: list[int]) -> str:
+    """Return the shape that a node reads, after the lengths ``first``."""
     if scope.is_batched(node.input[1]):
-        raise NotBatchable(f"{node.op_type} with a shape of each candidate.")
+        raise NotBatchable(f"{node.op_type} with a shape that differs between candidates.")
     return scope.op.Concat(first, node.input[1], axis=0)
 
 
 def reshape(scope: BatchScope, node: NodeProto) -> None:
-    """Write Reshape; a zero copies the length of its own axis, which moves with it."""
-    shape = shape_behind(scope, node, [scope.size])
+    """Write Reshape; a zero in the shape still refers to the same axis of the input."""
+    shape = batched_shape(scope, node, [scope.size])
     scope.op.node("Reshape", node.input[0], shape, outputs=node.output, **attributes_of(node))
 
 
@@ -45,19 +45,19 @@ def squeeze(scope: BatchScope, node: NodeProto) -> None:
     axes, name = axes_of(scope, node), node.input[0]
     if axes is None:
         axes = [axis for axis in range(scope.rank(name)) if scope.size_of(name, axis) == 1]
-    with_named_axes(scope, node, axes)
+    write_with_same_axes(scope, node, axes)
 
 
 def unsqueeze(scope: BatchScope, node: NodeProto) -> None:
     """Write Unsqueeze."""
-    with_named_axes(scope, node, axes_of(scope, node) or [])
+    write_with_same_axes(scope, node, axes_of(scope, node) or [])
 
 
-def with_named_axes(scope: BatchScope, node: NodeProto, axes: list[int]) -> None:
-    """Write Squeeze or Unsqueeze, which take axes as an input since opset 13."""
-    shifted = [behind(axis) for axis in axes]
+def write_with_same_axes(scope: BatchScope, node: NodeProto, axes: list[int]) -> None:
+    """Write Squeeze or Unsqueeze with axes as an attribute (opset < 13) or an input."""
+    shifted = [shifted_axis(axis) for axis in axes]
     if attribute(node, "axes") is not None:
-        with_axes(scope, node, node.input[0], shifted)
+        write_with_axes(scope, node, node.input[0], shifted)
     else:
         scope.op.node(node.op_type, node.input[0], shifted, outputs=node.output)
 
@@ -66,25 +66,27 @@ def expand(scope: BatchScope, node: NodeProto) -> None:
     """Write Expand."""
     length = scope.size_of(node.input[1], 0)
     missing = max(0, scope.rank(node.input[0]) - length)
-    shape = shape_behind(scope, node, [scope.size, *[1] * missing])
+    shape = batched_shape(scope, node, [scope.size, *[1] * missing])
     scope.op.Expand(scope.aligned(node.input[0], length), shape, outputs=node.output)
 
 
 def concat(scope: BatchScope, node: NodeProto) -> None:
     """Write Concat."""
     parts = [scope.expanded(name) for name in node.input]
-    scope.op.Concat(*parts, axis=behind(attribute(node, "axis")), outputs=node.output)
+    scope.op.Concat(*parts, axis=shifted_axis(attribute(node, "axis")), outputs=node.output)
 
 
 def slice_(scope: BatchScope, node: NodeProto) -> None:
-    """Write Slice, whose axes are the first ones by default."""
+    """Write Slice, by default along the first axes."""
     if attribute(node, "starts") is not None or any(map(scope.is_batched, node.input[1:])):
-        raise NotBatchable("Slice of other rows for each candidate.")
+        raise NotBatchable("Slice with bounds as attributes, or that differ between candidates.")
     axes = axes_of(scope, node, 3)
     if axes is None:
         axes = list(range(len(scope.value(node.input[1]))))
     data, starts, ends = node.input[:3]
-    scope.op.Slice(data, starts, ends, [behind(axis) for axis in axes], *node.input[4:], outputs=node.output)
+    scope.op.Slice(
+        data, starts, ends, [shifted_axis(axis) for axis in axes], *node.input[4:], outputs=node.output
+    )
 
 
 def tile(scope: BatchScope, node: NodeProto) -> None:
@@ -94,15 +96,15 @@ def tile(scope: BatchScope, node: NodeProto) -> None:
 
 
 def shape(scope: BatchScope, node: NodeProto) -> list[str]:
-    """Write Shape, which is the same for all candidates."""
-    known = {name: behind(value) for name, value in attributes_of(node).items()}
+    """Write Shape, whose result is shared."""
+    known = {name: shifted_axis(value) for name, value in attributes_of(node).items()}
     known.setdefault("start", 1)
     scope.op.Shape(node.input[0], outputs=node.output, **known)
     return list(node.output)
 
 
 def einsum(scope: BatchScope, node: NodeProto) -> None:
-    """Write Einsum with a letter more in the terms of batched operands."""
+    """Write Einsum with an additional letter in the terms of batched operands."""
     equation = attribute(node, "equation").decode().replace(" ", "")
     left, arrow, result = equation.partition("->")
     letter = next(letter for letter in "ZYXWVUTSRQPONMLKJIHGFEDCBA" if letter not in equation)

@@ -19,7 +19,7 @@ __all__ = ["batched_model"]
 def batched_model(
     model: ModelProto, inputs: Collection[str], constants: Mapping[str, np.ndarray], size: int
 ) -> ModelProto:
-    """Return a graph that computes for several candidates what a graph does for one.
+    """Return the batched form of a graph.
 
     Examples
     --------
