@@ -1,4 +1,4 @@
-"""Graphs that onnxruntime-training's C++ builder gets wrong, or stops at, refused before it is called."""
+"""Reject graphs for which onnxruntime-training's C++ builder is wrong or terminates the process."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..graphs import TensorType, node_inputs, opset_versions, subgraphs, value_t
 from ..graphs.nodes import attributes_of
 from ..graphs.view import GraphView
 from .ort_rewrites.gradient_path import gradient_nodes, is_float
-from .rounding import refuse_rounding
+from .rounding import reject_rounding
 
-__all__ = ["refuse_known_wrong"]
+__all__ = ["check_supported"]
 
 
 class _Known(NamedTuple):
-    """What the refusals ask of a graph."""
+    """Properties of a graph that the checks read."""
 
     types: Mapping[str, TensorType]
     reached: set[str]
@@ -27,24 +27,24 @@ class _Known(NamedTuple):
     value: Callable[[str], np.ndarray | None]
 
     def shape(self, name: str) -> tuple | None:
-        """Return the shape of a tensor, None where its rank is unknown."""
+        """Return the shape of a tensor, or None if its rank is unknown."""
         return self.types[name].shape if name in self.types else None
 
     def is_whole(self, name: str) -> bool:
-        """Return whether all dimensions of a tensor are numbers, and none is zero."""
+        """Return whether all dimensions of a tensor are positive numbers."""
         shape = self.shape(name)
         return shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)
 
 
-def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> None:
-    """Raise an error where the C++ builder is known to give a wrong gradient, or one that cannot run."""
+def check_supported(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> None:
+    """Raise an error if the gradient of the C++ builder is known to be wrong or not to run."""
     for node in model.graph.node:
         if any(True for _ in subgraphs(node)):
             raise GradientError(
                 f"onnxruntime-training does not differentiate graphs with {node.op_type} "
-                f"(node {node.name!r}): it can stop the whole process. Use gradient='rules'."
+                f"(node {node.name!r}): it can terminate the process. Use gradient='rules'."
             )
-    refuse_rounding(model, outputs, wrt)
+    reject_rounding(model, outputs, wrt)
     types = value_types(model)
     nodes = gradient_nodes(model, outputs, wrt, types)
     known = _Known(
@@ -54,7 +54,7 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
         GraphView(model).value,
     )
     for node in nodes:
-        _refuse_without_kernel(node, types, opset_versions(model).get("", 0))
+        _check_kernel(node, types, opset_versions(model).get("", 0))
         check = _CHECKS.get(node.op_type)
         reason = check and check(node, known, attributes_of(node))
         if reason:
@@ -64,13 +64,13 @@ def refuse_known_wrong(model: ModelProto, outputs: Sequence[str], wrt: Sequence[
             )
 
 
-def _refuse_without_kernel(node: NodeProto, types: Mapping[str, TensorType], opset: int) -> None:
+def _check_kernel(node: NodeProto, types: Mapping[str, TensorType], opset: int) -> None:
     kind = types[node.output[0]].elem_type if node.output[0] in types else None
     foreign = node.domain not in ("", "ai.onnx") and node.op_type in _BY_NAME
     if node.op_type in _NO_KERNEL or foreign:
         raise GradientError(
-            f"onnxruntime-training has no gradient of {node.op_type} (node {node.name!r}) known to run "
-            "and to be right. Use gradient='rules'."
+            f"onnxruntime-training has no correct gradient of {node.op_type} (node {node.name!r}) that runs. "
+            "Use gradient='rules'."
         )
     of_many = node.op_type == "MatMul" and any(
         name in types and len(types[name].shape or ()) > 2 for name in node.input
@@ -84,7 +84,7 @@ def _refuse_without_kernel(node: NodeProto, types: Mapping[str, TensorType], ops
 
 
 def _differ(one: tuple | None, other: tuple | None) -> bool:
-    """Return whether two shapes are known to differ; what may differ has been expanded by then."""
+    """Return whether two shapes are known to differ; possibly different ones were expanded before."""
     if one is None or other is None:
         return False
     known = [(a, b) for a, b in zip(one, other, strict=False) if isinstance(a, int) and isinstance(b, int)]
@@ -92,7 +92,7 @@ def _differ(one: tuple | None, other: tuple | None) -> bool:
 
 
 def _product(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
-    # vectors of known rank are matrices by then; one on the left that is not known cannot run
+    # vectors of known rank were replaced by matrices; a left one of unknown rank does not run
     right = node.input[1]
     return f"the rank of {right!r} is unknown" if known.shape(right) is None else None
 
@@ -108,13 +108,13 @@ def _choice(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> st
 
 def _power(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
     if node.input[1] in known.reached:
-        return f"its exponent {node.input[1]!r} depends on what is differentiated to"
+        return f"its exponent {node.input[1]!r} has a gradient"
     return _choice(node, known, attributes)
 
 
 def _class_weights(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
     reached = len(node.input) > 2 and node.input[2] in known.reached
-    return f"its class weights {node.input[2]!r} depend on what is differentiated to" if reached else None
+    return f"its class weights {node.input[2]!r} have a gradient" if reached else None
 
 
 def _dropout(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
@@ -128,30 +128,30 @@ def _split(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str
 
 def _scatter(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
     reduction = attributes.get("reduction", b"none")
-    # what is added to constants has the gradient of what replaces them
+    # values added to constants have the gradient of values that replace them
     right = reduction == b"none" or (reduction == b"add" and node.input[0] not in known.reached)
-    return None if right else "it reduces what it scatters"
+    return None if right else "it combines the values that it scatters"
 
 
 def _convolution(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
     if attributes.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
-        return "it chooses its padding; write pads instead of auto_pad"
+        return "auto_pad is not supported; use pads instead"
     return "the rank of its input is unknown" if known.shape(node.input[0]) is None else None
 
 
 def _average_pool(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
-    # where it is no convolution by then
+    # other poolings were replaced by convolutions
     return "its sizes are rounded up, chosen by auto_pad, or unknown"
 
 
 def _normalization(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
-    # where it is not written in smaller steps by then
-    return "it is in training mode, of unknown rank, or its scale has more axes than what it normalizes"
+    # others were replaced by simpler operators
+    return "it is in training mode, of unknown rank, or its scale has more axes than it normalizes"
 
 
 def _slice(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
     steps = known.value(node.input[4]) if len(node.input) > 4 and node.input[4] else np.ones(1)
-    return None if steps is not None and (steps > 0).all() else "its steps go back, or are not constant"
+    return None if steps is not None and (steps > 0).all() else "its steps are negative or not constant"
 
 
 def _pad(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
@@ -161,7 +161,7 @@ def _pad(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str |
 def _gather_nd(node: NodeProto, known: _Known, attributes: Mapping[str, Any]) -> str | None:
     if known.is_whole(node.input[0]):
         return None
-    return "its kernel stops the process where there are no rows, and their number is unknown"
+    return "its kernel terminates the process for empty inputs, and its sizes are unknown"
 
 
 _CHECKS: dict[str, Callable[[NodeProto, _Known, Mapping[str, Any]], str | None]] = {
@@ -181,8 +181,8 @@ _CHECKS: dict[str, Callable[[NodeProto, _Known, Mapping[str, Any]], str | None]]
     "Split": _split,
     "Where": _choice,
 }
-#: Operators whose gradient has no kernel on the CPU, or one for few of their forms, or is made for one model
-#: or for several machines.
+#: Operators whose gradient has no CPU kernel, or one for few forms, or is specific to a model or to several
+#: machines.
 _NO_KERNEL = set(
     "ATen BiasGelu BitmaskDropout ConcatTraining ConvTranspose FakeQuant FastGelu FlattenAndUnpad "
     "GRU GRUTraining LSTM LSTMTraining MatMulBnb4 MegatronF MegatronG MultiHeadAttention PadAndUnflatten "
@@ -190,7 +190,7 @@ _NO_KERNEL = set(
     "Recv Resize ScaledSum Send ShrunkenGather SimplifiedLayerNormalization SoftmaxCrossEntropy "
     "SoftmaxCrossEntropyLossInternal SparseSoftmaxCrossEntropy".split()
 )
-#: Operators that the builder knows by name alone, whatever their domain.
+#: Operators that the builder identifies by name, regardless of their domain.
 _BY_NAME = set(
     "Abs Add AveragePool BatchNormalization Cast Clip Concat Conv Cos Div Dropout Erf Exp Expand Flatten "
     "Gather GatherElements GatherND Gemm GlobalAveragePool Identity LayerNormalization LeakyRelu Log "
