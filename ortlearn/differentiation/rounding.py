@@ -37,9 +37,10 @@ class RoundingError(GradientError):
     def __init__(self, node: NodeProto):
         super().__init__(
             f"Operator {node.op_type!r} (node {node.name!r} -> {', '.join(node.output)}) has no "
-            "gradient: it rounds, so its derivative is zero, and weights before it would not be trained. Remove "
-            "it from the graph, exclude the weights before it, or pass straight_through=True to differentiate "
-            "it as the identity." + (_DYNAMIC if node.op_type == "DynamicQuantizeLinear" else "")
+            "gradient: it rounds, so its derivative is zero, and weights before it would not be trained. "
+            "Remove it from the graph, exclude the weights before it, or pass straight_through=True to "
+            "differentiate it as the identity."
+            + (_DYNAMIC if node.op_type == "DynamicQuantizeLinear" else "")
         )
 
 

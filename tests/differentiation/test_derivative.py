@@ -218,8 +218,11 @@ def test_incompatible_options(options, message):
         ({"inputs": [], "weights": []}, "no floating-point input or weight"),
         ({"loss": "y"}, "loss and label require options=DerivativeOptions.Loss"),
         ({"label": "x"}, "loss and label require"),
-        ({"options": O.Loss}, r"loss='y' has the shape \('N', 1\)"),
-        ({"options": O.Loss, "loss": "z"}, r"loss='z' is not an output of the graph; its outputs are \['y'\]"),
+        ({"options": O.Loss}, r"'y' has shape \('N', 1\), but only scalars"),
+        (
+            {"options": O.Loss, "loss": "z"},
+            r"loss='z' is not an output of the graph; its outputs are \['y'\]",
+        ),
         ({"options": O.Loss, "label": "z"}, "label='z' is not an input"),
         ({"backend": "torch"}, "'torch' is unknown"),
         ({"backend": "torch", "options": O.KeepYieldOp}, "'torch' is unknown"),
