@@ -1,7 +1,7 @@
-"""Convert scikit-learn estimators and ONNX models into graphs that can be trained, and write weights back.
+"""Convert scikit-learn estimators and ONNX models into trainable graphs, and write weights back.
 
-Names are imported when they are first asked for: the parts of scikit-learn that they need take longer to
-import than all of ortlearn.
+Names are imported on first access, because they import parts of scikit-learn that take longer than the rest
+of ortlearn.
 """
 
 from __future__ import annotations

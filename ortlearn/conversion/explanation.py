@@ -18,7 +18,7 @@ from ..preprocessing.columns import count_rows
 from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
 from ..preprocessing.fitting import fit_clone, is_fitted
 from ..quiet import quiet
-from .facts import COLUMNS, OF_FILES, Fact, facts_of, facts_table, hopeless_steps
+from .facts import COLUMNS, OF_FILES, Fact, facts_of, facts_table, untrainable_steps
 from .trainable import TrainableModel, to_trainable
 
 __all__ = ["Explanation", "explain"]
@@ -31,13 +31,13 @@ class Explanation:
     Attributes
     ----------
     rows : list of Fact
-        Facts of some weights, or of a step of a pipeline without any.
+        Facts of weights, or of a step of a pipeline without weights.
     problem : str
-        Why nothing can be trained; empty where something can.
+        Reason why nothing can be trained; empty if something can.
     objective : str
-        What is minimised by default; empty where nothing can be trained.
+        Default loss and penalty; empty if nothing can be trained.
     execution : str
-        What runs where, of a trainer that was fitted on another ``device`` than the CPU.
+        Number of nodes per execution provider, for a trainer fitted on a ``device`` other than the CPU.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Explanation:
 
     @property
     def summary(self) -> str:
-        """How many numbers of an ONNX file are trained; empty for an estimator."""
+        """Numbers of trained and of all weights of an ONNX file; empty for an estimator."""
         rows = [row for row in self.rows if row.numbers and row.reason != CONSTANT]
         trained = [row for row in rows if row.trainable]
         numbers, weights = (
@@ -85,18 +85,18 @@ class Explanation:
         Returns
         -------
         dict of str to list
-            Values of each column, one for every row of the table.
+            Values of each column, one per row of the table.
         """
         columns = [name for name in COLUMNS if name not in OF_FILES or any(row.numbers for row in self.rows)]
         return {column: [getattr(row, column) for row in self.rows] for column in columns}
 
     def to_frame(self) -> Any:
-        """Return the table as a pandas frame; pandas is imported here only.
+        """Return the table as a pandas frame.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each of ``rows``.
+            One row per item of ``rows``.
 
         Raises
         ------
@@ -121,36 +121,36 @@ def explain(
 ) -> Explanation:
     """Return which weights of a model are trained, and why others are not.
 
-    No graph is run: a step that ``fit`` leaves in scikit-learn because its ONNX form computes something else
-    on some samples is shown as a part of the graph.
+    No graph is run: a step that ``fit`` would keep in scikit-learn, because its ONNX form has different
+    results on some samples, is shown as a part of the graph.
 
     Parameters
     ----------
     estimator_or_onnx : estimator, onnx.ModelProto, bytes, str or os.PathLike
-        What would be given to :class:`~ortlearn.OrtGradientOptimizer`, or one of those: the model that it
-        has trained is looked at. An estimator that is not fitted is cloned and fitted.
+        Model to train with :class:`~ortlearn.OrtGradientOptimizer`, or a fitted trainer, whose trained model
+        is explained. An unfitted estimator is cloned and fitted.
     X : array-like or frame of shape (n_samples, n_features), default=None
-        Samples; needed if the estimator is not fitted, or takes columns of several kinds, or text.
+        Samples; required if the estimator is not fitted, or if it reads columns of several types, or text.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-        Labels, to fit an estimator that needs them.
+        Labels to fit the estimator.
     dtype : dtype, default=numpy.float32
-        Type it is converted to.
+        Type of the converted model.
     weights_to_train : str or sequence of str, default=None
-        Names or patterns, to see what an estimator would train with them; by default what it trains without.
+        Names or patterns of the weights to train, as in the estimators.
     lora : LoRA, default=None
-        Low-rank adapters of an ONNX file, to see what they would be.
+        Low-rank adapters of an ONNX file.
     straight_through : bool, default=False
         Whether weights that an ONNX file stores as integers are trained, as in the estimators.
 
     Returns
     -------
     Explanation
-        Table of steps, operators, weights and reasons; of an ONNX file, of nodes, with shapes and numbers.
+        Table of steps, operators, weights and reasons; for an ONNX file, of nodes, with shapes and sizes.
 
     Raises
     ------
     ConversionError
-        If X is missing for an estimator that needs it, or if the pipeline ends without a model.
+        If X is required and missing, or if the pipeline ends without a model.
 
     Examples
     --------
@@ -163,9 +163,9 @@ def explain(
     >>> [(row.step, row.attribute, row.trainable) for row in table.rows][:3]
     [('pca', 'mean_', False), ('pca', 'components_', False), ('logisticregression', 'coef_', True)]
     >>> print(table.rows[0].reason, "->", table.rows[0].advice)
-    prepares the features of what is trained -> weights_to_train='pca.mean_' trains it
+    prepares the features of the trained step -> weights_to_train='pca.mean_' trains it
 
-    Of an ONNX file, with a preview of a pattern:
+    For an ONNX file, with a pattern of weights to train:
 
     >>> from onnx import parser
     >>> file = parser.parse_model('''
@@ -174,7 +174,7 @@ def explain(
     ...     { [first] h = MatMul (x, v) a = Relu (h) [last] y = MatMul (a, w) }''')
     >>> explanation = explain(file, weights_to_train="last")
     >>> [(row.step, row.shapes, row.numbers, row.trainable, row.reason) for row in explanation.rows][0]
-    ('first', ((2, 2),), 4, False, 'left out of what is asked for')
+    ('first', ((2, 2),), 4, False, 'not selected by weights_to_train')
     >>> explanation.summary
     'trained: 2 of 6 numbers, in 1 of 2 weights'
     """
@@ -185,37 +185,37 @@ def explain(
         source = fit_clone(source, X, y)
     elif not is_onnx_source(source) and X is None and not hasattr(source, "n_features_in_"):
         raise ConversionError(
-            f"X is needed to tell what the columns of {type(source).__name__} hold (a model of text does "
-            "not say it): call explain(model, X)."
+            f"X is required to determine the types of the columns of {type(source).__name__}, which the "
+            "model does not store: call explain(model, X)."
         )
     try:
-        with quiet(FallbackWarning):  # the table tells it
+        with quiet(FallbackWarning):  # the table contains the reason
             trainable = to_trainable(
                 source, weights_to_train, X=X, dtype=dtype, lora=lora, straight_through=straight_through
             )
     except NoTrainableWeightError as error:
         return Explanation(list(error.facts), str(error).partition("\n")[0])
     except ConversionError as error:
-        return Explanation(hopeless_steps(source), str(error))
+        return Explanation(untrainable_steps(source), str(error))
     fitted = None if is_onnx_source(source) else source
     execution = _execution(estimator_or_onnx)
     return Explanation(facts_of(trainable, fitted), "", _objective(trainable, fitted, X), execution)
 
 
 def _execution(source: Any) -> str:
-    """Return how many nodes of the graphs of a trainer are run by which execution provider."""
+    """Return the number of nodes per execution provider for each graph of a fitted trainer."""
     if is_onnx_source(source) or not is_trainer(source) or not is_fitted(source) or source.device == "cpu":
         return ""
     lines = []
     for graph, providers in source.get_node_providers().items():
         counts = {provider: sum(operators.values()) for provider, operators in providers.items()}
-        told = ", ".join(f"{count} nodes on {provider}" for provider, count in counts.items())
-        lines.append(f"graph {graph!r} on device={source.device!r}: {told}")
+        parts = ", ".join(f"{count} nodes on {provider}" for provider, count in counts.items())
+        lines.append(f"graph {graph!r} on device={source.device!r}: {parts}")
     return "\n".join(lines)
 
 
 def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
-    """Return what is minimised by default; penalties relative to the number of samples need these."""
+    """Return the default loss and penalty; a penalty relative to the number of samples requires X."""
     if trainable.head is None:
         return f"minimised: the graph's own {trainable.objective_tensor!r}"
     own = None if fitted is None else objective_of(fitted, 1.0 if X is None else count_rows(X))
@@ -230,7 +230,7 @@ def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
 
 
 def _model_of(source: Any) -> Any:
-    """Return the model that a trainer has trained, or else was given; other sources as they are."""
+    """Return the trained model of a trainer, or its estimator if not fitted; other sources unchanged."""
     if is_onnx_source(source):
         return source
     if is_trainer(source):

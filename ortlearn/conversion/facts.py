@@ -1,4 +1,4 @@
-"""Facts of each weight of a model and each step of a pipeline: trained, or why not."""
+"""Reasons why weights of a model and steps of a pipeline are trained or not."""
 
 from __future__ import annotations
 
@@ -16,42 +16,41 @@ from ..models import find_definition, unwrapped
 from ..models.weight import ADAPTED, CONSTANT, Weight
 from .trainable_model import TrainableModel
 
-__all__ = ["COLUMNS", "OF_FILES", "Fact", "facts_of", "facts_table", "hopeless_steps"]
+__all__ = ["COLUMNS", "OF_FILES", "Fact", "facts_of", "facts_table", "untrainable_steps"]
 
 _INDEX = re.compile(r"\[\d+\]")
-BEFORE_THE_GRAPH = "has no ONNX converter, or comes before a step without one: it runs in scikit-learn, once"
-NO_PARAMETER = "none of its fitted attributes is a floating-point number of the graph"
-IN_A_PIPELINE = "put it in a pipeline in front of a model: it is computed once, and the model is trained"
-SMOOTH = "train a model whose output changes smoothly, such as LogisticRegression, SVC or an MLP"
-NOT_ASKED = "left out of what is asked for"
-NO_USE = "neither a factor of a product, nor added to one, nor a table"
+BEFORE_THE_GRAPH = "has no form in ONNX, or precedes a step without one: it runs once, in scikit-learn"
+NO_PARAMETER = "its fitted attributes are not floating-point weights of the graph"
+IN_A_PIPELINE = "put it in a pipeline before a model: the step is computed once, and the model is trained"
+SMOOTH = "use a model with a differentiable output, such as LogisticRegression, SVC or an MLP"
+NOT_SELECTED = "not selected by weights_to_train"
+NOT_A_WEIGHT = "not a factor of a product, a bias of one, or a table"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Fact of some weights of one kind, or of a step without any.
+    """Fact of weights of one kind, or of a step without weights.
 
     Attributes
     ----------
     step : str
-        Step of the pipeline; empty where there is none.
-        For an ONNX file, the node that reads the weights.
+        Step of the pipeline, or empty. For an ONNX file, the node that reads the weights.
     operator : str
         ONNX operators that read the weights.
     weights : tuple of str
-        Names in the graph, as the model came with.
+        Original names in the graph.
     attribute : str
-        Fitted attribute, empty where it is not known; ``[*]`` stands for every member.
+        Fitted attribute, empty if unknown; ``[*]`` stands for every index.
     trainable : bool
         Whether they are trained by default.
     reason : str
-        What is kept of them, or why they are not trained.
+        Constraint of trained weights, or why the weights are not trained.
     advice : str
-        What to do; empty where there is nothing.
+        Advice, or empty.
     shapes : tuple of tuple of int
         Shapes of the weights, in an ONNX file.
     numbers : int
-        How many numbers they are, in an ONNX file.
+        Number of elements, in an ONNX file.
     """
 
     step: str
@@ -66,9 +65,9 @@ class Fact:
 
 
 def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
-    """Return a fact for the weights of each kind, of each node in a file, then for each step without weights.
+    """Return facts of the weights by kind, or by node of a file, and of steps without weights.
 
-    The facts are in the order of the steps of ``fitted``, the estimator that the model comes from.
+    They are in the order of the steps of ``fitted``, the estimator of the model.
     """
     groups: dict[tuple, list[str]] = {}
     part = model.objective_graph()
@@ -79,7 +78,7 @@ def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
     operators = {name: ", ".join(sorted({n.op_type for n in nodes})) for name, nodes in readers.items()}
     is_file = fitted is None and not model.declared
     for name, weight in model.weights.items():
-        reason, advice = _verdict(name, weight, model, present, reached, blockers)
+        reason, advice = _reason_and_advice(name, weight, model, present, reached, blockers)
         attribute = _INDEX.sub("[*]", weight.attribute or "")
         operator = "" if reason == CONSTANT else operators.get(name, "")
         node = weight.nodes[0] if is_file and weight.nodes and reason != CONSTANT else ""
@@ -99,7 +98,7 @@ def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
 
 
 def _position(fact: Fact, order: list[str]) -> tuple[int, bool]:
-    """Return where a fact goes: steps in their order, constants last."""
+    """Return a sort key of a fact: steps in their order, constants last."""
     place = order.index(fact.step) if fact.step in order else len(order)
     return (len(order) if fact.reason == CONSTANT else place), fact.reason == CONSTANT
 
@@ -116,7 +115,7 @@ def _fact(key: tuple, names: list[str], model: TrainableModel, shapes: Mapping[s
     return Fact(step, operator, originals, attribute, trainable, reason, advice, own, numbers)
 
 
-def _verdict(
+def _reason_and_advice(
     name: str,
     weight: Weight,
     model: TrainableModel,
@@ -124,24 +123,24 @@ def _verdict(
     reached: Collection[str],
     blockers: str,
 ) -> tuple[str, str]:
-    """Return why a weight is not trained, or what is kept of it, and what to do."""
+    """Return why a weight is not trained, or its constraint, and advice."""
     if name in model.trained:
         constraint = model.constraints.get(name)
         return ("" if constraint is None else constraint.text), ""
     if weight.reason in (CONSTANT, ADAPTED):
         return weight.reason, ""
     if weight.learned and name not in present:
-        return "comes after what is trained", ""
+        return "comes after the trained output", ""
     if name in present and name not in reached:
-        return f"reaches what is trained only through {blockers}, where no gradient passes", ""
+        return f"affects the trained output only through {blockers}, without a gradient", ""
     named = f"{weight.step}.{weight.attribute}" if weight.step and weight.attribute else weight.attribute
     pattern = _INDEX.sub("[*]", named or model.original_names.get(name, name))
     advice = f"weights_to_train={pattern!r} trains it" if name in present else ""
-    return weight.reason or (NOT_ASKED if weight.learned else NO_USE), advice
+    return weight.reason or (NOT_SELECTED if weight.learned else NOT_A_WEIGHT), advice
 
 
 def _steps(fitted: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a pipeline that do something; other estimators are one step without a name."""
+    """Return the steps of a pipeline except passthrough; other estimators are one step without a name."""
     if fitted is None:
         return []
     fitted = unwrapped(fitted)
@@ -153,7 +152,7 @@ def _steps(fitted: Any) -> list[tuple[str, Any]]:
 def _without_weights(
     steps: list[tuple[str, Any]], model: TrainableModel, facts: list[Fact]
 ) -> Iterator[Fact]:
-    """Yield a fact for each step that no weight belongs to, and for a last one without any to train."""
+    """Yield a fact for each step without weights, and for the last step if nothing is trained."""
     front = model.entry.front
     in_scikit_learn = set() if front is None else {name for name, _ in front.steps}
     for name, step in steps:
@@ -169,7 +168,7 @@ def _without_weights(
 
 
 def _reason_of(step: Any) -> tuple[str, str]:
-    """Return why a step has nothing to train, and what to do."""
+    """Return why a step has nothing to train, and advice."""
     definition = find_definition(step)
     reason = "" if definition is None else definition.untrained
     if not reason:
@@ -177,8 +176,8 @@ def _reason_of(step: Any) -> tuple[str, str]:
     return reason, IN_A_PIPELINE if hasattr(step, "transform") else SMOOTH
 
 
-def hopeless_steps(fitted: Any) -> list[Fact]:
-    """Return a fact for each step without parameters to train, of a model that does not convert."""
+def untrainable_steps(fitted: Any) -> list[Fact]:
+    """Return facts of the steps without trainable parameters, for a model that cannot be converted."""
     return [
         Fact(name, type(step).__name__, (), "", False, *_reason_of(step))
         for name, step in _steps(fitted)
@@ -190,12 +189,12 @@ def hopeless_steps(fitted: Any) -> list[Fact]:
 COLUMNS = ("step", "operator", "weights", "attribute", "shapes", "numbers", "trainable", "reason", "advice")
 #: Columns that only the table of an ONNX file has.
 OF_FILES = ("shapes", "numbers")
-#: Names of weights that a table shows of many.
+#: Number of items of a tuple that a table shows.
 SHOWN = 3
 
 
 def facts_table(facts: Collection[Fact]) -> str:
-    """Return facts as a table with a line of titles, columns without any text left out."""
+    """Return facts as a table with titles, without empty columns."""
     rows = [[_cell(getattr(fact, column)) for column in COLUMNS] for fact in facts]
     titles = list(COLUMNS)
     shown = [i for i in range(len(COLUMNS)) if any(row[i] for row in rows)]

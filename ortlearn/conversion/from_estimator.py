@@ -1,4 +1,4 @@
-"""Convert an estimator into a graph that can be trained, and write trained weights back into it."""
+"""Convert an estimator into a trainable graph, and write trained weights back into the estimator."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .weight_names import renamed_weights
 
 __all__ = ["sklearn_to_onnx", "trainable_from_definitions", "write_weights"]
 
-#: What float32 rounds, relative to a number, and to the largest of its weight.
+#: Rounding of float32, relative to a value, and to the largest value of its weight.
 TOLERANCE, OF_LARGEST = 1e-5, 1e-6
-#: Constraints keep parameters off the edge of their sets by about so much.
-EDGE = 1e-4
+#: Distance that constraints keep from the boundary of their sets.
+BOUNDARY = 1e-4
 
 
 def trainable_from_definitions(
     split: Split, dtype: Any, origin: str, link: str, weights_to_train: Any
 ) -> TrainableModel:
-    """Return the graph of an estimator, its parameters as its definitions declare them."""
+    """Return the graph of an estimator with the parameters that its definitions declare."""
     written = _write(split, dtype, link)
     model, original_names = renamed_weights(name_nodes(with_computed_shapes(written.model)))
     by_name = selected_names(split.estimator if split.front is None else split.front) is not None
@@ -64,15 +64,15 @@ def trainable_from_definitions(
 def sklearn_to_onnx(
     estimator: Any, n_features: int | tuple[int, ...] | None = None, dtype: Any = np.float32
 ) -> ModelProto:
-    """Return the graph of a fitted estimator of numbers.
+    """Return the graph of a fitted estimator on numbers.
 
     Parameters
     ----------
     estimator : estimator
         Fitted estimator, transformer or pipeline.
     n_features : int or tuple of int, default=None
-        Number of columns of X, where the estimator does not tell; of images the shape, (height, width) or
-        (height, width, n_channels).
+        Number of columns of X, if the estimator has no ``n_features_in_``; for images the shape,
+        (height, width) or (height, width, n_channels).
     dtype : dtype, default=numpy.float32
         Type of the graph's numbers and weights, float32 or float64.
 
@@ -96,7 +96,7 @@ def sklearn_to_onnx(
     """
     count = getattr(estimator, "n_features_in_", 0) or n_features
     written = _write(Split(estimator, matrix_schema(count, dtype)), dtype, "identity")
-    return prune(written.model)  # without what only training needs
+    return prune(written.model)  # without nodes for training only
 
 
 def _write(split: Split, dtype: Any, link: str) -> models.WrittenModel:
@@ -115,7 +115,7 @@ def _write(split: Split, dtype: Any, link: str) -> models.WrittenModel:
 def _weights_of(
     model: ModelProto, original_names: Mapping[str, str], parameters: Mapping[str, models.Parameter]
 ) -> dict[str, Weight]:
-    """Return every floating-point initializer: parameters as they are declared, and constants."""
+    """Return every floating-point initializer, a declared parameter or a constant."""
     weights = {}
     for name, array in initializer_arrays(model).items():
         if array.dtype.kind != "f":
@@ -149,22 +149,22 @@ def write_weights(
     source : estimator
         Fitted estimator that was converted; it is not changed.
     trainable : TrainableModel
-        What came of it.
+        Converted model.
     weights : mapping of str to ndarray
-        Trained weights under the names they came with, as :meth:`TrainableModel.coefficients` gives them.
+        Trained weights by original name, as returned by :meth:`TrainableModel.coefficients`.
     y_ndim : {1, 2}, default=None
-        Dimensions of y, which predictions of a regressor of one output get too where its attributes can
-        tell; by default those they have before.
+        Dimensions of y and of the predictions of a regressor with one output, if its attributes determine
+        these; unchanged by default.
 
     Returns
     -------
     estimator
-        Copy that predicts as the trained graph does.
+        Copy with the predictions of the trained graph.
 
     Raises
     ------
     WriteBackError
-        If the estimator has changed since it was converted, or cannot hold what was trained.
+        If the estimator has changed since it was converted, or cannot represent the trained model.
 
     Examples
     --------
@@ -179,12 +179,14 @@ def write_weights(
     """
     head = trainable.head
     if not trainable.declared or head is None:
-        raise _refusal(trainable, "the trained weights: it has no model definition")
+        raise _write_back_error(trainable, "the trained weights: it has no model definition")
     schema, front = trainable.entry.schema, trainable.entry.front
     split = Split(rest_of(source, front), schema, front)
     written = _write(split, head.dtype, "identity")
     if trainable.link == "log" and written.scores.link != "log" and written.scores.task == "regression":
-        raise _refusal(trainable, "an exponential: with this loss the trained model predicts exp(score)")
+        raise _write_back_error(
+            trainable, "an exponential: with this loss the trained model predicts exp(score)"
+        )
     _check_unchanged(written.parameters, trainable)
     result = models.write_parameters(source, written.parameters, weights)
     if y_ndim in (1, 2) and head.task == "regression" and head.n_outputs == 1:
@@ -192,11 +194,11 @@ def write_weights(
     return result
 
 
-def _refusal(trainable: TrainableModel, what: str) -> WriteBackError:
-    """Return the error that a model cannot take something, and what to do then."""
+def _write_back_error(trainable: TrainableModel, reason: str) -> WriteBackError:
+    """Return the error for a model that cannot represent the trained one."""
     return WriteBackError(
-        f"{trainable.origin} cannot take {what}. The trained model is there as ONNX: get_trained_onnx, "
-        "save_onnx_graph."
+        f"{trainable.origin} cannot represent {reason}. Use the trained ONNX model instead: "
+        "get_trained_onnx, save_onnx_graph."
     )
 
 
@@ -206,16 +208,16 @@ def _check_unchanged(parameters: Mapping[str, models.Parameter], trainable: Trai
         known = parameters.get(trainable.original_names[name])
         if known is None:
             continue
-        tolerance = EDGE if name in trainable.constraints else OF_LARGEST
+        tolerance = BOUNDARY if name in trainable.constraints else OF_LARGEST
         if not _is_close(known.value().astype(array.dtype), array, tolerance):
             raise WriteBackError(
                 f"{trainable.origin} has been changed since it was converted for training "
-                f"({trainable.weights[name].origin}): there is nothing to write the weights into. Fit again."
+                f"({trainable.weights[name].origin}), so weights cannot be written into it. Fit again."
             )
 
 
 def _is_close(found: np.ndarray, expected: np.ndarray, of_largest: float) -> bool:
-    """Return whether two arrays are the same but for rounding."""
+    """Return whether two arrays are equal up to rounding."""
     finite = expected[np.isfinite(expected)]
     largest = float(np.abs(finite).max(initial=0.0))
     return found.shape == expected.shape and np.allclose(

@@ -1,4 +1,4 @@
-"""Convert an ONNX graph into one that can be trained."""
+"""Convert an ONNX graph into a trainable one."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .weight_names import renamed_weights
 
 __all__ = ["trainable_from_graph"]
 
-#: How the names begin that training graphs add to a model.
+#: Prefix of names that training graphs add to a model.
 RESERVED = "ortlearn_"
-#: Why a weight of a file with a new head is not trained by default.
-BODY = "part of the body: the file says that its head is trained"
+#: Reason why a weight of a file with a new head is not trained by default.
+BODY = "part of the body: the file declares that its head is trained"
 
 
 def trainable_from_graph(
@@ -46,7 +46,7 @@ def trainable_from_graph(
     default_weights: Sequence[str] | None = None,
     output_name: str | None = None,
 ) -> TrainableModel:
-    """Return a graph that can be trained, its weights found by the operators that read them."""
+    """Return a trainable graph, whose weights are found by the operators that read them."""
     model, reserved = _without_reserved_names(with_free_rows(model, required=True))
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
@@ -58,8 +58,8 @@ def trainable_from_graph(
         }
         weights_to_train = default_weights if weights_to_train is None else weights_to_train
     if weights_to_train is not None:
-        asked = select_weights(weights, weights_to_train, original_names)
-        weights = {name: replace(w, learned=name in asked or w.learned) for name, w in weights.items()}
+        selected = select_weights(weights, weights_to_train, original_names)
+        weights = {name: replace(w, learned=name in selected or w.learned) for name, w in weights.items()}
     scores, own_loss = None, _own_loss(model, *own_loss_names)
     own_nodes = {node.name for node in model.graph.node}
     if own_loss is None:
@@ -69,7 +69,7 @@ def trainable_from_graph(
     elif output_name is not None:
         raise ConversionError(
             f"output_name={output_name!r} cannot be trained: the model computes its own loss, "
-            f"{own_loss.output!r}. Leave output_name out, or name another output in loss_output_name."
+            f"{own_loss.output!r}. Remove output_name, or pass another output as loss_output_name."
         )
     others = (own_loss.label, own_loss.row_weight) if own_loss else (None, None)
     candidate = TrainableModel(
@@ -95,11 +95,11 @@ def trainable_from_graph(
 def _with_exports(
     found: TrainableModel, file: ModelProto, own_nodes: Collection[str], adapted: Collection[str]
 ) -> TrainableModel:
-    """Return a model with the file to write trained weights into: the one given, wherever it has them.
+    """Return a model with the file that trained weights are written into.
 
-    Where it does not, as fused operators were decomposed, or where its outputs are computed otherwise, it is
-    the graph that was trained, with the interface of the file. ``own_nodes`` are the nodes that come from the
-    file, ``adapted`` the weights that get adapters.
+    This is the given file if it contains the weights. If fused operators were decomposed, or outputs are
+    computed differently, it is the trained graph with the interface of the file. ``own_nodes`` are the nodes
+    of the file, ``adapted`` the weights with adapters.
     """
     graph = found.with_weights(found.initial_weights())
     own, weights = found.own_loss, [found.original_names[name] for name in (*found.trained, *adapted)]
@@ -112,7 +112,7 @@ def _with_exports(
 
 
 def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, str]]:
-    """Return the model without names that training graphs use, and the old name of each new one."""
+    """Return the model without reserved names, and the old name of each new one."""
     names = graph_names(model.graph)
     taken = sorted(name for name in names if name.startswith(RESERVED))
     renamed = {}

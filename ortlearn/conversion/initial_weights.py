@@ -1,4 +1,4 @@
-"""Fresh weights to start a training from."""
+"""Initial weights of a training."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def draw_weights(
     """Draw fresh weights.
 
     Factors of products are uniform in [-b, b] with ``b = sqrt(6 / (fan_in + fan_out))``, intercepts
-    are zero, scales one. Leaves of trees, tables, support vectors, means and variances, and whatever
-    else makes no sense without the values it has (``Weight.drawn`` is False), keep their values.
+    are zero, scales one. Leaves of trees, tables, support vectors, means, variances, and other weights
+    with ``Weight.drawn`` False keep their values.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def draw_weights(
     random_state : numpy.random.RandomState
         Source of randomness.
     constraints : mapping of str to Constraint, default=None
-        What some of them must keep: these are free numbers.
+        Constraints by name; the arrays of these weights are free numbers.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Graphs whose weights are trained by low-rank adapters."""
+"""Trainable models with low-rank adapters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["adapter_arrays", "reached_adapters", "with_low_rank", "with_separate
 
 
 def reached_adapters(model: TrainableModel, lora: LoRA) -> list[Adapter]:
-    """Return the adapters of the weights that a gradient reaches, but for those that are trained themselves.
+    """Return the adapters of frozen weights that a gradient reaches.
 
     See :meth:`LoRA.adapters` for errors.
     """
@@ -30,7 +30,7 @@ def reached_adapters(model: TrainableModel, lora: LoRA) -> list[Adapter]:
 
 
 def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> TrainableModel:
-    """Return a model whose adapters are trained in the place of their weights."""
+    """Return a model whose adapters are trained instead of their weights."""
     originals = dict(model.original_names)
     shapes = {tensor.name: tuple(tensor.dims) for tensor in model.model.graph.initializer}
     weights, taken = dict(model.weights), {*originals.values()}
@@ -64,7 +64,7 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
 def with_separate_adapters(
     model: TrainableModel, arrays: Mapping[str, np.ndarray], keep_upgrade: bool = False
 ) -> ModelProto:
-    """Return the file with its own weights, and adapters that are zero unless others are given."""
+    """Return the file with its own weights, and adapters as inputs that default to zero."""
     file, adapters = _separate(model, keep_upgrade)
     separate = {name for adapter in model.adapters for name in (adapter.a, adapter.b)}
     others = {model.original_names[name]: arrays[name] for name in model.trained if name not in separate}
@@ -75,7 +75,7 @@ def with_separate_adapters(
 def adapter_arrays(
     model: TrainableModel, arrays: Mapping[str, np.ndarray], keep_upgrade: bool = False
 ) -> dict[str, np.ndarray]:
-    """Return A and B of every adapter by the names, and in the types, of :func:`with_separate_adapters`."""
+    """Return A and B of every adapter, with the names and types of :func:`with_separate_adapters`."""
     file, adapters = _separate(model, keep_upgrade)
     places, found = weight_places(file), dict[str, np.ndarray]()
     for stable, own in zip(model.adapters, adapters, strict=True):
@@ -85,7 +85,7 @@ def adapter_arrays(
 
 
 def _separate(model: TrainableModel, keep_upgrade: bool) -> tuple[ModelProto, list[Adapter]]:
-    """Return the file that takes adapters, and these under its names."""
+    """Return the file for separate adapters, and the adapters under its names."""
     file, upgraded, names = model.exported, model.upgraded, model.original_names
     assert file is not None and upgraded is not None
     adapters = [

@@ -1,4 +1,4 @@
-"""Shapes of outputs, where a converter declares others than the graph computes."""
+"""Correct output shapes that a converter declares wrongly."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["with_computed_shapes"]
 
 
 def with_computed_shapes(model: ModelProto) -> ModelProto:
-    """Return the model with the shape of each output as shape inference finds it.
+    """Return the model with the inferred shape of each output.
 
     skl2onnx declares the number of columns from the estimator's attributes, not always from the right one
-    (PLSRegression, trees of several targets). A size that inference does not find stays as declared.
+    (PLSRegression, trees of several targets). Sizes that cannot be inferred are kept.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def with_computed_shapes(model: ModelProto) -> ModelProto:
             continue
         declared = tuple(d.dim_value or d.dim_param or None for d in value.type.tensor_type.shape.dim)
         shape = known.shape
-        if len(shape) == len(declared):  # sizes that are not known are as declared
+        if len(shape) == len(declared):  # keep declared sizes that are not inferred
             shape = tuple(
                 size if isinstance(size, int) else old for size, old in zip(shape, declared, strict=True)
             )

@@ -1,4 +1,4 @@
-"""Input of a graph with its own loss that takes the weights of the samples."""
+"""Sample weights of graphs with their own loss."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["with_weight_vector"]
 
 
 def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) -> ModelProto:
-    """Return a graph that takes the weights of samples as a vector of a given name and type.
+    """Return a graph with sample weights as a vector of a given name and type.
 
-    ``name`` is its input that takes them, numbers of shape (n,) or (n, 1); a graph without it stays as it is.
+    ``name`` is the input for the weights, of shape (n,) or (n, 1); without it the graph is unchanged.
     ``vector`` is the new input, of shape (n,).
 
     Examples
@@ -45,7 +45,7 @@ def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) ->
     shape = (None,) if known.shape is None else known.shape
     if len(shape) > 2 or shape[1:] not in ((), (1,)):
         raise ConversionError(
-            f"Input {name!r} takes the weights of the samples: its shape must be (n,) or (n, 1), not {shape}."
+            f"Input {name!r} is for sample weights: its shape must be (n,) or (n, 1), got {shape}."
         )
     wanted = TensorType(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape[:1])
     result = map_names(model, {name: vector})

@@ -1,4 +1,4 @@
-"""Choose the weights to train: those asked for, or the learned ones that a gradient reaches."""
+"""Select the weights to train: those that match patterns, or the learned ones that a gradient reaches."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ..models.weight import CONSTANT, STATISTIC, Weight
 from .facts import facts_of, facts_table
 from .trainable_model import TrainableModel
 
-__all__ = ["asked_for", "in_place", "reached_weights", "select_weights", "with_trained_weights"]
+__all__ = ["match_patterns", "matches_location", "reached_weights", "select_weights", "with_trained_weights"]
 
-#: Reasons of weights that are trained only where they are named exactly, and what these are called.
+#: Reasons of weights that are trained only if named exactly, with their names in messages.
 BY_NAME = {CONSTANT: "constants of formulas", STATISTIC: "running statistics"}
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The weights that one pattern is for.
+class PatternMatch:
+    """Weights that match a pattern.
 
     Attributes
     ----------
     exact : frozenset of str
-        Those that it names.
+        Weights that the pattern names.
     matched : frozenset of str
-        Those that its wildcards match, or those of the step that it names. They are trained where they
-        can be; constants of formulas and running statistics are none of them.
+        Weights that match its wildcards, or that belong to the step that it names, without constants of
+        formulas and running statistics. Those that a gradient reaches are trained.
     """
 
     exact: frozenset[str]
@@ -38,14 +38,14 @@ class Asked:
 
     @property
     def names(self) -> frozenset[str]:
-        """All of them."""
+        """All matching weights."""
         return self.exact | self.matched
 
 
-def asked_for(
+def match_patterns(
     weights: dict[str, Weight], patterns: Sequence[str] | str, original_names: dict[str, str]
-) -> list[Asked]:
-    """Return the weights that each pattern is for, see :func:`select_weights`."""
+) -> list[PatternMatch]:
+    """Return the weights that match each pattern, see :func:`select_weights`."""
     found = []
     known = {name: weight.names(original_names.get(name, name)) for name, weight in weights.items()}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
@@ -54,24 +54,26 @@ def asked_for(
         if not exact:
             wild |= {name for name, weight in weights.items() if pattern in weight.steps}
             wild |= {
-                name for name in known if in_place(weights[name], original_names.get(name, name), pattern)
+                name
+                for name in known
+                if matches_location(weights[name], original_names.get(name, name), pattern)
             }
         matched = frozenset(name for name in wild - exact if weights[name].reason not in BY_NAME)
         if not exact and not matched:
-            hint = "" if wild else _meant(pattern, known)
+            hint = "" if wild else _suggestion(pattern, known)
             reasons = {weights[name].reason for name in wild}
             kinds = " and ".join(kind for reason, kind in BY_NAME.items() if reason in reasons)
-            what = f"{kinds} only; name one exactly to train it" if wild else ""
+            others = f"only {kinds}, which are trained if named exactly," if wild else ""
             raise NoTrainableWeightError(
-                f"weights_to_train: {pattern!r} matches {what or 'no floating-point initializer'} among "
+                f"weights_to_train: {pattern!r} matches {others or 'no floating-point initializer'} among "
                 f"{_known(weights, original_names)}{_steps(weights)}.{hint}"
             )
-        found.append(Asked(exact, matched))
+        found.append(PatternMatch(exact, matched))
     return found
 
 
-def in_place(weight: Weight, original: str, pattern: str) -> bool:
-    """Return whether a weight of an ONNX file is learned, and its node, operator or layer fits a pattern."""
+def matches_location(weight: Weight, original: str, pattern: str) -> bool:
+    """Return whether a learned weight of an ONNX file has a node, operator or layer that matches."""
     layer = pattern.strip("/")
     return weight.learned and any(
         matches_pattern(name, pattern) or name == layer for name in weight.places(original)
@@ -88,14 +90,14 @@ def select_weights(
     Parameters
     ----------
     weights : dict of str to Weight
-        What :func:`find_weights` found, under stable names.
+        Result of :func:`find_weights`, by stable name.
     patterns : str, sequence of str or None
         Names or patterns, of stable or original names, of attributes (``coef_``) or of steps and
-        attributes (``pca.*``); ``*`` stands for any text, ``?`` for any character, brackets for
-        themselves (``coefs_[*]``, ``estimators_[3]*``). The name of a step alone (``pca``, of a step
-        inside another one ``columns__pca``) takes all that is its own. In an ONNX file, the name of a node,
-        of an operator or of a layer, or a pattern of them, takes the learned weights there
-        (:meth:`Weight.places`). None takes the learned ones.
+        attributes (``pca.*``); ``*`` matches any text, ``?`` any character; brackets are literal
+        (``coefs_[*]``, ``estimators_[3]*``). The name of a step alone (``pca``, or ``columns__pca`` for a
+        nested step) selects its weights. In an ONNX file, the name of a node, operator or layer, or a
+        pattern of them, selects the learned weights there (:meth:`Weight.places`). None selects the
+        learned ones.
     original_names : dict of str to str
         Original name by stable name.
 
@@ -107,7 +109,7 @@ def select_weights(
     Raises
     ------
     NoTrainableWeightError
-        If nothing is left to train, or if a pattern matches nothing.
+        If no weight is selected, or if a pattern matches none.
 
     Examples
     --------
@@ -121,9 +123,10 @@ def select_weights(
     if patterns is None:
         chosen = {name for name, weight in weights.items() if weight.learned}
     else:
-        chosen = {name for asked in asked_for(weights, patterns, original_names) for name in asked.names}
+        matches = match_patterns(weights, patterns, original_names)
+        chosen = {name for match in matches for name in match.names}
     if not chosen:
-        hint = f" Name some in weights_to_train if these are: {_known(weights, original_names)}."
+        hint = f" Select weights by weights_to_train, from {_known(weights, original_names)}."
         raise NoTrainableWeightError(
             "The model has no weight to train: no initializer is a factor of a product, an intercept, a "
             f"table or a fitted attribute.{hint if weights else ''}"
@@ -132,11 +135,11 @@ def select_weights(
 
 
 def with_trained_weights(model: TrainableModel, weights_to_train: Any, fitted: Any = None) -> TrainableModel:
-    """Return a model with its weights to train chosen."""
+    """Return a model with the selected weights to train."""
     weights, names = model.weights, model.original_names
     if weights_to_train is not None:
         select_weights(weights, weights_to_train, names)  # an error for an empty list
-        trained = _reached_of_asked(model, asked_for(weights, weights_to_train, names))
+        trained = _reached_matches(model, match_patterns(weights, weights_to_train, names))
     else:
         try:
             trained = _reached(model, select_weights(weights, None, names))
@@ -158,38 +161,38 @@ def _reached(model: TrainableModel, learned: list[str]) -> list[str]:
     present = {tensor.name for tensor in part.graph.initializer}
     lost = [model.original_names.get(name, name) for name in learned if name not in present]
     raise NoTrainableWeightError(
-        "The model has no weight to train: what is learned reaches what is trained only through "
-        f"{', '.join(sorted({node.op_type for node in blockers}))}, and no gradient passes there."
+        "The model has no weight to train: learned weights affect the trained output only through "
+        f"{', '.join(sorted({node.op_type for node in blockers}))}, without a gradient."
         if len(lost) < len(learned)
-        else f"The model has no weight to train: {lost} do not reach what is trained ({output!r})."
+        else f"The model has no weight to train: {lost} do not affect the trained output ({output!r})."
     )
 
 
-def _reached_of_asked(model: TrainableModel, asked: Sequence[Asked]) -> list[str]:
-    """Return the weights asked for that a gradient reaches; all of a pattern where it reaches none."""
+def _reached_matches(model: TrainableModel, matches: Sequence[PatternMatch]) -> list[str]:
+    """Return the matching weights that a gradient reaches, or all of a pattern if it reaches none."""
     part, output = model.objective_graph(), model.objective_tensor
     present = {tensor.name for tensor in part.graph.initializer}
     reached, _ = gradient_reach(part, output)
     chosen: set[str] = set()
-    for own in asked:
+    for own in matches:
         matched = own.matched & present
         lost = own.exact - present or (not matched and not own.exact and own.matched)
         if lost:
             raise ConversionError(
                 f"Weights {sorted(model.original_names.get(name, name) for name in lost)} come after the "
-                f"scores that are trained ({output!r}): leave them out of weights_to_train."
+                f"trained scores ({output!r}): remove them from weights_to_train."
             )
         chosen |= own.exact | (matched & {*reached} or matched)
     return sorted(chosen)
 
 
 def reached_weights(model: TrainableModel, names: Sequence[str]) -> list[str]:
-    """Return those of some weights that a gradient reaches, sorted; all where it reaches none."""
-    return _reached_of_asked(model, [Asked(frozenset(), frozenset(names))])
+    """Return the weights that a gradient reaches, sorted, or all if it reaches none."""
+    return _reached_matches(model, [PatternMatch(frozenset(), frozenset(names))])
 
 
 def _known(weights: dict[str, Weight], original_names: dict[str, str]) -> str:
-    """Return the names of weights, and where they come from, for an error."""
+    """Return the names and origins of weights, for an error."""
     texts = []
     for name, weight in weights.items():
         original = repr(original_names.get(name, name))
@@ -197,10 +200,10 @@ def _known(weights: dict[str, Weight], original_names: dict[str, str]) -> str:
     return f"[{', '.join(texts)}]"
 
 
-def _meant(pattern: str, known: dict[str, list[str]]) -> str:
-    """Return a hint at what a pattern that matches nothing was to be, for its error."""
+def _suggestion(pattern: str, known: dict[str, list[str]]) -> str:
+    """Return a similar name for a pattern without matches, for its error."""
     names = [name for own in known.values() for name in own]
-    dotted = ".".join(pattern.rsplit("__", 1))  # as parameters of steps are written
+    dotted = ".".join(pattern.rsplit("__", 1))  # the notation of parameters of steps
     for likely in (dotted, f"{dotted}_", f"{dotted}_*"):
         if any(matches_pattern(name, likely) for name in names):
             return f" Did you mean {likely!r}?"

@@ -1,4 +1,4 @@
-"""Estimators and ONNX models -> graphs that can be trained."""
+"""Convert estimators and ONNX models into trainable graphs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def to_trainable(
     straight_through: bool = False,
     output_name: str | None = None,
 ) -> TrainableModel:
-    """Convert a model into a graph that can be trained.
+    """Convert a model into a trainable graph.
 
     Parameters
     ----------
@@ -61,33 +61,33 @@ def to_trainable(
     weights_to_train : str or sequence of str, default=None
         Names or glob patterns of the weights to train; the learned ones by default.
     X : array-like, sparse matrix or frame, default=None
-        Samples to train on: they decide which columns are numbers and which text, and steps of a pipeline
-        that may have to stay in scikit-learn are tried on some of them.
+        Training samples. They determine the types of the columns, and the steps of a pipeline that stay in
+        scikit-learn because their ONNX form has different results.
     run : callable, default=None
-        Runs a graph on arrays by the name of their inputs, and returns its first output.
+        Function that runs a graph on arrays by input name, and returns its first output.
     n_features : int, default=None
         Number of columns of X, for a scikit-learn estimator without ``n_features_in_``, if X is None.
     dtype : dtype, default=numpy.float32
-        Type that a scikit-learn estimator is converted to.
+        Type of the graph of a scikit-learn estimator.
     loss_output_name, label_name : str
-        An ONNX model with such an output and such an input is trained as it is.
+        An ONNX model with this output and input is trained with its own loss.
     weight_name : str, default="sample_weight"
-        Input of such a model that takes the weights of the samples, where it has one.
+        Input of such a model for sample weights, if it has one.
     forced_task : {"regression", "classification"}, default=None
-        Kind of the model where its outputs do not tell: an ONNX classifier without an output of labels.
+        Task of an ONNX model if its outputs do not determine it: a classifier without labels.
     link : {"identity", "log"}, default="identity"
-        What the scores of a regressor are to be of its predictions.
+        Link function from the predictions of a regressor to its scores.
     label_shape : tuple of int, default=None
-        Shape of the labels of all samples, which tells where an ONNX classifier of pixels or time steps has
-        its classes.
+        Shape of the labels of all samples, which determines the class axis of an ONNX classifier of pixels or
+        time steps.
     lora : LoRA, default=None
-        Low-rank adapters of an ONNX model: these are trained, and of its weights only those that
-        ``weights_to_train`` names.
+        Low-rank adapters of an ONNX model, which are trained instead of all weights that ``weights_to_train``
+        does not name.
     straight_through : bool, default=False
-        Whether weights that an ONNX model stores as integers, in front of a DequantizeLinear, are trained: as
-        floating-point numbers that the graph rounds.
+        Whether weights that an ONNX model stores as integers before a DequantizeLinear are trained, as
+        floats that the graph rounds.
     output_name : str, default=None
-        Output of an ONNX model that is trained, where there are several.
+        Output of an ONNX model to train, if it has several.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def to_trainable(
     for name, value in (("lora", lora), ("output_name", output_name)):
         if value is not None:
             raise ConversionError(
-                f"{name} is for ONNX files, {type(source).__name__} is a scikit-learn estimator: leave "
+                f"{name} is for ONNX files, {type(source).__name__} is a scikit-learn estimator: use "
                 f"{name}=None, or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
             )
     if not hasattr(source, "get_params"):
@@ -158,7 +158,7 @@ def to_trainable(
 def _converted(
     split: Split, weights_to_train: Any, link: str, origin: str, undefined: UndefinedModelError
 ) -> TrainableModel:
-    """Return the graph that skl2onnx writes of a model without a definition."""
+    """Return the graph of a model without a definition, converted by skl2onnx."""
     try:
         model = convert(split.estimator, split.schema.types())
     except ConversionError as error:
@@ -178,7 +178,7 @@ def _converted(
 
 
 def _with_integers(error: NoTrainableWeightError, file: ModelProto) -> NoTrainableWeightError:
-    """Return an error that says which weights of a file are stored as integers, and how these are trained."""
+    """Return an error that names the weights of a file that are stored as integers."""
     names = [name for name, place in weight_places(file).items() if place.quantisation is not None]
     if not names:
         return error
@@ -188,20 +188,20 @@ def _with_integers(error: NoTrainableWeightError, file: ModelProto) -> NoTrainab
 
 
 def _trains_two_types(trainable: TrainableModel) -> bool:
-    """Return whether weights of steps in float64 are to be trained, for scores in float32."""
+    """Return whether float64 weights of steps are trained for float32 scores."""
     head = trainable.head
     return head is not None and any(a.dtype != head.dtype for a in trainable.initial_weights().values())
 
 
 def source_task(source: Any, output_name: str | None = None) -> str | None:
-    """Return the kind of an ONNX model, None where it cannot be read.
+    """Return the task of an ONNX model, or None if it cannot be read.
 
     Parameters
     ----------
     source : onnx.ModelProto, bytes, str or os.PathLike
         Model.
     output_name : str, default=None
-        Output that is trained, where there are several.
+        Output to train, if there are several.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def source_task(source: Any, output_name: str | None = None) -> str | None:
 
 
 def _origin(source: Any) -> str:
-    """Name the estimator, or the last step of a pipeline, that is trained."""
+    """Return the name of the estimator, or of the last step of a pipeline."""
     if isinstance(source, Pipeline):
         name, last = source.steps[-1]
         return f"{type(last).__name__} (step {name!r})"

@@ -1,4 +1,4 @@
-"""A graph that can be trained, and what its training needs to know."""
+"""Trainable graphs, with the properties that their training requires."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ __all__ = ["Entry", "OwnLoss", "TrainableModel"]
 
 @dataclass(frozen=True)
 class OwnLoss:
-    """A loss that a graph computes itself.
+    """A loss that a graph computes.
 
     Attributes
     ----------
     output : str
-        Output with the loss.
+        Output of the loss.
     label : str
-        Input that takes the labels.
+        Input of the labels.
     row_weight : str or None
-        Input that takes the weights of the samples, where there is one.
+        Input of the sample weights, or None.
     """
 
     output: str
@@ -64,9 +64,9 @@ class Entry:
     schema : InputSchema
         Inputs of the graph.
     front : Pipeline or None
-        Steps that run in scikit-learn before it.
+        Steps before the graph, which run in scikit-learn.
     selects_by_name : bool
-        Whether columns of a frame are found by name, whatever comes between them.
+        Whether columns of a frame are selected by name, regardless of others.
     """
 
     schema: InputSchema
@@ -76,43 +76,43 @@ class Entry:
 
 @dataclass(frozen=True)
 class TrainableModel:
-    """A graph that can be trained, its weights under stable names.
+    """A trainable graph, with stable names of its weights.
 
     Attributes
     ----------
     model : onnx.ModelProto
-        Graph for inference, initializers named ``I0_...``, nodes named uniquely. Parameters under a
-        constraint are computed in it from free numbers.
+        Graph for inference, with initializers named ``I0_...`` and unique names of nodes. It computes
+        constrained parameters from free numbers.
     entry : Entry
-        Inputs that take X, and the steps before them.
+        Inputs of X, and the steps before them.
     head : Scores or None
-        Scores that are trained; None for a graph with its own loss.
+        Trained scores; None for a graph with its own loss.
     weights : dict of str to Weight
-        Every floating-point initializer.
+        All floating-point initializers.
     trained : list of str
-        Those to train, sorted.
+        Names of the weights to train, sorted.
     original_names : dict of str to str
         Original name by stable name.
     own_loss : OwnLoss or None
-        Loss that the graph computes itself.
+        Loss that the graph computes, or None.
     origin : str or None
-        scikit-learn estimator, or step of a pipeline, that the trained part comes from.
+        scikit-learn estimator, or step of a pipeline, of the trained part.
     reserved_names : dict of str to str
-        Original names of tensors that had a name training graphs use.
+        Original names of tensors with reserved names.
     link : {"identity", "log"}
-        Link between the scores of a regressor and its predictions.
+        Link function from the predictions of a regressor to its scores.
     reparametrisation : Reparametrisation
-        Sets that trained weights stay in; their initializers hold free numbers.
+        Constraints of trained weights, whose initializers are free numbers.
     declared : bool
         Whether model definitions wrote the graph and declared its weights.
     exported : onnx.ModelProto or None
-        For an ONNX file, the model that takes its place, without the values of the trained weights.
+        For an ONNX file, the model to export, without the values of the trained weights.
     upgraded : onnx.ModelProto or None
-        For an ONNX file, the graph that was trained in its place, with its inputs and outputs.
+        For an ONNX file, the trained graph with the inputs and outputs of the file.
     fused : tuple of FusedForm
-        Operators that compute parts of the graph for inference, as model definitions declare them.
+        Fused operators for inference that model definitions declare.
     adapters : tuple of Adapter
-        Low-rank adapters that are trained, under stable names.
+        Trained low-rank adapters, with stable names.
     """
 
     model: ModelProto
@@ -133,12 +133,12 @@ class TrainableModel:
     adapters: tuple[Adapter, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without what is computed from the fields: the same object always pickles the same.
+        # Without cached properties, so that equal objects have equal pickles.
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @property
     def constraints(self) -> Mapping[str, Constraint]:
-        """Sets that trained weights stay in."""
+        """Constraints of trained weights."""
         return self.reparametrisation.constraints
 
     @property
@@ -148,7 +148,7 @@ class TrainableModel:
 
     @cached_property
     def input_name(self) -> str:
-        """Name of the input that takes X, the first one of several."""
+        """Name of the input of X, or of the first of several inputs."""
         return self.entry.schema.inputs[0].name
 
     @cached_property
@@ -158,12 +158,12 @@ class TrainableModel:
 
     @property
     def n_features(self) -> int | None:
-        """Number of columns of X, where it is known."""
+        """Number of columns of X, or None if it is unknown."""
         return self.entry.schema.n_features
 
     @cached_property
     def takes_numbers(self) -> bool:
-        """Whether the graph takes X as it is: a matrix of floating-point numbers, of any values."""
+        """Whether X is a matrix of floats that the graph reads without preprocessing."""
         return (
             self.entry.front is None
             and self.entry.schema.is_number_matrix
@@ -171,7 +171,7 @@ class TrainableModel:
         )
 
     def initial_weights(self) -> dict[str, np.ndarray]:
-        """Return the model's own values of the weights to train, free numbers for those with a constraint.
+        """Return the initial values of the weights to train, free numbers for constrained ones.
 
         Returns
         -------
@@ -182,14 +182,14 @@ class TrainableModel:
 
     @property
     def objective_tensor(self) -> str:
-        """Name of what is trained: the scores, or the graph's own loss."""
+        """Name of the trained output: the scores, or the graph's own loss."""
         if self.own_loss is not None:
             return self.own_loss.output
         assert self.head is not None
         return self.head.score
 
     def objective_graph(self) -> ModelProto:
-        """Return the part of the graph up to what is trained, its weights as parameters.
+        """Return the part of the graph up to the trained output, with parameters as weights.
 
         Returns
         -------
@@ -199,15 +199,15 @@ class TrainableModel:
         return exact_couplings(extract_model(self.model, [self.objective_tensor]))
 
     def score_graph(self, row_weight: str | None = None) -> ModelProto:
-        """Return the graph from X (and the labels) to what is trained, the trained weights as inputs.
+        """Return the graph from X (and the labels) to the trained output, with the trained weights as inputs.
 
-        Its inputs are X, the label of a graph with its own loss, the weights of the samples where it has
-        an input for them, then the weights in sorted order.
+        Its inputs are X, the label of a graph with its own loss, the sample weights if it has an input for
+        them, then the weights in sorted order.
 
         Parameters
         ----------
         row_weight : str, default=None
-            Name that the weights of the samples come in under, as a vector of the type of X.
+            Name of the sample weights, a vector of the type of X.
 
         Returns
         -------
@@ -220,40 +220,40 @@ class TrainableModel:
         return make_inputs_of(remove_idle_nodes(part), self.trained)
 
     def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
-        """Return the graph with new weights, under stable names, its own loss included.
+        """Return the graph with new weights, with stable names and its own loss.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
-            New values of the trained weights, by their stable names.
+            New values of the trained weights, by stable name.
 
         Returns
         -------
         onnx.ModelProto
-            Graph that can be trained again.
+            Trainable graph.
         """
         return set_initializers(self.model, arrays)
 
     def with_weights(
         self, arrays: dict[str, np.ndarray], keep_upgrade: bool = False, fused: bool = True
     ) -> ModelProto:
-        """Return the graph for inference with new weights, under the names it came with.
+        """Return the graph for inference with new weights, with original names.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
-            New values of the trained weights, by their stable names.
+            New values of the trained weights, by stable name.
         keep_upgrade : bool, default=False
-            Whether that of an ONNX file stays as it was trained: at the opset and in the types of training.
+            Whether an ONNX file keeps the opset and the types of the training.
         fused : bool, default=True
-            Whether that of an estimator has fused operators, where definitions declare some; otherwise all
+            Whether the graph of an estimator has the fused operators that definitions declare; otherwise all
             weights are initializers.
 
         Returns
         -------
         onnx.ModelProto
-            Graph without the nodes that only training needs. That of an ONNX file has the inputs and the
-            outputs of the file.
+            Graph without nodes for training only. For an ONNX file it has the inputs and outputs of the
+            file.
         """
         exported = self.upgraded if keep_upgrade else self.exported
         if exported is not None:
@@ -264,25 +264,25 @@ class TrainableModel:
             if rest:
                 model = extract_model(model, rest)
         if any(node.name.startswith(APPENDED) for node in model.graph.node):
-            model = prune(model)  # nodes that only training needs
+            model = prune(model)  # nodes for training only
         return map_names(self.for_inference(model, fused), self.reserved_names)
 
     def for_inference(self, model: ModelProto, fused: bool = True, by_rows: bool = False) -> ModelProto:
-        """Return the graph with trained weights, or a part of it, as it is run for inference.
+        """Return a graph with trained weights, or a part of it, for inference.
 
         Parameters
         ----------
         model : onnx.ModelProto
-            Graph, under stable names, free numbers for weights with a constraint.
+            Graph with stable names, and free numbers for constrained weights.
         fused : bool, default=True
-            Whether it has fused operators.
+            Whether to use fused operators.
         by_rows : bool, default=False
-            Whether only those whose result for a row does not depend on the rows beside it.
+            Whether to use only those whose result for a sample does not depend on other samples.
 
         Returns
         -------
         onnx.ModelProto
-            Graph of fused operators, and of weights under the names they came with.
+            Graph with fused operators, and weights with original names.
         """
         model = restored_names(self.reparametrisation.undone(model), self.original_names)
         if not fused:
@@ -291,7 +291,7 @@ class TrainableModel:
         return fuse(model, [form for form in forms if form is not None])
 
     def _exported_weights(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the weights of the file that training changes, adapters merged into theirs."""
+        """Return the weights of the file that training changes, with adapters merged."""
         every = {**self.initial_weights(), **arrays}
         own = initializer_arrays(self.model, [adapter.weight for adapter in self.adapters])
         for adapter in self.adapters:
@@ -300,12 +300,12 @@ class TrainableModel:
         return {self.original_names[name]: array for name, array in every.items()}
 
     def coefficients(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return trained weights under the names the model came with, as the model has them.
+        """Return trained weights with original names and values of the model's parameters.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
-            Trained weights by stable name; free numbers for those with a constraint.
+            Trained weights by stable name, free numbers for constrained ones.
 
         Returns
         -------
@@ -322,11 +322,11 @@ class TrainableModel:
         }
 
     def origins(self) -> dict[str, str]:
-        """Return where each trained weight comes from, by the name the model came with.
+        """Return the origin of each trained weight, by original name.
 
         Returns
         -------
         dict of str to str
-            Step and attribute, empty where they are not known.
+            Step and attribute, or empty if unknown.
         """
         return {self.original_names[name]: self.weights[name].origin for name in self.trained}

@@ -1,4 +1,4 @@
-"""Names of weights that sort in the graph's own order, as onnxruntime requires of weights to train."""
+"""Names of weights in alphabetical order, as onnxruntime requires for training."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def renamed_weights(onx: ModelProto) -> tuple[ModelProto, dict[str, str]]:
 
 
 def _new_names(total: int, width: int, taken: set[str]):
-    """Return a function from an initializer's name to its new one, numbered call after call."""
+    """Return a function from the name of an initializer to a new, numbered one."""
     counter = iter(range(total))
 
     def new_name(old: str) -> str:
@@ -54,9 +54,9 @@ def _new_names(total: int, width: int, taken: set[str]):
 
 
 def restored_names(model: ModelProto, names: Mapping[str, str]) -> ModelProto:
-    """Return a model that :func:`renamed_weights` renamed, or a part of it, under its old names."""
+    """Return a model renamed by :func:`renamed_weights`, or a part of it, with its old names."""
     model = copy_model(model)
-    # New names are unique in the whole model, so that no scope has to be looked at.
+    # New names are unique in the whole model, so scopes can be ignored.
     for graph in _all_graphs(model.graph):
         for value in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
             value.name = names.get(value.name, value.name)

@@ -1,7 +1,7 @@
-"""Gradients of ONNX graphs: our own rules, and onnxruntime-training's builders, behind one signature.
+"""Gradients of ONNX graphs, by built-in rules or by onnxruntime-training's C++ builder.
 
 ``BACKENDS`` has the values of the parameters ``gradient`` and ``backend``; ``STRAIGHT_THROUGH`` is the
-backend of our own rules that differentiates rounding as if it did not round.
+backend of the built-in rules that differentiates rounding as the identity.
 """
 
 from .backends import (

@@ -1,4 +1,4 @@
-"""The choice between our own rules and onnxruntime-training's C++ builder."""
+"""Choice between the built-in rules and onnxruntime-training's C++ builder."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["BACKENDS", "STRAIGHT_THROUGH", "build_gradient", "check_straight_thr
 
 #: Values of the parameters ``gradient`` and ``backend``.
 BACKENDS = ("auto", "rules", "ort")
-#: Backend of our own rules that differentiates operators that round as if they did not.
+#: Backend of the built-in rules that differentiates operators that round as the identity.
 STRAIGHT_THROUGH = "straight_through"
 
 Result = TypeVar("Result")
 
 
 def check_straight_through(backend: str, straight_through: bool) -> str:
-    """Return the backend to use where operators that round may have to be overlooked.
+    """Return the backend for a value of ``straight_through``.
 
     Parameters
     ----------
     backend : {"auto", "rules", "ort"}
-        Backend that was asked for.
+        Requested backend.
     straight_through : bool
-        Whether operators that round are differentiated as if they did not.
+        Whether operators that round are differentiated as the identity.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def check_straight_through(backend: str, straight_through: bool) -> str:
     Raises
     ------
     ValueError
-        If the backend cannot do it.
+        If the backend does not support it.
 
     Examples
     --------
@@ -53,27 +53,27 @@ def check_straight_through(backend: str, straight_through: bool) -> str:
         return backend
     if backend == "ort":
         raise ValueError(
-            "straight_through=True needs our own rules: onnxruntime-training has no such gradient. Use "
-            "'rules' or 'auto' instead of 'ort'."
+            "straight_through=True requires the built-in rules: onnxruntime-training has no such gradient. "
+            "Use 'rules' or 'auto' instead of 'ort'."
         )
     return STRAIGHT_THROUGH
 
 
 def build_gradient(backend: str, rules: Callable[[], Result], ort: Callable[[], Result]) -> Result:
-    """Return a gradient built by a backend; every choice of a backend is made here.
+    """Return a gradient built by the selected backend.
 
     Parameters
     ----------
     backend : {"auto", "rules", "ort", "straight_through"}
-        ``"auto"`` is our own rules where they have one for every operator on the path, else
-        onnxruntime-training's C++ builder where it is installed and does not refuse the graph.
+        ``"auto"`` selects the built-in rules if they cover every operator on the path, otherwise
+        onnxruntime-training's C++ builder if it is installed and accepts the graph.
     rules, ort : callable
-        Build the same gradient with our own rules and with the C++ builder.
+        Functions that build the gradient with the built-in rules and with the C++ builder.
 
     Returns
     -------
     object
-        What the callable of the backend returns.
+        Result of the function of the backend.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def build_gradient(backend: str, rules: Callable[[], Result], ort: Callable[[], 
             return ort()
         except GradientError as other:
             raise GradientError(
-                f"{error} onnxruntime-training, the other backend, has no gradient either: {other}"
+                f"{error} The other backend, onnxruntime-training, has no gradient either: {other}"
             ) from error
 
 
@@ -123,13 +123,12 @@ def gradient_of_loss(
     wrt : sequence of str
         Inputs of the graph to differentiate with respect to.
     backend : {"auto", "rules", "ort"}, default="auto"
-        What builds the gradient: our own rules, onnxruntime-training's C++ builder, or rules where
-        every operator on the path has one, else the builder where it is installed. The estimators'
-        parameter ``straight_through`` comes as ``"straight_through"``.
+        Gradient backend: the built-in rules, onnxruntime-training's C++ builder, or the first of them
+        that supports the graph. ``"straight_through"`` stands for the estimators' parameter of that name.
     keep_outputs : bool, default=False
         Whether the other outputs of the model are kept, after the loss.
     origin : str, default=None
-        Where the graph comes from, such as a scikit-learn estimator; shown in errors.
+        Origin of the graph, such as a scikit-learn estimator, for error messages.
 
     Returns
     -------

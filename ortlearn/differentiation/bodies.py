@@ -1,4 +1,4 @@
-"""Subgraphs of control flow: their types, and their gradient graphs."""
+"""Subgraphs of control flow operators, with their types and gradients."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["Body"]
 
 
 class Body:
-    """A subgraph that is computed again within a gradient graph, with the gradient of its outputs.
+    """A subgraph that a gradient graph computes again, with the gradients of its outputs.
 
     Parameters
     ----------
     op : GradientBuilder
-        Builder of the graph around it.
+        Builder of the outer graph.
     graph : onnx.GraphProto
         Subgraph.
     input_types : mapping of str to TensorType, default=None
-        Types of its inputs, where they are known better than the subgraph tells.
+        Types of its inputs, if they are more precise than those in the subgraph.
 
     Attributes
     ----------
@@ -46,19 +46,19 @@ class Body:
         self.graph = graph
         self.nodes = list(typed.node)
         self.op = op.child(value_types(helper.make_model(typed), infer=False))
-        self.op.learn_constants(graph.initializer)
+        self.op.add_constants(graph.initializer)
         for node in self.nodes:
             if node.op_type == "Constant":
-                self.op.learn_constant(node)
+                self.op.add_constant_node(node)
         self._first: list[NodeProto] = []
 
     def start(self) -> None:
-        """Take the nodes written so far as the ones that give the subgraph its inputs."""
+        """Mark the nodes written so far as those that compute the inputs of the subgraph."""
         self._first = list(self.op.nodes)
         self.op.nodes.clear()
 
     def gradients(self, backpropagate, seeds: Iterable[tuple[str, str]], wrt: Sequence[str]) -> list[str]:
-        """Write the gradients of some tensors; zeros for those no output depends on."""
+        """Write the gradients of some tensors, or zeros if no output depends on a tensor."""
         summed: dict[str, str] = {}
         for name, grad in seeds:
             summed[name] = self.op.Add(summed[name], grad) if name in summed else grad
@@ -83,7 +83,7 @@ class Body:
 
 
 def _without_copies(nodes: list[NodeProto], outputs: Sequence[str]) -> list[NodeProto]:
-    """Give a tensor computed here the name of the output it is copied to, and leave out the copy."""
+    """Rename computed tensors that are copied to an output, and remove the copies."""
     made = {name for node in nodes for name in node.output}
     renamed: dict[str, str] = {}
     kept = []

@@ -1,4 +1,4 @@
-"""Make gradient nodes fewer: without what changes nothing, and what is computed twice."""
+"""Simplify gradient nodes: remove identities and common subexpressions, fold constants."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _FOLDED: dict[str, Callable] = {
     "Div": np.divide,
     "Neg": np.negative,
 }
-#: Constants longer than this stay as they are computed.
+#: Largest size of constants that are folded.
 _LARGEST_FOLDED = 1024
 
 
 def simplify(
     op: GradientBuilder, before: Iterable[NodeProto], nodes: Sequence[NodeProto]
 ) -> tuple[list[NodeProto], dict[str, str]]:
-    """Return fewer nodes that compute the same."""
+    """Return simplified nodes, and the replacements of removed tensors."""
     pass_ = _Pass(op)
     for node in before:
         pass_.remember(node)
@@ -41,14 +41,14 @@ def simplify(
 
 
 class _Pass:
-    """One walk over the nodes."""
+    """One pass over the nodes."""
 
     def __init__(self, op: GradientBuilder):
         self.op = op
         self.alias: dict[str, str] = {}
         self.producers: dict[str, NodeProto] = {}
         self.seen: dict[tuple, Sequence[str]] = {}
-        # Only these: a user may change other initializers later.
+        # Constants of the builder only: users may change other initializers later.
         self.constants = {tensor.name for tensor in op.initializers}
 
     def remember(self, node: NodeProto) -> None:
@@ -59,7 +59,7 @@ class _Pass:
             self.seen.setdefault(key, node.output)
 
     def visit(self, node: NodeProto) -> bool:
-        """Simplify a node; return whether it stays."""
+        """Simplify a node, and return whether it is kept."""
         if self.alias:
             map_node(node, self.alias)
         if not node.domain:
@@ -76,7 +76,7 @@ class _Pass:
         return True
 
     def _simpler(self, node: NodeProto) -> str | None:
-        """Return a name that stands for the output, None where the node is needed."""
+        """Return a tensor that replaces the output, or None if the node is needed."""
         if node.op_type in _FOLDED:
             folded = self._fold(node)
             if folded is not None:
@@ -103,7 +103,7 @@ class _Pass:
         return name
 
     def _skip_expand(self, node: NodeProto) -> None:
-        """Let an operator broadcast by itself where the other operand has the shape already."""
+        """Skip an Expand if the operator broadcasts its operands to the same shape."""
         shape = self.op.shape(node.output[0])
         for index, name in enumerate(node.input):
             source = self._expanded(name)
@@ -114,7 +114,7 @@ class _Pass:
                 node.input[index] = source
 
     def _expanded(self, name: str) -> str | None:
-        """Return what a tensor repeats: the operand of Expand, or one number whatever came after."""
+        """Return the operand of Expand that a tensor repeats; through reshapes, only a scalar."""
         reshaped = False
         node = self.producers.get(name)
         while node is not None and not node.domain and node.op_type in _RESHAPING:
@@ -206,7 +206,7 @@ _HANDLERS: dict[str, Callable[[_Pass, NodeProto], str | None]] = {
 
 
 def _key(node: NodeProto) -> tuple | None:
-    """Return what two nodes that compute the same have in common, None where that does not matter."""
+    """Return a key that is equal for nodes with equal results, or None if they must not be merged."""
     if node.op_type in _RANDOM or any(True for _ in subgraphs(node)):
         return None
     attributes = sorted(attribute.SerializeToString() for attribute in node.attribute)

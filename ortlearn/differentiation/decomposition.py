@@ -1,4 +1,4 @@
-"""Rules of operators that are written with simpler operators, then differentiated."""
+"""Gradient rules of operators that are decomposed into simpler ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from onnx import NodeProto
 
 from ..graphs.nodes import copy_node
-from .expand import learn_types
+from .expand import add_types
 from .gradient_builder import GradientBuilder
 from .rule_context import RuleNode
 
@@ -18,15 +18,15 @@ __all__ = ["by_decomposition"]
 
 
 def by_decomposition(write: Callable[[GradientBuilder, RuleNode], Any]) -> Callable:
-    """Return the gradient rule of an operator from its definition by simpler operators.
+    """Return the gradient rule of an operator from its decomposition into simpler operators.
 
-    These take the place of the node in the forward graph, so that nothing is computed twice.
+    The simpler operators replace the node in the forward graph, so that nothing is computed twice.
 
     Parameters
     ----------
     write : callable
         ``write(op, node)`` writes the operator with the builder ``op`` and returns the name of its
-        output, or a list of names: "" or None for an output that is not written.
+        output, or a list of names, with "" or None for an output that it does not write.
 
     Returns
     -------
@@ -54,14 +54,14 @@ def by_decomposition(write: Callable[[GradientBuilder, RuleNode], Any]) -> Calla
         assert node.backpropagate is not None
         found = node.backpropagate(op, body, seeds, wanted)
         node.decomposition = body
-        # One tensor may be several inputs: its gradient is that of all of them.
+        # If one tensor is several inputs, the first of them gets the gradient of all.
         return [found.pop(node.input_name(i), None) for i in range(node.n_inputs)]
 
     return rule
 
 
 def decompose(op: GradientBuilder, node: RuleNode, write: Callable) -> list[NodeProto]:
-    """Return nodes that compute the outputs of a node; the builder learns the types of their tensors."""
+    """Return nodes that compute the outputs of a node, and add their types to the builder."""
     inner = op.child({})
     dtypes = [op.dtype(node.input_name(i)) for i in range(node.n_inputs) if node.input_name(i)]
     inner.float_dtype = next((np.dtype(d) for d in dtypes if d is not None and d.kind == "f"), op.float_dtype)
@@ -74,13 +74,13 @@ def decompose(op: GradientBuilder, node: RuleNode, write: Callable) -> list[Node
             inner.node("Identity", result, outputs=[name])
             names[i] = op.unique("unused")
         elif node.GO(i):
-            raise node.error(f"its output {i} ({name!r}) has no gradient here")
-    # The operator itself computes what is left.
+            raise node.error(f"its output {i} ({name!r}) is not computed by its gradient rule")
+    # The operator itself computes the remaining outputs.
     left = set(filter(None, node.proto.output)) & set(names)
     rest = [copy_node(node.proto, outputs=names)] if left else []
     for name in {name for made in inner.nodes for name in made.output}:
         known = inner.type(name)
         if known is not None and op.type(name) is None:
             op.set_type(name, *known)
-    learn_types(op, inner.nodes)
+    add_types(op, inner.nodes)
     return [*rest, *inner.nodes]

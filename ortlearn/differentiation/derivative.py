@@ -88,12 +88,12 @@ def onnx_derivative(
     verbose : int, default=0
         Whether to print the number of nodes.
     backend : {"auto", "rules", "ort"}, default="auto"
-        What builds the gradient: our own rules, onnxruntime-training, or rules where every operator
-        on the path has one, else onnxruntime-training where it is installed.
+        Gradient backend: the built-in rules, onnxruntime-training, or the first of them that supports the
+        graph.
     straight_through : bool, default=False
-        Whether quantisation, and casts to integers and back, are differentiated as if they did not
-        round (zero outside of the range that QuantizeLinear clips to); an error by default. Casts to
-        integers that serve as positions or labels have no gradient in either case.
+        Whether quantisation, and casts to integers and back, are differentiated as the identity (zero
+        outside of the range that QuantizeLinear clips to); an error by default. Casts to integers that
+        are used as indices or labels have no gradient in either case.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def onnx_derivative(
     Raises
     ------
     ValueError
-        If options do not go together, or a name is unknown.
+        If options cannot be combined, or a name is unknown.
     GradientError
         If an operator on the path has no gradient, or rounds.
     MissingRuntimeError
@@ -131,7 +131,7 @@ def onnx_derivative(
     columns = [name for name in names if inputs is not None or name != label]
     wrt = [*columns, *weights]
     if not wrt:
-        raise ValueError("Nothing to differentiate with respect to: the graph has no float input or weight.")
+        raise ValueError("The graph has no floating-point input or weight to differentiate with respect to.")
     open_model = make_inputs_of(onx, weights)
     if DerivativeOptions.Loss in options:
         result = _of_loss(open_model, wrt, options, loss, label, backend)
@@ -159,17 +159,17 @@ def onnx_derivative(
 
 def _check_options(options: DerivativeOptions, loss: str | None, label: str | None) -> None:
     if not isinstance(options, DerivativeOptions):
-        raise ValueError(f"options={options!r} must be made of DerivativeOptions.")
+        raise ValueError(f"options must be DerivativeOptions, got {options!r}.")
     if DerivativeOptions.KeepYieldOp in options and options != DerivativeOptions.KeepYieldOp:
         raise ValueError("KeepYieldOp cannot be combined with another option.")
     if DerivativeOptions.FillGrad in options and DerivativeOptions.KeepOutputs not in options:
         raise ValueError(
-            "FillGrad needs KeepOutputs: pass DerivativeOptions.FillGrad | DerivativeOptions.KeepOutputs."
+            "FillGrad requires KeepOutputs: pass DerivativeOptions.FillGrad | DerivativeOptions.KeepOutputs."
         )
     if DerivativeOptions.Loss in options and DerivativeOptions.FillGrad in options:
-        raise ValueError("Loss starts from the loss itself: leave FillGrad out.")
+        raise ValueError("FillGrad cannot be combined with Loss, whose gradient is one: remove FillGrad.")
     if DerivativeOptions.Loss not in options and (loss is not None or label is not None):
-        raise ValueError("loss and label are for options=DerivativeOptions.Loss.")
+        raise ValueError("loss and label require options=DerivativeOptions.Loss.")
 
 
 def _names(onx: ModelProto, asked, values, kind, argument: str) -> list[str]:
@@ -180,7 +180,7 @@ def _names(onx: ModelProto, asked, values, kind, argument: str) -> list[str]:
     wrong = [name for name in asked if name not in floats]
     if wrong:
         raise ValueError(
-            f"{argument}: {wrong} are not floating-point {argument} of the graph, which has {known}."
+            f"{argument}: {wrong} are not floating-point {argument} of the graph; its {argument} are {known}."
         )
     return list(asked)
 
@@ -196,11 +196,11 @@ def _of_loss(
     outputs = [value.name for value in model.graph.output]
     loss = outputs[0] if loss is None else loss
     if loss not in outputs:
-        raise ValueError(f"loss={loss!r} is no output of the graph, which has {outputs}.")
+        raise ValueError(f"loss={loss!r} is not an output of the graph; its outputs are {outputs}.")
     if label is not None and label not in {value.name for value in model.graph.input}:
-        raise ValueError(f"label={label!r} is no input of the graph.")
+        raise ValueError(f"label={label!r} is not an input of the graph.")
     shape = value_types(model)[loss].shape
     if shape is not None and any(isinstance(dim, int) and dim != 1 for dim in shape):
-        raise ValueError(f"loss={loss!r} has the shape {shape}: only a scalar is a loss.")
+        raise ValueError(f"loss={loss!r} has the shape {shape}: a loss must be a scalar.")
     keep = DerivativeOptions.KeepOutputs in options
     return gradient_of_loss(model, loss, wrt, backend, keep_outputs=keep)

@@ -1,4 +1,4 @@
-"""Differentiate a model: its nodes, the nodes of its gradient, and models made of both."""
+"""Differentiate a model into forward and backward nodes, and build models of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SUFFIX = "_grad"
 
 @dataclass
 class DifferentiatedModel:
-    """A model, its nodes, those of its gradient, and a builder that knows the types of both."""
+    """A model, its forward and backward nodes, and a builder with the types of both."""
 
     model: ModelProto
     op: GradientBuilder
@@ -44,7 +44,7 @@ class DifferentiatedModel:
     grads: dict[str, str] = field(default_factory=dict)
 
     def assemble(self, kept: Sequence[str]) -> ModelProto:
-        """Return one model with the outputs to keep, then the gradients."""
+        """Return one model with some outputs, followed by the gradients."""
         names, nodes = self.name_gradients(taken=kept)
         outputs = [*kept, *names.values()]
         types = {name: self.op.type(weight) for weight, name in names.items()}
@@ -60,11 +60,11 @@ class DifferentiatedModel:
         return make_model_of(self.model, self.op, nodes, inputs, infos)
 
     def grad_input_infos(self):
-        """Return the inputs that hold gradients of outputs."""
+        """Return the inputs for gradients of outputs."""
         return [make_value_info(seed, self.op.type(name)) for seed, name in self.given.items()]
 
     def name_gradients(self, taken: Sequence[str] = ()) -> tuple[dict[str, str], list[NodeProto]]:
-        """Return the output name of each gradient, and backward nodes that give them these names."""
+        """Return the output name of each gradient, and backward nodes renamed accordingly."""
         nodes = list(self.backward)
         made = {name for node in nodes for name in node.output}
         names, renamed = {}, {}
@@ -95,7 +95,7 @@ def differentiate(
     origin: Mapping[str, str] | None = None,
     straight_through: bool = False,
 ) -> DifferentiatedModel:
-    """Return a model with the nodes of its gradient apart."""
+    """Return a model with the separate nodes of its gradient."""
     result = prepare(model, wrt)
     names = _outputs_to_differentiate(result, y)
     for name in names:
@@ -120,12 +120,12 @@ def differentiate(
 
 
 def prepare(model: ModelProto, wrt: Sequence[str]) -> DifferentiatedModel:
-    """Return a model's nodes with a builder that knows their types and constants."""
+    """Return the nodes of a model with a builder that has their types and constants."""
     model = inline_functions(model)
     versions = opset_versions(model)
     if versions.get("", 0) < 13:
         raise GradientError(
-            f"Differentiation needs opset 13 or later, the model has {versions.get('', 0)}. Convert it: "
+            f"Differentiation requires opset 13 or later, the model has {versions.get('', 0)}. Convert it: "
             "onnx.version_converter.convert_version(model, 18)."
         )
     inferred = infer_types(model)
@@ -143,7 +143,7 @@ def prepare(model: ModelProto, wrt: Sequence[str]) -> DifferentiatedModel:
         nodes += guard_top_k(op, node) if (node.domain, node.op_type) == ("", "TopK") else [node]
     for node in nodes:
         if node.op_type == "Constant":
-            op.learn_constant(node)
+            op.add_constant_node(node)
     _check_wrt(op, wrt)
     return DifferentiatedModel(model, op, nodes)
 
@@ -151,9 +151,11 @@ def prepare(model: ModelProto, wrt: Sequence[str]) -> DifferentiatedModel:
 def _check_wrt(op: GradientBuilder, wrt: Sequence[str]) -> None:
     for name in wrt:
         if name not in op.names:
-            raise GradientError(f"{name!r} is not a tensor of the graph; it cannot be differentiated to.")
+            raise GradientError(
+                f"{name!r} is not a tensor of the graph: there is no gradient with respect to it."
+            )
         if op.elem_type(name) not in (None, *FLOAT_TYPES):
-            raise GradientError(f"{name!r} has type {op.dtype(name)}; gradients need float32 or float64.")
+            raise GradientError(f"{name!r} has type {op.dtype(name)}; gradients require float32 or float64.")
 
 
 def _outputs_to_differentiate(result: DifferentiatedModel, y: str | None) -> list[str]:
@@ -180,7 +182,7 @@ def _one(op: GradientBuilder, y: str) -> str:
     wrong = [dim for dim in shape if dim not in (1, None) and not str(dim).startswith("unk__")]
     if wrong:
         raise GradientError(
-            f"{y!r} has shape {shape}; only a scalar has a gradient. Sum it, or give the gradient of the "
+            f"{y!r} has shape {shape}, but only scalars have a gradient. Sum it, or pass the gradient of the "
             "output as an input (grad_inputs=True)."
         )
     if None in shape or wrong != [] or any(isinstance(dim, str) for dim in shape):
@@ -196,7 +198,7 @@ def _free_name(op: GradientBuilder, name: str) -> str:
 
 
 def make_model_of(model: ModelProto, op: GradientBuilder, nodes, inputs, outputs) -> ModelProto:
-    """Return a model with the header and the initializers of another one, those it needs."""
+    """Return a model with the header and the required initializers of another one."""
     read = {value.name for value in outputs}.union(*map(node_inputs, nodes))
     initializers = [t for t in (*model.graph.initializer, *op.initializers) if t.name in read]
     used = {node.domain for node in nodes}

@@ -1,4 +1,4 @@
-"""Arithmetic on shapes whose dimensions may be names or unknown."""
+"""Arithmetic on shapes with named and unknown dimensions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def is_static(shape: Shape | None) -> bool:
 
 
 def same_shape(left: Shape | None, right: Shape | None) -> bool:
-    """Return whether two shapes are known to be equal; dimensions of one name are."""
+    """Return whether two shapes are known to be equal; dimensions with the same name are equal."""
     return left is not None and left == right and None not in left
 
 
 def count(shape: Shape | None, axes: Sequence[int] | None = None) -> int | None:
-    """Return the number of elements along some axes (all by default), None where it is unknown."""
+    """Return the number of elements along axes (all by default), or None if it is unknown."""
     if shape is None:
         return None
     dims = shape if axes is None else [shape[axis] for axis in axes]
@@ -31,7 +31,7 @@ def count(shape: Shape | None, axes: Sequence[int] | None = None) -> int | None:
 
 
 def broadcast_shapes(shapes: Sequence[Shape | None]) -> Shape | None:
-    """Return the shape tensors broadcast to, as far as it is known."""
+    """Return the broadcast shape of tensors, as far as it is known."""
     known = [shape for shape in shapes if shape is not None]
     if not known or len(known) < len(shapes):
         return None
@@ -45,12 +45,12 @@ def _broadcast_dim(dims: set[Dim]) -> Dim:
         return 1
     numbers = [dim for dim in dims if isinstance(dim, int)]
     if numbers:
-        return numbers[0]  # whatever the others are, they equal it or one
+        return numbers[0]  # the others are equal to it or one
     return dims.pop() if len(dims) == 1 else None
 
 
 def reduced_axes(source: Shape | None, target: Shape | None) -> list[int] | None:
-    """Return the axes to sum a tensor along to undo a broadcast, None where they depend on the data."""
+    """Return the axes along which a sum undoes a broadcast, or None if they depend on the data."""
     if source is None or target is None or len(target) > len(source):
         return None
     missing = len(source) - len(target)
@@ -65,7 +65,7 @@ def reduced_axes(source: Shape | None, target: Shape | None) -> list[int] | None
 
 
 def shape_template(shape: Shape | None) -> list[int] | None:
-    """Return what Reshape needs for a shape with at most one unknown dimension (-1), else None."""
+    """Return the shape for Reshape, with -1 for an unknown dimension, or None if it has several."""
     if shape is None or 0 in shape:
         return None
     template = [dim if isinstance(dim, int) else -1 for dim in shape]

@@ -1,4 +1,4 @@
-"""Equations of Einsum: their labels, and operands that are broadcast."""
+"""Equations of Einsum: labels and broadcast operands."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onnx import NodeProto, helper, numpy_helper
 from ..graphs.nodes import attribute
 from .dimensions import Shape
 
-__all__ = ["spell_terms", "squeeze_operands"]
+__all__ = ["operand_labels", "squeeze_operands"]
 
 
-def spell_terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """Return the labels of every operand and of the result; an ellipsis is spelled out."""
+def operand_labels(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Return the labels of every operand and of the result, with an ellipsis replaced by labels."""
     equation = equation.replace(" ", "")
     left, arrow, output = equation.partition("->")
     terms = left.split(",")
@@ -35,16 +35,16 @@ def spell_terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def squeeze_operands(node: NodeProto, shapes: Sequence[Shape | None]) -> list[NodeProto]:
-    """Return nodes for an Einsum none of whose operands has an axis of length one that others broadcast.
+    """Return nodes of an equal Einsum without broadcast axes of length one; none if it has no such axis.
 
-    onnx infers the length of the first operand for such an axis, also where it is one, and wants
-    an ellipsis to stand for as many axes in each operand, which onnxruntime does not.
+    onnx infers the length of the first operand for such an axis, even if it is one, and requires that an
+    ellipsis represents the same number of axes in each operand, which onnxruntime does not.
     """
     if any(shape is None for shape in shapes):
         return []
     known = [shape for shape in shapes if shape is not None]
     equation = attribute(node, "equation").decode()
-    terms, output = spell_terms(equation, [len(shape) for shape in known])
+    terms, output = operand_labels(equation, [len(shape) for shape in known])
     pairs = [(term, shape) for term, shape in zip(terms, known, strict=True) if len(term) == len(shape)]
     longer = {label for term, shape in pairs for label, dim in zip(term, shape, strict=True) if dim != 1}
     nodes, inputs, kept = [], list(node.input), list(terms)

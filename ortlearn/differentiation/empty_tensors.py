@@ -1,4 +1,4 @@
-"""Operators that stop onnxruntime, or have another result, where a tensor has no elements."""
+"""Operators that terminate onnxruntime, or have wrong results, if a tensor has no elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["guard_top_k"]
 
 
 def guard_top_k(op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
-    """Return the nodes of a TopK that is left out where there is nothing to choose from."""
+    """Return the nodes of a TopK that is skipped if its input is empty."""
     x, count = node.input
     shape = op.shape(x)
     axis = attribute(node, "axis", -1)
@@ -21,10 +21,10 @@ def guard_top_k(op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
     first, empty = op.child({}), op.child({})
     some = first.Greater(first.Size(x), first.constant(0))
     names = [op.unique(f"{name or 'unused'}_chosen") for name in node.output]
-    there = copy_node(node, outputs=names)
-    # As many as TopK returns, of nothing.
-    nothing = empty.Slice(x, [0], count, [axis])
-    nothing = [nothing, empty.Cast(nothing, to=TensorProto.INT64)][: len(names)]
+    top_k = copy_node(node, outputs=names)
+    # An empty tensor of the shape that TopK returns.
+    values = empty.Slice(x, [0], count, [axis])
+    empty_outputs = [values, empty.Cast(values, to=TensorProto.INT64)][: len(names)]
     kinds = [op.elem_type(x), TensorProto.INT64]
     types = [op.type(n) or (TensorType(k) if k else None) for n, k in zip(node.output, kinds, strict=False)]
     branches = {
@@ -32,8 +32,8 @@ def guard_top_k(op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
             nodes, side, [], [make_value_info(n, k) for n, k in zip(outputs, types, strict=True)]
         )
         for side, nodes, outputs in (
-            ("then_branch", [there], names),
-            ("else_branch", empty.nodes, nothing),
+            ("then_branch", [top_k], names),
+            ("else_branch", empty.nodes, empty_outputs),
         )
     }
     outputs = [name or op.unique("unused") for name in node.output]

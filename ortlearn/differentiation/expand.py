@@ -1,4 +1,4 @@
-"""Replace an operator by the function body its specification gives it."""
+"""Replace an operator by the function body in its specification."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .gradient_builder import GradientBuilder
 from .inference import infer_types
 from .registry import normalize_domain
 
-__all__ = ["expand_node", "learn_types"]
+__all__ = ["expand_node", "add_types"]
 
-#: Constants up to this size take part in the inference of shapes.
+#: Largest size of constants that shape inference uses.
 _LARGEST_SHAPE = 16
 
 
@@ -47,7 +47,7 @@ def expand_node(op: GradientBuilder, node: NodeProto) -> list[NodeProto] | None:
     for opset in function.opset_import:
         if opset.domain and opset.domain != "ai.onnx":
             op.opsets.setdefault(opset.domain, opset.version)
-    learn_types(op, body)
+    add_types(op, body)
     return body
 
 
@@ -120,8 +120,8 @@ def _bind_attributes(node: NodeProto, attributes: dict[str, AttributeProto]) -> 
     node.attribute.extend(bound)
 
 
-def learn_types(op: GradientBuilder, body: list[NodeProto]) -> None:
-    """Tell a builder the types of the tensors that some nodes make."""
+def add_types(op: GradientBuilder, body: list[NodeProto]) -> None:
+    """Add the inferred types of the outputs of nodes to a builder."""
     made = {name for node in body for name in node.output}
     read = sorted({name for node in body for name in node_inputs(node)} - made)
     inputs = [make_value_info(name, op.type(name)) for name in read if op.type(name)]
@@ -137,11 +137,11 @@ def learn_types(op: GradientBuilder, body: list[NodeProto]) -> None:
             op.set_type(name, known.elem_type, known.shape)
     for node in body:
         if node.op_type == "Constant":
-            op.learn_constant(node)
+            op.add_constant_node(node)
 
 
 def _shape_like(op: GradientBuilder, name: str) -> np.ndarray | None:
-    """Return the value of a constant that may say what shape something has, None for others."""
+    """Return the value of a small integer constant, which may be a shape, or None."""
     known, value = op.type(name), None
     if known is not None and known.elem_type in (TensorProto.INT32, TensorProto.INT64):
         value = op.value(name)

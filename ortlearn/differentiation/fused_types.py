@@ -1,4 +1,4 @@
-"""Types of what operators return that onnx does not know, as their own specifications say."""
+"""Output types of operators that onnx does not know, according to their specifications."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _float_product(node: NodeProto, inputs: Sequence, opsets) -> list:
 
 
 def _rows(node: NodeProto, inputs: Sequence, opsets) -> list:
-    """Return the types of an embedding: two axes of numbers, then the columns of a table."""
+    """Return the types of an embedding: the axes of the indices, then the columns of the table."""
     table = inputs[2]
     if table is None or table.shape is None or inputs[0].shape is None:
         return []
@@ -64,7 +64,7 @@ def _rows(node: NodeProto, inputs: Sequence, opsets) -> list:
 
 
 def _attention(node: NodeProto, inputs: Sequence, opsets) -> list:
-    """Return the type of attention: that of the queries, with the columns of the values."""
+    """Return the type of attention: the axes of the queries, with the columns of the values."""
     x, sizes = inputs[0], attribute(node, "qkv_hidden_sizes")
     if x.shape is None or len(x.shape) != 3:
         return []
@@ -83,7 +83,7 @@ def _attention(node: NodeProto, inputs: Sequence, opsets) -> list:
 
 
 def _standard(op_type: str) -> Callable:
-    """Return the types of a fused operator: those of the first part of it, a standard one."""
+    """Return the output type of a fused operator, which is that of its first part, a standard operator."""
 
     def infer(node: NodeProto, inputs: Sequence, opsets) -> list:
         known = {a.name for a in defs.get_schema(op_type).attributes.values()}
@@ -99,7 +99,7 @@ def _standard(op_type: str) -> Callable:
 
 
 _MS = "com.microsoft"
-#: Functions of a node, the types of its inputs and the operator sets: the types of its first outputs.
+#: Functions that return the types of the first outputs from a node, its input types and the opsets.
 OTHER_TYPES: dict[tuple[str, str], Callable] = {
     ("", "SimplifiedLayerNormalization"): _same,
     (_MS, "Attention"): _attention,

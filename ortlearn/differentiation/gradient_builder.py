@@ -1,4 +1,4 @@
-"""The builder gradient rules write with."""
+"""Builder of gradient graphs, used by gradient rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .typed_builder import TypedBuilder
 
 __all__ = ["GradientBuilder"]
 
-#: Numbers of classes up to which a one-hot row is looked up in a table.
+#: Largest number of classes for which one-hot rows are looked up in a table.
 MOST_ROWS = 64
 
 
@@ -37,7 +37,7 @@ class GradientBuilder(TypedBuilder):
     # shapes
 
     def shape_of(self, name: str) -> str:
-        """Return the name of a tensor's shape: a constant where it is known."""
+        """Return the name of a tensor's shape, a constant if it is known."""
         shape = self.shape(name)
         if is_static(shape):
             return self.constant(np.array(shape, dtype=np.int64))
@@ -67,6 +67,10 @@ class GradientBuilder(TypedBuilder):
             raise ValueError(f"Reshape needs at most one unknown dimension, got {shape}.")
         return self.with_type(self.Reshape(name, template), name, shape)
 
+    def reshape_to(self, name: str, shape: str) -> str:
+        """Reshape to a shape given by name, in which zeros are lengths from opset 14 on."""
+        return self.Reshape(name, shape, allowzero=1 if self.opset >= 14 else None)
+
     def reshape_like(self, name: str, like: str) -> str:
         """Reshape a tensor to the shape of another one."""
         shape = self.shape(like)
@@ -78,7 +82,7 @@ class GradientBuilder(TypedBuilder):
         elif self.opset >= 14:
             result = self.Reshape(name, self.shape_of(like), allowzero=1)
         else:
-            # Zeros are lengths to copy in this version.
+            # In this version zeros mean lengths to copy.
             return self.unless_empty([like], like, lambda op: op.Reshape(name, op.shape_of(like)))
         return self.with_type(result, name, shape) if shape is not None else result
 
@@ -109,20 +113,20 @@ class GradientBuilder(TypedBuilder):
         return self.set_type(name, elem_type, None if known is None else [int(dim) for dim in known])
 
     def unless_empty(self, names: Sequence[str], like: str, write: Callable[[GradientBuilder], str]) -> str:
-        """Return the gradient that ``write`` writes, or zeros like ``like`` where a named tensor is empty."""
+        """Return the gradient that ``write`` writes, or zeros like ``like`` if a named tensor is empty."""
         sizes = self.Concat(*(self.Shape(name) for name in names), [1], axis=0)
         graphs = {}
         for side in ("then_branch", "else_branch"):
             builder = self.child({})
             value = write(builder) if side == "then_branch" else builder.constant_gradient(like)
-            result = builder.Identity(value)  # a branch returns what it computes itself
+            result = builder.Identity(value)  # outputs of a branch must be computed in it
             info = make_value_info(result, self.gradient_type(like))
             graphs[side] = helper.make_graph(builder.nodes, side, [], [info])
         some = self.Greater(self.reduce("ReduceMin", sizes, None, keepdims=0), 0)
         return self.with_gradient_type(self.If(some, **graphs), like)
 
     def transpose(self, name: str, perm: Sequence[int]) -> str:
-        """Permute axes, unless the permutation moves nothing."""
+        """Permute axes, unless the permutation is the identity."""
         perm = list(perm)
         if perm == sorted(perm):
             return name
@@ -164,7 +168,7 @@ class GradientBuilder(TypedBuilder):
     # values
 
     def cast(self, name: str, dtype: Any) -> str:
-        """Convert a tensor, unless it has the type already."""
+        """Convert a tensor, unless it already has the type."""
         wanted = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return name if self.elem_type(name) == wanted else self.Cast(name, to=wanted)
 
@@ -176,11 +180,11 @@ class GradientBuilder(TypedBuilder):
         return name if self.elem_type(name) == wanted else self.Cast(name, to=wanted)
 
     def one_hot(self, indices: str, depth: str, axis: int, rank: int) -> str:
-        """Return floats that are one where a position along an axis is the index, and zero elsewhere.
+        """Return the one-hot encoding of indices along a new axis, as floats.
 
         ``rank`` is that of the indices.
         """
-        # onnxruntime has no OneHot of float64, and its OneHot of no indices stops the process.
+        # onnxruntime has no OneHot of float64, and its OneHot of no indices terminates the process.
         axis %= rank + 1
         known = self.value(depth)
         if known is not None and known.item() <= MOST_ROWS and axis == rank == 1:
@@ -192,7 +196,7 @@ class GradientBuilder(TypedBuilder):
         return self.cast(self.Equal(self.unsqueeze(wrapped, [axis]), places), self.float_dtype)
 
     def mask(self, condition: str, like: str) -> str:
-        """Return ones where a condition holds and zeros elsewhere, of the type of another tensor."""
+        """Return a condition as ones and zeros of the type of another tensor."""
         return self.cast_like(condition, like)
 
     def square(self, name: str) -> str:
@@ -200,7 +204,7 @@ class GradientBuilder(TypedBuilder):
         return self.Mul(name, name)
 
     def product(self, left: str, right: str) -> str:
-        """Multiply matrices; zeros where nothing is summed, which onnxruntime may leave undefined."""
+        """Multiply matrices; return zeros for empty sums, which onnxruntime may leave undefined."""
         result, shape = self.MatMul(left, right), self.shape(right)
         if shape is not None and isinstance(shape[-2], int) and shape[-2] > 0:
             return result
@@ -209,7 +213,7 @@ class GradientBuilder(TypedBuilder):
     # reductions
 
     def reduce(self, op_type: str, name: str, axes: Any, keepdims: int = 1) -> str:
-        """Write a reduction, with axes where the version of the operator wants them.
+        """Write a reduction, with axes as input or attribute according to the opset.
 
         Parameters
         ----------
@@ -220,7 +224,7 @@ class GradientBuilder(TypedBuilder):
         axes : list of int, str or None
             Axes, name of a tensor of axes, or None for all; an empty list reduces nothing.
         keepdims : int, default=1
-            Whether reduced axes stay, with length one.
+            Whether reduced axes are kept, with length one.
 
         Returns
         -------
@@ -246,7 +250,7 @@ class GradientBuilder(TypedBuilder):
     def unbroadcast(self, grad: str, like: str) -> str:
         """Sum a gradient to the shape of the operand that was broadcast.
 
-        The axes are constants where both shapes are known; dimensions of one name count as equal.
+        The axes are constants if both shapes are known; dimensions with the same name count as equal.
 
         Parameters
         ----------
@@ -279,7 +283,7 @@ class GradientBuilder(TypedBuilder):
         padded = self.Concat(self.fill(missing, 1, np.int64), small, axis=0)
         differs = self.Not(self.Equal(padded, large))
         axes = self.Reshape(self.NonZero(differs), [-1])
-        # One more axis, as onnxruntime sums a tensor without elements along all where none is given.
+        # An additional axis, because onnxruntime sums an empty tensor along all axes if none is given.
         axes = self.Concat([0], self.Add(axes, 1), axis=0)
         summed = self.ReduceSum(self.Unsqueeze(grad, [0]), axes, keepdims=1)
         source, target = self.rank(grad), self.rank(like)

@@ -38,24 +38,23 @@ def gradient_model(
     grad_inputs : bool, default=False
         Whether the gradient of each output ``o`` is an input named ``o_grad``, of the shape of
         ``o``; it always is when ``y`` is None, unless ``fill_ones``. Otherwise ``y`` is a scalar
-        (shape (), (1,) or (1, 1)) and its gradient is one.
+        (shape (), (1,) or (1, 1)) with gradient one.
     keep_outputs : bool, default=None
-        Whether the model's own outputs come first. None keeps only ``y``, and nothing where
+        Whether the outputs of the model are the first outputs. None keeps only ``y``, and no output if
         gradients are inputs.
     fill_ones : bool, default=False
         Whether the gradient of each output is ones of its shape.
     origin : mapping of str to str, default=None
-        Where nodes come from, by node name (a scikit-learn step); shown in errors.
+        Origin of nodes by node name, such as a scikit-learn step, for error messages.
     straight_through : bool, default=False
-        Whether quantisation, and casts to integers and back, are differentiated as if they did not
-        round, instead of an error.
+        Whether quantisation, and casts to integers and back, are differentiated as the identity, instead
+        of an error.
 
     Returns
     -------
     onnx.ModelProto
-        Model with one output ``w_grad`` per name of ``wrt``, of its shape, in that order. It is
-        zero where the output does not depend on ``w``. Where the graph has a tensor of
-        that name, the suffix is repeated.
+        Model with one output ``w_grad`` per name of ``wrt``, of its shape, in that order, zero if ``y``
+        does not depend on ``w``. If the graph has a tensor of that name, the suffix is repeated.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Types of tensors: what onnx infers, and what it does not."""
+"""Types of tensors, including those that onnx does not infer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COMPARISONS = set("Equal Greater GreaterOrEqual Less LessOrEqual".split())
 def output_type(
     op_type: str, types: Sequence[TensorType | None], options: Mapping[str, Any]
 ) -> TensorType | None:
-    """Return the type of the output of a simple operator, None where it is not known."""
+    """Return the type of the output of a simple operator, or None if it is unknown."""
     first = types[0] if types else None
     if op_type == "Cast":
         return TensorType(options["to"], first.shape if first else None)
@@ -50,10 +50,10 @@ def output_type(
 
 
 def infer_types(model: ModelProto) -> ModelProto:
-    """Return a model with inferred types, some that onnx does not infer, or infers wrongly, included.
+    """Return a model with inferred types, including some that onnx does not infer or infers wrongly.
 
-    Those are operators of other domains, what a Loop returns when its body keeps the shapes, and
-    Einsum with an axis that is broadcast: its operands are squeezed.
+    These are operators of other domains, outputs of a Loop whose body keeps the shapes, and Einsum with a
+    broadcast axis, whose operands are squeezed.
     """
     model = _without_broadcast_operands(model)
     inferred = shape_inference.infer_shapes(model, data_prop=True)
@@ -76,7 +76,7 @@ def _without_broadcast_operands(model: ModelProto) -> ModelProto:
     while index < len(model.graph.node):
         node = model.graph.node[index]
         if (node.domain, node.op_type) == ("", "Einsum"):
-            # Types in front of a node are right by the time it is looked at.
+            # Types before this node are correct now.
             types = value_types(model)
             known = [types.get(name) for name in node.input]
             nodes = squeeze_operands(node, [None if k is None else k.shape for k in known])
@@ -115,7 +115,7 @@ def infer_body(
     typed.input.extend(
         make_value_info(name, outer(name)) for name in sorted(read - inner - own) if outer(name)
     )
-    # Declared types of inner tensors may be vaguer than what follows from the inputs.
+    # Declared types of inner tensors may be less precise than those inferred from the inputs.
     del typed.value_info[:]
     for value in typed.output:
         value.CopyFrom(make_value_info(value.name, None))
@@ -125,7 +125,7 @@ def infer_body(
 
 
 def _other_types(node: NodeProto, types: Mapping[str, TensorType], opsets: Mapping[str, int]) -> dict:
-    """Return types of outputs whose shapes are not known yet."""
+    """Return types of outputs with unknown shapes."""
     inputs = [types.get(name) for name in node.input]
     if node.op_type == "Loop":
         results = _loop_types(node, inputs, types, opsets)
@@ -141,7 +141,7 @@ def _other_types(node: NodeProto, types: Mapping[str, TensorType], opsets: Mappi
 
 
 def _loop_types(node: NodeProto, inputs: Sequence, types: Mapping[str, TensorType], opsets) -> list:
-    """Return the types a Loop starts from, where its body returns the same: then it ends with them too."""
+    """Return the types of the initial states of a Loop if its body keeps them: outputs have them too."""
     (body,) = subgraphs(node)
     names = [value.name for value in body.input[2:]]
     typed = infer_body(body, dict(zip(names, inputs[2:], strict=True)), types.get, opsets)

@@ -1,4 +1,4 @@
-"""Gradients by onnxruntime-training's C++ builders. Float32 and float64; needs that build of onnxruntime."""
+"""Gradients by onnxruntime-training's C++ builders, in float32 and float64."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ..graphs import (
     value_types,
 )
 from ..graphs.editing import with_fields
-from .ort_definitions import check_handed_over, hand_over
+from .ort_definitions import check_registered, register_rule
 from .ort_graphs import (
     add_zero_gradients,
     explicit_permutations,
     names_with_gradient,
 )
-from .ort_refusals import refuse_known_wrong
+from .ort_limits import check_supported
 from .ort_rewrites import rewrite_for_ort
 from .ort_rewrites.gradient_path import gradient_nodes
 
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 _NO_RULE = re.compile(r"gradient builder has not been registered: (\S+) for node (\S*)")
-#: Codes and places in its sources, before what went wrong.
+#: Error codes and positions in C++ sources, before the message.
 _PLACE = re.compile(r"^.*(?:\] : \d+ : [A-Z_]+ : |/onnxruntime_src/.*?\) (?:const )?)")
 
 
@@ -82,7 +82,7 @@ def loss_gradient(
     _pybind()
     given = model
     model = rewrite_for_ort(model, [loss], weights)
-    refuse_known_wrong(model, [loss], weights)
+    check_supported(model, [loss], weights)
     kept = [value.name for value in model.graph.output] if keep_outputs else [loss]
     types = value_types(model)
     part = explicit_permutations(name_nodes(extract_model(model, kept)), types)
@@ -115,11 +115,11 @@ def _gradient_of_reached(
         builder.build()
         return load_from_string(builder.get_model())
 
-    return _with_our_rules(build, prepared, gradient_nodes(prepared, [target], weights, types), weights)
+    return _with_built_in_rules(build, prepared, gradient_nodes(prepared, [target], weights, types), weights)
 
 
 def _float32_loss(model: ModelProto, loss: str, types: dict[str, TensorType]) -> tuple[str, ModelProto]:
-    """Return the graph with a float32 loss: the C++ builder starts from a float32 one, whatever the type."""
+    """Return the graph with a float32 loss: the C++ builder starts every gradient with a float32 value."""
     if types[loss].elem_type == TensorProto.FLOAT:
         return loss, model
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
@@ -132,7 +132,7 @@ def module_config(weights: Sequence[str], input_gradients: Sequence[str] = ()) -
     """Return the configuration of a training graph."""
     pybind = _pybind()
     config = pybind.OrtModuleGraphBuilderConfiguration()
-    config.loglevel = pybind.Severity.ERROR  # what no gradient reaches is no news
+    config.loglevel = pybind.Severity.ERROR  # no warnings about tensors without a gradient
     config.initializer_names = list(weights)
     config.initializer_names_to_train = list(weights)
     config.input_names_require_grad = list(input_gradients)
@@ -149,7 +149,7 @@ def training_agent(session: Any, device: Any, n_forward: int, output_names: Sequ
 
 
 def execution_state() -> Any:
-    """Return the memory that one forward call leaves for its backward call."""
+    """Return the state that a forward call passes to its backward call."""
     return _pybind().PartialGraphExecutionState()
 
 
@@ -165,7 +165,7 @@ def build_module_graphs(
     pybind = _pybind()
     outputs = [value.name for value in model.graph.output]
     model = rewrite_for_ort(model, outputs, [*weights, *input_gradients])
-    refuse_known_wrong(model, outputs, [*weights, *input_gradients])
+    check_supported(model, outputs, [*weights, *input_gradients])
     types = value_types(model)
     model = explicit_permutations(name_nodes(model), types)
     if config is None:
@@ -178,26 +178,26 @@ def build_module_graphs(
         return builder
 
     wrt = [*weights, *input_gradients]
-    builder = _with_our_rules(build, model, gradient_nodes(model, outputs, wrt, types), wrt)
+    builder = _with_built_in_rules(build, model, gradient_nodes(model, outputs, wrt, types), wrt)
     training = name_nodes(load_from_string(builder.get_gradient_model()))
     forward = name_nodes(load_from_string(builder.get_forward_model()))
     return training, forward, builder.get_graph_info()
 
 
-def _with_our_rules(
+def _with_built_in_rules(
     build: Callable[[], Built], model: ModelProto, nodes: Sequence[NodeProto], wrt: Sequence[str]
 ) -> Built:
-    """Build, handing over one of our rules each time an operator has no gradient."""
+    """Build a gradient, and register a built-in rule whenever an operator has no gradient."""
     opset = opset_versions(model)[""]
     reached = set(wrt).union(*(node.output for node in nodes))
     while True:
-        check_handed_over(nodes, opset, reached)
+        check_registered(nodes, opset, reached)
         try:
             return build()
-        except (RuntimeError, IndexError, ValueError) as error:  # whatever C++ throws
+        except (RuntimeError, IndexError, ValueError) as error:  # thrown by C++
             found = _NO_RULE.search(str(error))
             node = next((n for n in nodes if found and n.op_type == found[1]), None)
-            if node is None or not hand_over(_pybind(), node, opset):
+            if node is None or not register_rule(_pybind(), node, opset):
                 raise _explained(error, model) from error
 
 
@@ -207,8 +207,8 @@ def _explained(error: Exception, model: ModelProto) -> GradientError:
     if found is None and twice and "Duplicate definition" in str(error):
         nodes = ", ".join(f"{node.op_type} (node {node.name!r})" for node in twice)
         return GradientError(
-            "onnxruntime-training cannot differentiate a tensor that one node reads twice, and nothing else "
-            f"reads: {nodes}. Use our own rules."
+            f"onnxruntime-training cannot differentiate a tensor that only one node reads, twice: {nodes}. "
+            "Use gradient='rules'."
         )
     if found is None:
         text = _PLACE.sub("", str(error).splitlines()[0])

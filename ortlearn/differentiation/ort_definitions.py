@@ -1,7 +1,7 @@
-"""Our own rules as definitions for onnxruntime-training's C++ builder, where a rule is a fixed list of nodes.
+"""Built-in rules as definitions for onnxruntime-training's C++ builder.
 
-A definition is registered once per operator and process, for a fixed number of inputs, and sees
-neither attributes nor shapes: a rule that asks for either is not handed over.
+A definition is a fixed list of nodes, registered once per operator and process for a fixed number of inputs,
+without access to attributes and shapes: rules that read these are not registered.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from .gradient_builder import GradientBuilder
 from .registry import Rule, load_rules
 from .rule_context import RuleNode
 
-__all__ = ["check_handed_over", "fixed_nodes", "hand_over"]
+__all__ = ["check_registered", "fixed_nodes", "register_rule"]
 
-#: What was handed over in this process, by domain and operator: a definition holds until the end.
-_HANDED_OVER: dict[tuple[str, str], list[bytes]] = {}
+#: Definitions registered in this process, by domain and operator; they cannot be removed.
+_DEFINITIONS: dict[tuple[str, str], list[bytes]] = {}
 
 
 class _NotFixed(Exception):
-    """A rule that looks at the node it differentiates."""
+    """A rule whose nodes depend on the node that it differentiates."""
 
 
 class _Probe(RuleNode):
-    """A node of which a rule may use the tensors only."""
+    """A node whose attributes and shapes a rule must not read."""
 
     def attribute(self, name: str, default: Any = None) -> Any:
         raise _NotFixed(name)
@@ -50,7 +50,7 @@ class _Probe(RuleNode):
 def fixed_nodes(
     op_type: str, domain: str, n_inputs: int, n_outputs: int, opset: int
 ) -> tuple[list[NodeProto], list[TensorProto]] | None:
-    """Return the nodes and constants of a rule, None where they depend on the node."""
+    """Return the nodes and constants of a rule, or None if they depend on the node."""
     rule = load_rules().find(domain, op_type)
     if not isinstance(rule, Rule):
         return None
@@ -63,10 +63,10 @@ def fixed_nodes(
     proto = helper.make_node(op_type, inputs, outputs, name="probe", domain=domain)
     try:
         results = _run(rule, op, _Probe(proto, op, grads, set(inputs)))
-    except Exception:  # a rule that looks further than the tensors fails in whatever way here
+    except Exception:  # rules that read more than tensors may raise any error
         return None
     if any(len(node.output) > 1 or any(True for _ in subgraphs(node)) for node in op.nodes):
-        # It may leave out all outputs of a node but the first, and takes no graphs.
+        # The builder may omit outputs of a node after the first, and does not support subgraphs.
         return None
     return _named(op.nodes, results), list(op.initializers)
 
@@ -92,19 +92,19 @@ def _named(nodes: list[NodeProto], results: list[str | None]) -> list[NodeProto]
     return named
 
 
-def hand_over(pybind: Any, node: NodeProto, opset: int) -> bool:
-    """Register the rule of a node's operator with the C++ builder; False where that cannot be done."""
+def register_rule(pybind: Any, node: NodeProto, opset: int) -> bool:
+    """Register the rule of an operator with the C++ builder, and return False if this is impossible."""
     key = (node.domain, node.op_type)
-    found = None if key in _HANDED_OVER else _fixed_nodes_of(node, opset)
+    found = None if key in _DEFINITIONS else _fixed_nodes_of(node, opset)
     if found is None:
         return False
     nodes, constants = found
     if opset < 15 and any(t.data_type == TensorProto.FLOAT for t in constants):
-        return False  # CastLike, which gives constants the graph's type, came with opset 15
+        return False  # CastLike, which converts constants to the graph's type, requires opset 15
     definitions = [item for tensor in constants for item in _constant(pybind, tensor)]
     definitions += [_definition(pybind, item) for item in nodes]
     pybind.register_gradient_definition(f"{node.domain}::{node.op_type}", definitions)
-    _HANDED_OVER[key] = _key(found)
+    _DEFINITIONS[key] = _key(found)
     return True
 
 
@@ -116,24 +116,24 @@ def _key(found: tuple[list[NodeProto], list[TensorProto]]) -> list[bytes]:
     return [item.SerializeToString(deterministic=True) for part in found for item in part]
 
 
-def check_handed_over(nodes: Iterable[NodeProto], opset: int, reached: Container[str]) -> None:
-    """Raise an error where a definition of this process does not fit a node."""
+def check_registered(nodes: Iterable[NodeProto], opset: int, reached: Container[str]) -> None:
+    """Raise an error if a definition registered in this process does not fit a node."""
     for node in nodes:
-        known = _HANDED_OVER.get((node.domain, node.op_type))
+        known = _DEFINITIONS.get((node.domain, node.op_type))
         if known is None:
             continue
         found = _fixed_nodes_of(node, opset)
         if found is None or _key(found) != known:
             raise GradientError(
-                f"onnxruntime-training keeps one gradient of {node.op_type} for a whole process, and the one "
-                f"it was given does not fit node {node.name!r} with {len(node.input)} inputs. Use "
+                f"onnxruntime-training keeps one gradient of {node.op_type} per process, and that of this "
+                f"process does not fit node {node.name!r} with {len(node.input)} inputs. Use "
                 "gradient='rules', or a new process."
             )
         if node.input[0] not in reached:
-            # it looks at the first input to tell whether a node of the definition is needed
+            # it checks the first input to decide whether a node of the definition is needed
             raise GradientError(
-                f"onnxruntime-training takes our rule of {node.op_type} only where the gradient of the first "
-                f"input is needed, which it is not for node {node.name!r}. Use gradient='rules'."
+                f"onnxruntime-training uses the built-in rule of {node.op_type} only if the gradient of the "
+                f"first input is needed, unlike for node {node.name!r}. Use gradient='rules'."
             )
 
 
@@ -169,7 +169,7 @@ def _constant(pybind: Any, tensor: TensorProto) -> list[Any]:
     definition.attributes = [_attribute_of(pybind, "value", value, dtype, is_tensor=True)]
     if dtype != "float":
         return [definition]
-    # The builder makes no float64 constants.
+    # The builder has no float64 constants.
     return [definition, _cast_like_input(pybind, name, tensor.name)]
 
 

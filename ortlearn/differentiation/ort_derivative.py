@@ -1,4 +1,4 @@
-"""Derivatives by onnxruntime-training's module builder, under the names the graph came with."""
+"""Derivatives by onnxruntime-training's module builder, with the names of the original graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..graphs.editing import with_fields
 from ..graphs.nodes import attribute
 from .ort_backend import build_module_graphs
 from .ort_graphs import add_zero_gradients, names_with_gradient
-from .ort_refusals import refuse_known_wrong
+from .ort_limits import check_supported
 from .ort_rewrites import rewrite_for_ort
 
 __all__ = ["gradient_of_outputs", "training_graph"]
@@ -37,10 +37,10 @@ def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[s
     outputs = [value.name for value in model.graph.output]
     given = make_inputs_of(model, weights).graph.input
     model = rewrite_for_ort(model, outputs, names)
-    refuse_known_wrong(model, outputs, names)
+    check_supported(model, outputs, names)
     reached = set(names_with_gradient(model, outputs, names, types))
     if not reached:
-        raise GradientError(f"No output among {outputs} depends on any of {names}: there is no gradient.")
+        raise GradientError(f"None of the outputs {outputs} depends on any of {names}: there is no gradient.")
     zeros = [name for name in names if name not in reached]
     training = _training_graph(
         make_inputs_of(model, [name for name in weights if name in zeros]),
@@ -53,7 +53,7 @@ def training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[s
 
 
 def _training_graph(model: ModelProto, weights: Sequence[str], inputs: Sequence[str]) -> ModelProto:
-    # The builder wants weights in alphabetical order: number them, and give the old names back.
+    # The builder requires weights in alphabetical order: number them, and restore the names.
     order = [tensor.name for tensor in model.graph.initializer if tensor.name in set(weights)]
     width = len(str(len(order)))
     numbered = {name: f"W{index:0{width}d}_{name}" for index, name in enumerate(order)}
@@ -73,11 +73,11 @@ def gradient_of_outputs(
     training = training_graph(model, weights, inputs)
     types = value_types(model)
     position, yield_op = next((i, n) for i, n in enumerate(training.graph.node) if n.op_type == "YieldOp")
-    # outputs without gradient go in, and nothing comes out for them
+    # YieldOp has no outputs for inputs without a gradient
     none = attribute(yield_op, "non_differentiable_outputs", ())
     differentiated = [name for index, name in enumerate(yield_op.input) if index not in none]
     rename = {inner: f"{name}_grad" for name, inner in zip(differentiated, yield_op.output, strict=True)}
-    # An output that other nodes read has an inner gradient of that name, the sum of both.
+    # An output that other nodes read has an inner gradient of that name, which is a sum.
     taken = graph_names(training.graph) - set(yield_op.output)
     rename.update({seed: f"{seed}_total" for seed in list(rename.values()) if seed in taken})
     del training.graph.node[position]
@@ -96,7 +96,7 @@ def _is_float(types: Mapping[str, TensorType], name: str) -> bool:
 
 
 def _ones(model: ModelProto, seeds: Mapping[str, str], types: Mapping[str, TensorType]) -> GraphBuilder:
-    """Return nodes that make ones of the shape of each output."""
+    """Return nodes that compute ones of the shape of each output."""
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
     for name, seed in seeds.items():
         one = op.constant(np.ones((), dtype=helper.tensor_dtype_to_np_dtype(types[name].elem_type)))

@@ -1,4 +1,4 @@
-"""Graphs for onnxruntime-training's C++ builder: the path of a gradient, and forms that it asks for."""
+"""Graphs for onnxruntime-training's C++ builder: gradient paths and required forms."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def names_with_gradient(
 def add_zero_gradients(
     model: ModelProto, names: Sequence[str], types: Mapping[str, TensorType]
 ) -> ModelProto:
-    """Return the model with a node that makes ``<name>_grad``, zero, for each name.
+    """Return the model with a gradient of zeros, ``<name>_grad``, for each name.
 
-    The C++ builder refuses a tensor that no output depends on.
+    The C++ builder rejects a tensor that no output depends on.
     """
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph))
     for name in names:
@@ -49,7 +49,7 @@ def add_zero_gradients(
 
 
 def explicit_permutations(model: ModelProto, types: Mapping[str, TensorType]) -> ModelProto:
-    """Return the model with the attribute ``perm`` of every Transpose, which the C++ builder asks for."""
+    """Return the model with the attribute ``perm`` of every Transpose, which the C++ builder requires."""
     model = copy_model(model)
     for node in model.graph.node:
         known = types.get(node.input[0]) if node.op_type == "Transpose" else None

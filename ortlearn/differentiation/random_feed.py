@@ -1,4 +1,4 @@
-"""Random inputs to try a model with."""
+"""Random inputs of a model."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _describe(value: Any) -> tuple[int, tuple]:
             return known.elem_type, known.shape or ()
     elif getattr(value, "type", None) in _ORT_TYPES:
         return _ORT_TYPES[value.type], tuple(value.shape)
-    raise TypeError(f"Input {value.name!r} is not a dense tensor; give its value yourself.")
+    raise TypeError(f"Input {value.name!r} is not a dense tensor: pass its value instead.")
 
 
 def _draw(rng: np.random.Generator, elem_type: int, shape: list[int]) -> np.ndarray:

@@ -16,22 +16,22 @@ __all__ = ["gradient_reach", "require_gradients"]
 
 
 def gradient_reach(model: ModelProto, loss: str) -> tuple[set[str], list[NodeProto]]:
-    """Return the tensors that a gradient reaches, and what stops it elsewhere.
+    """Return the tensors that a gradient reaches, and the nodes that block it.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Graph.
     loss : str
-        What is differentiated.
+        Tensor to differentiate.
 
     Returns
     -------
     names : set of str
-        Tensors on a path of operators that have a gradient, or that no rule is known for.
+        Tensors on a path of operators with a gradient, or without a known rule.
     blockers : list of onnx.NodeProto
-        Nodes at the ends of these paths, in the graph's order: without gradient, or without one for
-        positions that other nodes compute.
+        Nodes at the ends of these paths, in graph order: without a gradient, or without one for
+        computed indices.
 
     Examples
     --------
@@ -62,12 +62,12 @@ def gradient_reach(model: ModelProto, loss: str) -> tuple[set[str], list[NodePro
 
 
 def _positions(node: NodeProto) -> set[str]:
-    """Return the inputs of a node that are integers by its specification, such as positions and labels."""
+    """Return the inputs of a node that are integers by its specification, such as indices and labels."""
     domain = normalize_domain(node.domain)
     if node.op_type in INTEGER_INPUTS or not defs.has(node.op_type, domain) or any(subgraphs(node)):
         return set()
     schema = defs.get_schema(node.op_type, domain=domain)
-    if node.op_type == "OneHot":  # its indices may be floats, which are rounded
+    if node.op_type == "OneHot":  # float indices are rounded
         return set(node.input[:2])
     formal = [schema.inputs[min(i, len(schema.inputs) - 1)] for i in range(len(node.input))]
     whole = [all("int" in kind for kind in parameter.types) for parameter in formal]
@@ -83,29 +83,29 @@ def require_gradients(
     names: Mapping[str, str] | None = None,
     score: str | None = None,
 ) -> None:
-    """Raise an error where a loss depends on a tensor through operators without gradient only.
+    """Raise an error if a loss depends on a tensor only through operators without a gradient.
 
-    Its gradient would be zero everywhere: training would leave it as it is and not say so.
+    Its gradient would be zero everywhere: training would silently not change it.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Graph.
     loss : str
-        What is differentiated.
+        Tensor to differentiate.
     wrt : sequence of str
-        With respect to what.
+        Tensors to differentiate with respect to.
     origin : str, default=None
-        Where the graph comes from; shown in the error.
+        Origin of the graph, for error messages.
     names : mapping of str to str, default=None
-        Names that a user knows the tensors by.
+        Names of the tensors in messages.
     score : str, default=None
-        Output of the model that a separate loss reads: where no gradient reaches it, the loss is to blame.
+        Output of the model that a separate loss reads; the error is about the loss if no gradient reaches it.
 
     Raises
     ------
     GradientError
-        If a tensor, or the score, has no gradient; the message names the operator that stops it.
+        If a tensor, or the score, has no gradient; the message names the operator that blocks it.
 
     Examples
     --------
@@ -124,14 +124,14 @@ def require_gradients(
     operators = ", ".join(f"{node.op_type} (node {node.name!r})" for node in blockers) or "nothing"
     if score is not None and score not in needed:
         raise GradientError(
-            f"The loss gives no gradient: it depends on the predictions only through {operators}, declared "
-            "without gradient. Steps count as constants there: write the loss with operators that have a "
-            "slope. ortlearn.testing.check_loss tests a loss before it is used."
+            f"The loss has no gradient: it depends on the predictions only through {operators}, declared "
+            "without gradient. Write the loss with differentiable operators. ortlearn.testing.check_loss "
+            "tests a loss before it is used."
         )
     if not missing:
         return
     where = f" of {origin}" if origin else ""
     raise GradientError(
         f"The weights {missing}{where} have no gradient: the loss depends on them only through {operators}, "
-        "declared without gradient. Leave them out of weights_to_train, or train what comes before."
+        "declared without gradient. Remove them from weights_to_train."
     )

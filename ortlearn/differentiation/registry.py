@@ -1,4 +1,4 @@
-"""The table of gradient rules by domain and operator."""
+"""Table of gradient rules by domain and operator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "temporary_rules",
 ]
 
-#: Rules registered in this process; they go before those of plugins.
+#: Rules registered in this process; they take precedence over those of plugins.
 _REGISTERED = RuleSet("registered in this process")
 
 
@@ -43,7 +43,7 @@ def gradient_rule(*op_types: str, domain: str = "", broadcast: bool = False, ove
     domain : str, default=""
         Their domain.
     broadcast : bool, default=False
-        Whether the gradients come in the shape of the output, to be summed to each input's.
+        Whether the returned gradients have the shape of the output, to be summed to that of each input.
     overwrite : bool, default=False
         Whether an existing rule, of a plugin or registered before, may be replaced.
 
@@ -80,7 +80,7 @@ def gradient_rule(*op_types: str, domain: str = "", broadcast: bool = False, ove
                 and not same_function(_REGISTERED.rules.get(key), function)
             ):
                 raise PluginError(
-                    f"{shown(key)} is known already: {', '.join(table.owners(key))}. "
+                    f"{shown(key)} already has a rule: {', '.join(table.owners(key))}. "
                     "Pass overwrite=True to replace its rule in this process."
                 )
         return _REGISTERED.rule(*op_types, domain=domain, broadcast=broadcast, overwrite=True)(function)
@@ -89,7 +89,7 @@ def gradient_rule(*op_types: str, domain: str = "", broadcast: bool = False, ove
 
 
 def declare_without_gradient(*op_types: str, domain: str = "") -> None:
-    """Declare, in this process, operators that let no gradient through.
+    """Declare operators without gradient, in this process.
 
     Parameters
     ----------
@@ -110,13 +110,13 @@ def declare_without_gradient(*op_types: str, domain: str = "") -> None:
 
 
 def registered_rules() -> frozenset:
-    """Return what identifies the rules registered in this process, for caches of gradient graphs."""
+    """Return a key of the rules registered in this process, for caches of gradient graphs."""
     return frozenset(_REGISTERED.rules.items()) | frozenset(_REGISTERED.no_gradient)
 
 
 @contextmanager
 def temporary_rules() -> Iterator[None]:
-    """Forget, at the end of a ``with`` block, the rules registered within it."""
+    """Remove rules registered within a ``with`` block at its end."""
     rules, no_gradient = dict(_REGISTERED.rules), set(_REGISTERED.no_gradient)
     try:
         yield
@@ -125,14 +125,14 @@ def temporary_rules() -> Iterator[None]:
 
 
 class RuleTable:
-    """Every rule known now.
+    """All current rules.
 
     Parameters
     ----------
     sets : list of RuleSet
         Sets declared by plugins.
     failures : list of str, default=()
-        Why other sets could not be loaded.
+        Reasons why other sets could not be loaded.
     """
 
     def __init__(self, sets: list[RuleSet], failures: list[str] | tuple[str, ...] = ()):
@@ -143,19 +143,19 @@ class RuleTable:
                 self._sets.setdefault(key, []).append(rules)
 
     def owners(self, key: Key) -> list[str]:
-        """Return the names of the sets that know an operator."""
+        """Return the names of the sets with an operator."""
         found = list(self._sets.get(key, []))
         return [rules.name for rules in ([_REGISTERED] if key in _REGISTERED.keys() else []) + found]
 
     def find(self, domain: str, op_type: str) -> Rule | str | None:
-        """Return the rule of an operator, ``NO_GRADIENT`` where it is declared without, else None."""
+        """Return the rule of an operator, ``NO_GRADIENT`` if it is declared so, or None."""
         key = (normalize_domain(domain), op_type)
         found = [_REGISTERED] if key in _REGISTERED.keys() else self._sets.get(key, [])
         if not found:
             return None
         if len(found) > 1:
             raise PluginError(
-                f"Two sets of gradient rules know {shown(key)}: {' and '.join(r.name for r in found)}. "
+                f"Two sets of gradient rules have {shown(key)}: {' and '.join(r.name for r in found)}. "
                 "Uninstall one, or choose with gradient_rule(..., overwrite=True)."
             )
         return NO_GRADIENT if key in found[0].no_gradient else found[0].rules[key]
@@ -166,16 +166,16 @@ class RuleTable:
 
 
 def load_rules() -> RuleTable:
-    """Return every rule known now: those of plugins (built-ins are plugins) and those registered.
+    """Return all rules of plugins, including the built-in ones, and those registered.
 
-    A set that cannot be loaded is left out; the error about an unknown operator tells why.
+    Sets that cannot be loaded are omitted; the error about an unknown operator has the reason.
     """
     return _rules_of(plugins.version())
 
 
 @lru_cache(maxsize=1)
 def _rules_of(version: int) -> RuleTable:
-    """Return the rules of plugins as they are since the last change."""
+    """Return the rules of plugins since the last change."""
     sets, failures = [], []
     for info in plugins.list_plugins(plugins.GRADIENTS):
         try:
@@ -189,5 +189,5 @@ def _rules_of(version: int) -> RuleTable:
 def _as_rule_set(loaded: Any, name: str) -> RuleSet:
     found = loaded if isinstance(loaded, RuleSet) else getattr(loaded, "RULES", None)
     if not isinstance(found, RuleSet):
-        raise PluginError(f"The gradient plugin {name!r} is {loaded!r}, which holds no RuleSet named RULES.")
+        raise PluginError(f"The gradient plugin {name!r} is {loaded!r}, without a RuleSet named RULES.")
     return found

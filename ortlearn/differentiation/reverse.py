@@ -21,7 +21,7 @@ __all__ = ["Differentiator", "gradient_graph"]
 
 @dataclass
 class _Step:
-    """A node on the path from what is differentiated with respect to, to an output."""
+    """A node on a path from a differentiated tensor to an output."""
 
     index: int
     rule: Rule | None
@@ -29,16 +29,16 @@ class _Step:
 
 
 class Differentiator:
-    """Differentiate lists of nodes: the main graph, then the bodies of control flow within it.
+    """Differentiate lists of nodes: the main graph, and bodies of control flow operators in it.
 
     Parameters
     ----------
     table : RuleTable
         Known rules.
     origin : mapping of str to str, default=None
-        Where nodes come from, by node name (a scikit-learn step); shown in errors.
+        Origin of nodes by node name, such as a scikit-learn step, for error messages.
     straight_through : bool, default=False
-        Whether operators that round are differentiated as if they did not, instead of an error.
+        Whether operators that round are differentiated as the identity, instead of an error.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Differentiator:
         seeds: Mapping[str, str],
         wrt: Iterable[str],
     ) -> dict[str, str]:
-        """Write the nodes that carry gradients from outputs back to other tensors."""
-        wrt = list(dict.fromkeys(wrt))  # in order: equal models give equal graphs in every process
+        """Write nodes that propagate gradients from outputs back to other tensors."""
+        wrt = list(dict.fromkeys(wrt))  # in order, so that equal models give equal graphs in every process
         needed, steps = self._plan(op, nodes, seeds, wrt)
         contributions = {name: [grad] for name, grad in seeds.items() if name in needed}
         for step in reversed(steps):
@@ -64,7 +64,7 @@ class Differentiator:
         return {name: _total(op, contributions, name) for name in wrt if name in contributions}
 
     def _plan(self, op, nodes, seeds, wrt) -> tuple[set[str], list[_Step]]:
-        """Return the tensors that carry gradients, and the nodes between them in topological order."""
+        """Return the tensors with gradients, and the nodes between them in topological order."""
         while True:
             tracker = Tracker(op, self.table, wrt)
             candidates = self._forward(tracker, nodes)
@@ -78,11 +78,11 @@ class Differentiator:
             unknown = [step for step in steps if step.rule is None]
             if not unknown:
                 return needed, steps[::-1]
-            for step in unknown:  # from the last to the first: indices of the others stay right
+            for step in unknown:  # backwards, so that indices of the others remain valid
                 nodes[step.index : step.index + 1] = self._expand(op, nodes[step.index])
 
     def _forward(self, tracker: Tracker, nodes) -> list[_Step]:
-        """Return the nodes that make something that depends on what is differentiated with respect to."""
+        """Return the nodes with an output that depends on a differentiated tensor."""
         candidates = []
         for index, node in enumerate(nodes):
             reads = tracker.follow(node)
@@ -93,7 +93,7 @@ class Differentiator:
         return candidates
 
     def _check_rounding(self, tracker: Tracker, nodes: list[NodeProto], needed: set[str]) -> None:
-        """Raise an error where a node on the path rounds, unless that is to be overlooked."""
+        """Raise an error if a node on the path rounds, unless straight-through gradients are enabled."""
         for node in nodes:
             if tracker.rounds(node) and not self.straight_through:
                 raise RoundingError(node)
@@ -105,8 +105,8 @@ class Differentiator:
                 if culprit is not None:
                     raise GradientError(
                         f"Cannot differentiate operator {node.op_type!r} (node {node.name!r}): integers "
-                        f"rounded by {culprit.op_type!r} (node {culprit.name!r}) enter or leave its body, or "
-                        "stay in it from one iteration to the next. Cast them to floats first."
+                        f"rounded by {culprit.op_type!r} (node {culprit.name!r}) are inputs, outputs or "
+                        "states of its body. Cast them to floats first."
                     )
 
     def _expand(self, op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
@@ -144,11 +144,11 @@ class Differentiator:
             raise
         except (IndexError, ValueError) as error:
             shapes = [op.shape(name) for name in node.input]
-            reason = f"its rule does not know what to do with inputs of the shapes {shapes} ({error})"
+            reason = f"its rule does not support inputs of the shapes {shapes} ({error})"
             raise context.error(reason) from error
-        except Exception as error:  # of a plugin, or of shapes that contradict one another
+        except Exception as error:  # of a plugin, or of inconsistent shapes
             raise context.error(f"its rule raised {type(error).__name__}: {error}") from error
-        # From the last node to the first: indices of those to come stay right.
+        # Backwards, so that indices of the remaining nodes are valid.
         nodes[step.index : step.index + 1] = context.decomposition or [context.replacement or node]
         for name, grad in zip(node.input, results, strict=True):
             if grad is not None and name in needed:
@@ -160,7 +160,7 @@ class Differentiator:
 
 
 def _typed(op: GradientBuilder, grad: str, like: str) -> str:
-    # A gradient has the type of its tensor; op knows more where that one's shape is known.
+    # A gradient has the type of its tensor, which is more precise if its shape is known.
     known = op.shape(like) is not None or op.type(grad) is None
     return op.with_gradient_type(grad, like) if known else grad
 
@@ -174,7 +174,7 @@ def _total(op: GradientBuilder, contributions: dict[str, list[str]], name: str) 
 
 
 def _as_sequence(result, node: RuleNode) -> list[str | None]:
-    """Return one gradient or None per input, whatever way a rule gave them."""
+    """Return the result of a rule as one gradient or None per input."""
     if result is None or isinstance(result, str):
         others = [index for index in range(1, node.n_inputs) if node.needs(index)]
         if others:
@@ -202,6 +202,6 @@ def gradient_graph(
     origin: Mapping[str, str] | None = None,
     straight_through: bool = False,
 ) -> dict[str, str]:
-    """Write the gradients of some tensors of a graph; zeros for those no output depends on."""
+    """Write the gradients of tensors of a graph, or zeros if no output depends on a tensor."""
     grads = Differentiator(load_rules(), origin, straight_through).backpropagate(op, nodes, seeds, wrt)
     return {name: grads[name] if name in grads else op.constant_gradient(name) for name in wrt}

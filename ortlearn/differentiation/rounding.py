@@ -1,4 +1,4 @@
-"""Nodes that round on the path of a gradient: quantisation, and casts to integers and back."""
+"""Nodes on a gradient path that round: quantisation, and casts to integers and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .registry import load_rules
 from .rule_set import NO_GRADIENT, normalize_domain
 from .typed_builder import LOW_PRECISION
 
-__all__ = ["INTEGER_INPUTS", "RoundingError", "Tracker", "refuse_rounding", "value_positions"]
+__all__ = ["INTEGER_INPUTS", "RoundingError", "Tracker", "reject_rounding", "value_positions"]
 
 _QUANTIZE = {"QuantizeLinear", "DynamicQuantizeLinear"}
 _CASTS = {"Cast", "CastLike"}
@@ -26,33 +26,34 @@ INTEGER_INPUTS |= {"MatMulIntegerToFloat", "QLinearAdd", "QLinearMul", "QLinearS
 _TEXT = TensorProto.STRING
 _FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, *LOW_PRECISION}
 _DYNAMIC = (
-    " Its scale follows from the values that it rounds, and so do gradients through it: a QuantizeLinear "
-    "with a scale that is stored, from calibration, trains more steadily."
+    " Its scale, and gradients through it, depend on the rounded values: training is more stable with a "
+    "QuantizeLinear whose scale is stored, from calibration."
 )
 
 
 class RoundingError(GradientError):
-    """A gradient is asked for through a node that rounds."""
+    """A gradient path contains a node that rounds."""
 
     def __init__(self, node: NodeProto):
         super().__init__(
-            f"No gradient passes operator {node.op_type!r} (node {node.name!r} -> {', '.join(node.output)}): "
-            "it rounds, so its derivative is zero, and what comes before would not be trained. Take it out "
-            "of the graph, leave out the weights before it, or pass straight_through=True to differentiate "
-            "it as if it did not round." + (_DYNAMIC if node.op_type == "DynamicQuantizeLinear" else "")
+            f"Operator {node.op_type!r} (node {node.name!r} -> {', '.join(node.output)}) has no "
+            "gradient: it rounds, so its derivative is zero, and weights before it would not be trained. "
+            "Remove it from the graph, exclude the weights before it, or pass straight_through=True to "
+            "differentiate it as the identity."
+            + (_DYNAMIC if node.op_type == "DynamicQuantizeLinear" else "")
         )
 
 
 def has_rounding(nodes: Iterable[NodeProto]) -> bool:
-    """Return whether any node, subgraphs included, may round."""
+    """Return whether any node, including those of subgraphs, may round."""
     return any(
         node.op_type in _QUANTIZE | _CASTS or any(has_rounding(graph.node) for graph in subgraphs(node))
         for node in nodes
     )
 
 
-def refuse_rounding(model: ModelProto, outputs: Iterable[str], wrt: Iterable[str]) -> None:
-    """Raise an error where a node rounds on the path from some tensors to outputs."""
+def reject_rounding(model: ModelProto, outputs: Iterable[str], wrt: Iterable[str]) -> None:
+    """Raise an error if a node on the path from some tensors to outputs rounds."""
     if not has_rounding(model.graph.node):
         return
     inferred = infer_types(model)
@@ -69,12 +70,12 @@ def refuse_rounding(model: ModelProto, outputs: Iterable[str], wrt: Iterable[str
 
 
 class Tracker:
-    """Follow numbers through a graph: floating-point ones, and those that were rounded to integers.
+    """Follow values through a graph: floats, and integers that are rounded floats.
 
     Parameters
     ----------
     op : GradientBuilder
-        Knows the types of the tensors.
+        Builder with the types of the tensors.
     table : RuleTable
         Known rules.
     wrt : iterable of str
@@ -83,9 +84,9 @@ class Tracker:
     Attributes
     ----------
     active : set of str
-        Tensors with a gradient: they depend on those by their value.
+        Tensors whose values depend on those of ``wrt``.
     rounded : dict of str to onnx.NodeProto
-        Those of them that are integers, with the node that rounded first.
+        Integer tensors among them, with the first node that rounded.
     """
 
     def __init__(self, op: GradientBuilder, table, wrt: Iterable[str]):
@@ -94,7 +95,7 @@ class Tracker:
         self.rounded: dict[str, NodeProto] = {}
 
     def follow(self, node: NodeProto) -> set[str]:
-        """Add the outputs of a node; return the tensors it passes on the value of."""
+        """Add the outputs of a node, and return the active tensors whose values it passes on."""
         reads = node_inputs(node) & self.active
         if self.rounded and not reads.isdisjoint(self.rounded):
             values = self._value_inputs(node)
@@ -122,7 +123,7 @@ class Tracker:
         self.rounded[name] = culprit
 
     def inside(self, node: NodeProto, graph: GraphProto) -> Tracker | None:
-        """Return a tracker that has followed the nodes of a subgraph, None where nothing is rounded."""
+        """Return a tracker of the nodes of a subgraph, or None if nothing is rounded."""
         if not has_rounding(graph.node) and node_inputs(node).isdisjoint(self.rounded):
             return None
         body = Body(self.op, graph)
@@ -139,7 +140,7 @@ class Tracker:
                         inner.rounded[name] = sources.rounded[outer]
             for child in body.nodes:
                 inner.follow(child)
-            # An iteration begins with what the one before ended with.
+            # The states of an iteration are those of the previous one.
             pairs, sources = [(last, first) for first, last in state_names(node, graph)], inner
         return inner
 
@@ -159,7 +160,7 @@ class Tracker:
         return elem_type is None or elem_type in _FLOATS
 
     def _passes_integers(self, node: NodeProto, name: str, reads: set[str]) -> bool:
-        """Return whether an integer output holds rounded values, instead of positions or sizes."""
+        """Return whether an integer output contains rounded values, not indices or sizes."""
         if self.rounds(node) or node.op_type in INTEGER_INPUTS:
             return True
         if any(subgraphs(node)):
@@ -171,7 +172,7 @@ class Tracker:
         return types[1][list(node.output).index(name)] in sources
 
     def _value_inputs(self, node: NodeProto) -> set[str]:
-        """Return the inputs whose values the outputs hold, instead of positions, labels or sizes."""
+        """Return the inputs whose values the outputs contain, not indices, labels or sizes."""
         if any(subgraphs(node)):
             return self._values_of_bodies(node)
         if node.op_type in _CASTS:
@@ -181,7 +182,7 @@ class Tracker:
         return {node.input[i] for i in value_positions(node)}
 
     def _values_of_bodies(self, node: NodeProto) -> set[str]:
-        """Return what the floats in the subgraphs of a node depend on, of its inputs and of outside."""
+        """Return the inputs and captured tensors that floats in the subgraphs of a node depend on."""
         found: set[str] = set()
         for graph in subgraphs(node):
             reached = self.reached(node, graph)
@@ -190,7 +191,7 @@ class Tracker:
         return found
 
     def reached(self, node: NodeProto, graph: GraphProto) -> set[str]:
-        """Return what the floating-point outputs of a subgraph depend on by value, states followed."""
+        """Return the tensors on whose values the floating-point outputs of a subgraph depend."""
         reached = {v.name for v in graph.output if v.type.tensor_type.elem_type in (0, *_FLOATS)}
         size = -1
         while len(reached) != size:
@@ -203,7 +204,7 @@ class Tracker:
         return reached
 
     def carried(self, node: NodeProto, graph: GraphProto) -> NodeProto | None:
-        """Return the node that rounded an integer that a loop carries between iterations, if any."""
+        """Return the node that rounded an integer state of a loop, or None."""
         body = self.inside(node, graph)
         if body is None or node.op_type == "If":
             return None
@@ -213,7 +214,7 @@ class Tracker:
 
 
 def state_names(node: NodeProto, graph: GraphProto) -> list[tuple[str, str]]:
-    """Return the states of a Loop or a Scan: their names in its body before and after an iteration."""
+    """Return the names of the states of a Loop or Scan in its body, before and after an iteration."""
     inputs, outputs = [v.name for v in graph.input], [v.name for v in graph.output]
     if node.op_type == "Loop":
         return list(zip(inputs[2:], outputs[1:], strict=False))
@@ -222,9 +223,9 @@ def state_names(node: NodeProto, graph: GraphProto) -> list[tuple[str, str]]:
 
 
 def value_positions(node: NodeProto) -> list[int]:
-    """Return the positions of the inputs that have the type of an output, as its specification says.
+    """Return the positions of the inputs that have the type of an output by specification.
 
-    Those are all inputs where there is no specification.
+    Without a specification these are all inputs.
     """
     types = _formal_types(node)
     if types is None:

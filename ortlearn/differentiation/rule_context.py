@@ -1,4 +1,4 @@
-"""The node that a gradient rule differentiates, as the rule sees it."""
+"""Interface of gradient rules to the node that they differentiate."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FLOAT_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def is_differentiable(op: GradientBuilder, name: str) -> bool:
-    """Return whether a tensor may have a gradient: floating-point, or of a type nobody knows."""
+    """Return whether a tensor may have a gradient: it is floating-point, or its type is unknown."""
     known = op.type(name)
     return bool(name) and (known is None or known.elem_type in (*FLOAT_TYPES, *LOW_PRECISION))
 
 
 class RuleNode:
-    """A node being differentiated, as its gradient rule sees it.
+    """A node to differentiate, as passed to its gradient rule.
 
     Parameters
     ----------
@@ -39,22 +39,22 @@ class RuleNode:
     output_grads : mapping of str to str
         Gradients of the outputs that have one.
     needed : collection of str
-        Tensors whose gradient somebody asks for.
+        Tensors whose gradient is required.
     captured : sequence of str, default=()
-        Those of them that subgraphs of the node take from outside.
+        Those of them that subgraphs of the node capture.
     backpropagate : callable, default=None
         Differentiates a list of nodes; rules of control flow call it on their bodies.
 
     Attributes
     ----------
     op_type, domain, name : str
-        Of the node.
+        Properties of the node.
     opset : int
         Version of the default operator set.
     n_inputs, n_outputs : int
-        Numbers of inputs and outputs, omitted ones in between included.
+        Numbers of inputs and outputs, including omitted ones.
     decomposition : list of onnx.NodeProto
-        Simpler nodes that take the node's place in the forward graph, set by its rule.
+        Simpler nodes that replace the node in the forward graph, set by its rule.
     """
 
     def __init__(
@@ -81,14 +81,14 @@ class RuleNode:
         self._views: dict[str, str] = {}
 
     def I(self, index: int) -> str:  # noqa: E743
-        """Return the name of an input, "" where it is omitted.
+        """Return the name of an input, or "" if it is omitted.
 
-        Where its gradient has another type (float16, integers that were rounded), so has what is returned.
+        If its gradient has another type (float16, rounded integers), the input is cast to that type.
         """
         return self._view(self.input_name(index), index)
 
     def O(self, index: int) -> str:  # noqa: E743
-        """Return the name of an output, "" where it is omitted, in the type of its gradient."""
+        """Return the name of an output in the type of its gradient, or "" if it is omitted."""
         return self._view(self.output_name(index))
 
     def input_name(self, index: int) -> str:
@@ -116,7 +116,7 @@ class RuleNode:
         return self._views[name]
 
     def _is_rounded(self, name: str, index: int | None) -> bool:
-        """Return whether an integer tensor stands for a number with a gradient, or is combined with one."""
+        """Return whether an integer tensor is a rounded number with a gradient, or combined with one."""
         if index is None or name in self._needed:
             return name in self._needed
         rounded = [n for n in (*self.proto.input, *self.proto.output) if n in self._needed]
@@ -124,11 +124,11 @@ class RuleNode:
         return bool(integers) and (self.op_type in INTEGER_INPUTS or index in value_positions(self.proto))
 
     def GO(self, index: int) -> str | None:
-        """Return the name of the gradient of an output, None where nothing depends on it."""
+        """Return the name of the gradient of an output, or None if nothing depends on it."""
         return self._output_grads.get(self.output_name(index)) if self.output_name(index) else None
 
     def needs(self, index: int) -> bool:
-        """Return whether somebody asks for the gradient of an input."""
+        """Return whether the gradient of an input is required."""
         return self.input_name(index) in self._needed
 
     def attribute(self, name: str, default: Any = None) -> Any:
@@ -139,11 +139,11 @@ class RuleNode:
         return value if not hasattr(value, "extend") else list(value)
 
     def shape(self, name: str) -> tuple[int | str | None, ...] | None:
-        """Return the shape of a tensor, None where it is unknown."""
+        """Return the shape of a tensor, or None if it is unknown."""
         return self._op.shape(name)
 
     def dtype(self, name: str) -> np.dtype | None:
-        """Return the numpy type of a tensor, None where it is unknown."""
+        """Return the numpy type of a tensor, or None if it is unknown."""
         return self._op.dtype(name)
 
     def rank(self, name: str) -> int:
@@ -163,11 +163,11 @@ class RuleNode:
         return len(shape)
 
     def constant(self, name: str) -> np.ndarray | None:
-        """Return the value of a tensor that never changes, None for any other."""
+        """Return the value of a constant tensor, or None for others."""
         return self._op.value(name) if name else None
 
     def require_output(self, index: int) -> str:
-        """Return an optional output, adding it to the node of the forward graph where it is missing."""
+        """Return an optional output, which is added to the node of the forward graph if missing."""
         if not self.output_name(index):
             node = copy_node(self.replacement or self.proto)
             node.output.extend([""] * (index + 1 - len(node.output)))
@@ -176,7 +176,7 @@ class RuleNode:
         return self.O(index)
 
     def add_gradient(self, name: str, grad: str) -> None:
-        """Give the gradient of a tensor that a subgraph of the node takes from outside."""
+        """Set the gradient of a tensor that a subgraph of the node captures."""
         self.outer_gradients[name] = grad
 
     def error(self, reason: str) -> GradientError:

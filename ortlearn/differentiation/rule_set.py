@@ -12,12 +12,12 @@ __all__ = ["NO_GRADIENT", "Key", "Rule", "RuleSet", "normalize_domain", "same_fu
 
 Key = tuple[str, str]
 
-#: What a lookup returns for an operator declared without gradient.
+#: Result of a lookup for an operator declared without gradient.
 NO_GRADIENT = "no gradient"
 
 
 def normalize_domain(domain: str) -> str:
-    """Return the one spelling of a domain: the default one has two in ONNX."""
+    """Return the normalized name of a domain: the default domain has two names in ONNX."""
     return "" if domain == "ai.onnx" else domain
 
 
@@ -33,12 +33,12 @@ class Rule:
         Its domain, "" for the default one.
     function : callable
         ``function(op, node, grad)`` writes nodes with the builder ``op`` and returns the gradient
-        of every input of ``node``: one name or None each.
+        of every input of ``node``: one name or None for each.
     broadcast : bool
-        Whether the gradients it returns have the shape of the output: they are then
-        summed to the shape of each input.
+        Whether the returned gradients have the shape of the output, and are then summed to the
+        shape of each input.
     source : str
-        Set of rules it belongs to.
+        Set of rules that it belongs to.
     """
 
     op_type: str
@@ -49,12 +49,12 @@ class Rule:
 
 
 class RuleSet:
-    """A set of gradient rules: what an entry point of the group ``ortlearn.gradients`` names.
+    """A set of gradient rules, declared as an entry point of the group ``ortlearn.gradients``.
 
     Parameters
     ----------
     name : str
-        Shown in messages.
+        Name for messages.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class RuleSet:
         return add
 
     def without_gradient(self, *op_types: str, domain: str = "") -> None:
-        """Declare operators that let no gradient through, their derivative being zero or undefined."""
+        """Declare operators without gradient, whose derivative is zero or undefined."""
         for op_type in op_types:
             key = (normalize_domain(domain), op_type)
             if key in self.rules:
@@ -112,12 +112,12 @@ class RuleSet:
             self.no_gradient.add(key)
 
     def keys(self) -> set[Key]:
-        """Return every operator the set says something about."""
+        """Return every operator with a rule or declared without gradient."""
         return set(self.rules) | self.no_gradient
 
 
 def same_function(old: Rule | None, function) -> bool:
-    """Return whether a function is a rule's own, defined again: a notebook cell may run twice."""
+    """Return whether a function redefines that of a rule, as when a notebook cell runs twice."""
     names = ("__module__", "__qualname__")
     return old is not None and all(
         getattr(old.function, name, None) == getattr(function, name, object()) for name in names
@@ -125,5 +125,5 @@ def same_function(old: Rule | None, function) -> bool:
 
 
 def shown(key: Key) -> str:
-    """Return an operator's name as messages show it."""
+    """Return the name of an operator for messages."""
     return key[1] if not key[0] else f"{key[0]}::{key[1]}"

@@ -1,4 +1,4 @@
-"""Forward and backward as two models."""
+"""Forward and backward graphs as two models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .differentiated_model import DifferentiatedModel, differentiate, make_model
 
 __all__ = ["SplitModels", "split_gradient_model"]
 
-#: Operators cheaper to compute again than to keep the result of.
+#: Operators that are cheaper to compute again than to save.
 _CHEAP = set(
     "Abs Add And Cast CastLike Concat Constant ConstantOfShape Div Equal Expand Flatten Gather Greater "
     "GreaterOrEqual Identity Less LessOrEqual Max Min Mul Neg Not Or Reciprocal Relu Reshape Shape Sign Size "
@@ -22,17 +22,17 @@ _CHEAP = set(
 
 
 class SplitModels(NamedTuple):
-    """A model and its gradient, to run one after the other.
+    """A model and its gradient, which run one after the other.
 
     Parameters
     ----------
     forward : onnx.ModelProto
-        The model; its outputs, then the saved tensors that are not among them.
+        The model, with its outputs, followed by the saved tensors that are not among them.
     backward : onnx.ModelProto
-        Inputs: those of the model it needs, the saved tensors, then one ``o_grad`` per output.
-        Outputs: one ``w_grad`` per tensor differentiated with respect to.
+        Inputs: the required ones of the model, the saved tensors, then one ``o_grad`` per output.
+        Outputs: one ``w_grad`` per differentiated tensor.
     saved : list of str
-        Tensors the second model takes from the first.
+        Tensors that the second model takes from the first.
     """
 
     forward: ModelProto
@@ -47,10 +47,10 @@ def split_gradient_model(
     origin: Mapping[str, str] | None = None,
     straight_through: bool = False,
 ) -> SplitModels:
-    """Return a model with what its gradient needs as outputs, and the model of the gradient.
+    """Return a model whose outputs include the tensors saved for its gradient, and the gradient model.
 
-    Saved tensors are few: what is cheap to compute from others is computed again, and inputs and
-    initializers are not saved. Initializers the gradient needs are initializers of both models.
+    Tensors that are cheap to compute from others are computed again; inputs and initializers are not saved.
+    Initializers that the gradient reads are in both models.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def split_gradient_model(
     forward = make_model_of(model, found.op, first, model.graph.input, [*model.graph.output, *infos])
     read = set().union(*(node_inputs(node) for node in late)) | set(names.values())
     inputs = [value for value in model.graph.input if value.name in read]
-    types = value_types(forward)  # of what is saved, onnxruntime needs to know at least the element type
+    types = value_types(forward)  # onnxruntime needs at least the element types of saved tensors
     inputs += [make_value_info(name, found.op.type(name) or types.get(name)) for name in saved]
     inputs += found.grad_input_infos()
     results = [make_value_info(name, found.op.type(weight)) for weight, name in names.items()]
@@ -100,11 +100,11 @@ def _split_nodes(
 def _choose(found: DifferentiatedModel, early: list[NodeProto], late: list[NodeProto], outputs: list[str]):
     """Return the tensors to save, and the nodes to compute again."""
     producers = {name: node for node in early for name in node.output if name}
-    # Outputs of the model are there anyway.
+    # Outputs of the model are available anyway.
     free = {value.name for value in found.model.graph.output}
     read = set().union(*(node_inputs(node) for node in late)) | set(outputs)
     wanted = [name for name in producers if name in read]
-    # Nodes of the gradient run once, wherever they are.
+    # Nodes of the gradient run once in either model.
     costly = {id(node) for node in found.forward if node.op_type not in _CHEAP or node.domain}
     saved = {name for name in wanted if id(producers[name]) in costly}
     for name in wanted:
@@ -121,7 +121,7 @@ def _choose(found: DifferentiatedModel, early: list[NodeProto], late: list[NodeP
 
 
 def _reachable(name: str, producers: Mapping[str, NodeProto], costly: set[int], saved: set[str]) -> bool:
-    """Return whether a tensor follows from saved ones, inputs and initializers without costly nodes."""
+    """Return whether a tensor can be computed from saved ones without costly nodes."""
     pending, visited = [name], set()
     while pending:
         current = pending.pop()

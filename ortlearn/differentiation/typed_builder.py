@@ -1,4 +1,4 @@
-"""A builder that knows the types of what it writes, and the values of constants."""
+"""A builder that infers types, and knows the values of constants."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from .inference import output_type
 __all__ = ["LOW_PRECISION", "TypedBuilder"]
 
 _FLOAT8 = [number for name, number in TensorProto.DataType.items() if name.startswith("FLOAT8")]
-#: Floating-point types too narrow for gradients: that of such a tensor is float32.
+#: Floating-point types whose gradients are float32.
 LOW_PRECISION = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_FLOAT8)
 
 
 class TypedBuilder(GraphBuilder):
-    """A :class:`~ortlearn.graphs.GraphBuilder` that notes types and values where that is cheap.
+    """A :class:`~ortlearn.graphs.GraphBuilder` that infers simple types, and stores values of constants.
 
     Parameters
     ----------
     opset : int, default=18
         Version of the default operator set.
     constants : iterable of onnx.TensorProto, default=()
-        Tensors of the graph whose values never change.
+        Constant tensors of the graph.
     **options
-        Those of :class:`~ortlearn.graphs.GraphBuilder`.
+        Parameters of :class:`~ortlearn.graphs.GraphBuilder`.
 
     Examples
     --------
@@ -47,11 +47,11 @@ class TypedBuilder(GraphBuilder):
 
     @property
     def names(self) -> set[str]:
-        """Every name taken."""
+        """All names in use."""
         return self._names
 
     def child(self, types: Mapping[str, TensorType]):
-        """Return a builder for a subgraph: names stay unique, and constants go to the main graph."""
+        """Return a builder for a subgraph, with unique names and constants in the main graph."""
         inner = type(self)(self.opset, dtype=self.float_dtype, prefix=self.prefix)
         inner._parent, inner.opsets, inner.initializers = self, self.opsets, self.initializers
         inner._names, inner._counters = self._names, self._counters
@@ -82,49 +82,49 @@ class TypedBuilder(GraphBuilder):
         return name
 
     def value(self, name: str) -> np.ndarray | None:
-        """Return the value of a tensor that never changes, None for any other."""
+        """Return the value of a constant tensor, or None for others."""
         known = self._values.get(name)
         if isinstance(known, TensorProto):
             known = self._values[name] = numpy_helper.to_array(known)
         return known
 
     def with_type(self, name: str, like: str, shape: Sequence | None = None) -> str:
-        """Note that a tensor has the element type, and the shape unless one is given, of another."""
+        """Set the type of a tensor to that of another, with a given shape if any, and return its name."""
         known = self.type(like)
         if known is not None:
             self._types[name] = TensorType(known.elem_type, known.shape if shape is None else tuple(shape))
         return name
 
     def gradient_type(self, name: str) -> TensorType | None:
-        """Return the type of a tensor's gradient: its own, but float32 unless that is float32 or float64."""
+        """Return the type of a tensor's gradient: its own if it is float32 or float64, else float32."""
         known = self.type(name)
         if known is None or known.elem_type in (TensorProto.FLOAT, TensorProto.DOUBLE):
             return known
         return TensorType(TensorProto.FLOAT, known.shape)
 
     def with_gradient_type(self, grad: str, name: str) -> str:
-        """Note that a tensor is the gradient of another one."""
+        """Set the type of a gradient of a tensor, and return its name."""
         known = self.gradient_type(name)
         if known is not None:
             self._types[grad] = known
         return grad
 
     def rank(self, name: str) -> int | None:
-        """Return the rank of a tensor, None where it is unknown."""
+        """Return the rank of a tensor, or None if it is unknown."""
         shape = self.shape(name)
         return None if shape is None else len(shape)
 
     def elem_type(self, name: str) -> int | None:
-        """Return the ONNX element type of a tensor, None where it is unknown."""
+        """Return the ONNX element type of a tensor, or None if it is unknown."""
         known = self.type(name)
         return None if known is None else known.elem_type
 
-    def learn_constants(self, tensors: Iterable[TensorProto]) -> None:
-        """Note tensors of the graph whose values never change."""
+    def add_constants(self, tensors: Iterable[TensorProto]) -> None:
+        """Add constant tensors of the graph."""
         self._values.update((tensor.name, tensor) for tensor in tensors)
 
-    def learn_constant(self, node: NodeProto) -> None:
-        """Note the value of a Constant node of the graph."""
+    def add_constant_node(self, node: NodeProto) -> None:
+        """Add the value of a Constant node of the graph."""
         value = constant_value(node)
         if value is not None:
             self._values[node.output[0]] = value

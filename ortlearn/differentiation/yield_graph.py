@@ -1,4 +1,4 @@
-"""Forward and backward as one graph with a YieldOp between them, by our own rules."""
+"""Forward and backward graph with a YieldOp between them, by the built-in rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["yield_graph"]
 
 
 def yield_graph(model: ModelProto, wrt: Sequence[str], straight_through: bool = False) -> ModelProto:
-    """Return the outputs, a YieldOp that turns them into their gradients, and what follows from these."""
+    """Return a graph of the outputs, a YieldOp from them to their gradients, and the backward nodes."""
     whole = gradient_model(model, None, wrt, keep_outputs=True, straight_through=straight_through)
     graph = whole.graph
     kept = [value.name for value in model.graph.output]

@@ -35,13 +35,13 @@ class GraphBuilder:
     Any attribute that starts with a capital letter is an ONNX operator: calling it with its inputs
     (names, numpy arrays, Python numbers or lists) and its attributes as keywords appends a node and
     returns the name of its output, or a tuple of names when ``n_outputs`` is more than one.
-    A float (or a list of floats) becomes a constant of the builder's own floating-point type,
-    an int (or a list of ints) an int64 constant. The empty string stands for an omitted input.
+    A float (or a list of floats) becomes a constant of the builder's floating-point type,
+    an int (or a list of ints) an int64 constant. The empty string is an omitted input.
 
     Parameters
     ----------
     opset : int, default=18
-        Version of the default operator set the nodes are written for.
+        Version of the default operator set.
     dtype : dtype, default=numpy.float32
         Floating-point type of the constants made from Python floats.
     existing_names : iterable of str, default=()
@@ -58,7 +58,7 @@ class GraphBuilder:
     initializers : list of onnx.TensorProto
         Constants of the nodes; equal constants are stored once.
     opsets : dict of str to int
-        Version of every domain the nodes use.
+        Version of every domain that the nodes use.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class GraphBuilder:
         if dtype is not None:
             array = array.astype(dtype)
         elif not isinstance(value, np.ndarray | np.generic):
-            # An empty list is a list of axes or a shape, although numpy makes floats of it.
+            # An empty list is a list of axes or a shape, although numpy converts it to floats.
             if array.dtype.kind in "iu" or array.size == 0:
                 array = array.astype(np.int64)
             elif array.dtype.kind == "f":

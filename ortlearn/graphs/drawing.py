@@ -63,7 +63,7 @@ def draw_graph(model: ModelProto, path: str | Path) -> Path:
     model : onnx.ModelProto
         Model.
     path : str or pathlib.Path
-        File to write; its suffix, .svg, .png or .pdf, chooses the format.
+        File to write; its suffix, .svg, .png or .pdf, determines the format.
 
     Returns
     -------
@@ -83,16 +83,16 @@ def draw_graph(model: ModelProto, path: str | Path) -> Path:
     >>> draw_graph(None, "graph.txt")
     Traceback (most recent call last):
     ...
-    ValueError: A graph is drawn as svg, png, pdf, not as 'txt'.
+    ValueError: Graphs cannot be drawn as 'txt'. Use one of svg, png, pdf.
     """
     path = Path(path)
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
-        raise ValueError(f"A graph is drawn as {', '.join(FORMATS)}, not as {kind!r}.")
+        raise ValueError(f"Graphs cannot be drawn as {kind!r}. Use one of {', '.join(FORMATS)}.")
     if shutil.which("dot") is None:
         raise OrtlearnError(
-            "Drawing needs the program dot: install graphviz with your system's package manager, or take the "
-            "text of graph_to_dot elsewhere."
+            "Drawing requires the program dot: install graphviz with the package manager of the system, or "
+            "use the text of graph_to_dot."
         )
     content = _digraph(model).pipe(format=kind)
     write_atomically(path, lambda file: file.write(content))
@@ -103,7 +103,7 @@ def _digraph(model: ModelProto) -> Any:
     try:
         import graphviz
     except ImportError as error:
-        raise OrtlearnError("Drawing needs graphviz: pip install 'ortlearn[plot]'.") from error
+        raise OrtlearnError("Drawing requires graphviz: pip install 'ortlearn[plot]'.") from error
     picture = graphviz.Digraph(
         model.graph.name or "graph", node_attr={"fontname": "sans-serif", "fontsize": "11"}
     )

@@ -198,7 +198,7 @@ def name_nodes(model: ModelProto) -> ModelProto:
 def with_fields(
     model: ModelProto, opsets: Mapping[str, int] | None = None, **fields: Iterable[Any]
 ) -> ModelProto:
-    """Return the model with other nodes, inputs, outputs, initializers or types in its main graph."""
+    """Return the model with replaced nodes, inputs, outputs, initializers or types of its main graph."""
     result = copy_model(model)
     for name, values in fields.items():
         field = getattr(result.graph, name)
@@ -232,7 +232,7 @@ def append_nodes(
     outputs : sequence of onnx.ValueInfoProto, default=None
         Outputs of the result; the model's own by default.
     first : bool, default=False
-        Whether the new nodes go before the model's own.
+        Whether the new nodes precede those of the model.
 
     Returns
     -------

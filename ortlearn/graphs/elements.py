@@ -19,7 +19,7 @@ class Element:
     Attributes
     ----------
     key : str
-        Name that no other element of the picture has.
+        Unique name of the element.
     kind : {"input", "weight", "operator", "output"}
         Kind of element.
     name : str

@@ -123,7 +123,7 @@ def _hidden(path: Path, write: Write) -> Iterator[Path]:
 def _exchange(hidden: dict[Path, Path], paths: list[Path], spares: dict[Path, Path]) -> None:
     """Rename complete files; ``spares`` gets the names under which old files are kept.
 
-    Whenever the process dies, the last file is never beside files of another call.
+    If the process dies at any time, the last file is never next to files of another call.
     """
     *first, last = paths
     try:
@@ -150,7 +150,7 @@ def _exchange(hidden: dict[Path, Path], paths: list[Path], spares: dict[Path, Pa
 
 
 def _sync(folder: Path) -> None:
-    """Make new names survive a loss of power, if the file system can."""
+    """Make new names durable, if the file system supports it."""
     if os.name != "posix":
         return
     try:

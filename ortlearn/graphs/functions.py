@@ -49,7 +49,7 @@ def inline_functions(model: ModelProto) -> ModelProto:
 
 
 def _write_defaults(model: ModelProto) -> None:
-    """Write default attributes of functions into the nodes that call them: the inliner leaves them out."""
+    """Add default attributes of functions to the nodes that call them, because the inliner ignores them."""
     functions = {_key(function): function for function in model.functions}
     for part in (model.graph, *model.functions):
         for node in all_nodes(part):
@@ -60,7 +60,7 @@ def _write_defaults(model: ModelProto) -> None:
 
 
 def called_functions(model: ModelProto) -> list[FunctionProto]:
-    """Return the functions that the nodes of a model call, in its order; they must not call themselves."""
+    """Return the functions that the nodes of a model call, in order; functions must not be recursive."""
     own = {_key(function): function for function in _own_functions(model)}
     found: set[tuple[str, str, str]] = set()
     left: list[GraphProto | FunctionProto] = [model.graph]
@@ -73,7 +73,7 @@ def called_functions(model: ModelProto) -> list[FunctionProto]:
 
 
 def _key(function: FunctionProto) -> tuple[str, str, str]:
-    """Return what nodes call a function by: domain, name and overload."""
+    """Return the domain, name and overload of a function."""
     return function.domain, function.name, function.overload
 
 

@@ -10,10 +10,10 @@ from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 from .editing import copy_model
 from .nodes import subgraphs
 
-__all__ = ["LIMIT", "MAX_TURNS", "with_loop_limits"]
+__all__ = ["LIMIT", "MAX_ITERATIONS", "with_loop_limits"]
 
 #: Largest number of iterations of a Loop.
-MAX_TURNS = 1_000_000
+MAX_ITERATIONS = 1_000_000
 #: Prefix of the names of nodes that enforce the limit.
 LIMIT = "ortlearn_limit"
 
@@ -26,12 +26,12 @@ def with_loop_limits(model: ModelProto, trusted: str) -> ModelProto:
     model : onnx.ModelProto
         Model.
     trusted : str
-        Name of the condition of Loops without a limit, those over batches.
+        Name of the condition of Loops over batches, which are not limited.
 
     Returns
     -------
     onnx.ModelProto
-        A new model; the same model if no Loop can exceed the limit.
+        New model; the same model if no Loop can exceed the limit.
 
     Examples
     --------
@@ -44,16 +44,16 @@ def with_loop_limits(model: ModelProto, trusted: str) -> ModelProto:
     >>> [node.op_type for node in with_loop_limits(model, "").graph.node[0].attribute[0].g.node]
     ['Neg', 'Div', 'Gather', 'And']
     """
-    if not any(True for _ in _endless(model.graph, trusted, {})):
+    if not any(True for _ in _unlimited_loops(model.graph, trusted, {})):
         return model
     model = copy_model(model)
-    for number, node in enumerate(list(_endless(model.graph, trusted, {}))):
+    for number, node in enumerate(list(_unlimited_loops(model.graph, trusted, {}))):
         for body in subgraphs(node):
             _limit(body, f"{LIMIT}_{number}")
     return model
 
 
-def _endless(graph: GraphProto, trusted: str, outer: dict[str, int]) -> Iterator[NodeProto]:
+def _unlimited_loops(graph: GraphProto, trusted: str, outer: dict[str, int]) -> Iterator[NodeProto]:
     """Yield the Loops that may exceed the limit."""
     known = dict(outer)
     for tensor in graph.initializer:
@@ -61,23 +61,23 @@ def _endless(graph: GraphProto, trusted: str, outer: dict[str, int]) -> Iterator
             known[tensor.name] = int(numpy_helper.to_array(tensor).reshape(()))
     for node in graph.node:
         if node.op_type == "Loop" and node.domain in ("", "ai.onnx"):
-            ours = bool(trusted) and node.input[1] == trusted
-            if not ours and known.get(node.input[0], MAX_TURNS + 1) > MAX_TURNS:
+            is_trusted = bool(trusted) and node.input[1] == trusted
+            if not is_trusted and known.get(node.input[0], MAX_ITERATIONS + 1) > MAX_ITERATIONS:
                 yield node
         for inner in subgraphs(node):
-            yield from _endless(inner, trusted, known)
+            yield from _unlimited_loops(inner, trusted, known)
 
 
 def _limit(body: GraphProto, name: str) -> None:
     """Make the iteration at the limit fail: it gathers element iteration // limit of a list of one."""
-    turns = numpy_helper.from_array(np.array(MAX_TURNS), f"{name}_turns")
+    limit = numpy_helper.from_array(np.array(MAX_ITERATIONS), f"{name}_iterations")
     allowed = numpy_helper.from_array(np.array([True]), f"{name}_allowed")
-    body.initializer.extend([turns, allowed])
-    go_on = body.output[0].name
+    body.initializer.extend([limit, allowed])
+    condition = body.output[0].name
     for op_type, inputs, output in (
-        ("Div", [body.input[0].name, turns.name], "index"),
+        ("Div", [body.input[0].name, limit.name], "index"),
         ("Gather", [allowed.name, f"{name}_index"], "passed"),
-        ("And", [go_on, f"{name}_passed"], "go_on"),
+        ("And", [condition, f"{name}_passed"], "condition"),
     ):
         body.node.append(helper.make_node(op_type, inputs, [f"{name}_{output}"], name=f"{name}_{output}"))
-    body.output[0].name = f"{name}_go_on"
+    body.output[0].name = f"{name}_condition"

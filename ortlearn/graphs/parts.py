@@ -46,7 +46,7 @@ def prune(model: ModelProto, keep: Callable[[NodeProto], bool] | None = None) ->
         if not needed.isdisjoint(node.output) or (keep is not None and keep(node)):
             nodes.append(node)
             needed |= node_inputs(node)
-    # An input with a default value would become a required one.
+    # Without its default value, an input would become required.
     dropped = {tensor.name for tensor in graph.initializer} - needed
     return with_fields(
         model,

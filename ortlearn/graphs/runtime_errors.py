@@ -7,7 +7,7 @@ from contextlib import ContextDecorator
 from types import TracebackType
 
 from ..exceptions import ExecutionError, OrtlearnError
-from .loop_limits import LIMIT, MAX_TURNS
+from .loop_limits import LIMIT, MAX_ITERATIONS
 
 __all__ = ["runtime_errors"]
 
@@ -35,7 +35,7 @@ _ADVICE = {
         "This onnxruntime has no kernel for the operator and its types: use dtype='float32', or, in an ONNX "
         "model, cast to float32 before this node."
     ),
-    "MEMORY": "Memory is not enough: pass fewer samples, a smaller batch_size, or a model of smaller sizes.",
+    "MEMORY": "Not enough memory: use fewer samples, a smaller batch_size, or a smaller model.",
 }
 
 
@@ -52,7 +52,7 @@ class runtime_errors(ContextDecorator):  # noqa: N801 - used as a function
     ...     onnx.load_from_string(b"not a model")
     Traceback (most recent call last):
     ...
-    ortlearn.exceptions.ExecutionError: protobuf cannot work with the model: ...
+    ortlearn.exceptions.ExecutionError: protobuf cannot process the model: ...
     """
 
     def __enter__(self) -> runtime_errors:
@@ -86,6 +86,7 @@ def _library(error: Exception) -> str | None:
 
 
 def _explained(error: Exception, library: str) -> str:
+    """Return a message with the failing node, without positions in C++ sources, and advice."""
     text = _COPIES.sub("", str(error).strip()) or type(error).__name__
     found = _CODE.match(text)
     code = found["code"] if found else ""
@@ -96,8 +97,8 @@ def _explained(error: Exception, library: str) -> str:
     if matches:
         last = max(matches, key=lambda match: match.start())
         if last["name"].startswith(LIMIT):
-            return f"A Loop of the model takes more than {MAX_TURNS} turns: give it a lower trip count."
+            return f"A Loop of the model exceeds {MAX_ITERATIONS} iterations: use a lower trip count."
         where = f"operator {last['op']} (node {last['name']!r}): "
     text = _PLACE.sub("", _CODE.sub("", text).partition("\nStacktrace")[0]).strip()
     text = " ".join(text.split())[:MAX_TEXT].rstrip(".")
-    return f"{library} cannot work with the model: {where}{text}. {_ADVICE.get(code, _CHECK)}"
+    return f"{library} cannot process the model: {where}{text}. {_ADVICE.get(code, _CHECK)}"

@@ -17,7 +17,7 @@ from .queries import graph_names, opset_versions, value_types
 
 __all__ = ["GraphView", "NodeRule", "replace_nodes"]
 
-#: Tables that are created on first use, and anew after the nodes have changed.
+#: Tables that are created on first use, and again after the nodes have changed.
 TABLES = ("producers", "readers", "captured")
 
 
@@ -27,7 +27,7 @@ NodeRule = Callable[[NodeProto, GraphBuilder], bool | str]
 
 
 class GraphView:
-    """The nodes of a main graph, with tables of their surroundings, each created on first use.
+    """The nodes of a main graph, with tables of producers, readers and constants, created on first use.
 
     The model itself is never changed: :meth:`rewrite` and :meth:`drop_unused` replace nodes of the view, and
     :meth:`to_model` returns a new model with them.
@@ -91,7 +91,7 @@ class GraphView:
 
     @cached_property
     def initializers(self) -> dict[str, TensorProto]:
-        """The initializers that are not inputs, too, so that their values are constant."""
+        """The constant initializers, which are not also inputs."""
         inputs = {value.name for value in self.graph.input}
         return {tensor.name: tensor for tensor in self.graph.initializer if tensor.name not in inputs}
 
@@ -102,7 +102,7 @@ class GraphView:
         opset = opset_versions(self.model).get("", 18)
         return GraphBuilder(opset, existing_names=graph_names(self.graph), types=types, **self._options)
 
-    # -- questions ---------------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------
 
     def origin(self, name: str, passing: Collection[str] = ("Identity",)) -> str:
         """Return the tensor before nodes of some operators, following their first inputs."""
@@ -170,7 +170,7 @@ class GraphView:
         known = self.op.type(like)
         return name if known is None else self.op.set_type(name, *known)
 
-    # -- other nodes -------------------------------------------------------------------------------
+    # -- changes -------------------------------------------------------------------------------
 
     def rewrite(self, rule: Callable[[NodeProto], bool | str]) -> bool:
         """Apply a rule to each node in turn, and return whether anything has changed."""

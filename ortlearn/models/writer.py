@@ -20,7 +20,7 @@ from .scores import Scores
 
 OPSET = 18  # of the graphs that definitions write
 #: Why the parameters of steps before the last one are not trained.
-PREPARES = "prepares the features of what is trained"
+PREPARES = "prepares the features of the trained step"
 #: Why a parameter that other numbers of the fit decide is not trained.
 FITTED = "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
 

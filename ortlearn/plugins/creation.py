@@ -1,4 +1,4 @@
-"""Turn what a user passes (a name, a class, an object) into a plugin object."""
+"""Create plugin objects from names, classes or objects."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def blamed(plugin: Any, method: str) -> Iterator[None]:
 
 
 def create(group: str, spec: Any, base: type, **params: Any) -> Any:
-    """Return a new plugin object; an object that is passed is copied.
+    """Return a new plugin object.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def create(group: str, spec: Any, base: type, **params: Any) -> Any:
     Raises
     ------
     PluginError
-        If the object is of another kind, if arguments do not fit its
+        If the object has another type, if arguments do not fit its
         constructor, or if the plugin cannot be loaded.
     UnknownPluginError
         If no distribution declares the name.
@@ -91,9 +91,9 @@ def create(group: str, spec: Any, base: type, **params: Any) -> Any:
             return target(**params)
         except OrtlearnError:
             raise
-        except Exception as error:  # whatever a constructor raises
+        except Exception as error:  # constructors may raise any error
             raise PluginError(
-                f"{target.__name__} cannot be made from {params}: {type(error).__name__}: {error}."
+                f"{target.__name__} cannot be created from {params}: {type(error).__name__}: {error}."
             ) from error
     if isinstance(target, base) and not params:
         return copy.deepcopy(target)

@@ -74,8 +74,8 @@ class PluginInfo:
 def find(group: str | None = None) -> list[PluginInfo]:
     """Find the plugins that installed distributions declare.
 
-    Only metadata is read. Of a distribution that is twice on ``sys.path``, the first
-    copy counts. A name that is declared twice is listed twice, with a status that says so.
+    Only metadata is read. If a distribution is on ``sys.path`` twice, the first copy is used. A name that is
+    declared twice is listed twice, with a status that mentions it.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def _distributions() -> Iterator[metadata.Distribution]:
             continue
         seen.add(normalized)
         try:
-            # The first copy on sys.path is the one that would be imported, even if it declares nothing.
+            # The first copy on sys.path is imported, even if it declares no plugins.
             yield metadata.distribution(name)
         except metadata.PackageNotFoundError:
             continue  # the remains of an interrupted installation
@@ -119,16 +119,16 @@ def _groups_in_text(dist: metadata.Distribution) -> list[str]:
 def _name(dist: metadata.Distribution) -> str:
     try:
         return dist.metadata["Name"] or ""
-    except Exception:  # anything may be wrong with metadata that others have written
+    except Exception:  # third-party metadata may raise any error
         return ""
 
 
 def _declared(dist: metadata.Distribution) -> Iterator[PluginInfo]:
-    """Yield what one distribution declares, or one broken record per group if it cannot be parsed."""
+    """Yield the plugins of a distribution, or a broken record per group if it cannot be parsed."""
     owner = (dist.metadata["Name"], dist.metadata["Version"] or "")
     try:
         points = list(dist.entry_points)
-    except Exception as error:  # anything may be wrong with metadata that others have written
+    except Exception as error:  # third-party metadata may raise any error
         for group in _groups_in_text(dist):
             yield PluginInfo(
                 group, "?", "", *owner, status=f"{BROKEN}entry_points.txt is malformed ({error})"

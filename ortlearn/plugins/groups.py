@@ -26,10 +26,10 @@ LEARNING_RATES = "ortlearn.learning_rates"
 SCHEDULES = "ortlearn.schedules"
 #: Group of gradient rules: sets of rules for operators.
 GRADIENTS = "ortlearn.gradients"
-#: Group of model definitions: what a class of estimators computes.
+#: Group of model definitions: graphs of classes of estimators.
 MODELS = "ortlearn.models"
 
-#: Every group, in the order listings show them.
+#: All groups, in the order of listings.
 GROUPS = (LOSSES, PENALTIES, LEARNING_RATES, SCHEDULES, GRADIENTS, MODELS)
 
 #: Name of a plugin of each group in messages.

@@ -29,20 +29,20 @@ class Scan:
     Attributes
     ----------
     infos : tuple of PluginInfo
-        The same.
+        Records of the plugins.
     """
 
     def __init__(self, infos: Iterable[PluginInfo]):
         self.infos = tuple(infos)
-        # Records without a value are of metadata that cannot be read, and have no name.
+        # Records without a value belong to unreadable metadata, and have no name.
         self._by_key: dict[Key, list[PluginInfo]] = {}
         for info in self.infos:
             if info.value:
                 self._by_key.setdefault(info.key, []).append(info)
         self._loaded: dict[Key, Any] = {}
         self._failures: dict[Key, BaseException] = {}
-        # Never held during an import: a module may ask for a plugin while it is imported, in any thread,
-        # and must not wait for itself.
+        # Never held during an import: modules may load plugins while they are imported, in any thread,
+        # which would be a deadlock.
         self._lock = threading.Lock()
 
     def matching(self, key: Key) -> list[PluginInfo]:
@@ -63,19 +63,19 @@ class Scan:
         ) from error
 
     def try_to_load(self, info: PluginInfo) -> None:
-        """Import a plugin that has not been tried yet; a failure is recorded, not raised."""
+        """Import a plugin unless this was tried before, and record failures."""
         with self._lock:
             if info.broken or info.key in self._loaded or info.key in self._failures:
                 return
         point = metadata.EntryPoint(name=info.name, value=info.value, group=info.group)
         try:
             obj = point.load()
-        except (Exception, SystemExit) as error:  # a module may call exit when it is imported
+        except (Exception, SystemExit) as error:  # modules may exit during their import
             with self._lock:
                 self._failures.setdefault(info.key, error)
             return
         with self._lock:
-            # The first thread wins, so that all threads get the same object.
+            # All threads get the object of the first one.
             self._loaded.setdefault(info.key, obj)
 
     def _summary(self, info: PluginInfo) -> str:
@@ -102,7 +102,7 @@ def summary_of(obj: Any) -> str:
     """Return the first line of an object's own docstring."""
     try:
         lines = (obj.__doc__ or "").strip().splitlines()
-    except Exception:  # __doc__ of a foreign object may be anything
+    except Exception:  # __doc__ of third-party objects may raise any error
         return ""
     return lines[0].strip() if lines else ""
 

@@ -61,7 +61,7 @@ def get(group: str, name: str) -> Any:
         if key in _registered:
             return _registered[key]
         scan = _scan()
-    return scan.load(_the_one(scan, key))
+    return scan.load(_unique_info(scan, key))
 
 
 def has(group: str, name: str) -> bool:
@@ -103,7 +103,7 @@ def list_plugins(group: str | None = None, *, load: bool = False) -> list[Plugin
     group : str or None, default=None
         One group, or all of them.
     load : bool, default=False
-        Whether to import every plugin, to know its status and its summary.
+        Whether to import every plugin, which determines its status and its summary.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def list_plugins(group: str | None = None, *, load: bool = False) -> list[Plugin
 def register(group: str, name: str, obj: Any, overwrite: bool = False) -> None:
     """Register an object under the name of a plugin, in this process only.
 
-    Meant for notebooks and tests. Other processes (``n_jobs=2``) do not know the name: pass the object
+    Intended for notebooks and tests. Other processes (``n_jobs=2``) do not have the name: pass the object
     itself, or declare it as an entry point of an installed distribution.
 
     Parameters
@@ -174,7 +174,7 @@ def register(group: str, name: str, obj: Any, overwrite: bool = False) -> None:
         owners = [REGISTERED] if key in _registered else [info.owner for info in _scan().matching(key)]
         if owners and not overwrite:
             raise PluginError(
-                f"The {LABELS[group]} {name!r} exists already: {', '.join(owners)}. "
+                f"The {LABELS[group]} {name!r} already exists: {', '.join(owners)}. "
                 "Choose another name, or pass overwrite=True to hide it in this process."
             )
         _registered[key] = obj
@@ -266,7 +266,7 @@ def temporary(group: str, name: str, obj: Any) -> Iterator[Any]:
 
 
 def refresh() -> None:
-    """Read the metadata of distributions anew; registered objects are kept.
+    """Read the metadata of distributions again; registered objects are kept.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def refresh() -> None:
 
 
 def version() -> int:
-    """Return a number that changes with every change of what is installed or registered.
+    """Return a number that changes with every registration and refresh.
 
     A cache that depends on all plugins of a group is valid as long as the number is the same.
 
@@ -307,7 +307,7 @@ def _count_change() -> None:
 
 
 def _scan() -> Scan:
-    # Called with the lock held.
+    # The caller holds the lock.
     global _current
     if _current is None:
         _current = Scan(find())
@@ -321,7 +321,7 @@ def _check_key(group: str, name: str) -> Key:
     return group, name
 
 
-def _the_one(scan: Scan, key: Key) -> PluginInfo:
+def _unique_info(scan: Scan, key: Key) -> PluginInfo:
     """Return the record of a name, or raise an error unless it is declared once."""
     infos = scan.matching(key)
     if not infos:
@@ -353,7 +353,7 @@ def _as_declared(key: Key) -> Key:
         found = " or ".join(map(repr, names))
         raise PluginError(
             f"The {LABELS[group]} {name!r} could be {found}, which differ only by case: "
-            "write the one that you mean as it is declared."
+            "use one of these names exactly."
         )
     return (group, names[0]) if names else key
 

@@ -56,7 +56,7 @@ def test_a_pipeline_step_by_step():
     assert (coefficients.operator, coefficients.weights) == ("MatMul", ("coef",))
     assert coefficients.trainable and not coefficients.reason and not coefficients.advice
     components = only(table.rows, attribute="components_")
-    assert not components.trainable and components.reason == "prepares the features of what is trained"
+    assert not components.trainable and components.reason == "prepares the features of the trained step"
     assert components.advice == "weights_to_train='pca.components_' trains it"
 
 
@@ -159,7 +159,7 @@ def test_a_selector_in_front_of_a_model():
 def test_a_step_without_converter_stays_in_scikit_learn():
     table = explain(make_pipeline(StandardScaler(), Curves(), Ridge()), X, Y)
     for step in ("standardscaler", "curves"):
-        assert "runs in scikit-learn, once" in only(table.rows, step=step).reason
+        assert "runs once, in scikit-learn" in only(table.rows, step=step).reason
     assert only(table.rows, attribute="coef_").step == "ridge"
 
 
@@ -179,7 +179,7 @@ def test_an_onnx_model():
     }
     row = only(table.rows, weights=("mean",))
     assert row.operator == "Sub" and row.advice == "weights_to_train='mean' trains it"
-    assert row.reason == "neither a factor of a product, nor added to one, nor a table"
+    assert row.reason == "not a factor of a product, a bias of one, or a table"
     assert (table.rows[0].step, table.rows[0].attribute) == ("Sub_0", "")
     assert row.shapes == ((2,),) and table.summary == "trained: 18 of 20 numbers, in 2 of 3 weights"
 
@@ -192,7 +192,7 @@ def test_a_gradient_that_stops_names_the_operator():
     )
     assert to_trainable(model).trained == ["I1_v"]
     row = only(explain(model).rows, weights=("w",))
-    assert row.reason == "reaches what is trained only through Round, where no gradient passes"
+    assert row.reason == "affects the trained output only through Round, without a gradient"
 
 
 def test_as_columns_and_as_a_frame():
@@ -223,16 +223,18 @@ def test_an_estimator_that_is_not_fitted_needs_rows_and_is_not_changed():
 def test_a_model_of_text_needs_rows():
     words = np.array(["red apple", "green pear", "red cherry", "green apple"])
     pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(words, [0, 1, 0, 1])
-    with pytest.raises(ConversionError, match=r"X is needed.*text.*call explain\(model, X\)"):
+    with pytest.raises(
+        ConversionError, match=r"X is required.*types of the columns.*call explain\(model, X\)"
+    ):
         explain(pipeline)
     assert only(explain(pipeline, words).rows, attribute="coef_").trainable
 
 
-def test_the_text_is_a_table():
+def test_str_is_a_table():
     lines = str(explain(make_pipeline(StandardScaler(), Ridge()), X, Y)).splitlines()
     assert lines[0].split() == ["step", "operator", "weights", "attribute", "trainable", "reason", "advice"]
-    place = lines[0].index("attribute")
-    assert [line[place:].split()[0] for line in lines[1:5]] == ["mean_", "scale_", "coef_", "intercept_"]
+    position = lines[0].index("attribute")
+    assert [line[position:].split()[0] for line in lines[1:5]] == ["mean_", "scale_", "coef_", "intercept_"]
 
 
 def test_an_estimator_that_predicts_before_it_is_fitted_is_fitted():

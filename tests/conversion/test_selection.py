@@ -139,8 +139,8 @@ def test_what_explain_prints_is_accepted():
         )
 
 
-def test_wildcards_are_for_weights():
-    """Constants of formulas, and what comes after the scores, are trained for their names only."""
+def test_wildcards_select_weights_only():
+    """Constants of formulas are trained only if named exactly."""
     X, y = np.random.RandomState(0).normal(size=(30, 3)), np.arange(30) % 2
     classifier = LogisticRegression().fit(X, y)
     default = to_trainable(classifier)
@@ -155,9 +155,11 @@ def test_wildcards_are_for_weights():
     constants = [name for name, weight in default.weights.items() if weight.reason == CONSTANT]
     assert constants
     for name in constants:
-        with pytest.raises(ConversionError, match="come after the scores"):
+        with pytest.raises(ConversionError, match="come after the trained scores"):
             to_trainable(classifier, name)
-        with pytest.raises(NoTrainableWeightError, match="constants of formulas only"):
+        with pytest.raises(
+            NoTrainableWeightError, match="only constants of formulas, which are trained if named"
+        ):
             to_trainable(classifier, f"{name[:-1]}?")
         assert to_trainable(classifier, ["coef*", "*"]).trained == default.trained
 

@@ -182,7 +182,7 @@ def test_a_frozen_weight_stays_what_it_was():
 
 
 def test_an_exponential_that_the_model_has_not_is_refused():
-    with pytest.raises(WriteBackError, match="Ridge cannot take an exponential"):
+    with pytest.raises(WriteBackError, match="Ridge cannot represent an exponential"):
         write(Ridge().fit(X, Y), shifted, link="log")
     written, (values,) = write(PoissonRegressor().fit(X, np.exp(Y)), shifted, link="log")
     np.testing.assert_allclose(written.predict(X), values.ravel(), rtol=1e-5)

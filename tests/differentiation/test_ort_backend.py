@@ -31,10 +31,10 @@ def model_of(body, last=LAST):
 WRONG = {
     "ScatterElements that multiplies": (
         "i = Constant <value = int64[3,2] {0, 0, 2, 0, 1, 1}> () p = Mul (x, w) "
-        '[bad] h = ScatterElements <reduction = "mul"> (x, i, p)', "reduces what it scatters"),
+        '[bad] h = ScatterElements <reduction = "mul"> (x, i, p)', "combines the values"),
     "ScatterND that takes the largest": (
         "i = Constant <value = int64[3,1] {0, 0, 2}> () p = Mul (x, w) "
-        '[bad] h = ScatterND <reduction = "max"> (x, i, p)', "reduces what it scatters"),
+        '[bad] h = ScatterND <reduction = "max"> (x, i, p)', "combines the values"),
     "Dropout in a mode that is computed": (
         "half = Constant <value_float = 0.5> () k = Greater (half, half) "
         "p = Mul (x, w) [bad] h, m = Dropout (p, half, k)", "its mode 'k' is not constant"),

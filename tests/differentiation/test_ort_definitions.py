@@ -77,7 +77,7 @@ def test_a_rule_of_a_notebook():
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
     np.testing.assert_allclose(found[1], (x * x * (2 - shrunk)).sum(axis=0), rtol=1e-4)
     # the rule is gone and its definition is not: an error rather than that gradient
-    with pytest.raises(GradientError, match="one gradient of Shrink for a whole process.*'my_node'"):
+    with pytest.raises(GradientError, match="one gradient of Shrink per process.*'my_node'"):
         gradient_of_loss(model, "loss", ["w"], "ort")
     gradient_of_loss(model, "loss", ["w"])
 
@@ -120,7 +120,7 @@ def test_a_rule_that_returns_too_little_is_not_fixed():
 REMAINDERS = """
 from onnx import helper, parser
 from ortlearn.differentiation import gradient_of_loss
-from ortlearn.differentiation.ort_definitions import check_handed_over
+from ortlearn.differentiation.ort_definitions import check_registered
 from ortlearn.exceptions import GradientError
 
 def model(operands):
@@ -138,7 +138,7 @@ other = model("x, z")
 other.graph.node[1].input[:] = ["x", "z"]  # the remainder is off the way, whatever it has
 gradient_of_loss(other, "loss", ["z"], "ort")
 try:
-    check_handed_over([helper.make_node("Mod", ["x", "z", "x"], ["y"], name="my_node")], 18, {"x"})
+    check_registered([helper.make_node("Mod", ["x", "z", "x"], ["y"], name="my_node")], 18, {"x"})
 except GradientError as error:
     print(error)
 """
@@ -149,7 +149,7 @@ def test_definitions_do_not_fit_every_node():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", REMAINDERS], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     first_input, auto, message = done.stdout.splitlines()
-    assert "only where the gradient of the first input is needed" in first_input and "my_node" in first_input
+    assert "only if the gradient of the first input is needed" in first_input and "my_node" in first_input
     assert auto == "True"
-    assert "one gradient of Mod for a whole process" in message and "node 'my_node' with 3 inputs" in message
+    assert "one gradient of Mod per process" in message and "node 'my_node' with 3 inputs" in message
     assert "gradient='rules'" in message

@@ -51,9 +51,7 @@ def test_register_in_a_process():
 
 def test_a_known_operator_needs_overwrite():
     with temporary_rules():
-        with pytest.raises(
-            PluginError, match="Exp is known already: functions|Exp is known already: arithmetic"
-        ):
+        with pytest.raises(PluginError, match="Exp already has a rule: arithmetic"):
             gradient_rule("Exp")(rule)
         gradient_rule("Exp", overwrite=True)(rule)
         assert load_rules().find("", "Exp").function is rule
@@ -92,7 +90,7 @@ def test_a_plugin_is_a_set_of_rules(as_module):
 def test_a_broken_plugin_breaks_only_itself():
     with plugins.temporary(plugins.GRADIENTS, "mine", 3):
         table = load_rules()
-        assert "no RuleSet named RULES" in table.failures[0]
+        assert "without a RuleSet named RULES" in table.failures[0]
         assert table.find("", "Exp") is not None
 
 

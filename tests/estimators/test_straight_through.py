@@ -61,7 +61,7 @@ def test_weights_in_float16_are_trained(cls):
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
 def test_straight_through_needs_rules(cls):
-    with pytest.raises(ValueError, match="needs our own rules"):
+    with pytest.raises(ValueError, match="requires the built-in rules"):
         fitted(cls, QUANTISED, gradient="ort", straight_through=True)
 
 

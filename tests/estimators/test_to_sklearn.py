@@ -78,7 +78,7 @@ def test_it_is_for_fitted_estimators():
 def test_an_exponential_of_the_loss_is_an_error_where_the_model_has_none(diabetes_units):
     X, y = diabetes_units
     options = {"learning_loss": "poisson", "learning_rate": 1e-3, "max_iter": 2, "random_state": 0}
-    with pytest.raises(WriteBackError, match="Ridge cannot take an exponential"):
+    with pytest.raises(WriteBackError, match="Ridge cannot represent an exponential"):
         OrtGradientOptimizer(Ridge(), **options).fit(X, np.exp(y)).to_sklearn()
     trained = OrtGradientOptimizer(PoissonRegressor(), **options).fit(X, np.exp(y))
     np.testing.assert_allclose(trained.to_sklearn().predict(X), trained.predict(X), rtol=1e-5)

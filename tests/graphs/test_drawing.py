@@ -90,7 +90,7 @@ def test_files(kind, tmp_path, program):
 def test_no_program(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     for kind in ("svg", "png", "pdf"):
-        with pytest.raises(OrtlearnError, match="needs the program dot: install graphviz .* graph_to_dot"):
+        with pytest.raises(OrtlearnError, match="requires the program dot: install graphviz .* graph_to_dot"):
             draw_graph(MODEL, tmp_path / f"graph.{kind}")
     assert list(tmp_path.iterdir()) == []
     assert "MatMul" in graph_to_dot(MODEL)  # needs no program
@@ -108,7 +108,7 @@ def test_a_program_that_fails(tmp_path, monkeypatch, program):
 
 @pytest.mark.parametrize("name", ["graph.txt", "graph", "graph.svg.gz", ".svg"])
 def test_suffix(name, tmp_path):
-    with pytest.raises(ValueError, match="drawn as svg, png, pdf, not as"):
+    with pytest.raises(ValueError, match="Use one of svg, png, pdf"):
         draw_graph(MODEL, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

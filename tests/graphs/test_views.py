@@ -60,13 +60,13 @@ def test_drawing(tmp_path, monkeypatch, kind, start):
     assert path == tmp_path / f"graph.{kind}" and path.read_bytes() == start + kind.encode()
 
 
-def test_what_drawing_lacks_is_named(tmp_path, monkeypatch):
+def test_missing_programs_and_packages(tmp_path, monkeypatch):
     model = parser.parse_model(TEXT)
     for name in ("graph.txt", "graph"):
-        with pytest.raises(ValueError, match="drawn as svg, png, pdf"):
+        with pytest.raises(ValueError, match="Use one of svg, png, pdf"):
             draw_graph(model, tmp_path / name)
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(OrtlearnError, match="needs the program dot"):
+    with pytest.raises(OrtlearnError, match="requires the program dot"):
         draw_graph(model, tmp_path / "graph.svg")
     original = builtins.__import__
 

@@ -92,7 +92,7 @@ def test_steps_count_as_constants():
 def test_fit_blames_a_loss_without_gradient(penalty):
     X = np.arange(12.0).reshape(6, 2)
     trainer = OrtGradientOptimizer(LinearRegression(), learning_loss=Rounded(), learning_penalty=penalty)
-    with pytest.raises(GradientError, match="The loss gives no gradient.*Round") as caught:
+    with pytest.raises(GradientError, match="The loss has no gradient.*Round") as caught:
         trainer.fit(X, X[:, 0])
     assert "weights_to_train" not in str(caught.value)
 

@@ -207,7 +207,7 @@ def test_what_a_loss_may_be_given_as():
     "spec, params, error, message",
     [
         ("squared", {}, UnknownPluginError, "squared_error"),
-        ("elastic", {"l3": 1}, PluginError, "ElasticLoss cannot be made from"),
+        ("elastic", {"l3": 1}, PluginError, "ElasticLoss cannot be created from"),
         (ElasticLoss(), {"l1_weight": 1}, PluginError, "is already an object"),
         (3, {}, PluginError, "is not a plugin"),
         (dict, {}, PluginError, "is not a plugin"),
@@ -239,7 +239,7 @@ class _Failing(BaseLoss):
 
 
 def test_exceptions_of_a_plugin_name_it():
-    with pytest.raises(PluginError, match=r"_Failing cannot be made from .*IndexError: no such size"):
+    with pytest.raises(PluginError, match=r"_Failing cannot be created from .*IndexError: no such size"):
         resolve_loss(_Failing, size=-1)
     with pytest.raises(PluginError, match=r"forward of _Failing raised KeyError: 'missing'"):
         add_loss_output(linear(), _Failing())

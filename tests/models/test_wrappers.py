@@ -135,7 +135,7 @@ def test_a_log_link_under_transformed_targets():
     other = TransformedTargetRegressor(Ridge(), transformer=MaxAbsScaler()).fit(X, Y)
     other = OrtGradientOptimizer(other, learning_loss="poisson", **MOVED).fit(X, Y)
     assert (other.predict(X) > 0).all() and other.train_losses_[-1] < other.train_losses_[0]
-    with pytest.raises(WriteBackError, match="cannot take an exponential"):
+    with pytest.raises(WriteBackError, match="cannot represent an exponential"):
         other.to_sklearn()
 
 

@@ -146,27 +146,27 @@ def test_functions_that_call_themselves():
         load_onnx(model)
 
 
-def looping(turns, condition="c"):
+def looping(trips, condition="c"):
     return parser.parse_model(f"""{HEAD} g (float[N,3] x) => (float[N,1] y)
-        <float[3,1] w = {{1, 2, 3}}, int64 turns = {{{turns or 1}}}, bool go = {{1}}, float step = {{0.5}}>
+        <float[3,1] w = {{1, 2, 3}}, int64 trips = {{{trips or 1}}}, bool go = {{1}}, float step = {{0.5}}>
         {{ z = MatMul (x, w)
-          y = Loop ({"turns" if turns else ""}, go, z) <body = turn (int64 i, bool c, float[N,1] v)
+          y = Loop ({"trips" if trips else ""}, go, z) <body = turn (int64 i, bool c, float[N,1] v)
               => (bool d, float[N,1] u) {{ d = Identity (c)  u = Mul (v, step) }}> }}""")
 
 
 @pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-@pytest.mark.parametrize("turns", [2**40, None])
-def test_loops_without_an_end(optimizer, turns, monkeypatch):
-    monkeypatch.setattr(loop_limits, "MAX_TURNS", 500)
-    with pytest.raises(ExecutionError, match="A Loop of the model takes more than"):
-        optimizer(looping(turns), max_iter=1, warm_start=True).fit(X, y)
+@pytest.mark.parametrize("trips", [2**40, None])
+def test_loops_without_an_end(optimizer, trips, monkeypatch):
+    monkeypatch.setattr(loop_limits, "MAX_ITERATIONS", 500)
+    with pytest.raises(ExecutionError, match="A Loop of the model exceeds"):
+        optimizer(looping(trips), max_iter=1, warm_start=True).fit(X, y)
 
 
 def test_loops_with_an_end(monkeypatch):
-    monkeypatch.setattr(loop_limits, "MAX_TURNS", 5)
+    monkeypatch.setattr(loop_limits, "MAX_ITERATIONS", 5)
     with pytest.raises(ExecutionError, match="A Loop"):
         OrtGradientOptimizer(looping(6), max_iter=2, random_state=0).fit(X, y)
-    # Loops over more batches than that are ours.
+    # Loops over batches are not limited.
     long = OrtGradientOptimizer(looping(5), max_iter=1, batch_size=1, random_state=0).fit(X, y)
     assert np.isfinite(long.train_losses_).all()
 
@@ -304,7 +304,7 @@ def test_sparse_matrices_with_wrong_starts(starts):
 def test_errors_of_python_code_pass():
     with pytest.raises(RuntimeError, match="mine"), runtime_errors():
         raise RuntimeError("mine")
-    with pytest.raises(ExecutionError, match="onnx cannot work with the model"), runtime_errors():
+    with pytest.raises(ExecutionError, match="onnx cannot process the model"), runtime_errors():
         onnx.checker.check_model(onnx.ModelProto())
 
 

@@ -98,13 +98,13 @@ def test_names_in_any_case(group):
             assert plugins.get(group, written) is plugins.get(group, name)
 
 
-def test_names_that_differ_by_case_alone(site):
+def test_names_that_differ_only_by_case(site):
     points = "[ortlearn.losses]\nTwin = twin_loss:Loss\nTWIN = twin_loss:Other\n"
     site.add("twins", "1.0", points, twin_loss=LOSS_MODULE + "class Other:\n    pass\n")
     assert plugins.get(LOSSES, "Twin").__name__ == "Loss"
     assert plugins.get(LOSSES, "TWIN").__name__ == "Other"
     with pytest.raises(
-        PluginError, match="loss .twin. could be 'TWIN' or 'Twin'.*as it is declared"
+        PluginError, match="loss .twin. could be 'TWIN' or 'Twin'.*one of these names"
     ) as caught:
         plugins.get(LOSSES, "twin")
     assert not isinstance(caught.value, UnknownPluginError)
@@ -113,7 +113,7 @@ def test_names_that_differ_by_case_alone(site):
     plugins.unregister(LOSSES, "twin")
 
 
-def test_a_registered_name_in_another_case_than_a_declared_one():
+def test_registered_name_in_another_case():
     with plugins.temporary(LOSSES, "HUBER", Mine):
         assert plugins.get(LOSSES, "HUBER") is Mine
         assert plugins.get(LOSSES, "huber") is not Mine
@@ -219,7 +219,7 @@ def test_register_and_unregister():
         info = info_of("mine")
         assert (info.distribution, info.status, info.summary) == ("(registered)", "ok", "Mine alone.")
         assert info.value.endswith(":Mine")
-        with pytest.raises(PluginError, match="exists already: .registered.*overwrite=True"):
+        with pytest.raises(PluginError, match="already exists: .registered.*overwrite=True"):
             plugins.register(LOSSES, "mine", Other)
         assert plugins.get(LOSSES, "mine") is Mine
         plugins.register(LOSSES, "mine", Other, overwrite=True)
@@ -240,7 +240,7 @@ def test_an_object_can_be_registered_as_well_as_a_class():
 
 def test_register_over_an_installed_plugin_needs_overwrite(site):
     site.add("hidden", "1.0", "[ortlearn.losses]\nhidden = hidden_loss:Loss\n", hidden_loss=LOSS_MODULE)
-    with pytest.raises(PluginError, match="exists already: hidden 1.0"):
+    with pytest.raises(PluginError, match="already exists: hidden 1.0"):
         plugins.register(LOSSES, "hidden", Mine)
     plugins.register(LOSSES, "hidden", Mine, overwrite=True)
     assert plugins.get(LOSSES, "hidden") is Mine

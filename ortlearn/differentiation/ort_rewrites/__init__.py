@@ -1,8 +1,8 @@
-"""Nodes that onnxruntime-training's C++ builder cannot differentiate, or gets wrong, in forms it gets right.
+"""Rewrite nodes that onnxruntime-training's C++ builder does not differentiate correctly.
 
-Only nodes on the path of a gradient are rewritten, and only for that builder. One file per kind of
-operator; a rule is ``rule(node, op, path) -> bool``: it writes the replacement with the builder ``op``
-and says whether it did. What is left goes to :func:`..ort_refusals.refuse_known_wrong`.
+Only nodes on a gradient path are rewritten, and only for that builder. There is one file per kind of
+operator; ``rule(node, op, path)`` writes the replacement with the builder ``op`` and returns True, or
+returns False. :func:`..ort_limits.check_supported` checks the remaining nodes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REWRITES: dict[tuple[str, str], Rule] = {
     **{("", name): rule for part in PARTS for name, rule in part.RULES.items()},
     **{("com.microsoft", name): rule for name, rule in forms.MICROSOFT_RULES.items()},
 }
-#: What comes after them.
+#: Rewrites applied after them.
 LAST_REWRITES: dict[tuple[str, str], Rule] = {
     ("", name): rule
     for part in (activations, convolutions, reductions)
@@ -38,7 +38,7 @@ LAST_REWRITES: dict[tuple[str, str], Rule] = {
 
 
 def rewrite_for_ort(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
-    """Return the model in forms that onnxruntime-training differentiates, and differentiates right."""
+    """Return the model in forms that onnxruntime-training differentiates correctly."""
     for rules in (REWRITES, LAST_REWRITES):
         model = _rewritten(model, outputs, wrt, rules)
     for finish in (separate_slices, keep_scalars, drop_dimension_names):

@@ -1,6 +1,6 @@
-"""Activations in terms of exponentials and choices.
+"""Activations written with Exp and Where.
 
-Both branches of a choice are computed: what is not chosen is kept from overflowing first.
+Where computes both branches: arguments are bounded first, so that the unused branch does not overflow.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _number(op: GraphBuilder, name: str, value: float) -> str:
 
 
 def _exponential(op: GraphBuilder, x: str, alpha: float, scale: float = 1.0) -> tuple[str, str]:
-    """Return where x is positive, and alpha (exp(x / scale) - 1), bounded where it is not used."""
+    """Return whether x is positive, and alpha (exp(x / scale) - 1), bounded for positive x."""
     zero = _number(op, x, 0.0)
     positive = op.Greater(x, zero)
     negative = op.Where(positive, zero, x)
@@ -59,7 +59,7 @@ def selu(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 
 def gelu(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2: the builder has the slope of the exact form only
+    # x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2: the builder only has the exact form
     if attributes_of(node).get("approximate", b"none") != b"tanh":
         return False
     x = node.input[0]
@@ -71,7 +71,7 @@ def gelu(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 
 def hard_sigmoid(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # alpha x + beta, kept between 0 and 1
+    # alpha x + beta, clipped to [0, 1]
     x, attributes = node.input[0], attributes_of(node)
     scaled = op.Mul(x, _number(op, x, attributes.get("alpha", 0.2)))
     shifted = op.Add(scaled, _number(op, x, attributes.get("beta", 0.5)))
@@ -88,8 +88,8 @@ def thresholded_relu(node: NodeProto, op: GraphBuilder, path: GradientPath) -> b
 
 
 def softmax(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # exp(x - log(sum(exp(x)))), or its logarithm: the builder's kernels are for float32, and stop the
-    # process without rows
+    # exp(x - log(sum(exp(x)))), or its logarithm: the builder's kernels are float32 only, and
+    # terminate the process for empty inputs
     x, axis = node.input[0], attributes_of(node).get("axis", -1)
     shape = op.shape(x)
     whole = shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)
@@ -112,5 +112,5 @@ RULES = {
     "Selu": selu,
     "ThresholdedRelu": thresholded_relu,
 }
-#: What comes after them, and after what is written with them.
+#: Rewrites applied after them.
 LAST_RULES = {"LogSoftmax": softmax, "Softmax": softmax}

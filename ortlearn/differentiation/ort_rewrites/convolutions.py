@@ -1,7 +1,7 @@
 """Convolutions and pooling.
 
-The kernels of AveragePoolGrad and MaxPoolGrad read the sizes that the graph declares, not those of the
-tensors, and bodies of loops declare none. That of ConvGrad divides by the number of rows.
+The kernels of AveragePoolGrad and MaxPoolGrad read the sizes declared in the graph, not those of the
+tensors, and bodies of loops declare none. That of ConvGrad divides by the number of samples.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["LAST_RULES", "RULES"]
 
 
 def average_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # one window of equal weights for each channel, divided by what lies inside of it
+    # a kernel of equal weights for each channel, divided by the number of elements in the window
     x, attributes = node.input[0], attributes_of(node)
     shape, dtype = op.shape(x), op.dtype(x)
     with_pads = attributes.pop("count_include_pad", 0)
@@ -42,7 +42,7 @@ def average_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 
 def max_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # the numbers at the places of the largest ones, which are counted over the whole tensor
+    # the elements at the indices of the largest ones, which refer to the flattened tensor
     x, attributes = node.input[0], attributes_of(node)
     if len(node.output) > 1 and node.output[1]:
         op.node("MaxPool", x, outputs=[op.unique("largest"), node.output[1]], **attributes)
@@ -53,7 +53,7 @@ def max_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 
 def global_average_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # the mean over all axes but two
+    # the mean over all axes but the first two
     shape = op.shape(node.input[0])
     if shape is None:
         return False
@@ -66,7 +66,7 @@ def global_average_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -
 
 
 def convolution(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # one more row, of zeros, so that there is one
+    # with an additional sample of zeros, so that the batch is not empty
     shape = op.shape(node.input[0])
     if shape is None or (isinstance(shape[0], int) and shape[0] > 0):
         return False
@@ -78,5 +78,5 @@ def convolution(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 #: Rewrites by operator.
 RULES = {"AveragePool": average_pool, "GlobalAveragePool": global_average_pool, "MaxPool": max_pool}
-#: What comes after them.
+#: Rewrites applied after them.
 LAST_RULES = {"Conv": convolution}

@@ -1,4 +1,4 @@
-"""Named dimensions, which the builder takes for those of the result, though they may be one."""
+"""Named dimensions: the builder ignores that they may be one and broadcast."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .gradient_path import gradient_nodes
 
 __all__ = ["drop_dimension_names"]
 
-#: Operators whose operands are broadcast, but for so many of their last axes.
+#: Operators whose operands are broadcast, with the number of last axes that are not.
 _BROADCAST = dict.fromkeys(("Add", "Sub", "Mul", "Div", "Min", "Max", "PRelu", "Gemm", "Expand"), 0)
 _BROADCAST |= {"MatMul": 2}
 
 
 def drop_dimension_names(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
-    """Return the model without names of dimensions where one of them may be broadcast.
+    """Return the model without names of dimensions if one of them may be broadcast.
 
-    What has neither a name nor a number the builder compares when the graph runs.
+    The builder compares dimensions without name and number at run time.
     """
     types = value_types(model)
     if not any(_may_broadcast(node, types) for node in gradient_nodes(model, outputs, wrt, types)):

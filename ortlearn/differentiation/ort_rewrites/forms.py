@@ -1,4 +1,4 @@
-"""Operators that the builder differentiates in some forms only."""
+"""Operators for which the builder supports some forms only."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def fused_matmul(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 
 def where(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # the branches that carry a gradient, at the shape of the result
+    # the branches with a gradient, expanded to the shape of the result
     widened = [is_broadcast(name, node, op, path) for name in node.input[1:]]
     if not any(widened):
         return False
@@ -66,7 +66,7 @@ def where(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 
 def is_broadcast(name: str, node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    """Return whether an operand that has a gradient may differ in shape from the result."""
+    """Return whether an operand with a gradient may be broadcast."""
     known, result = op.type(name), op.shape(node.output[0])
     if name not in path.reached or (known is not None and known.elem_type not in _FLOATS):
         return False
@@ -74,7 +74,7 @@ def is_broadcast(name: str, node: NodeProto, op: GraphBuilder, path: GradientPat
 
 
 def result_shape(node: NodeProto, op: GraphBuilder) -> str:
-    """Return the shape of the output of a node, whose operands are broadcast."""
+    """Return the shape of the output of a node with broadcast operands."""
     result = op.shape(node.output[0])
     if result is not None and all(isinstance(dim, int) for dim in result):
         return op.constant(list(result))
@@ -85,7 +85,7 @@ def result_shape(node: NodeProto, op: GraphBuilder) -> str:
 
 
 def scatter(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # what is added to zeros is added to the data
+    # scatter into zeros, then add the data
     attributes = attributes_of(node)
     if attributes.get("reduction", b"none") != b"add":
         return False
@@ -100,7 +100,7 @@ def scatter(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 
 def clip(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # min(max(x, low), high), where a bound carries a gradient: the builder gives bounds no gradient
+    # min(max(x, low), high) if a bound has a gradient, which the builder ignores
     if path.reached.isdisjoint(node.input[1:]):
         return False
     x, low, high = [*node.input, "", ""][:3]
@@ -110,7 +110,7 @@ def clip(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 
 def cast_like(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # x in the type of another tensor, which is known
+    # x cast to the known type of another tensor
     known = op.type(node.input[1])
     if known is None:
         return False

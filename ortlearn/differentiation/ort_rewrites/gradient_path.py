@@ -1,4 +1,4 @@
-"""The path of a gradient through a graph, as the rewrites see it."""
+"""Paths of gradients through a graph."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _NOT_FLOATS = {TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64, TensorPro
 
 @dataclass(frozen=True)
 class GradientPath:
-    """The part of a graph that a gradient passes.
+    """The part of a graph on gradient paths.
 
     Attributes
     ----------
     reached : set of str
-        Tensors that depend on what is differentiated to.
+        Tensors that depend on a differentiated one.
     read : set of str
         Tensors that nodes on the path read.
     value : callable
-        Returns the value of a constant, None for any other tensor.
+        Returns the value of a constant, or None for other tensors.
     """
 
     reached: Set[str]
@@ -37,7 +37,7 @@ class GradientPath:
 def gradient_nodes(
     model: ModelProto, outputs: Iterable[str], wrt: Iterable[str], types: Mapping[str, TensorType]
 ) -> list[NodeProto]:
-    """Return the nodes that a gradient passes, in order."""
+    """Return the nodes on gradient paths, in order."""
 
     def carrying(names: Iterable[str]) -> set[str]:
         return {name for name in names if name and is_float(types.get(name))}
@@ -56,5 +56,5 @@ def gradient_nodes(
 
 
 def is_float(known: TensorType | None) -> bool:
-    """Return whether a tensor may carry a gradient."""
+    """Return whether a tensor may have a gradient."""
     return known is None or known.elem_type not in _NOT_FLOATS

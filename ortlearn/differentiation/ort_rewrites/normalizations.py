@@ -1,6 +1,6 @@
-"""Normalizations and the loss after a softmax, which the builder takes from training graphs only.
+"""Normalizations, Dropout and SoftmaxCrossEntropyLoss.
 
-It needs their optional outputs, and forgets the gradients that come back through these.
+The builder requires the optional outputs that training graphs have, and omits the gradients of these outputs.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def _mean(op: GraphBuilder, x: str, axes: list[int], **outputs: list[str]) -> st
 
 
 def _output(node: NodeProto, index: int) -> dict[str, list[str]]:
-    """Return how to name an output as that of a node is named, if it is."""
+    """Return the name of an output of a node as a keyword argument, if it has one."""
     has_name = len(node.output) > index and node.output[index]
     return {"outputs": [node.output[index]]} if has_name else {}
 
 
 def layer_normalization(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # s z + b with z = (x - mean) / sqrt(variance + epsilon), over the last axes of a row
+    # s z + b with z = (x - mean) / sqrt(variance + epsilon), over the last axes
     x, scale = node.input[:2]
     shape, dtype = op.shape(x), op.dtype(x)
     if not shape or dtype is None:
@@ -37,7 +37,7 @@ def layer_normalization(node: NodeProto, op: GraphBuilder, path: GradientPath) -
     axes = list(range(attributes.get("axis", -1) % len(shape), len(shape)))
     ranks = [len(op.shape(name) or ()) for name in node.input[1:]]
     if max(ranks) > len(axes):
-        return False  # onnxruntime takes the numbers of these one after the other, whatever their axes
+        return False  # onnxruntime ignores their axes and reads their elements in sequence
     epsilon = op.constant(np.array(attributes.get("epsilon", 1e-5), dtype=dtype))
     centred = op.Sub(x, _mean(op, x, axes, **_output(node, 1)))
     variance = _mean(op, op.Mul(centred, centred), axes)
@@ -69,7 +69,7 @@ def batch_normalization(node: NodeProto, op: GraphBuilder, path: GradientPath) -
 
 
 def instance_normalization(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # s z + b with z = (x - mean) / sqrt(variance + epsilon), over the places of a channel
+    # s z + b with z = (x - mean) / sqrt(variance + epsilon), over the space of a channel
     shape, dtype = op.shape(node.input[0]), op.dtype(node.input[0])
     if shape is None or dtype is None:
         return False
@@ -84,7 +84,7 @@ def instance_normalization(node: NodeProto, op: GraphBuilder, path: GradientPath
 
 
 def softmax_cross_entropy(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # - log softmax(x) of the label; what else reads the logarithms gets its own
+    # - log softmax(x) of the label; other readers of the log-probabilities read a LogSoftmax
     named = _output(node, 1)
     if named:
         op.LogSoftmax(node.input[0], axis=1, **named)
@@ -94,7 +94,7 @@ def softmax_cross_entropy(node: NodeProto, op: GraphBuilder, path: GradientPath)
 
 
 def dropout(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # nothing, out of training: the builder divides by 1 - ratio there too
+    # identity in inference mode, in which the builder also divides by 1 - ratio
     mode = node.input[2] if len(node.input) > 2 else ""
     known = path.value(mode)
     if mode and known is None:

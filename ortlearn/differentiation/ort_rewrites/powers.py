@@ -1,4 +1,4 @@
-"""Powers, of which the builder knows the slope along the base, where that is finite."""
+"""Powers, for which the builder only has finite derivatives by the base."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["RULES"]
 
 
 def power(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # b a^(b-1), which is 0 inf where a = b = 0: the builder gives the exponent no gradient
+    # derivative b a^(b-1), which is 0 inf if a = b = 0; the builder ignores gradients of the exponent
     base, exponent = node.input
     if exponent in path.reached:
         return _power_of_exponent(node, op)
@@ -38,10 +38,10 @@ def power(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 
 def _power_of_exponent(node: NodeProto, op: GraphBuilder) -> bool:
-    """Write a power whose exponent has a gradient: exp(b log(a)), times the sign of a to an odd b.
+    """Write a power whose exponent has a gradient: exp(b log |a|), with the sign of a for odd b.
 
-    Powers of zero have the slope of the base for the exponent 1, and no other. Those of a negative
-    base have none along their exponent: it is NaN, by a logarithm.
+    The derivative of a power of zero is that of the base for the exponent 1, and zero otherwise. The
+    derivative of a negative base by the exponent does not exist, and is NaN.
     """
     base, exponent = node.input
     dtype = op.dtype(base)

@@ -1,4 +1,4 @@
-"""Reductions in terms of sums; sums and means of several tensors in terms of two."""
+"""Reductions written with ReduceSum; Sum and Mean written with Add."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _reduce_sum(op: GraphBuilder, node: NodeProto, x: str, **changed: Any) -> st
     return op.ReduceSum(x, axes, **{**attributes, **changed})
 
 
-def of_a_number(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # a number is its own sum and mean; the builder gives its gradient an axis
+def scalar_reduction(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
+    # a scalar is its own sum and mean; the builder adds an axis to its gradient
     if op.shape(node.input[0]) != ():
         return False
     op.Identity(node.input[0], outputs=[node.output[0]])
@@ -37,7 +37,7 @@ def sum_of_squares(node: NodeProto, op: GraphBuilder, path: GradientPath) -> boo
     return True
 
 
-def sum_of_sizes(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
+def sum_of_absolute_values(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     # sum(|x|)
     _reduce_sum(op, node, op.Abs(node.input[0]), outputs=[node.output[0]])
     return True
@@ -49,8 +49,8 @@ def log_of_sum(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     return True
 
 
-def one_dimension_more(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # the builder knows the gradient with dimensions of length one
+def with_kept_dimensions(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
+    # the builder only supports keepdims=1
     attributes = attributes_of(node)
     if attributes.get("keepdims", 1):
         return False
@@ -61,7 +61,7 @@ def one_dimension_more(node: NodeProto, op: GraphBuilder, path: GradientPath) ->
 
 
 def extremum(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # the mean of those x that are equal to the largest (or smallest) one
+    # the mean of the elements equal to the largest (or smallest) one
     x = node.input[0]
     known = op.type(x)
     if known is None:
@@ -93,9 +93,9 @@ def mean_of_tensors(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bo
 
 
 def mean(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # sum(x) / (size of x / size of the sum): the builder divides whole numbers, by zero without rows, and
+    # sum(x) / (size of x / size of the sum): the builder divides integers, by zero for empty inputs, and
     # scales by a float32
-    if of_a_number(node, op, path):
+    if scalar_reduction(node, op, path):
         return True
     x = node.input[0]
     known, shape = op.type(x), op.shape(x)
@@ -108,15 +108,15 @@ def mean(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     return True
 
 
-#: Rewrites of what is left after the others, when more shapes are known.
-LAST_RULES = {"ReduceMean": mean, "ReduceSum": of_a_number}
+#: Rewrites applied after the others, when more shapes are known.
+LAST_RULES = {"ReduceMean": mean, "ReduceSum": scalar_reduction}
 #: Rewrites by operator.
 RULES = {
     "Mean": mean_of_tensors,
-    "ReduceL1": sum_of_sizes,
-    "ReduceL2": one_dimension_more,
+    "ReduceL1": sum_of_absolute_values,
+    "ReduceL2": with_kept_dimensions,
     "ReduceLogSum": log_of_sum,
-    "ReduceLogSumExp": one_dimension_more,
+    "ReduceLogSumExp": with_kept_dimensions,
     "ReduceMax": extremum,
     "ReduceMin": extremum,
     "ReduceSumSquare": sum_of_squares,

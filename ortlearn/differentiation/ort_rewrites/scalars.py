@@ -1,4 +1,4 @@
-"""Scalars, whose gradient the builder gives an axis of length one."""
+"""Scalars, to whose gradient the builder adds an axis of length one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _KEEP_SCALARS = set(
 
 
 def keep_scalars(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
-    """Return the model with scalars reshaped to scalars before operators that add an axis to their gradient.
+    """Return the model with a Reshape of scalars before operators that add an axis to their gradient.
 
-    The gradient of a reshape has the shape of what was reshaped. Values are right without it, but one
-    axis more is one too many where the scalar was a sum over axes that are given.
+    The gradient of a Reshape has the shape of its input. The additional axis does not change values, but is
+    an error for a scalar that is a sum over given axes.
     """
     if all(node.op_type in _KEEP_SCALARS for node in model.graph.node):
         return model

@@ -1,4 +1,4 @@
-"""Tensors that one node reads twice, or several slices read, in forms that the builder gets right."""
+"""Rewrite tensors that one node reads twice, or that several slices read."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _PIECES = ("Slice", "Gather")
 
 
 def copy_repeated_inputs(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
-    """Return the model with a copy of what is differentiated to where one node reads it twice.
+    """Return the model with a copy of each differentiated tensor that one node reads twice.
 
-    The builder fails where nothing else reads it.
+    The builder fails if no other node reads it.
     """
 
     def rule(node: NodeProto) -> bool:
@@ -35,14 +35,14 @@ def copy_repeated_inputs(model: ModelProto, wrt: Sequence[str]) -> ModelProto:
 
 
 def separate_slices(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) -> ModelProto:
-    """Return the model whose slices without gradient are not those of a tensor sliced with gradient.
+    """Return the model in which slices with and without gradient read different tensors.
 
-    The module builder makes one Split of all slices of a tensor, and a Split of which some outputs
-    have no gradient gets a wrong one.
+    The module builder merges all slices of a tensor into one Split, whose gradient is wrong if some outputs
+    have none.
     """
     if sum(node.op_type in _PIECES for node in model.graph.node) < 2:
         return model
-    model = prune(model)  # slices that nobody reads would be outputs of that Split too
+    model = prune(model)  # unused slices would also be outputs of that Split
     on_path = {n.output[0] for n in gradient_nodes(model, outputs, wrt, value_types(model))}
     pieces = [node for node in model.graph.node if node.op_type in _PIECES]
     sliced = {node.input[0] for node in pieces if node.output[0] in on_path}
@@ -51,7 +51,7 @@ def separate_slices(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str
         return model
 
     def rule(node: NodeProto) -> bool:
-        if node.output[0] in others:  # Max gives a copy that is not optimized away
+        if node.output[0] in others:  # a copy by Max is not optimised away
             graph.op.nodes.append(copy_node(node, [graph.op.Max(node.input[0]), *node.input[1:]]))
         return node.output[0] in others
 

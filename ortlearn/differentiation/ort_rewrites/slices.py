@@ -1,4 +1,4 @@
-"""Parts of tensors, and what surrounds them."""
+"""Split, Slice and Pad."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["RULES"]
 
 
 def split(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # one slice for each output that is used
+    # one slice per used output
     used = [name for name in node.output if name and name in path.read]
     if len(used) == len(node.output):
         return False
@@ -43,7 +43,7 @@ def _split_sizes(node: NodeProto, op: GraphBuilder, path: GradientPath, axis: in
 
 
 def backward_slice(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # the builder's kernel fails for steps back: the places that are read, axis by axis
+    # the builder's kernel fails for negative steps: gather the indices, axis by axis
     bounds = [path.value(name) for name in node.input[1:]]
     if len(node.input) < 5 or bounds[3] is None or (bounds[3] > 0).all():
         return False
@@ -67,14 +67,14 @@ def backward_slice(node: NodeProto, op: GraphBuilder, path: GradientPath) -> boo
 
 
 def _places_back(start: int, end: int, step: int, length: int) -> np.ndarray:
-    """Return the places of a slice with a negative step; bounds count from the end where negative."""
+    """Return the indices of a slice with a negative step; negative bounds count from the end."""
     first = min(start + length if start < 0 else start, length - 1)
     last = max(end + length if end < 0 else end, -1)
     return np.arange(first, last, step, dtype=np.int64)
 
 
 def pad(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
-    # zeros around x, and the value there: the builder gives the value no gradient, and forgets axes
+    # x padded by zeros plus the value in the border: the builder ignores axes and gradients of the value
     x, pads, value, axes = [*node.input, "", ""][:4]
     wide = _pads_of_all_axes(op, path, x, pads, axes) if axes else pads
     if wide is None or (value not in path.reached and not axes):
@@ -91,7 +91,7 @@ def pad(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
 
 
 def _pads_of_all_axes(op: GraphBuilder, path: GradientPath, x: str, pads: str, axes: str) -> str | None:
-    """Return pads for every axis, from those of some."""
+    """Return pads of all axes from those of given axes."""
     shape, known, chosen = op.shape(x), path.value(pads), path.value(axes)
     if shape is None or known is None or chosen is None:
         return None

@@ -13,7 +13,7 @@ RULES = RuleSet("activations")
 
 @RULES.rule("Relu")
 def relu(op, node, grad):
-    # y = max(x, 0), dx = dy where y > 0, which is sign(y) dy
+    # y = max(x, 0), dx = sign(y) dy
     y = node.O(0)
     same_type = op.elem_type(y) is not None and op.elem_type(y) == op.elem_type(grad)
     return op.Mul(grad, op.Sign(y) if same_type else op.mask(op.Greater(y, 0.0), grad))
@@ -104,7 +104,7 @@ def gelu(op, node, grad):
 
 
 def gelu_slope(op, x, approximate):
-    """Write the derivative of Gelu, of its approximation by tanh where asked for."""
+    """Write the derivative of Gelu, or of its approximation by tanh."""
     if approximate:
         # P(x) = (1 + t) / 2 with t = tanh(u), u = c (x + a x^3), u' = c (1 + 3 a x^2)
         c, a = math.sqrt(2 / math.pi), 0.044715

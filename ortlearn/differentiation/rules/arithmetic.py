@@ -99,14 +99,14 @@ def _power_base(op, node, grad):
         slope = op.square(base) if value == 3 else op.Pow(base, _like(op, base, value - 1))
         return op.Mul(grad, op.Mul(slope, _like(op, base, value)))
     exponent = op.cast_like(node.I(1), base)
-    # With exponent zero the slope is zero, also where the base is zero.
+    # With exponent zero the derivative is zero, even for base zero.
     lowered = op.Sub(exponent, op.mask(op.Not(op.Equal(exponent, _like(op, base, 0.0))), base))
     return op.Mul(grad, op.Mul(exponent, op.Pow(base, lowered)))
 
 
 def _power_exponent(op, node, grad):
     base = node.I(0)
-    # Where the base is zero the slope is zero: log(1) stands for log(0).
+    # For base zero the derivative is zero: log(1) replaces log(0).
     safe = op.Where(op.Equal(base, _like(op, base, 0.0)), _like(op, base, 1.0), base)
     return op.cast_like(op.Mul(grad, op.Mul(node.O(0), op.Log(safe))), node.I(1))
 
@@ -138,7 +138,7 @@ def clip(op, node, grad):
     inside = op.Equal(x, node.O(0))
     outside = [op.Less(x, low) if node.needs(1) else None, op.Greater(x, high) if node.needs(2) else None]
     if low and high and not _ordered(node, low, high):
-        # y = high everywhere where low is above it
+        # y = high if low > high
         crossed = op.Greater(low, high)
         inside = op.And(inside, op.Not(crossed))
         if node.needs(1):
@@ -153,7 +153,7 @@ def clip(op, node, grad):
 
 
 def _ordered(node, low, high):
-    """Return whether two bounds are constants, the first not above the second."""
+    """Return whether two bounds are constants in ascending order."""
     values = node.constant(low), node.constant(high)
     return all(value is not None and value.size == 1 for value in values) and bool(values[0] <= values[1])
 
@@ -191,7 +191,7 @@ def cast(op, node, grad):
     return [op.cast_like(grad, node.I(0)), None][: node.n_inputs]
 
 
-#: What the quantised types hold.
+#: Ranges of the quantised types.
 _RANGES = {
     **{getattr(TensorProto, f"INT{bits}"): (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (4, 8, 16)},
     **{getattr(TensorProto, f"UINT{bits}"): (0, 2**bits - 1) for bits in (4, 8, 16)},
@@ -228,9 +228,9 @@ def dequantize_linear(op, node, grad):
 
 
 def _along_axis(op, node):
-    """Return scale and zero point in a shape that broadcasts to that of the tensor."""
+    """Return scale and zero point in shapes that broadcast to that of the tensor."""
     if node.attribute("block_size", 0):
-        raise node.error("blocks (block_size) have no gradient here")
+        raise node.error("block_size has no gradient rule")
     after = node.rank(node.I(0)) - 1 - node.attribute("axis", 1) % max(node.rank(node.I(0)), 1)
     wide = [
         op.unsqueeze(name, list(range(1, 1 + after))) if name and op.rank(name) != 0 else name

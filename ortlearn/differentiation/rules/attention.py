@@ -1,4 +1,4 @@
-"""Attention of onnxruntime's domain, and what goes with it, by plain operators."""
+"""Attention and rotary embeddings of onnxruntime's domain, decomposed into standard operators."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class _Heads:
         self.op, self.node, self.count, self.size = op, node, count, size
 
     def split(self, name):
-        """Return a tensor of rank 3 with its heads apart; one of rank 4 has them so."""
+        """Return a tensor of rank 3 with its heads on a separate axis."""
         apart = self.op.Reshape(name, [0, 0, self.count, self.size])
         return self.op.Transpose(apart, perm=[0, 2, 1, 3])
 
     def add(self, name, bias):
-        """Add a vector for all heads to a tensor, whichever of the two forms that has."""
+        """Add a vector for all heads to a tensor of rank 3 or 4."""
         if self.node.rank(name) == 4:
             bias = self.op.Transpose(self.op.Reshape(bias, [1, 1, self.count, -1]), perm=[0, 2, 1, 3])
         return self.op.Add(name, bias)
 
     def join(self, name):
-        """Return the heads of all steps side by side."""
+        """Return a tensor of rank 4 with its heads joined."""
         return self.op.Reshape(self.op.Transpose(name, perm=[0, 2, 1, 3]), [0, 0, -1])
 
 
 def _attend(op, node, q, k, v, masks, size):
-    """Write softmax(q k' scale + masks) v, of heads."""
+    """Write softmax(q k' scale + masks) v for each head."""
     scale = node.attribute("scale", 0.0) or None
     if scale is None and isinstance(size, int):
         scale = 1 / math.sqrt(size)
@@ -66,12 +66,12 @@ def _numbers(op, end, start=None):
 
 
 def _from_keep(op, keep, value):
-    """Return what to add to the scores: nothing where a key is kept, a large negative number elsewhere."""
+    """Return a term of the scores: zero for keys to keep, a large negative number for others."""
     return op.Where(keep, 0.0, value)
 
 
 def _causal(op, node, q, k, value):
-    """Return a mask of keys after a query; the last query and the last key are of the same time."""
+    """Return a term of the scores that masks keys after a query, or ""; the last query and key coincide."""
     if not node.attribute("unidirectional", 0):
         return ""
     keys, queries = _length(op, k, 2), _length(op, q, 2)
@@ -80,7 +80,7 @@ def _causal(op, node, q, k, value):
 
 
 def _key_mask(op, node, mask, k, value):
-    """Return what to add to the scores for a mask of keys: ones and zeros, or numbers of keys."""
+    """Return a term of the scores for a mask of keys (ones and zeros, or numbers of keys), or ""."""
     if not mask:
         return ""
     rank = node.rank(mask)
@@ -88,7 +88,7 @@ def _key_mask(op, node, mask, k, value):
         keys, batch = _length(op, k, 2), op.Slice(op.Shape(k), [0], [1])
         sizes = {dim for name in (mask, k) if isinstance(dim := (op.shape(name) or (None,))[0], int)}
         if len(sizes) > 1:
-            raise node.error("a mask of starts and ends, or of cumulative lengths, has no gradient here")
+            raise node.error("a mask of starts and ends, or of cumulative lengths, has no gradient rule")
         lengths = op.Reshape(op.Cast(mask, to=TensorProto.INT64), op.Concat(batch, [1, 1, 1], axis=0))
         return _from_keep(op, op.Less(_numbers(op, keys), lengths), value)
     keep = op.Cast(mask, to=TensorProto.BOOL)
@@ -102,7 +102,7 @@ def attention(op, node):
     # q, k, v = x W + b, y = softmax(q k' / sqrt(d) + masks) v, by heads
     x, weights, bias, mask, past, added = (node.input_name(i) for i in range(6))
     if node.attribute("do_rotary", 0) or node.attribute("past_present_share_buffer", 0):
-        raise node.error("do_rotary and past_present_share_buffer have no gradient here")
+        raise node.error("do_rotary and past_present_share_buffer have no gradient rule")
     heads = _Heads(op, node, node.attribute("num_heads"))
     projected = op.MatMul(x, weights)
     projected = op.Add(projected, bias) if bias else projected
@@ -140,7 +140,7 @@ def multi_head_attention(op, node):
     query, key, value, bias, padding, added, past_k, past_v = (node.input_name(i) for i in range(8))
     heads = _Heads(op, node, node.attribute("num_heads"))
     if not key or node.rank(key) == 5:
-        raise node.error("packed queries, keys and values (rank 5) have no gradient here")
+        raise node.error("packed queries, keys and values (rank 5) have no gradient rule")
     names = [query, key, value]
     if bias:
         width = op.dim(query, 2)
@@ -165,14 +165,14 @@ def multi_head_attention(op, node):
 @RULES.rule("GroupQueryAttention", domain=_MS)
 @by_decomposition
 def group_query_attention(op, node):
-    # y = softmax(q k' / sqrt(d), keys before the query only) v, a head of keys for several of queries
+    # y = softmax(q k' / sqrt(d) + causal mask) v, one head of keys for several heads of queries
     query, key, value, past_k, past_v, _, _, cos, sin = (node.input_name(i) for i in range(9))
     others = [
         name for name in ("local_window_size", "smooth_softmax", "softcap") if node.attribute(name, 0) > 0
     ]
     if past_k or past_v or others or node.input_name(9):
         # Versions of onnxruntime differ in the length of a window.
-        raise node.error(f"past keys, positions and attributes such as {others} have no gradient here")
+        raise node.error(f"past keys, positions and attributes such as {others} have no gradient rule")
     count, kv = node.attribute("num_heads"), node.attribute("kv_num_heads")
     q_heads, kv_heads = _Heads(op, node, count), _Heads(op, node, kv)
     if not key:
@@ -231,7 +231,7 @@ def rotary_embedding(op, node):
     # (a, b) -> (a cos - b sin, a sin + b cos) for pairs of columns of every head
     x, positions, cos, sin = (node.input_name(i) for i in range(4))
     if node.attribute("is_packed_batching", 0):
-        raise node.error("is_packed_batching has no gradient here")
+        raise node.error("is_packed_batching has no gradient rule")
     width = node.attribute("rotary_embedding_dim", 0) or 2 * _known(node, cos, 1)
     wide, count = node.rank(x) == 4, node.attribute("num_heads", 0)
     heads = _Heads(op, node, count) if count else _Heads(op, node, -1, width)

@@ -1,4 +1,4 @@
-"""Activation functions of recurrent layers, by the names that their nodes give them."""
+"""Activation functions of recurrent layers by name."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _softplus(op, s, alpha, beta):
     return op.Softplus(s), op.Sigmoid(s)
 
 
-#: Functions by name in lower case, the number of their parameters, and the defaults of these. onnxruntime
-#: takes zeros where the specification of ONNX and its operators say nothing of others: those must be given.
+#: Functions by name in lower case, with the number of their parameters, and their defaults. Parameters for
+#: which onnxruntime and the specification of ONNX have different defaults must be given.
 _FUNCTIONS: dict[str, tuple[Callable, int, tuple[float, ...]]] = {
     "affine": (_affine, 2, ()),
     "elu": (_elu, 1, (1.0,)),
@@ -80,14 +80,14 @@ _FUNCTIONS: dict[str, tuple[Callable, int, tuple[float, ...]]] = {
 
 
 class Activation(NamedTuple):
-    """An activation with its parameters, and the bound that its argument is clipped to, None without."""
+    """An activation with its parameters, and the bound of its argument, None without clipping."""
 
     function: Callable
     parameters: tuple[float | None, float | None]
     bound: float | None
 
     def __call__(self, op, s: str, clipped: bool = True) -> tuple[str, str]:
-        """Write the value and the slope at ``s``."""
+        """Write the value and the derivative at ``s``."""
         if self.bound is None or not clipped:
             return self.function(op, s, *self.parameters)
         value, slope = self.function(op, op.Max(op.Min(s, self.bound), -self.bound), *self.parameters)
@@ -112,18 +112,18 @@ def _text(name: str | bytes) -> str:
 
 
 def _read(node, name: str, alphas: Iterator[float], betas: Iterator[float]) -> Activation:
-    """Return an activation; it takes the next of the given parameters, those that it has."""
+    """Return an activation with the next of the given parameters."""
     if name.lower() not in _FUNCTIONS:
         raise node.error(f"its activation {name!r} is unknown; known are {', '.join(_FUNCTIONS)}")
     function, count, defaults = _FUNCTIONS[name.lower()]
-    if node.op_type == "RNN":  # of which onnxruntime takes zeros for all
+    if node.op_type == "RNN":  # onnxruntime uses zeros as defaults
         defaults = ()
     fallback = (*defaults, None, None)[:count]
     given = [next(values, default) for values, default in zip((alphas, betas), fallback, strict=False)]
     if None in given:
         raise node.error(
             f"its activation {name!r} needs {' and '.join(('activation_alpha', 'activation_beta')[:count])}, "
-            "whose defaults onnxruntime and the specification of ONNX do not agree on"
+            "because onnxruntime and the specification of ONNX have different defaults"
         )
     alpha, beta = [*given, None, None][:2]
     return Activation(function, (alpha, beta), node.attribute("clip"))

@@ -1,4 +1,4 @@
-"""Gradients of control flow: bodies are computed again, then differentiated."""
+"""Gradients of control flow operators, whose bodies are computed again and differentiated."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def loop(op, node, grad):
     ]
     inner = body.build("loop_grad", inputs, [going, *results], [scalar, *state.types])
     outputs = op.Loop(trips, np.array(True), *state.first, body=inner, n_outputs=len(state.first))
-    return state.give(_as_list(outputs))
+    return state.set_gradients(_as_list(outputs))
 
 
 def _read_iteration(body, node, graph, stacks, position):
-    """Give the body its inputs at one iteration; return the gradients of what it wrote then."""
+    """Write the inputs of the body at one iteration, and return the gradients of its scan outputs."""
     count = len(stacks) - 1
     names = [graph.input[0].name, *(value.name for value in graph.input[2:])]
     for name, stack in zip(names, stacks, strict=True):
@@ -83,7 +83,7 @@ def scan(op, node, grad):
     graph = node.attribute("body")
     layout = _Layout(node, graph)
     types = layout.input_types(op)
-    extra = {"scan_output_axes": layout.out_axes, "scan_output_directions": layout.out_ways}
+    extra = {"scan_output_axes": layout.out_axes, "scan_output_directions": layout.out_directions}
     stacks = _keep_history(op, node, graph, layout.states, types, extra)
     body = Body(op, graph, types)
     state = _State(op, body, node, layout.states, offset=0)
@@ -110,14 +110,14 @@ def scan(op, node, grad):
         *state.first, *stacks, *layout.scanned(), body=inner,
         n_outputs=size + len(items), **layout.backward_attributes(),
     ))  # fmt: skip
-    grads = state.give(outputs[:size])
+    grads = state.set_gradients(outputs[:size])
     for i, name in zip(layout.written, outputs[size:], strict=True):
-        grads[layout.count + i] = layout.back_in_place(op, i, name)
+        grads[layout.count + i] = layout.move_axis_back(op, i, name)
     return grads
 
 
 class _Layout:
-    """How a Scan reads and writes its sequences."""
+    """Axes and directions of the sequences of a Scan."""
 
     def __init__(self, node, graph):
         self.node = node
@@ -127,10 +127,10 @@ class _Layout:
         self.states = [value.name for value in graph.input[: self.count]]
         self.items = [value.name for value in graph.input[self.count :]]
         self.in_axes = node.attribute("scan_input_axes") or [0] * scans
-        self.in_ways = node.attribute("scan_input_directions") or [0] * scans
+        self.in_directions = node.attribute("scan_input_directions") or [0] * scans
         self.out_axes = node.attribute("scan_output_axes") or [0] * results
-        self.out_ways = node.attribute("scan_output_directions") or [0] * results
-        # Sequences with a gradient: outputs to read one of, inputs to write one for.
+        self.out_directions = node.attribute("scan_output_directions") or [0] * results
+        # Sequences with a gradient: outputs whose gradient is read, inputs whose gradient is written.
         self.read = [i for i in range(results) if node.GO(self.count + i)]
         self.written = [i for i in range(scans) if node.needs(self.count + i)]
 
@@ -146,35 +146,35 @@ class _Layout:
         return types
 
     def scanned(self):
-        """Return what the gradient reads after the history of the state."""
+        """Return the sequences that the gradient reads after the history of the states."""
         sequences = [self.node.input_name(self.count + i) for i in range(len(self.items))]
         return [*sequences, *(self.node.GO(self.count + i) for i in self.read)]
 
-    def back_in_place(self, op, index, stack):
-        """Move the first axis of a stack of items to where a sequence has it.
+    def move_axis_back(self, op, index, stack):
+        """Move the first axis of a stack of items to its position in a sequence.
 
-        Scan of onnxruntime could, but stops the process where there are no elements.
+        scan_output_axes would do this, but terminates onnxruntime if there are no elements.
         """
         rank = self.node.rank(self.node.input_name(self.count + index))
         axis = self.in_axes[index] % rank
         return op.transpose(stack, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
 
     def backward_attributes(self):
-        """Return how the gradient reads and writes: what went forward goes backward."""
+        """Return the attributes of the gradient Scan, with reversed directions."""
         zeros = [0] * self.count
         return {
             "num_scan_inputs": self.count + len(self.items) + len(self.read),
             "scan_input_axes": [*zeros, *self.in_axes, *(self.out_axes[i] for i in self.read)],
             "scan_input_directions": [
-                *(1 - way for way in (*zeros, *self.in_ways)),
-                *(1 - self.out_ways[i] for i in self.read),
+                *(1 - direction for direction in (*zeros, *self.in_directions)),
+                *(1 - self.out_directions[i] for i in self.read),
             ],
-            "scan_output_directions": [1 - self.in_ways[i] for i in self.written] or None,
+            "scan_output_directions": [1 - self.in_directions[i] for i in self.written] or None,
         }
 
 
 class _State:
-    """What the gradient of a loop carries: gradients of its state, and sums for tensors from outside."""
+    """States of the gradient of a loop: gradients of its states, and sums for captured tensors."""
 
     def __init__(self, op, body, node, carried, offset):
         self.op, self.body, self.node, self.offset = op, body, node, offset
@@ -192,11 +192,11 @@ class _State:
         return [make_value_info(name, known) for name, known in zip(self.inputs, self.types, strict=True)]
 
     def seeds(self, results):
-        """Return the next state of an iteration, with the gradients it starts from."""
+        """Return the states after an iteration, with their gradients."""
         return [(results[i], name) for i, name in zip(self.floats, self.inputs, strict=False)]
 
     def results(self, grads):
-        """Return the gradients an iteration ends with."""
+        """Return the states of the gradient after an iteration."""
         size = len(self.floats)
         sums = [
             self.body.op.with_gradient_type(self.body.op.Add(total, grad), name)
@@ -204,8 +204,8 @@ class _State:
         ]
         return [*grads[:size], *sums]
 
-    def give(self, outputs):
-        """Hand the sums over; return the gradients of the node's inputs, None for those that are no state."""
+    def set_gradients(self, outputs):
+        """Set the gradients of captured tensors, and return those of the inputs, None unless a state."""
         size = len(self.floats)
         for name, result in zip(self.captured, outputs[size:], strict=True):
             self.node.add_gradient(name, result)
@@ -220,7 +220,7 @@ def _as_list(outputs):
 
 
 def _keep_history(op, node, graph, names, types, extra=None):
-    """Let the node of the forward graph return the value of some body inputs at every iteration.
+    """Replace the node by one that also returns some inputs of its body at every iteration.
 
     ``extra`` holds the attributes of Scan that describe its outputs.
     """

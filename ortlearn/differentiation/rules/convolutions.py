@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ..dimensions import is_static
 from ..rule_set import RuleSet
 
-__all__ = ["RULES", "Window", "spread", "window_of", "with_space"]
+__all__ = ["RULES", "Window", "input_gradient", "window_of", "with_space"]
 
 RULES = RuleSet("convolutions")
 
@@ -18,7 +18,7 @@ _INT_MAX = np.iinfo(np.int64).max
 
 
 class Window:
-    """How a kernel moves over space: one number per spatial axis."""
+    """Kernel, strides, dilations and pads of a window, with one number per spatial axis."""
 
     def __init__(self, kernel, strides, dilations, before, after, group=1):
         self.kernel, self.strides, self.dilations = list(kernel), list(strides), list(dilations)
@@ -52,8 +52,8 @@ def _same_pads(node, kernel, strides, dilations, source, result, auto_pad):
         total = (o - 1) * s + d * (k - 1) + 1 - i
         if total < -1:
             raise node.error(
-                f"auto_pad={auto_pad} leaves out {-total} places between windows, which versions of "
-                "onnxruntime take from different ends; write pads instead"
+                f"auto_pad={auto_pad} skips {-total} positions between windows, at different ends in "
+                "different versions of onnxruntime; use pads instead"
             )
         total = max(0, total)
         small, large = total // 2, total - total // 2
@@ -70,8 +70,8 @@ def kernel_of(node, weight):
     return list(kernel)
 
 
-def spread(op, grad, weight, window, like):
-    """Return the gradient of the input of a convolution: that of its output spread back over space."""
+def input_gradient(op, grad, weight, window, like):
+    """Return the gradient of the input of a convolution, a transposed convolution of that of its output."""
     space = len(window.kernel)
     source, result = op.shape(like), op.shape(grad)
     options = {"strides": window.strides, "dilations": window.dilations, "group": window.group}
@@ -80,9 +80,9 @@ def spread(op, grad, weight, window, like):
     if known and is_static((*source[2:], *result[2:])):
         pads, extra = _crop(window, source[2:], result[2:])
         output_padding = extra if any(extra) else None
-        spread_grad = op.ConvTranspose(grad, weight, pads=pads, output_padding=output_padding, **options)
-        return op.with_type(spread_grad, like)
-    # All of the padded space, then as much of it as the input has.
+        transposed = op.ConvTranspose(grad, weight, pads=pads, output_padding=output_padding, **options)
+        return op.with_type(transposed, like)
+    # The whole padded space, then a slice of the size of the input.
     whole = op.ConvTranspose(grad, weight, **options)
     axes = op.constant(list(range(2, 2 + space)))
     size = op.Slice(op.Shape(like), [2], [2 + space])
@@ -94,7 +94,7 @@ def spread(op, grad, weight, window, like):
 
 
 def _crop(window, source, result):
-    """Return what to cut from the spread gradient, and how much to add at its end."""
+    """Return the pads of the transposed convolution, and its output_padding."""
     after, extra = [], []
     dims = zip(window.kernel, window.strides, window.dilations, window.before, source, result, strict=True)
     for k, s, d, before, size, out in dims:
@@ -112,13 +112,13 @@ def weight_gradient(op, x, grad, window, weight):
     right = op.transpose(grad, [1, 0, *space])
     options = {"strides": window.dilations, "dilations": window.strides, "pads": window.pads}
     full = op.Conv(left, right, group=group, **options)
-    # The end of the space may fit the kernel once more than the convolution did.
+    # The window may fit more often at the end of the space than in the convolution.
     cut = op.Slice(full, [0] * len(space), window.kernel, space) if _may_exceed(op, x, grad, window) else full
     return op.with_type(op.transpose(cut, [1, 0, *space]), weight)
 
 
 def _with_an_element(op, name):
-    """Return a batch with one element, zero, where it has none: Conv of no channels does not end."""
+    """Return an empty batch padded by a sample of zeros: Conv without channels does not terminate."""
     shape = op.shape(name)
     if isinstance(shape[0], int) and shape[0] > 0:
         return name
@@ -161,17 +161,18 @@ def _may_exceed(op, x, grad, window):
 
 @RULES.rule("Conv")
 def conv(op, node, grad):
-    # y = w * x + b: dx = dy spread by w, dw = x * dy, db = sum of dy over batch and space
+    # y = w * x + b: dx = transposed convolution of dy and w, dw = x * dy, db = sum of dy over batch and space
     x, weight = node.I(0), node.I(1)
     window = window_of(node, kernel_of(node, weight), node.shape(x), node.shape(node.O(0)))
-    dx = spread(op, grad, weight, window, x) if node.needs(0) else None
+    dx = input_gradient(op, grad, weight, window, x) if node.needs(0) else None
     dw = weight_gradient(op, x, grad, window, weight) if node.needs(1) else None
     return [dx, dw, _bias(op, node, grad)][: node.n_inputs]
 
 
 @RULES.rule("ConvTranspose")
 def conv_transpose(op, node, grad):
-    # y = x spread by w, plus b: dx = w * dy, dw = dy * x, db = sum of dy over batch and space
+    # y = transposed convolution of x and w, plus b: dx = w * dy, dw = dy * x,
+    # db = sum of dy over batch and space
     x, weight = node.I(0), node.I(1)
     window = _transposed_window(node, kernel_of(node, weight))
     dx = None
@@ -183,7 +184,7 @@ def conv_transpose(op, node, grad):
 
 
 def _transposed_window(node, kernel):
-    """Return the window of the convolution that a transposed one undoes."""
+    """Return the window of the convolution that belongs to a transposed one."""
     window = window_of(node, kernel, node.shape(node.O(0)), node.shape(node.I(0)))
     wanted = node.attribute("output_shape")
     if wanted is None:

@@ -7,7 +7,7 @@ import string
 import numpy as np
 
 from ..dimensions import broadcast_shapes
-from ..einsum_terms import spell_terms
+from ..einsum_terms import operand_labels
 from ..rule_set import RuleSet
 
 __all__ = ["RULES"]
@@ -19,7 +19,7 @@ RULES = RuleSet("einsum")
 def einsum(op, node, grad):
     # y = einsum(a, b, ...), da = einsum(dy, b, ...) with the terms of y and a exchanged
     ranks = [node.rank(node.I(index)) for index in range(node.n_inputs)]
-    terms, output = spell_terms(node.attribute("equation"), ranks)
+    terms, output = operand_labels(node.attribute("equation"), ranks)
     return [
         _operand_gradient(op, node, grad, terms, output, index) if node.needs(index) else None
         for index in range(node.n_inputs)
@@ -41,7 +41,7 @@ def _operand_gradient(op, node, grad, terms, output, index):
     dims += [(term, [shapes[index][own.index(term[0])]] * 2) for term, _ in ties]
     for axis, label in enumerate(own):
         if not any(label in term for term, _ in operands):
-            # The operand was summed over this axis: its gradient is constant along it.
+            # The operand is summed over this axis: its gradient is constant along it.
             operands.append((label, op.fill(op.dim(node.I(index), axis), 1.0)))
             dims.append((label, [shapes[index][axis]]))
     sizes = [_size(dims, label) for label in wanted]
@@ -56,19 +56,19 @@ def _operand_gradient(op, node, grad, terms, output, index):
     read = {label: dim for term, shape in dims for label, dim in zip(term, shape, strict=True)}
     if all(isinstance(dim, int) and dim > 0 for dim in read.values()):
         return write(op)
-    # Einsum of nothing stops the process.
+    # Einsum of empty operands terminates the process.
     return op.unless_empty([name for _, name in operands] or [grad], node.I(index), write)
 
 
 def _size(dims, label):
-    """Return the length that the axes of one label broadcast to, None where it is unknown."""
+    """Return the length to which the axes of a label broadcast, or None if it is unknown."""
     found = [(dim,) for term, shape in dims for other, dim in zip(term, shape, strict=True) if other == label]
     (size,) = broadcast_shapes(found) or (None,)
     return size
 
 
 def _like_operand(op, operand, result, own, shape):
-    """Broadcast, or sum, a gradient along the axes where the operand is longer, or shorter."""
+    """Broadcast a gradient along axes in which the operand is longer, and sum it if it is shorter."""
     if any(dim != 1 and _may_be_shorter(size, dim) for dim, size in zip(own, shape, strict=True)):
         result = op.Expand(result, op.shape_of(operand))
         shape = broadcast_shapes([tuple(own), tuple(shape)])
@@ -76,7 +76,7 @@ def _like_operand(op, operand, result, own, shape):
 
 
 def _without_repeats(op, node, own, index, terms, output):
-    """Return labels that are all different, and the identity matrices that tie those that were equal."""
+    """Return unique labels, and identity matrices that replace repeated labels."""
     free = [c for c in string.ascii_letters if c not in "".join(terms) + output]
     wanted, ties = "", []
     for axis, label in enumerate(own):

@@ -15,7 +15,7 @@ RULES = RuleSet("functions")
 
 @RULES.rule("Sin")
 def sin(op, node, grad):
-    # y = sin(x), dx = cos(x) dy; of cosines, onnxruntime has no kernel in float64
+    # y = sin(x), dx = cos(x) dy; onnxruntime has no float64 kernel of Cos
     x = node.I(0)
     is_double = op.dtype(x) == np.float64
     return op.Mul(grad, op.Sin(op.Add(x, math.pi / 2)) if is_double else op.Cos(x))

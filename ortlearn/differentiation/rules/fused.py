@@ -1,4 +1,4 @@
-"""Fused operators of onnxruntime, by plain ones: Gelu and its kin, normalizations with a sum, activations."""
+"""Fused operators of onnxruntime, decomposed: variants of Gelu, normalizations, activations."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def bias_add(op, node):
 @RULES.rule("BiasSoftmax", domain=_MS)
 @by_decomposition
 def bias_softmax(op, node):
-    # y = softmax(x + b) over the axes from axis on; b repeats within the batch, or the batch along b
+    # y = softmax(x + b) over the axes from axis on
     x, bias = node.input_name(0), node.input_name(1)
     rank = node.rank(x)
     axis = node.attribute("axis", 1) % rank
     if axis != rank - 1 or not node.attribute("is_inner_broadcast", 1):
-        raise node.error("only is_inner_broadcast with the last axis has a gradient here")
+        raise node.error("only is_inner_broadcast=1 with the last axis has a gradient rule")
     return op.Softmax(op.Add(x, bias), axis=-1)
 
 
@@ -158,7 +158,7 @@ def _activate(op, node, x, name, parameters):
     if not name:
         return x
     if name not in _ACTIVATIONS:
-        raise node.error(f"its activation {name!r} has no gradient here")
+        raise node.error(f"its activation {name!r} has no gradient rule")
     return _ACTIVATIONS[name](op, x, list(parameters or ()))
 
 
@@ -194,7 +194,7 @@ def gemm_fast_gelu(op, node):
 @RULES.rule("GroupNorm", domain=_MS)
 @by_decomposition
 def group_norm(op, node):
-    # y = activation(z s + b) with z normalized in groups of the channels, which come last
+    # y = activation(z s + b) with z normalized over groups of channels
     x, scale, shift = (node.input_name(i) for i in range(3))
     rank, groups = node.rank(x), node.attribute("groups")
     last = bool(node.attribute("channels_last", 1))

@@ -1,4 +1,4 @@
-"""Gradients of operators that read or write at given positions."""
+"""Gradients of gather and scatter operators."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["RULES", "scatter_add_flat", "scatter_add_rows"]
 
 RULES = RuleSet("gather_scatter")
 
-#: Scatter operators add from this version on. ScatterElements does: in onnxruntime 1.19 several threads
-#: of ScatterND add to the same place at once, and lose values.
+#: First opset in which scatter operators add. Rules use ScatterElements, because ScatterND of onnxruntime
+#: 1.19 loses values if several threads add to the same element.
 _ADDING = 16
 
 
@@ -26,7 +26,7 @@ def scatter_add_rows(op, rows, indices, updates):
         places = op.Expand(op.unsqueeze(indices, [1]), op.Shape(updates))
         return op.ScatterElements(zeros, places, updates, axis=0, reduction="add")
     depth = op.Squeeze(rows, [0])
-    # MatMul, as Gemm of onnxruntime refuses a product over nothing.
+    # MatMul, because Gemm of onnxruntime rejects an empty sum.
     return op.product(op.one_hot(indices, depth, axis=0, rank=1), updates)
 
 
@@ -82,9 +82,7 @@ def _gather_of_first_axis(op, node, grad, index):
             grad = op.Reshape(grad, [-1, *shape])
         else:
             rest = [op.dim(x, other) for other in range(1, rank)]
-            grad = op.Reshape(
-                grad, op.Concat(op.Reshape(op.Size(index), [1]), *rest, axis=0), **_allow_zero(op)
-            )
+            grad = op.reshape_to(grad, op.Concat(op.Reshape(op.Size(index), [1]), *rest, axis=0))
     places = op.Reshape(index, [-1] + [1] * (rank - 1))
     if rank > 1:
         places = op.Expand(places, op.Shape(grad))
@@ -94,7 +92,7 @@ def _gather_of_first_axis(op, node, grad, index):
 def _gather_by_rows(op, node, grad, axis, index):
     x = node.I(0)
     rank, width = node.rank(x), node.rank(index)
-    # Axes of the indices first, then those of x around the one that was read.
+    # The axes of the indices first, then the other axes of x.
     moved = [*range(axis, axis + width), *range(axis), *range(axis + width, rank + width - 1)]
     rest = [other for other in range(rank) if other != axis]
     sizes = [op.dim(x, other) for other in rest]
@@ -102,17 +100,13 @@ def _gather_by_rows(op, node, grad, axis, index):
     columns = (
         op.reduce("ReduceProd", op.Concat(*sizes, axis=0), None, keepdims=1) if rest else op.constant([1])
     )
-    updates = op.Reshape(op.transpose(grad, moved), op.Concat(length, columns, axis=0), **_allow_zero(op))
+    updates = op.reshape_to(op.transpose(grad, moved), op.Concat(length, columns, axis=0))
     summed = scatter_add_rows(op, op.dim(x, axis), op.Reshape(index, [-1]), updates)
-    whole = op.Reshape(summed, op.Concat(op.dim(x, axis), *sizes, axis=0), **_allow_zero(op))
+    whole = op.reshape_to(summed, op.Concat(op.dim(x, axis), *sizes, axis=0))
     back = [0] * rank
     for position, other in enumerate([axis, *rest]):
         back[other] = position
     return op.transpose(whole, back)
-
-
-def _allow_zero(op):
-    return {"allowzero": 1} if op.opset >= 14 else {}
 
 
 @RULES.rule("Compress")
@@ -169,7 +163,7 @@ def _last_dim(node):
 
 
 def _full_indices(op, node):
-    """Return the indices with those of the batch before them."""
+    """Return the indices preceded by those of the batch."""
     indices, batch = node.I(1), node.attribute("batch_dims", 0)
     rank = node.rank(indices)
     columns = []
@@ -184,13 +178,13 @@ def _full_indices(op, node):
 
 def _scatter_nd_by_rows(op, x, indices, grad, width):
     sizes = op.Slice(op.shape_of(x), [0], [width])
-    # Row number of every index: positions times the sizes of what follows.
+    # Row number of every index: positions times strides.
     wrapped = op.Mod(indices, sizes)
     strides = op.Concat(*[_product(op, sizes, axis + 1, width) for axis in range(width)], axis=0)
     rows = op.Reshape(op.reduce("ReduceSum", op.Mul(wrapped, strides), [-1], keepdims=0), [-1])
     columns = _product(op, op.shape_of(x), width, np.iinfo(np.int64).max)
     count = op.Shape(rows)
-    updates = op.Reshape(grad, op.Concat(count, columns, axis=0), **_allow_zero(op))
+    updates = op.reshape_to(grad, op.Concat(count, columns, axis=0))
     return op.reshape_like(scatter_add_rows(op, _product(op, sizes, 0, width), rows, updates), x)
 
 
@@ -244,10 +238,10 @@ def _scatter_gradients(op, node, grad, read, write):
 
 
 def _factor_gradient(op, x, updates, grad, read, write):
-    """Return the gradient of factors: those that are zero are counted apart, as in ReduceProd."""
+    """Return the gradient of factors; zeros are counted separately, as in ReduceProd."""
     zero = op.Equal(updates, 0.0)
     factors, zeros = op.Where(zero, 1.0, updates), op.mask(zero, grad)
-    # Another factor is zero where more of a place are than the factor itself.
+    # Another factor of an element is zero if it has more zeros than the factor itself.
     alone = op.mask(op.Equal(read(write(op.fill_like(x), zeros, "add")), zeros), grad)
     product = read(op.Mul(grad, write(x, factors, "mul")))
     return op.Mul(op.Div(product, factors), alone)

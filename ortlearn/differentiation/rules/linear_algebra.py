@@ -17,7 +17,7 @@ def matmul(op, node, grad):
 
 
 def matmul_gradients(op, node, a, b, grad):
-    """Return the gradients of the operands of a product, None where nobody asks for one."""
+    """Return the gradients of the operands of a product, or None if not required."""
     ranks = node.rank(a), node.rank(b)
     if ranks == (2, 2):
         return (
@@ -52,7 +52,7 @@ def _right(op, a, b, grad):
 
 
 def _product_type(op, result, a, b, like):
-    """Note the shape of a gradient before the sum over the batch."""
+    """Set the shape of a gradient before the sum over the batch."""
     left, right, own = op.shape(a), op.shape(b), op.shape(like)
     if left is None or right is None:
         return result

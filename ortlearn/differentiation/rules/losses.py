@@ -49,7 +49,7 @@ def _class_weights_gradient(op, node, grad, hot, logs):
 
 
 def _safe_labels(op, node, labels):
-    """Return labels that are all positions, and whether each counts (None where all do)."""
+    """Return valid labels, and a mask of those not ignored (None if none is ignored)."""
     ignored = node.attribute("ignore_index")
     if ignored is None:
         return labels, None

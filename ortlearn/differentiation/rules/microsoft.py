@@ -25,7 +25,7 @@ def cdist(op, node, grad):
     if node.attribute("metric", "sqeuclidean") == "sqeuclidean":
         scaled = op.Add(grad, grad)
     else:
-        # Equal points have no direction: zero, which no large number must stand for, as sums follow.
+        # The derivative at equal points is set to zero, exactly, because sums follow.
         equal = op.Equal(node.O(0), 0.0)
         scaled = op.Where(equal, 0.0, op.Div(grad, op.Where(equal, 1.0, node.O(0))))
     da = db = None
@@ -41,7 +41,7 @@ def cdist(op, node, grad):
 def fused_matmul(op, node, grad):
     # y = alpha A @ B with A = a or a', da = alpha dy @ B' (or its transpose)
     if node.attribute("transBatchA", 0) or node.attribute("transBatchB", 0):
-        raise node.error("transBatchA and transBatchB have no gradient here")
+        raise node.error("transBatchA and transBatchB have no gradient rule")
     flags = [bool(node.attribute(name, 0)) for name in ("transA", "transB")]
     ranks = [node.rank(node.I(index)) for index in (0, 1)]
     # A vector has nothing to transpose.

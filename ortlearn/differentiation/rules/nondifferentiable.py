@@ -1,4 +1,4 @@
-"""Operators that let no gradient through: their result is not a number, is constant, or goes in steps."""
+"""Operators without gradient: their result is not a number, or it is piecewise constant."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ RULES = RuleSet("normalization")
 
 @RULES.rule("Dropout")
 def dropout(op, node, grad):
-    # y = x m / (1 - r) with m random, zero or one, dx = dy m / (1 - r); y = x where not training
+    # y = x m / (1 - r) with m random, zero or one, dx = dy m / (1 - r); y = x in inference mode
     training = node.constant(node.I(2))
     nothing = [None] * (node.n_inputs - 1)
     if not node.I(2) or (training is not None and not training.any()):
@@ -30,7 +30,7 @@ def batch_normalization(op, node, grad):
     if node.attribute("training_mode", 0):
         return _training_gradient(op, node, grad)
     if any(node.proto.output[1:]):
-        raise node.error("the form of opset 9 for training has no gradient here; convert it to opset 15")
+        raise node.error("the training form of opset 9 has no gradient rule; convert it to opset 15")
     x, scale, mean, variance = (node.I(index) for index in (0, 1, 3, 4))
     axes = [axis for axis in range(node.rank(x)) if axis != 1]
     wide = list(range(1, len(axes)))
@@ -105,7 +105,7 @@ def layer_normalization(op, node, grad):
 
 
 def _statistics_gradient(op, node, z, divisor, axes):
-    """Return the part of the gradient that goes through the outputs Mean and InvStdDev, None if none does."""
+    """Return the part of the gradient from the outputs Mean and InvStdDev, or None."""
     x, total = node.I(0), None
     mean, inverse = node.GO(1), node.GO(2)
     if mean is None and inverse is None:

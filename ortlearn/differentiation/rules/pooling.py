@@ -9,7 +9,7 @@ import numpy as np
 from ..decomposition import by_decomposition
 from ..dimensions import is_static
 from ..rule_set import RuleSet
-from .convolutions import spread, window_of, with_space
+from .convolutions import input_gradient, window_of, with_space
 from .gather_scatter import scatter_add_flat
 
 __all__ = ["RULES"]
@@ -38,14 +38,14 @@ def global_max_pool(op, node, grad):
 
 @RULES.rule("AveragePool")
 def average_pool(op, node, grad):
-    # y = mean of x under a window, dx = dy / n spread over the windows
+    # y = mean of x under a window, dx = transposed convolution of dy / n and ones
     x = node.I(0)
     rank, kernel = node.rank(x), node.attribute("kernel_shape")
     shape, result = node.shape(x), node.shape(node.O(0)) or (None,) * rank
     window = window_of(node, kernel, shape, result)
     counts = _counts(op, node, window, shape, result)
     if node.attribute("ceil_mode", 0) and node.attribute("count_include_pad", 0):
-        # Versions of onnxruntime differ in what they divide by: its own mean of ones tells.
+        # The divisor depends on the version of onnxruntime: it is determined by a mean of ones.
         ones = op.constant(np.ones((1, 1, *shape[2:]), dtype=op.float_dtype))
         names = "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides".split()
         means = op.AveragePool(ones, **{name: node.attribute(name) for name in names})
@@ -53,15 +53,15 @@ def average_pool(op, node, grad):
     else:
         scaled = op.Div(grad, counts)
     scaled = op.with_type(scaled, grad, result)
-    # Every channel of every row by itself: one channel, and as many rows.
+    # Every channel of every sample is a sample with one channel.
     single = op.with_type(op.Reshape(x, with_space(op, x, [-1, 1])), x, [None, 1, *shape[2:]])
     flat = op.with_type(op.Reshape(scaled, with_space(op, scaled, [-1, 1])), grad, [None, 1, *result[2:]])
     ones = op.constant(np.ones((1, 1, *kernel), dtype=op.float_dtype))
-    return op.reshape_like(spread(op, flat, ones, window, single), x)
+    return op.reshape_like(input_gradient(op, flat, ones, window, single), x)
 
 
 def _counts(op, node, window, shape, result):
-    """Return the number of elements each window averages; of those of the input where it is rounded up."""
+    """Return the number of elements that each window averages, without padding if sizes are rounded up."""
     rounded_up = node.attribute("ceil_mode", 0)
     if not rounded_up and (node.attribute("count_include_pad", 0) or not any(window.pads)):
         return float(math.prod(window.kernel))
@@ -74,7 +74,7 @@ def _counts(op, node, window, shape, result):
         places = starts[:, None] + np.arange(window.kernel[axis]) * window.dilations[axis]
         inside = ((places >= 0) & (places < size)).sum(axis=1)
         if not inside.all():
-            raise node.error("a window lies outside of the input, where onnxruntime has no mean")
+            raise node.error("a window is completely outside of the input")
         counts *= inside.reshape([-1 if other == axis + 2 else 1 for other in range(counts.ndim)])
     return counts
 
@@ -107,7 +107,7 @@ def lp_pool(op, node):
     # y = (sum of |x|^p under a window)^(1/p); a convolution of every channel with ones sums them
     x, order, kernel = node.input_name(0), node.attribute("p", 2), node.attribute("kernel_shape")
     if node.attribute("ceil_mode", 0):
-        raise node.error("ceil_mode=1 has no gradient here; write pads instead")
+        raise node.error("ceil_mode=1 has no gradient rule; use pads instead")
     options = {name: node.attribute(name) for name in ("auto_pad", "dilations", "pads", "strides")}
     powers = op.Pow(op.Abs(x), float(order))
     single = op.Reshape(powers, with_space(op, x, [-1, 1]))
@@ -118,7 +118,7 @@ def lp_pool(op, node):
 
 
 def _root(op, sums, order):
-    """Write a root whose slope at zero is zero."""
+    """Write a root whose derivative at zero is zero."""
     if order == 1:
         return sums
     nothing = op.Equal(sums, 0.0)

@@ -1,4 +1,4 @@
-"""Gradients of operators on quantised numbers, by DequantizeLinear and QuantizeLinear around plain ones."""
+"""Gradients of quantised operators, decomposed into DequantizeLinear, float operators and QuantizeLinear."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
 def _floats(op, node, first, axis=None):
-    """Write a tensor, its scale and its zero point, three inputs in a row, as floats."""
+    """Write the dequantised values of three inputs: a tensor, its scale and its zero point."""
     names = [node.input_name(first + i) for i in range(3)]
     return op.DequantizeLinear(*names, axis=axis if node.rank(names[1]) else None)
 
@@ -104,9 +104,9 @@ def q_linear_unary(op, node):
 
 @RULES.rule("MatMulNBits", domain=_MS)
 def mat_mul_n_bits(op, node, grad):
-    # y = x @ w' + b with w packed: dx = dy @ w, where w' is the operator itself, of the identity
+    # y = x @ w' + b with w packed: dx = dy @ w, where w' is the operator applied to the identity
     if any(node.needs(i) for i in (2, 3)):
-        raise node.error("scales and zero points have no gradient here")
+        raise node.error("scales and zero points have no gradient rule")
     rows = op.constant([node.attribute("K")] * 2)
     names = ("K", "N", "accuracy_level", "bits", "block_size")
     options = {name: node.attribute(name) for name in names}

@@ -1,8 +1,8 @@
-"""Gradients of recurrent layers: back through time by one Scan, everything else for all steps at once.
+"""Gradients of recurrent layers: one Scan back through time, and products over all steps.
 
-The gates of all steps are computed again from the hidden states that the layer returns. A step back
-is then linear in the gradient of the state: its factors are computed in front of the loop. The
-gradients of weights and inputs are products over all steps, behind the loop.
+The gates of all steps are computed again from the hidden states that the layer returns. A backward step is
+then linear in the gradient of the state, with factors that are computed before the Scan. The gradients of
+weights and inputs are products over all steps after the Scan.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _rnn(d):
 
 
 def _carried(op, before, dh, idle):
-    """Add the gradient of the state of samples that do not run at a step: they keep it."""
+    """Add the gradient of the unchanged state of samples that have ended."""
     return op.Add(before, op.Mul(dh, idle[0])) if idle else before
 
 
@@ -67,16 +67,16 @@ def _lstm(d):
 
 
 class _Cell:
-    """The cell of an LSTM at all steps: what it was, and how fast it changes.
+    """The cell of an LSTM at all steps, and its derivatives.
 
     Attributes
     ----------
     earlier, later : str
         The cell before and after every step.
     slopes : list of str
-        Slopes of the output by the sum of the output gate, and of the cell by the sums of the others.
+        Derivatives of the output by the sum of the output gate, and of the cell by the other sums.
     from_output, from_cell : str
-        Slopes of the output by the cell, and of the cell by the one before.
+        Derivatives of the output by the cell, and of the cell by the previous one.
     """
 
     def __init__(self, d):
@@ -112,13 +112,13 @@ class _Cell:
         return op.Add(total, op.Mul(cell, self.peepholes[gate])) if self.peepholes else total
 
     def _gates(self, op, s_i, s_f, cell):
-        """Return the gates i and f, and their slopes."""
+        """Return the gates i and f, and their derivatives."""
         i, di = self.act(op, self._peep(op, s_i, 0, cell))
         f, df = (op.Sub(1.0, i), "") if self.coupled else self.act(op, self._peep(op, s_f, 2, cell))
         return i, di, f, df
 
     def _run(self, d, s_i, s_f, g, first):
-        """Compute the cell at all steps, with as little as can be in the loop."""
+        """Compute the cell at all steps, with few operators in the Scan."""
         op, layer = d.op, d.layer
         if self.peepholes:
             rows = [s_i, s_f, g]
@@ -132,7 +132,7 @@ class _Cell:
             else:
                 i, _, f, _ = self._gates(op, items[0], items[1], states[0])
                 c = op.Add(op.Mul(f, states[0]), op.Mul(i, items[2]))
-                if layer.mask:  # samples that do not run keep their cell
+                if layer.mask:  # samples that have ended keep their cell
                     c = op.Add(states[0], op.Mul(op.Sub(c, states[0]), items[3]))
             return [c], [c]
 
@@ -173,7 +173,7 @@ def _gru(d):
 
 
 def _gru_after(d, by_z, by_r, by_g, by_state, kept):
-    """Go back through a layer that resets after the product: every gate is a factor times dh."""
+    """Differentiate a layer that resets after the product: every gate is a factor times dh."""
     op, hidden = d.op, d.hidden
 
     def step(op, states, items):
@@ -189,7 +189,7 @@ def _gru_after(d, by_z, by_r, by_g, by_state, kept):
 
 
 def _gru_before(d, by_z, by_r, by_g, r, kept, weight, reset):
-    """Go back through a layer that resets before the product, which then separates two of its gates."""
+    """Differentiate a layer that resets before the product."""
     op, layer, hidden = d.op, d.layer, d.hidden
     others = op.Slice(d.r, [0], [2 * hidden], [0])
 

@@ -1,4 +1,4 @@
-"""Recurrent layers as their gradient rules see them: sequences, directions, and loops over the steps."""
+"""Sequences, directions and Scans of recurrent layers, for their gradient rules."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _BACKWARDS = (np.array([-1]), np.array([np.iinfo(np.int64).min]), np.array([0]),
 
 
 class RecurrentLayer:
-    """A recurrent node: its inputs and outputs with time first, its directions."""
+    """A recurrent node: its directions, and its inputs and outputs with time on the first axis."""
 
     def __init__(self, op, node, gates):
         self.op, self.node, self.gates = op, node, gates
         self.hidden = node.attribute("hidden_size") or (node.shape(node.I(2)) or (None,))[-1]
         if not isinstance(self.hidden, int):
             raise node.error("hidden_size must be given, or the shape of its input R known")
-        self.ways = {"forward": [0], "reverse": [1], "bidirectional": [0, 1]}[
+        self.reversed = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[
             node.attribute("direction", "forward").lower()
         ]
         self.batch_first = bool(node.attribute("layout", 0))
@@ -34,11 +34,11 @@ class RecurrentLayer:
         self.elem_type = op.elem_type(node.I(0)) or TensorProto.FLOAT
         time, batch = (node.shape(self.x) or (None,) * 3)[:2]
         self.known = (time if isinstance(time, int) else None, batch if isinstance(batch, int) else None)
-        # Which samples still run at a step, for rows of (step, sample); "" where all do.
+        # Whether a sample has not ended at a step, for rows of (step, sample); "" if all have equal lengths.
         self.mask = self._mask() if self.lengths else ""
 
     def time_first(self, name, perm):
-        """Permute the axes of what begins with the batch; permuting it again gives it back."""
+        """Permute a tensor between batch first and time first, if the layer has the batch first."""
         return self.op.transpose(name, perm) if self.batch_first and name else name
 
     def _mask(self):
@@ -47,18 +47,18 @@ class RecurrentLayer:
         runs = op.Less(op.unsqueeze(steps, [1]), op.unsqueeze(self.lengths, [0]))
         return op.Reshape(op.Cast(runs, to=self.elem_type), [-1, 1])
 
-    def in_order(self, name, way):
-        """Return a sequence in the order in which a direction reads it, or back."""
-        if not way:
+    def in_order(self, name, reverse):
+        """Return a sequence in the order of a direction, or restore its order."""
+        if not reverse:
             return name
         if self.lengths:
-            # onnxruntime leaves values undefined where the length is zero.
+            # onnxruntime leaves values of sequences of length zero undefined.
             lengths = self.op.Max(self.lengths, np.array([1], np.int64))
             return self.op.ReverseSequence(name, lengths, batch_axis=1, time_axis=0)
         return self.op.Slice(name, *_BACKWARDS)
 
     def rows(self, name):
-        """Return a sequence as a matrix: a row for every step and sample."""
+        """Return a sequence as a matrix with a row for every step and sample."""
         width = (self.op.shape(name) or (None,))[-1]
         if isinstance(width, int):
             return self.op.Reshape(name, [-1, width])
@@ -74,14 +74,14 @@ class RecurrentLayer:
         return self.op.set_type(self.op.Reshape(name, shape), self.elem_type, (*self.known, width))
 
     def where_running(self, name, value):
-        """Return ``name`` for samples that run, and a number for the others."""
+        """Return ``name`` for samples that have not ended, and a number for the others."""
         if not self.mask:
             return name
         kept = self.op.Mul(name, self.mask)
         return self.op.Add(kept, self.op.Sub(1.0, self.mask)) if value else kept
 
     def initial(self, index, direction):
-        """Return the state that a direction starts with, of shape (batch, hidden)."""
+        """Return the initial state of a direction, of shape (batch, hidden)."""
         if self.node.I(index):
             return self.part(self.time_first(self.node.I(index), [1, 0, 2]), direction)
         batch = self.op.dim(self.x, 1)
@@ -90,13 +90,13 @@ class RecurrentLayer:
         return self.op.fill(shape if known is None else self.op.constant([int(known[0]), self.hidden]))
 
     def part(self, name, direction, axis=0):
-        """Return what belongs to a direction, whose axis is taken out."""
-        if len(self.ways) == 1:
+        """Return the part of a direction, without the axis of directions."""
+        if len(self.reversed) == 1:
             return self.op.Squeeze(name, [axis])
         return self.op.Gather(name, np.array(direction), axis=axis)
 
     def output_grad(self, index, direction):
-        """Return the gradient of an output for a direction, None where it has none."""
+        """Return the gradient of an output for a direction, or None."""
         grad = self.node.GO(index)
         if grad is None:
             return None
@@ -105,32 +105,32 @@ class RecurrentLayer:
 
 
 class Direction:
-    """One direction of a layer: its weights, and its sequences in the order in which it reads them."""
+    """One direction of a layer: its weights, and its sequences in reading order."""
 
     def __init__(self, layer, number, activations):
         op, node, hidden = layer.op, layer.node, layer.hidden
         self.op, self.layer, self.number, self.hidden = op, layer, number, hidden
-        self.way, self.activations = layer.ways[number], activations
+        self.reverse, self.activations = layer.reversed[number], activations
         self.w, self.r = layer.part(node.I(1), number), layer.part(node.I(2), number)
         op.set_type(self.r, layer.elem_type, (layer.gates * hidden, hidden))
-        self.x = layer.rows(layer.in_order(layer.x, self.way))
+        self.x = layer.rows(layer.in_order(layer.x, self.reverse))
         self.first = layer.initial(5, number)
-        states = layer.in_order(layer.part(layer.y, number, axis=1), self.way)
+        states = layer.in_order(layer.part(layer.y, number, axis=1), self.reverse)
         self.h = self.before(self.first, states)
         bias = layer.part(node.I(3), number) if node.I(3) else ""
         half = layer.gates * hidden
         self.biases = [op.Slice(bias, [i * half], [(i + 1) * half]) if bias else "" for i in (0, 1)]
         dy = layer.output_grad(0, number)
-        dy = op.fill_like(states) if dy is None else layer.in_order(dy, self.way)
+        dy = op.fill_like(states) if dy is None else layer.in_order(dy, self.reverse)
         dy = op.Mul(dy, layer.steps(layer.mask, 1)) if layer.mask else dy
         self.dy = op.set_type(dy, layer.elem_type, (*layer.known, hidden))
 
     def idle(self):
-        """Return, as a list, ones where a sample does not run; nothing where all do."""
+        """Return a list with a mask of ended samples, empty if all have equal lengths."""
         return [self.layer.steps(self.op.Sub(1.0, self.layer.mask), 1)] if self.layer.mask else []
 
     def before(self, first, states):
-        """Return the state before every step, a row for every step and sample."""
+        """Return the state before every step, with a row for every step and sample."""
         op = self.op
         earlier = op.Concat(op.Unsqueeze(first, [0]), op.Slice(states, [0], [-1], [0]), axis=0)
         return op.set_type(op.Reshape(earlier, [-1, self.hidden]), self.layer.elem_type, (None, self.hidden))
@@ -142,13 +142,13 @@ class Direction:
         return op.set_type(op.Gemm(self.h, self.r, inputs, transB=1), self.layer.elem_type)
 
     def gate(self, sums, index):
-        """Return the columns of some gate."""
+        """Return the columns of a gate."""
         h = self.hidden
         name = self.op.Slice(sums, [index * h], [(index + 1) * h], [1])
         return self.op.set_type(name, self.layer.elem_type, (None, h))
 
     def last_grad(self, index):
-        """Return the gradient of a last state, zeros where it has none."""
+        """Return the gradient of a last state, or zeros."""
         found = self.layer.output_grad(index, self.number)
         if found is None:
             return self.op.fill_like(self.first)
@@ -159,9 +159,9 @@ class Direction:
         return self.op.Mul(found, running)
 
     def scan(self, states, sequences, step: Callable, backward=True):
-        """Carry states of shape (batch, hidden) through the steps; return the last ones, and stacks.
+        """Write a Scan with states of shape (batch, hidden), and return the last states and stacked items.
 
-        ``step(op, states, items)`` returns new states, and items to be stacked.
+        ``step(op, states, items)`` returns new states, and items to stack.
         """
         op, elem = self.op, self.layer.elem_type
         batch = self.layer.known[1]
@@ -175,24 +175,25 @@ class Direction:
         infos = [make_value_info(name, known) for name, known in types.items()]
         outputs = [make_value_info(name, TensorType(elem, (batch, None))) for name in results]
         body = helper.make_graph(inner.nodes, "step", infos, outputs)
-        ways = [1] if backward else [0]
+        directions = [1] if backward else [0]
         found = op.Scan(
             *states, *sequences, body=body, n_outputs=len(results), num_scan_inputs=len(sequences),
-            scan_input_directions=ways * len(sequences), scan_output_directions=ways * len(items) or None,
+            scan_input_directions=directions * len(sequences),
+            scan_output_directions=directions * len(items) or None,
         )  # fmt: skip
         found = [found] if isinstance(found, str) else list(found)
         return found[:size], found[size:]
 
     def gradients(self, dx_rows, da_rows, reset=""):
-        """Return the gradients of X, W, R and B from those of the input's and the state's part of the gates.
+        """Return the gradients of X, W, R and B from those of the gates, by their inputs and by the state.
 
-        ``reset`` is what the last gate reads instead of the state.
+        The last gate reads ``reset``, if given, instead of the state.
         """
         op, node, layer = self.op, self.layer.node, self.layer
         dx = dw = dr = db = None
         if node.needs(0):
             steps = op.reshape_like(op.Gemm(dx_rows, self.w), layer.x)
-            dx = layer.in_order(steps, self.way)
+            dx = layer.in_order(steps, self.reverse)
         if node.needs(1):
             dw = op.Gemm(dx_rows, self.x, transA=1)
         if node.needs(2):
@@ -207,20 +208,20 @@ class Direction:
 
 
 def recurrent_rule(gates, defaults, differentiate):
-    """Return the rule of a layer with some gates.
+    """Return the rule of a layer with a number of gates.
 
-    ``differentiate(direction)`` returns the gradients of the inputs but the lengths, for one direction.
+    ``differentiate(direction)`` returns the gradients of all inputs except the lengths, for one direction.
     """
 
     def rule(op, node, grad):
         layer = RecurrentLayer(op, node, gates)
-        activations = read_activations(node, defaults, len(layer.ways))
-        found = [differentiate(Direction(layer, d, activations[d])) for d in range(len(layer.ways))]
+        activations = read_activations(node, defaults, len(layer.reversed))
+        found = [differentiate(Direction(layer, d, activations[d])) for d in range(len(layer.reversed))]
         parts = list(zip(*found, strict=True))
         dx = None
         if node.needs(0):
             dx = parts[0][0] if len(found) == 1 else op.Add(*parts[0])
-        # The sequence lengths, input 4, have none.
+        # The sequence lengths, input 4, have no gradient.
         rest = [_stacked(layer, i, [*parts[1:4], None, *parts[4:]][i - 1]) for i in range(1, node.n_inputs)]
         return [layer.time_first(dx, [1, 0, 2]) if dx else None, *rest]
 
@@ -228,7 +229,7 @@ def recurrent_rule(gates, defaults, differentiate):
 
 
 def _stacked(layer, index, parts):
-    """Return the gradient of an input from those of its directions."""
+    """Return the gradient of an input, stacked from those of its directions."""
     op, node = layer.op, layer.node
     if parts is None or not node.needs(index):
         return None

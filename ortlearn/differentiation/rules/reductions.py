@@ -12,7 +12,7 @@ RULES = RuleSet("reductions")
 
 
 def _axes(node):
-    """Return the reduced axes: a list, None for all, or the name of a tensor where they are not constant."""
+    """Return the reduced axes: a list, None for all, or the name of a tensor if they are not constant."""
     axes = node.attribute("axes")
     if axes is None and node.I(1):
         known = node.constant(node.I(1))
@@ -25,12 +25,9 @@ def _axes(node):
 
 
 def _kept(op, node, name):
-    """Return a tensor of the output's shape with the reduced axes back, of length one."""
+    """Return a tensor of the output's shape with the reduced axes inserted, of length one."""
     axes = _axes(node)
-    if node.attribute("keepdims", 1) or axes == []:
-        return name
-    if axes is None:
-        # A scalar broadcasts as it is.
+    if node.attribute("keepdims", 1) or not axes:  # without axes the output is x or a scalar
         return name
     if isinstance(axes, str):
         return op.Unsqueeze(name, axes)
@@ -57,7 +54,7 @@ def reduce_mean(op, node, grad):
     if axes == []:
         return _gradients(node, grad)
     if isinstance(axes, str):
-        # Of the outputs: axes that are empty in a run are all axes, or none.
+        # Sizes of the tensors, because empty axes mean all axes, or none.
         count = op.Div(*(op.cast(op.Size(name), op.float_dtype) for name in (x, grad)))
     else:
         count = op.size_along(x, axes, op.float_dtype)
@@ -79,7 +76,7 @@ def reduce_l1(op, node, grad):
 
 @RULES.rule("ReduceL2")
 def reduce_l2(op, node, grad):
-    # y = sqrt(sum(x^2)), dx = x dy / y, zero where y is
+    # y = sqrt(sum(x^2)), dx = x dy / y, zero if y = 0
     y = op.Max(node.O(0), float(np.finfo(op.float_dtype).tiny))
     return _gradients(node, op.Mul(node.I(0), _kept(op, node, op.Div(grad, y))))
 
@@ -109,24 +106,18 @@ def reduce_extremum(op, node, grad):
 
 @RULES.rule("ReduceProd")
 def reduce_prod(op, node, grad):
-    # y = prod(x), dx_i = dy prod(x_j, j other than i); zeros are counted apart
+    # y = prod(x), dx_i = dy prod(x_j, j other than i); zeros are counted separately
     x, axes = node.I(0), _axes(node)
     if axes == []:
         return _gradients(node, grad)
     zero = op.Equal(x, 0.0)
     others = op.Where(zero, 1.0, x)
     zeros = op.mask(zero, x)
-    product = (
-        op.reduce("ReduceProd", others, axes) if not isinstance(axes, str) else _dynamic(op, others, axes)
-    )
-    # Another factor is zero where there are more zeros than the element itself.
+    product = op.reduce("ReduceProd", others, axes)
+    # Another factor is zero if there are more zeros than the element itself.
     alone = op.mask(op.Equal(op.reduce("ReduceSum", zeros, axes), zeros), grad)
     slope = op.Mul(op.Div(product, others), alone)
     return _gradients(node, op.Mul(slope, _kept(op, node, grad)))
-
-
-def _dynamic(op, name, axes):
-    return op.ReduceProd(name, axes, keepdims=1)
 
 
 @RULES.rule("CumSum")

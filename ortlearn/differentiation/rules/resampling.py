@@ -1,4 +1,4 @@
-"""Gradients of operators that resample space at fixed positions: Resize and Upsample."""
+"""Gradients of Resize and Upsample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RULES"]
 
 RULES = RuleSet("resampling")
 
-#: Attributes that say where an axis is read; the others are about several axes.
+#: Attributes that determine the positions read along an axis.
 _READING = (
     "antialias", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "mode", "nearest_mode",
 )  # fmt: skip
@@ -34,7 +34,7 @@ _NEAREST: dict[str, Callable] = {
 
 
 class _Axes:
-    """Which axes a Resize changes, and by how much."""
+    """Axes and scales of a Resize."""
 
     def __init__(self, node):
         self.node, self.rank = node, node.rank(node.I(0))
@@ -45,14 +45,14 @@ class _Axes:
         self.roi = node.I(1) if self.coordinates == "tf_crop_and_resize" else ""
         policy = node.attribute("keep_aspect_ratio_policy", "stretch")
         if self.sizes and policy != "stretch":
-            raise node.error(f"keep_aspect_ratio_policy={policy!r} has no gradient here; give scales instead")
+            raise node.error(f"keep_aspect_ratio_policy={policy!r} has no gradient rule; use scales instead")
 
     def _given(self, index):
         name = self.node.I(index)
         return bool(name) and (self.node.shape(name) != (0,))
 
     def scale(self, axis):
-        """Return the scale of an axis, None where it is unknown."""
+        """Return the scale of an axis, or None if it is unknown."""
         place = self.listed.index(axis)
         values = self.node.constant(self.scales or self.sizes)
         size = (self.node.shape(self.node.I(0)) or [None] * self.rank)[axis]
@@ -66,7 +66,7 @@ class _Axes:
         return int(values[place]) / size if isinstance(size, int) and size else None
 
     def changed(self):
-        """Return the axes that are not read as they are."""
+        """Return the axes that are scaled or cropped."""
         return [axis for axis in self.listed if self.scale(axis) != 1 or self._cropped(axis)]
 
     def _cropped(self, axis):
@@ -78,7 +78,7 @@ class _Axes:
 
 @RULES.rule("Resize")
 def resize(op, node, grad):
-    # y = M1 x M2' along two axes, and so on: dx = M1' dy M2. M is the operator itself, of the identity
+    # y = M1 x M2' along two axes, and so on: dx = M1' dy M2. M is the operator applied to the identity
     axes = _Axes(node)
     changed = axes.changed()
     copies = [_copies(axes, axis) for axis in changed]
@@ -92,7 +92,7 @@ def resize(op, node, grad):
 
 
 def _copies(axes, axis):
-    """Return how often every element along an axis is repeated, zero where that is not all there is to it."""
+    """Return how often an axis repeats every element, or zero if it is resampled in another way."""
     node = axes.node
     shape, result, scale = node.shape(node.I(0)), node.shape(node.O(0)), axes.scale(axis)
     if axes.mode != "nearest" or scale is None or axes.coordinates not in _COORDINATES:
@@ -112,16 +112,12 @@ def _sum_copies(op, node, grad, copies):
     if sum(not isinstance(dim, int) for dim in others) > 1 or 0 in others:
         parts = [op.dim(node.I(0), axis) for axis in range(len(shape))]
         parts = [[part, [copies[axis]]] if axis in copies else [part] for axis, part in enumerate(parts)]
-        split = op.Reshape(grad, op.Concat(*(p for part in parts for p in part), axis=0), **_allow_zero(op))
+        split = op.reshape_to(grad, op.Concat(*(p for part in parts for p in part), axis=0))
     else:
         parts = [[dim, copies[axis]] if axis in copies else [dim] for axis, dim in enumerate(shape)]
         split = op.Reshape(grad, [p if isinstance(p, int) else -1 for part in parts for p in part])
     summed = [axis + 1 + place for place, axis in enumerate(sorted(copies))]
     return op.reduce("ReduceSum", split, summed, keepdims=0)
-
-
-def _allow_zero(op):
-    return {"allowzero": 1} if op.opset >= 14 else {}
 
 
 def _matrix(op, axes, axis):
@@ -131,8 +127,8 @@ def _matrix(op, axes, axis):
     shape = op.shape(node.I(0))
     square = [shape[axis]] * 2 if is_static((shape[axis],)) else op.Concat(size, size, axis=0)
     identity = op.EyeLike(op.fill(op.constant(square) if isinstance(square, list) else square))
-    # In the middle of four axes, as kernels of onnxruntime want it.
-    image = op.Reshape(identity, op.Concat(size, [1], size, [1], axis=0), **_allow_zero(op))
+    # Kernels of onnxruntime require the axis in the middle of four.
+    image = op.reshape_to(identity, op.Concat(size, [1], size, [1], axis=0))
     options = {name: node.attribute(name) for name in _READING}
     roi = scales = sizes = ""
     if axes.roi:
@@ -149,7 +145,7 @@ def _matrix(op, axes, axis):
 
 
 def _apply(op, grad, matrix, axis, rank):
-    """Multiply an axis of a gradient with a matrix (n, m): from length m to n."""
+    """Multiply an axis of length m of a gradient by a matrix (n, m)."""
     if axis == rank - 2:
         return op.MatMul(matrix, grad)
     if axis == rank - 1:

@@ -1,10 +1,11 @@
-"""Gradients of operators that read space between its points: GridSample and RoiAlign."""
+"""Gradients of GridSample, AffineGrid and RoiAlign."""
 
 from __future__ import annotations
 
 import itertools
 
 import numpy as np
+from onnx import TensorProto
 
 from ..decomposition import by_decomposition
 from ..rule_set import RuleSet
@@ -44,7 +45,7 @@ RULES.rule("GridSample", domain="com.microsoft")(_grid_sample)
 
 
 class _Sampler:
-    """Reads an image (batch, channels, *space) at whole positions, padded as a node says."""
+    """Read an image (batch, channels, *space) at integer positions, with the padding of a node."""
 
     def __init__(self, op, node, x, space):
         self.op, self.space = op, space
@@ -57,7 +58,7 @@ class _Sampler:
         self.flat = op.with_type(flat, x, (None, None, None))
 
     def taps(self, place, axis, mode):
-        """Return the whole positions that a position between -1 and 1 reads, each with its weight or None."""
+        """Return the integer positions read for a position in [-1, 1], each with its weight or None."""
         op, length = self.op, self.lengths[axis]
         if self.corners:
             t = op.Mul(op.Mul(op.Add(place, 1.0), 0.5), op.Sub(length, 1.0))
@@ -76,7 +77,7 @@ class _Sampler:
         return [(self.fold(p, axis), weight) for p, weight in zip(places, weights, strict=True)]
 
     def _cubic(self, distance, tap):
-        """Return the weight of cubic convolution: one polynomial within one step, another within two."""
+        """Return the weight of cubic convolution."""
         # Keys, Cubic convolution interpolation, IEEE Trans. ASSP 29 (1981), with a free parameter a
         op, a = self.op, _CUBIC
         if tap in (1, 2):
@@ -89,14 +90,14 @@ class _Sampler:
         return op.Add(value, factors[3])
 
     def fold(self, t, axis):
-        """Bring a position back into the image where the padding says so."""
+        """Return a position moved into the image according to the padding."""
         op, last = self.op, _last(self.op, self.lengths[axis])
         if self.padding == "border":
             return op.Max(op.Min(t, last), 0.0)
         if self.padding == "reflection":
             low = 0.0 if self.corners else -0.5
             span = last if self.corners else self.lengths[axis]
-            # Twice the span takes a position there and back.
+            # Reflections have the period 2 span.
             away = op.Abs(op.Sub(t, low))
             span = op.Max(span, 1e-6)
             turns = op.Floor(op.Div(away, span))
@@ -108,7 +109,7 @@ class _Sampler:
         return t
 
     def read(self, places):
-        """Return the image at whole positions, zero outside of it."""
+        """Return the image at integer positions, zero outside of it."""
         op = self.op
         index, inside = None, None
         for axis, place in enumerate(places):
@@ -116,7 +117,7 @@ class _Sampler:
             clipped = op.Max(op.Min(place, last), 0.0)
             within = op.Equal(clipped, place)
             inside = within if inside is None else op.And(inside, within)
-            whole = op.Cast(clipped, to=7)
+            whole = op.Cast(clipped, to=TensorProto.INT64)
             index = whole if index is None else op.Add(op.Mul(index, self.sizes[axis]), whole)
         shape = op.Shape(index)
         flat = op.Reshape(index, op.Concat(op.Slice(shape, [0], [1]), [1, -1], axis=0))
@@ -148,10 +149,10 @@ def affine_grid(op, node, grad):
 @RULES.rule("RoiAlign")
 @by_decomposition
 def roi_align(op, node):
-    # y = mean over points of a bin of x, read linearly between its points
+    # y = mean over points of a bin of x, with linear interpolation
     x, rois, batch = (node.input_name(i) for i in range(3))
     if node.attribute("mode", "avg") != "avg":
-        raise node.error("mode='max' has no gradient here, as versions of onnxruntime differ in it")
+        raise node.error("mode='max' has no gradient rule, because versions of onnxruntime differ")
     default = "half_pixel" if op.opset >= 16 else "output_half_pixel"
     half = node.attribute("coordinate_transformation_mode", default) == "half_pixel"
     scale, ratio = node.attribute("spatial_scale", 1.0), node.attribute("sampling_ratio", 0)
@@ -174,16 +175,16 @@ def roi_align(op, node):
 
 
 def _bin_points(op, start, size, bins, ratio, x):
-    """Return positions (roi, bin, point) and the weight of each: one over the number of points."""
+    """Return positions (roi, bin, point) and their weights, one over the number of points."""
     wide = op.Unsqueeze(start, [1, 2]), op.Unsqueeze(size, [1, 2])
     number = np.arange(bins).reshape(1, -1, 1).astype(op.float_dtype)
     if ratio > 0:
         points = ((np.arange(ratio) + 0.5) / ratio).reshape(1, 1, -1).astype(op.float_dtype)
         weights = op.Expand(1 / ratio, op.Concat(op.Shape(start), [bins, ratio], axis=0))
         return op.Add(wide[0], op.Mul(wide[1], number + points)), weights
-    # As many points as the bin has pixels, which differs from one region to the next.
+    # The number of points is that of the pixels in a bin, which depends on the region.
     count = op.Ceil(wide[1])
-    most = op.Cast(op.reduce("ReduceMax", count, None, keepdims=0), to=7)
+    most = op.Cast(op.reduce("ReduceMax", count, None, keepdims=0), to=TensorProto.INT64)
     steps = op.cast_like(op.Range(np.array(0, np.int64), most, np.array(1, np.int64)), x)
     points = op.Div(op.Add(steps, 0.5), op.Max(count, 1.0))
     weights = op.Where(op.Less(steps, count), op.Reciprocal(op.Max(count, 1.0)), 0.0)
@@ -192,12 +193,12 @@ def _bin_points(op, start, size, bins, ratio, x):
 
 
 def _read_linear(op, x, batch, y, x_):
-    """Return an image at positions, with channels last: zero more than one pixel outside of it."""
+    """Return an image at positions, channels last; zero if more than one pixel outside."""
     shape = op.Shape(x)
     channels, height, width = (op.Gather(shape, np.array(axis)) for axis in (1, 2, 3))
     last = op.Concat([-1], op.unsqueeze(channels, [0]), axis=0)
     rows = op.with_type(op.Reshape(op.Transpose(x, perm=[0, 2, 3, 1]), last), x, (None, None))
-    first = op.Mul(op.Unsqueeze(op.Cast(batch, to=7), [1, 2, 3, 4]), op.Mul(height, width))
+    first = op.Mul(op.Unsqueeze(op.Cast(batch, to=TensorProto.INT64), [1, 2, 3, 4]), op.Mul(height, width))
     (y_low, y_high, y_rest, y_in), (x_low, x_high, x_rest, x_in) = (
         _neighbours(op, place, op.cast_like(size, x)) for place, size in ((y, height), (x_, width))
     )
@@ -212,10 +213,15 @@ def _read_linear(op, x, batch, y, x_):
 
 
 def _neighbours(op, place, length):
-    """Return the whole positions around a position, how far it is from the first, and whether it counts."""
+    """Return the integers around a position, its distance from the first, and whether it is inside."""
     inside = op.And(op.GreaterOrEqual(place, -1.0), op.LessOrEqual(place, length))
     last = op.Sub(length, 1.0)
     clipped = op.Max(op.Min(place, last), 0.0)
     low = op.Floor(clipped)
     high = op.Min(op.Add(low, 1.0), last)
-    return op.Cast(low, to=7), op.Cast(high, to=7), op.Sub(clipped, low), inside
+    return (
+        op.Cast(low, to=TensorProto.INT64),
+        op.Cast(high, to=TensorProto.INT64),
+        op.Sub(clipped, low),
+        inside,
+    )

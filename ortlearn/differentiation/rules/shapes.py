@@ -1,4 +1,4 @@
-"""Gradients of operators that move values without changing them."""
+"""Gradients of operators that change shapes or positions, not values."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def slice_(op, node, grad):
 
 
 def _slice_pads(op, node):
-    """Return what a slice with step one leaves out on either side, None where that is not known."""
+    """Return the pads that undo a slice with step one, or None if they are unknown."""
     shape = node.shape(node.I(0))
     names = [node.I(index) for index in (1, 2, 3, 4)]
     values = [node.constant(name) for name in names]
@@ -119,15 +119,15 @@ def _slice_pads(op, node):
 def _positions(op, x):
     """Return the position of every element of a tensor, in its shape."""
     shape = op.shape_of(x)
-    # Shape of one number: Range wants scalars.
+    # Range requires scalars.
     size = op.reduce("ReduceProd", shape, None, keepdims=0)
     numbers = op.Range(np.array(0, np.int64), size, np.array(1, np.int64))
-    return op.Reshape(numbers, shape, allowzero=1 if op.opset >= 14 else None)
+    return op.reshape_to(numbers, shape)
 
 
 @RULES.rule("Pad")
 def pad(op, node, grad):
-    # y = x with a border, dx = dy without it; a border of values of x adds to their gradients
+    # y = x with a border, dx = dy without the border; values of x in the border add to their gradient
     x = node.I(0)
     others = [node.I(index) for index in range(1, node.n_inputs)]
     if node.attribute("mode", "constant") != "constant":
@@ -144,7 +144,7 @@ def pad(op, node, grad):
 def _unpad(op, node, grad):
     pads, axes = node.constant(node.I(1)), node.I(3)
     if pads is None or (pads < 0).any():
-        # A negative border crops.
+        # Negative pads remove elements.
         return op.Pad(grad, op.Neg(node.I(1)), "", axes)
     half = len(pads) // 2
     starts = pads[:half].tolist()
@@ -163,7 +163,7 @@ def tile(op, node, grad):
         split_shape = [size for pair in zip(repeats.tolist(), shape, strict=True) for size in pair]
         return _first(node, op.reduce("ReduceSum", op.reshape(grad, split_shape), copies, keepdims=0))
     pairs = op.Concat(op.unsqueeze(node.I(1), [1]), op.unsqueeze(op.shape_of(x), [1]), axis=1)
-    parts = op.Reshape(grad, op.Reshape(pairs, [-1]), allowzero=1 if op.opset >= 14 else None)
+    parts = op.reshape_to(grad, op.Reshape(pairs, [-1]))
     return _first(node, op.reduce("ReduceSum", parts, copies, keepdims=0))
 
 
@@ -175,19 +175,18 @@ def trilu(op, node, grad):
 
 @RULES.rule("DepthToSpace")
 def depth_to_space(op, node, grad):
-    # y = blocks of channels laid out in space, dx = dy taken back
+    # y = blocks of channels moved to space, dx = dy moved back
     size = node.attribute("blocksize")
     if node.attribute("mode", "DCR") == "DCR":
         return op.SpaceToDepth(grad, blocksize=size)
     x = node.I(0)
     height, width = op.dim(x, 2), op.dim(x, 3)
     shape = op.Concat(op.Slice(op.Shape(grad), [0], [2]), height, [size], width, [size], axis=0)
-    allowzero = 1 if op.opset >= 14 else None
-    blocks = op.Transpose(op.Reshape(grad, shape, allowzero=allowzero), perm=[0, 1, 3, 5, 2, 4])
-    return op.with_type(op.Reshape(blocks, op.shape_of(x), allowzero=allowzero), x)
+    blocks = op.Transpose(op.reshape_to(grad, shape), perm=[0, 1, 3, 5, 2, 4])
+    return op.with_type(op.reshape_to(blocks, op.shape_of(x)), x)
 
 
 @RULES.rule("SpaceToDepth")
 def space_to_depth(op, node, grad):
-    # y = blocks of space laid out in channels, dx = dy taken back
+    # y = blocks of space moved to channels, dx = dy moved back
     return op.DepthToSpace(grad, blocksize=node.attribute("blocksize"), mode="DCR")
