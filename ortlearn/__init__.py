@@ -1,4 +1,4 @@
-"""Train any scikit-learn model by gradient with ONNX Runtime.
+"""Train scikit-learn models and ONNX files by gradient with ONNX Runtime.
 
 ``__version__`` is the version of the distribution.
 """

@@ -29,7 +29,14 @@ def penalty_facts(penalty: BasePenalty) -> Iterator[str]:
     else:
         yield "Applied by its gradient."
     if not penalty.smooth:
-        yield "It is not smooth: L-BFGS does not support it."
+        yield f"It is not smooth: L-BFGS {_by_a_solver(penalty)}."
+
+
+def _by_a_solver(penalty: BasePenalty) -> str:
+    rest = penalty.without_absolute_values()
+    if rest.smooth:
+        return "writes each weight as a difference of two non-negative parts, which is exact"
+    return "smooths its norms" if rest.roundable else "does not support it"
 
 
 def _how_it_acts(penalty: BasePenalty) -> str:

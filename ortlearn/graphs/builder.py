@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, defs, helper, numpy_helper
 
 __all__ = ["GraphBuilder", "TensorType"]
 
@@ -129,7 +129,14 @@ class GraphBuilder:
         -------
         str or tuple of str
             Name of the output, or a tuple if there are several.
+
+        Raises
+        ------
+        ValueError
+            If ``op_type`` is no operator of ONNX, in the default domain.
         """
+        if not domain and not defs.has(op_type):
+            raise ValueError(f"ONNX has no operator {op_type!r}: see the list at onnx.ai/onnx/operators.")
         names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         while names and names[-1] == "":
             names.pop()

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..models.registry import definition_or_default
+from ..models.registry import definition_or_default, find_definition
 from ..quiet import quiet
 from .estimator_checks import target_tags
 from .overwriting import untouched
@@ -23,7 +23,7 @@ FEW_SAMPLES = 200  # samples to fit shapes on
 
 
 def is_fitted(estimator: BaseEstimator) -> bool:
-    """Return whether an estimator (of a pipeline: its last step) is fitted.
+    """Return whether an estimator is fitted; a pipeline is if its last step and its transformers are.
 
     Parameters
     ----------
@@ -43,13 +43,22 @@ def is_fitted(estimator: BaseEstimator) -> bool:
     (False, True)
     """
     last = _last(estimator)
-    try:
-        check_is_fitted(last)
-    except NotFittedError:
+    # scikit-learn checks the last step only, and a fitted model may be that of a new pipeline.
+    first = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
+    if not all(_passes_check(part) for part in [*filter(find_definition, first), last]):
         return False
     # A Gaussian process predicts before it is fitted, and passes the check: its attributes decide.
     fitted = [name for name in vars(last) if name.endswith("_") and not name.startswith("_")]
     return get_tags(last).requires_fit or bool(fitted)
+
+
+def _passes_check(estimator: Any) -> bool:
+    """Return whether scikit-learn takes an estimator for fitted."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
 
 
 def _last(estimator: BaseEstimator) -> Any:

@@ -20,6 +20,7 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
+from ..losses.written_losses import write_losses
 from .averaging import append_sums
 from .clipping import clip_gradients
 from .objective import add_terms, mean_loss, penalty_terms
@@ -148,8 +149,8 @@ def row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
     assert objective.loss is not None
     op.set_type(objective.label, *batch_type(objective.label_type, batch))
     op.set_type(output, *batch_type(task.graph.output_type, batch))
-    with plugins.blamed(objective.loss, "forward"):
-        return objective.loss.forward(op, objective.label, output)
+    n_axes = len(row_type(task, batch).shape or ())
+    return write_losses(objective.loss, op, objective.label, output, n_axes)
 
 
 def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:

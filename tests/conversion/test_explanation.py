@@ -19,6 +19,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     KBinsDiscretizer,
     Normalizer,
     OneHotEncoder,
@@ -241,6 +242,12 @@ def test_an_estimator_that_predicts_before_it_is_fitted_is_fitted():
     model = GaussianProcessRegressor(alpha=0.1)
     assert not is_fitted(model) and is_fitted(clone(model).fit(X, Y))
     assert is_fitted(Normalizer().fit(X)) and not is_fitted(Ridge())
+
+
+def test_a_fitted_model_behind_a_transformer_that_is_not_fitted():
+    model = Ridge().fit(X, Y)
+    assert not is_fitted(make_pipeline(StandardScaler(), model))
+    assert is_fitted(make_pipeline("passthrough", FunctionTransformer(), StandardScaler().fit(X), model))
 
 
 def test_a_weight_that_only_a_body_reads():

@@ -157,3 +157,9 @@ def test_only_capitalised_names_are_operators():
     with pytest.raises(AttributeError, match="relu"):
         GraphBuilder().relu("x")
     assert copy.deepcopy(GraphBuilder(17)).opset == 17
+
+
+def test_operators_that_onnx_lacks_are_refused():
+    with pytest.raises(ValueError, match="ONNX has no operator 'Square'"):
+        GraphBuilder().Square("x")
+    assert GraphBuilder().Square("x", domain="mine") == "Square_0"

@@ -1,0 +1,66 @@
+"""The losses of samples as nodes, with the shape that an objective needs."""
+
+from __future__ import annotations
+
+from onnx import helper
+
+from .. import plugins
+from ..exceptions import PluginError
+from ..graphs import GraphBuilder, make_value_info, value_types
+from .base import BaseLoss
+
+__all__ = ["write_losses"]
+
+
+def write_losses(loss: BaseLoss, op: GraphBuilder, expected: str, predicted: str, n_axes: int = 1) -> str:
+    """Write the loss of each sample, or of each position, and return its name.
+
+    Parameters
+    ----------
+    loss : BaseLoss
+        Loss.
+    op : GraphBuilder
+        Builder without other nodes, which knows the types of labels and predictions.
+    expected, predicted : str
+        Labels and predictions.
+    n_axes : int, default=1
+        Number of axes of the result: one per sample, another one for positions.
+
+    Returns
+    -------
+    str
+        Tensor of the losses.
+
+    Raises
+    ------
+    PluginError
+        If ``forward`` raises an error, does not return a tensor, or returns one of another shape.
+    """
+    name = type(loss).__name__
+    with plugins.blamed(loss, "forward"):
+        losses = loss.forward(op, expected, predicted)
+    if not isinstance(losses, str):
+        raise PluginError(
+            f"forward of {name} returned {losses!r}: return the name of a tensor, such as op.Mul(a, b)."
+        )
+    shape = _shape_of(op, losses, expected, predicted)
+    if shape is None:
+        return losses
+    is_mean = shape[:1] == (1,) != (op.shape(predicted) or (1,))[:1]
+    if is_mean or len(shape) != n_axes:
+        raise PluginError(
+            f"forward of {name} returned a tensor of shape {shape}: return one loss per sample, of shape "
+            "(n,). Sum over the outputs of a sample by self.sum_outputs(op, losses); do not compute the mean "
+            "over samples, which the training does."
+        )
+    return losses
+
+
+def _shape_of(op: GraphBuilder, name: str, expected: str, predicted: str) -> tuple | None:
+    """Return the shape of a tensor that depends on labels and predictions, as far as onnx infers it."""
+    known = {value: op.type(value) for value in (expected, predicted)}
+    inputs = [make_value_info(value, found) for value, found in known.items() if found is not None]
+    graph = helper.make_graph(op.nodes, "losses", inputs, [], op.initializers)
+    opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
+    found = value_types(helper.make_model(graph, opset_imports=opsets)).get(name)
+    return None if found is None else found.shape
