@@ -136,7 +136,7 @@ def test_seeds_of_epochs_of_many_batches_are_trained_together(trained_alone):
     """Such an epoch has two loops, one of which runs several batches in an iteration."""
     estimator, labels = trainer(batch_size=2)
     grid = {"random_state": [0, 1], "learning_rate__eta0": [0.01, 0.03]}
-    assert_alike(estimator, grid, labels, cv=[(np.arange(79), np.arange(79, 83))])
+    assert_same_results(estimator, grid, labels, cv=[(np.arange(79), np.arange(79, 83))])
     assert len(trained_alone) == 4  # those of GridSearchCV
 
 
