@@ -154,7 +154,7 @@ def each(some: list[Page]) -> Callable:
                     check(page)
                 except AssertionError as error:
                     wrong[page.name] = str(error)
-            assert some and not wrong
+            assert some and not wrong, wrong
 
         test.__name__ = check.__name__
         return test
