@@ -124,6 +124,8 @@ def _reason_and_advice(
     blockers: str,
 ) -> tuple[str, str]:
     """Return why a weight is not trained, or its constraint, and advice."""
+    if name in model.statistics:
+        return "running statistic that batches update: it has no gradient", ""
     if name in model.trained:
         constraint = model.constraints.get(name)
         return ("" if constraint is None else constraint.text), ""

@@ -86,6 +86,7 @@ def trainable_from_graph(
     )
     if lora is None or weights_to_train is not None:
         candidate = with_trained_weights(candidate, weights_to_train, fitted)
+    candidate = replace(candidate, trained=sorted({*candidate.trained, *candidate.statistics}))
     adapters = [] if lora is None else reached_adapters(candidate, lora)
     if file is not None:
         candidate = _with_exports(candidate, file, own_nodes, [adapter.weight for adapter in adapters])

@@ -26,6 +26,7 @@ from ..models.fusion import FusedForm, fuse
 from ..models.weight import Weight
 from ..onnx_files.adapters import Adapter
 from ..onnx_files.decompositions import exact_couplings
+from ..onnx_files.running_statistics import NEXT, for_evaluation, running_statistics, with_batch_statistics
 from ..onnx_files.scores import APPENDED
 from ..onnx_files.simplify import remove_idle_nodes
 from ..onnx_files.weight_places import with_values
@@ -91,6 +92,7 @@ class TrainableModel:
         All floating-point initializers.
     trained : list of str
         Names of the weights to train, sorted.
+        Running statistics that batches update are among them.
     original_names : dict of str to str
         Original name by stable name.
     own_loss : OwnLoss or None
@@ -198,7 +200,13 @@ class TrainableModel:
         """
         return exact_couplings(extract_model(self.model, [self.objective_tensor]))
 
-    def score_graph(self, row_weight: str | None = None) -> ModelProto:
+    @cached_property
+    def statistics(self) -> dict[str, str]:
+        """Running statistics that batches update, and the output of the score graph with the next ones."""
+        found = running_statistics(self.model) and running_statistics(self.objective_graph())
+        return {name: NEXT.format(name) for name in sorted(found)}
+
+    def score_graph(self, row_weight: str | None = None, evaluates: bool = False) -> ModelProto:
         """Return the graph from X (and the labels) to the trained output, with the trained weights as inputs.
 
         Its inputs are X, the label of a graph with its own loss, the sample weights if it has an input for
@@ -208,13 +216,18 @@ class TrainableModel:
         ----------
         row_weight : str, default=None
             Name of the sample weights, a vector of the type of X.
+        evaluates : bool, default=False
+            Whether batch normalizations in training mode take the running statistics.
 
         Returns
         -------
         onnx.ModelProto
-            Graph with one output, the raw scores or the loss.
+            Graph whose first output are the raw scores or the loss; the others are the next running
+            statistics.
         """
-        part = self.reparametrisation.by_rows(self.objective_graph())
+        part = self.objective_graph()
+        part = for_evaluation(part) if evaluates else with_batch_statistics(part)
+        part = self.reparametrisation.by_rows(part)
         if row_weight is not None and self.own_loss is not None and self.own_loss.row_weight is not None:
             part = with_weight_vector(part, self.own_loss.row_weight, row_weight, self.input_dtype)
         return make_inputs_of(remove_idle_nodes(part), self.trained)

@@ -94,7 +94,8 @@ def automatic_rate(
 
     It is L-BFGS on all samples where there are few, or where the model is linear, and Adam on batches
     otherwise, or SGD for a penalty that acts by a step of its length; ``n_samples`` is None for a stream.
-    Images and sequences come in batches: what a graph computes of all of them may not fit in memory.
+    Images and sequences come in batches: what a graph computes of all of them may not fit in memory. So do the
+    samples of batch normalizations in training mode, whose running statistics batches update.
     """
     updates = configuration.updates
     needs_batches = updates.average or updates.clip_norm or updates.clip_value
@@ -106,6 +107,8 @@ def automatic_rate(
         return LearningRateSGD() if any(part.needs_step for part in left) else adam
     of_arrays = any(len(item.known.shape or ()) > 2 for item in trainable.entry.schema.inputs)
     if n_samples is None or needs_batches or in_python or of_arrays or _draws_numbers(trainable):
+        return adam
+    if trainable.statistics:  # batches update them
         return adam
     if sum(array.size for array in trainable.initial_weights().values()) > FEW_WEIGHTS:
         return adam

@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 
 from ..exceptions import ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
+from ..onnx_files.running_statistics import for_evaluation
 from ..training import Columns
 from ..training.checked_sessions import open_session
 from ..training.forks import PerProcess
@@ -61,7 +62,7 @@ class Inference:
 
     def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime, fused: bool = True):
         self.problem = problem
-        self.model = model
+        self.model = for_evaluation(model)
         self.runtime = runtime
         self.fused = fused and runtime.device.provider == CPU
         self._calls = PerProcess()
@@ -215,7 +216,7 @@ class Inference:
         """Return what computes losses of rows, the objective, and weights of the model; made once."""
         calls, key = self._calls.values, ("losses", stays_sparse(rows))
         if key not in calls:
-            task = self.problem.task(False)
+            task = self.problem.task(False, evaluates=True)
             loss = task.objective.loss
             whole = loss is None or loss.in_python
             graph = task.graph.model if whole else row_loss_graph(task)[0]

@@ -51,7 +51,7 @@ class Package:
     @property
     def task_of_loss(self) -> TrainingTask:
         """The task whose loss of rows is evaluated, their classes weighing the same."""
-        return self.task if self.weighted else self.fitted.problem.task(False)
+        return self.fitted.problem.task(self.weighted, evaluates=True)
 
 
 def outputs_of(problem: Problem, trained: ModelProto) -> dict[str, str]:

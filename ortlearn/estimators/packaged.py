@@ -13,6 +13,7 @@ from onnx.external_data_helper import set_external_data
 from ..exceptions import SavedFileError
 from ..graphs import initializer_arrays, make_initializers_of, make_inputs_of, map_names
 from ..learning_rates import Rates, resolve_learning_rate
+from ..onnx_files.running_statistics import for_evaluation
 from ..saving.packages import EPOCH, PREDICT, STATE, WEIGHTS
 from ..saving.tensors import pack_tensors, tensor_offsets
 from ..training import Data
@@ -67,7 +68,7 @@ def package_of(
 
 
 def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict[str, bytes]]:
-    fitted, graphs, trained = package.fitted, package.graphs, package.fitted.trained
+    fitted, graphs, trained = package.fitted, package.graphs, for_evaluation(package.fitted.trained)
     problem, head = fitted.problem, fitted.problem.trainable.head
     weights = initializer_arrays(trained, problem.trainable.trained)
     if package.is_averaged:

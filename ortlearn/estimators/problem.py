@@ -257,8 +257,13 @@ class Problem:
         problem = replace(self, loss=loss_for_model(loss, self.trainable))
         return problem.with_objective_of(configuration, y, sample_weight, None, total_weight)
 
-    def task(self, weighted: bool, n_samples: int = 1, n_seen: int = 0) -> TrainingTask:
-        """Return what a training step takes, for so many samples, after others that it has seen."""
+    def task(
+        self, weighted: bool, n_samples: int = 1, n_seen: int = 0, evaluates: bool = False
+    ) -> TrainingTask:
+        """Return what a training step takes, for so many samples, after others that it has seen.
+
+        Where it evaluates a loss, batch normalizations in training mode take their running statistics.
+        """
         trainable, head = self.trainable, self.trainable.head
         label_type, own = self.encoder.label_type(), trainable.own_loss
         weighted = weighted or (own is not None and own.row_weight is not None)
@@ -268,21 +273,31 @@ class Problem:
         updates = self.updates
         rule = updates.rule(n_samples, n_seen)
         return TrainingTask(
-            self._score_graph(),
+            self._score_graph(evaluates),
             Objective(loss, self.penalty, label_type, label, weighted),
             Update(rule, updates.clip_norm, updates.clip_value, not_negative),
             self.gradient,
         )
 
-    def _score_graph(self) -> ScoreGraph:
+    def _score_graph(self, evaluates: bool) -> ScoreGraph:
         trainable, head = self.trainable, self.trainable.head
-        graph = trainable.score_graph(SAMPLE_WEIGHT)
+        graph = trainable.score_graph(SAMPLE_WEIGHT, evaluates)
         output = trainable.objective_tensor
         output_type = value_types(graph)[output]
         if head is not None:
             output_type = TensorType(helper.np_dtype_to_tensor_dtype(head.dtype), head.shape)
         intercepts, features = _intercepts(trainable), _features(trainable, graph)
-        return ScoreGraph(graph, features, output, output_type, intercepts, trainable.origin, self.dtype)
+        statistics = {} if evaluates else trainable.statistics
+        return ScoreGraph(
+            graph,
+            features,
+            output,
+            output_type,
+            intercepts,
+            trainable.origin,
+            self.dtype,
+            statistics=statistics,
+        )
 
 
 def label_spread(mean: np.ndarray, variance: np.ndarray) -> float:

@@ -150,7 +150,7 @@ def _keep_better(
     problem, runtime = start.problem, configuration.runtime
     loss, penalised = problem.loss, with_anchor(problem.task(False), start)
     in_onnx = loss is not None and not loss.in_python
-    in_memory = validation is None and start.source is None
+    in_memory = validation is None and start.source is None and not trained[0].graph.statistics
     if in_memory and trained[1].is_sparse and in_onnx and penalised.objective.penalty.smooth:
         task = trained[0].changed(learning_rate=LearningRateLBFGS())
         judge: Any = runtime.new_step(task)
@@ -245,7 +245,7 @@ def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Pre
     graph, loss = task.graph, task.objective.loss
     if loss is None or not loss.in_python:
         score, names = None if loss is None else graph.output, start.problem.trainable.original_names
-        require_gradients(objective_graph(task), OBJECTIVE, graph.weights, graph.origin, names, score)
+        require_gradients(objective_graph(task), OBJECTIVE, graph.learned, graph.origin, names, score)
     step = configuration.runtime.new_step(task)
     if isinstance(step, FullBatchStep):
         step.label_spread = start.label_moments()[1]

@@ -202,6 +202,8 @@ def _prepare(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -
         step, data, _ = new_step(configuration, start)
     except Exception:  # raised again, for the user, when the candidate is trained alone
         return None
+    if step.task.graph.statistics:
+        return None
     loss, arrays = step.task.objective.loss, [data.X, *(data.features or {}).values()]
     if (loss is not None and loss.in_python) or any(issparse(a) or isinstance(a, Columns) for a in arrays):
         return None

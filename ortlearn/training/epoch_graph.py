@@ -39,6 +39,7 @@ from .step_graphs import (
     differentiated,
     objective_graph,
     renamed_value,
+    statistic_outputs,
 )
 from .task import TrainingTask
 
@@ -109,13 +110,14 @@ def batch_graph(
         op.node("Mul", differentiated(task), op.Neg(RATE), outputs=[SCALED])
         scalar = TensorType(helper.np_dtype_to_tensor_dtype(task.graph.dtype), ())
         outputs = [make_value_info(SCALED, scalar), make_value_info(OBJECTIVE, scalar)]
+        outputs += statistic_outputs(task, objective)
         objective = append_nodes(objective, op, inputs=[make_value_info(RATE, scalar)], outputs=outputs)
     target = SCALED if task.folds_rate else differentiated(task)
     gradient = gradient_of_loss(
-        objective, target, task.graph.weights, task.gradient, keep_outputs=True, origin=task.graph.origin
+        objective, target, task.graph.learned, task.gradient, keep_outputs=True, origin=task.graph.origin
     )
-    names = [value.name for value in gradient.graph.output][-len(task.graph.weights) :]
-    gradients = dict(zip(task.graph.weights, names, strict=True))
+    names = [value.name for value in gradient.graph.output][-len(task.graph.learned) :]
+    gradients = dict(zip(task.graph.learned, names, strict=True))
     step = append_updates(task, gradient, gradients, OBJECTIVE)
     model = step.model
     if keep_output:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ..graphs import make_initializers_of
+from ..graphs import extract_model, make_initializers_of
+from ..graphs.editing import with_fields
 from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
 from .devices import ort_value
@@ -43,8 +44,16 @@ class FourCalls:
         if task.objective.loss is not None and not task.objective.loss.in_python:
             self._models["loss"] = loss_gradient_graph(task)
             self.loss_session = make_session(self._models["loss"], step.device, n_jobs, spins=False)
+        self.statistics_session: Any = None
+        results = list(task.graph.statistics.values())
+        if results:
+            self._models["statistics"] = extract_model(task.graph.model, results)
+            self.statistics_session = make_session(
+                self._models["statistics"], step.device, n_jobs, spins=False
+            )
+        model = make_initializers_of(task.graph.model, task.graph.weights)
         self.function = OrtGradientForwardBackward(
-            make_initializers_of(task.graph.model, task.graph.weights),
+            with_fields(model, output=model.graph.output[:1]),
             weights_to_train=task.graph.weights,
             sess_options=session_options(n_jobs, spins=False),
             providers=step.device,
@@ -95,6 +104,7 @@ class FourCallBatch:
         self._vectors(buffers)
         self.loss_binding = self._bind_loss()
         self.update_bindings = [self._bind_update(buffers, copy) for copy in range(buffers.COPIES)]
+        self.statistics_bindings = [self._bind_statistics(buffers, copy) for copy in range(buffers.COPIES)]
 
     def _vectors(self, buffers: CarriedBuffers) -> None:
         function, names = self.calls.function, self.step.task.graph.weights
@@ -142,6 +152,21 @@ class FourCallBatch:
             binding.bind_ortvalue_output(item.result, value)
         return binding
 
+    def _bind_statistics(self, buffers: CarriedBuffers, copy: int) -> Any:
+        """Return the call that writes the next running statistics, None without any."""
+        session = self.calls.statistics_session
+        if session is None:
+            return None
+        values = {name: buffer.value for name, (buffer, _) in self.columns.items()}
+        values |= buffers.weights(copy)
+        written = buffers.weights((copy + 1) % buffers.COPIES)
+        binding = session.io_binding()
+        for value in session.get_inputs():
+            binding.bind_ortvalue_input(value.name, values[value.name])
+        for name, result in self.step.task.graph.statistics.items():
+            binding.bind_ortvalue_output(result, written[name])
+        return binding
+
     def run(self, rows: np.ndarray, copy: int) -> float:
         """Forward, loss, backward, update."""
         calls, loss = self.calls, self.step.task.objective.loss
@@ -157,6 +182,8 @@ class FourCallBatch:
             value = self._evaluate(loss)
         calls.function.backward(self.output_gradients, backward_outputs_cache=self.gradient_vector)
         calls.update_session.run_with_iobinding(self.update_bindings[copy])
+        if calls.statistics_session is not None:  # the update has left them as they were
+            calls.statistics_session.run_with_iobinding(self.statistics_bindings[copy])
         return value + float(self.penalty.numpy()) if calls.penalised else value
 
     def _evaluate(self, loss: Any) -> float:

@@ -55,7 +55,7 @@ class FullBatchStep:
     Raises
     ------
     PluginError
-        If the penalty has a kink.
+        If the penalty has a kink, or if batches update running statistics.
     """
 
     def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
@@ -65,6 +65,12 @@ class FullBatchStep:
             raise PluginError(
                 f"{type(solver).__name__} needs a smooth objective, {penalty!r} is not smooth: use an l2 "
                 "penalty, or another learning rate."
+            )
+        if task.graph.statistics:
+            raise PluginError(
+                f"{type(solver).__name__} takes all samples at once, and the model has a BatchNormalization in "
+                "training mode, whose running statistics are updated batch by batch: use another learning "
+                "rate, LearningRateAdam for instance, or set training_mode=0 in the file."
             )
         self._rounds_penalty = not left.smooth
         #: Standard deviation of the labels, where scores have their scale.

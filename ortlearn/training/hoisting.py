@@ -174,7 +174,8 @@ def split_prefix(
         for name, array in (*zip(outputs, some, strict=True), *((name, inputs[name]) for name in passed))
     }
     others = [value.name for value in task.graph.model.graph.input if value.name not in inputs]
-    rest = extract_model(task.graph.model, [task.graph.output], inputs=[*frontier, *others])
+    results = [task.graph.output, *task.graph.statistics.values()]
+    rest = extract_model(task.graph.model, results, inputs=[*frontier, *others])
     for value in rest.graph.input:
         if value.name in known:
             value.CopyFrom(make_value_info(value.name, known[value.name]))

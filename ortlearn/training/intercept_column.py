@@ -25,6 +25,8 @@ MAX_NUMBERS = 2_000
 
 def loop_weights(task: TrainingTask, size: int, joins_intercepts: bool) -> Packing | None:
     """Return the form of the weights inside of the loops of an epoch, None for that of the model."""
+    if task.graph.statistics:  # they have another update than the rest
+        return None
     if is_worth_packing(task):
         return Packing(task)
     layer = first_layer(task, size) if joins_intercepts else None

@@ -25,8 +25,8 @@ def mean_loss(op: GraphBuilder, rows: str, sample_weight: str | None) -> str:
 def penalty_terms(op: GraphBuilder, task: TrainingTask, smooth_only: bool = False) -> dict[str, str]:
     """Write the penalty of every weight that has one."""
     found = {}
-    for name, is_intercept in task.graph.intercepts.items():
-        parts = task.objective.penalty.parts_for(is_intercept, name)
+    for name in task.graph.weights:
+        parts = task.penalties_of(name)
         if parts:
             # A weight used twice in one node, and nowhere else, makes the C++ builder fail.
             weight = op.Identity(name)

@@ -34,6 +34,7 @@ __all__ = [
     "differentiated",
     "objective_graph",
     "row_loss_graph",
+    "statistic_outputs",
     "step_graph",
 ]
 
@@ -189,8 +190,14 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
         op.node("Identity", add_terms(op, smooth), outputs=[SMOOTH])
         outputs.append(SMOOTH)
     scalar = TensorType(elem_type(task), ())
-    infos = [make_value_info(name, scalar) for name in outputs]
+    infos = [*(make_value_info(name, scalar) for name in outputs), *statistic_outputs(task, model)]
     return append_nodes(model, op, inputs=batch_inputs(task, batch), outputs=infos)
+
+
+def statistic_outputs(task: TrainingTask, model: ModelProto) -> list[ValueInfoProto]:
+    """Return the outputs of a graph with the next running statistics."""
+    results = set(task.graph.statistics.values())
+    return [copy_value(value) for value in model.graph.output if value.name in results]
 
 
 def penalty_graph(task: TrainingTask) -> ModelProto | None:
@@ -223,12 +230,12 @@ def step_graph(task: TrainingTask) -> StepGraph:
     """
     objective, target, names = objective_graph(task), differentiated(task), task.graph.weights
     gradient = gradient_of_loss(
-        objective, target, names, task.gradient, keep_outputs=True, origin=task.graph.origin
+        objective, target, task.graph.learned, task.gradient, keep_outputs=True, origin=task.graph.origin
     )
     columns = [value.name for value in gradient.graph.input if value.name not in names]
     whole = {value.name: value for value in gradient.graph.input if value.name in columns}
     results = [value.name for value in gradient.graph.output]
-    gradients = dict(zip(names, results[-len(names) :], strict=True))
+    gradients = dict(zip(task.graph.learned, results[-len(task.graph.learned) :], strict=True))
     gradient = map_names(gradient, {name: f"ortlearn_batch_{name}" for name in columns})
     op = builder(task, gradient, "gather_")
     for name in columns:
@@ -265,7 +272,8 @@ def append_updates(
 ) -> StepGraph:
     """Append the update of every weight; outputs are the value, then the new weights and states.
 
-    Gradients are clipped first, where the task asks for it. Where the gradients are those of the objective
+    Gradients are clipped first, where the task asks for it. Running statistics are those that the model
+    computes, or stay as they are. Where the gradients are those of the objective
     times the negative learning rate, the update gets a rate of -1.
     """
     op = builder(task, model, "update_")
@@ -276,22 +284,30 @@ def append_updates(
         rate = op.constant(-1.0)
     else:
         inputs.append(make_value_info(RATE, TensorType(elem_type(task), ())))
-    gradients = clip_gradients(op, gradients, task.update.clip_value, task.update.clip_norm)
+    learned = {name: grad for name, grad in gradients.items() if name not in task.graph.statistics}
+    gradients = clip_gradients(op, learned, task.update.clip_value, task.update.clip_norm)
+    made = {value.name for value in model.graph.output}
     weights, before, after = {}, {}, {}
     for name in task.graph.weights:
         shape = tuple(d.dim_value for d in types[name].type.tensor_type.shape.dim)
         before[name], infos = _state_inputs(task, op, name, shape)
         inputs += infos
+        if name in task.graph.statistics:
+            result = task.graph.statistics[name]
+            weights[name] = result if result in made else op.Identity(name)
+            after[name] = {state: op.Identity(source) for state, source in before[name].items()}
+            continue
         with plugins.blamed(task.update.learning_rate, "update"):
             new, after[name] = task.update.learning_rate.update(op, name, gradients[name], before[name], rate)
         weights[name] = _bounded(task, op, name, _proximal(task, op, name, new, shape))
-    sums = append_sums(task.update.learning_rate, op, weights, before)
+    averaged = {name: weights[name] for name in task.graph.learned}
+    sums = append_sums(task.update.learning_rate, op, averaged, before)
     types |= {info.name: info for info in inputs}
     outputs = [copy_value(v) for v in model.graph.output if v.name == value]
     carried = []
     for name in task.graph.weights:
         carried.append(Carried(name, None, name, weights[name]))
-        for state, result in {**after[name], **sums[name]}.items():
+        for state, result in {**after[name], **sums.get(name, {})}.items():
             carried.append(Carried(name, state, before[name][state], result))
     outputs += [renamed_value(types[item.source], item.result) for item in carried]
     return StepGraph(append_nodes(model, op, inputs=inputs, outputs=outputs), value, carried)
@@ -299,7 +315,7 @@ def append_updates(
 
 def _proximal(task: TrainingTask, op: GraphBuilder, name: str, new: str, shape: tuple[int, ...]) -> str:
     """Append the proximal step of the penalty to the update of a weight, where there is one."""
-    parts = task.objective.penalty.parts_for(task.graph.intercepts[name], name) if task.is_proximal else []
+    parts = task.penalties_of(name) if task.is_proximal else []
     steps = [part for part in parts if task.acts_by_step(part)]
     scale = task.update.learning_rate.proximal_scale
     length = op.Mul(RATE, float(scale)) if steps and scale not in (None, 1.0) else RATE

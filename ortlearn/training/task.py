@@ -40,6 +40,9 @@ class ScoreGraph:
         Floating-point type of scores, weights and states.
     sparse : frozenset of str
         Features that a batch has the entries of, in place of its rows.
+    statistics : dict of str to str
+        Running statistics among the inputs to train, and the output with the value that a batch leaves: they
+        have no gradient, no penalty and no learning rate.
     """
 
     model: ModelProto
@@ -50,11 +53,17 @@ class ScoreGraph:
     origin: str | None = None
     dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
     sparse: frozenset[str] = frozenset()
+    statistics: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def weights(self) -> list[str]:
         """Inputs to train, sorted."""
         return list(self.intercepts)
+
+    @cached_property
+    def learned(self) -> list[str]:
+        """Inputs to train by gradient, sorted."""
+        return [name for name in self.intercepts if name not in self.statistics]
 
 
 @dataclass(frozen=True)
@@ -145,6 +154,23 @@ class TrainingTask:
             parts[name] = replace(part, **{field: fields_of_parts.pop(field) for field in own})
         return replace(self, **parts, **fields_of_parts)
 
+    def penalties_of(self, name: str) -> list[BasePenalty]:
+        """Return the parts of the penalty that a weight has.
+
+        Parameters
+        ----------
+        name : str
+            Weight.
+
+        Returns
+        -------
+        list of BasePenalty
+            None of them for a running statistic.
+        """
+        if name in self.graph.statistics:
+            return []
+        return self.objective.penalty.parts_for(self.graph.intercepts[name], name)
+
     @property
     def is_proximal(self) -> bool:
         """Whether updates are followed by the proximal step of the penalty, in place of a gradient."""
@@ -188,6 +214,7 @@ class TrainingTask:
             graph.output,
             graph.sparse,
             tuple(graph.intercepts.items()),
+            tuple(graph.statistics.items()),
             None if loss is None else (type(loss), repr(sorted(loss.get_params().items()))),
             objective.label,
             objective.label_type,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..decomposition import by_decomposition
 from ..rule_set import RuleSet
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "by_batch_statistics"]
 
 RULES = RuleSet("normalization")
 
@@ -49,8 +49,8 @@ def batch_normalization(op, node, grad):
     return dx, ds, total, dm, dv
 
 
-@by_decomposition
-def _training_gradient(op, node):
+def by_batch_statistics(op, node):
+    """Write a batch normalization in training mode with simpler operators."""
     # y = s (x - m) / sqrt(v + e) + b with m and v those of x; the running ones are r m0 + (1 - r) m.
     # Builds of onnxruntime without training have no kernel for this.
     x, scale, shift = (node.input_name(i) for i in range(3))
@@ -63,10 +63,16 @@ def _training_gradient(op, node):
     z = op.Div(centred, divisor)
     y = op.Add(op.Mul(z, op.unsqueeze(scale, wide)), op.unsqueeze(shift, wide))
     running = [
-        op.Add(op.Mul(node.input_name(i), momentum), op.Mul(op.Squeeze(new, axes), 1 - momentum))
+        op.Add(
+            op.Mul(node.input_name(i), momentum),
+            op.cast_like(op.Mul(op.Squeeze(new, axes), 1 - momentum), node.input_name(i)),
+        )
         for i, new in ((3, mean), (4, variance))
     ]
     return [y, *running][: node.n_outputs]
+
+
+_training_gradient = by_decomposition(by_batch_statistics)
 
 
 def _normalized(op, x, axes, epsilon):
