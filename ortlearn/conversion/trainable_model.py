@@ -91,8 +91,7 @@ class TrainableModel:
     weights : dict of str to Weight
         All floating-point initializers.
     trained : list of str
-        Names of the weights to train, sorted.
-        Running statistics that batches update are among them.
+        Names of the weights to train and of the running statistics that batches update, sorted.
     original_names : dict of str to str
         Original name by stable name.
     own_loss : OwnLoss or None

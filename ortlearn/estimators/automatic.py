@@ -94,7 +94,7 @@ def automatic_rate(
 
     It is L-BFGS on all samples where there are few, or where the model is linear, and Adam on batches
     otherwise, or SGD for a penalty that acts by a step of its length; ``n_samples`` is None for a stream.
-    Images and sequences come in batches: what a graph computes of all of them may not fit in memory. So do the
+    Images and sequences come in batches: what a graph computes of all of them may not fit in memory. So do
     samples of batch normalizations in training mode, whose running statistics batches update.
     """
     updates = configuration.updates

@@ -68,8 +68,8 @@ class FullBatchStep:
             )
         if task.graph.statistics:
             raise PluginError(
-                f"{type(solver).__name__} takes all samples at once, and the model has a BatchNormalization in "
-                "training mode, whose running statistics are updated batch by batch: use another learning "
+                f"{type(solver).__name__} takes all samples at once, and the model has a BatchNormalization "
+                "in training mode, whose running statistics are updated batch by batch: use another learning "
                 "rate, LearningRateAdam for instance, or set training_mode=0 in the file."
             )
         self._rounds_penalty = not left.smooth
