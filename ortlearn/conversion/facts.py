@@ -99,8 +99,8 @@ def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
 
 def _position(fact: Fact, order: list[str]) -> tuple[int, bool]:
     """Return a sort key of a fact: steps in their order, constants last."""
-    place = order.index(fact.step) if fact.step in order else len(order)
-    return (len(order) if fact.reason == CONSTANT else place), fact.reason == CONSTANT
+    index = order.index(fact.step) if fact.step in order else len(order)
+    return (len(order) if fact.reason == CONSTANT else index), fact.reason == CONSTANT
 
 
 def _fact(key: tuple, names: list[str], model: TrainableModel, shapes: Mapping[str, tuple[int, ...]]) -> Fact:

@@ -40,7 +40,7 @@ class DifferentiatedModel:
     forward: list[NodeProto]
     backward: list[NodeProto] = field(default_factory=list)
     seeds: dict[str, str] = field(default_factory=dict)
-    given: dict[str, str] = field(default_factory=dict)
+    seed_inputs: dict[str, str] = field(default_factory=dict)
     grads: dict[str, str] = field(default_factory=dict)
 
     def assemble(self, kept: Sequence[str]) -> ModelProto:
@@ -61,7 +61,7 @@ class DifferentiatedModel:
 
     def grad_input_infos(self):
         """Return the inputs for gradients of outputs."""
-        return [make_value_info(seed, self.op.type(name)) for seed, name in self.given.items()]
+        return [make_value_info(seed, self.op.type(name)) for seed, name in self.seed_inputs.items()]
 
     def name_gradients(self, taken: Sequence[str] = ()) -> tuple[dict[str, str], list[NodeProto]]:
         """Return the output name of each gradient, and backward nodes renamed accordingly."""
@@ -104,7 +104,7 @@ def differentiate(
         elif grad_inputs or y is None:
             seed = _free_name(result.op, name + SUFFIX)
             result.op.with_type(seed, name)
-            result.given[seed] = name
+            result.seed_inputs[seed] = name
             same_type = result.op.gradient_type(name) == result.op.type(name)
             seed = seed if same_type else result.op.cast(seed, np.float32)
             result.seeds[name] = result.op.with_gradient_type(seed, name)

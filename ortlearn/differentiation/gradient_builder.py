@@ -192,8 +192,8 @@ class GradientBuilder(TypedBuilder):
         indices = self.cast(indices, np.int64)
         wrapped = self.Where(self.Less(indices, self.constant(0)), self.Add(indices, depth), indices)
         numbers = self.Range(np.array(0, np.int64), depth, np.array(1, np.int64))
-        places = self.Reshape(numbers, [-1, *[1] * (rank - axis)])
-        return self.cast(self.Equal(self.unsqueeze(wrapped, [axis]), places), self.float_dtype)
+        positions = self.Reshape(numbers, [-1, *[1] * (rank - axis)])
+        return self.cast(self.Equal(self.unsqueeze(wrapped, [axis]), positions), self.float_dtype)
 
     def mask(self, condition: str, like: str) -> str:
         """Return a condition as ones and zeros of the type of another tensor."""
@@ -243,8 +243,10 @@ class GradientBuilder(TypedBuilder):
         shape = self.shape(name)
         if shape is None or isinstance(axes, str):
             return result
-        gone = set(range(len(shape))) if axes is None else {axis % len(shape) for axis in axes}
-        kept = [1 if axis in gone else dim for axis, dim in enumerate(shape) if keepdims or axis not in gone]
+        reduced = set(range(len(shape))) if axes is None else {axis % len(shape) for axis in axes}
+        kept = [
+            1 if axis in reduced else dim for axis, dim in enumerate(shape) if keepdims or axis not in reduced
+        ]
         return self.with_type(result, name, kept)
 
     def unbroadcast(self, grad: str, like: str) -> str:

@@ -99,14 +99,14 @@ class Differentiator:
                 raise RoundingError(node)
             for graph in subgraphs(node):
                 values = {*tracker.follow(node), *node.output} & needed & set(tracker.rounded)
-                culprit = tracker.rounded[min(values)] if values else tracker.carried(node, graph)
-                if culprit is not None and not self.straight_through:
-                    raise RoundingError(culprit)
-                if culprit is not None:
+                rounding_node = tracker.rounded[min(values)] if values else tracker.carried(node, graph)
+                if rounding_node is not None and not self.straight_through:
+                    raise RoundingError(rounding_node)
+                if rounding_node is not None:
                     raise GradientError(
                         f"Cannot differentiate operator {node.op_type!r} (node {node.name!r}): integers "
-                        f"rounded by {culprit.op_type!r} (node {culprit.name!r}) are inputs, outputs or "
-                        "states of its body. Cast them to floats first."
+                        f"rounded by {rounding_node.op_type!r} (node {rounding_node.name!r}) are inputs, "
+                        "outputs or states of its body. Cast them to floats first."
                     )
 
     def _expand(self, op: GradientBuilder, node: NodeProto) -> list[NodeProto]:

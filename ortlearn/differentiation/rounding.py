@@ -102,14 +102,14 @@ class Tracker:
             reads = {name for name in reads if name not in self.rounded or name in values}
         if not reads or self.table.find(node.domain, node.op_type) == NO_GRADIENT:
             return set()
-        culprit = next((self.rounded[name] for name in node_inputs(node) if name in self.rounded), None)
+        rounding_node = next((self.rounded[name] for name in node_inputs(node) if name in self.rounded), None)
         if self.rounds(node):
-            culprit = culprit or node
+            rounding_node = rounding_node or node
         for name in filter(None, node.output):
             if self._is_float(name):
                 self.active.add(name)
-            elif culprit is not None and self._passes_integers(node, name, reads):
-                self._add_rounded(name, culprit)
+            elif rounding_node is not None and self._passes_integers(node, name, reads):
+                self._add_rounded(name, rounding_node)
         for graph in subgraphs(node):
             body = self.inside(node, graph)
             last = [value.name for value in graph.output][node.op_type == "Loop" :]
@@ -118,9 +118,9 @@ class Tracker:
                     self._add_rounded(name, body.rounded[source])
         return reads
 
-    def _add_rounded(self, name: str, culprit: NodeProto) -> None:
+    def _add_rounded(self, name: str, rounding_node: NodeProto) -> None:
         self.active.add(name)
-        self.rounded[name] = culprit
+        self.rounded[name] = rounding_node
 
     def inside(self, node: NodeProto, graph: GraphProto) -> Tracker | None:
         """Return a tracker of the nodes of a subgraph, or None if nothing is rounded."""

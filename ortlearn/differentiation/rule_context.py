@@ -78,18 +78,18 @@ class RuleNode:
         self._op = op
         self._output_grads = output_grads
         self._needed = needed
-        self._views: dict[str, str] = {}
+        self._casts: dict[str, str] = {}
 
     def I(self, index: int) -> str:  # noqa: E743
         """Return the name of an input, or "" if it is omitted.
 
         If its gradient has another type (float16, rounded integers), the input is cast to that type.
         """
-        return self._view(self.input_name(index), index)
+        return self._in_gradient_type(self.input_name(index), index)
 
     def O(self, index: int) -> str:  # noqa: E743
         """Return the name of an output in the type of its gradient, or "" if it is omitted."""
-        return self._view(self.output_name(index))
+        return self._in_gradient_type(self.output_name(index))
 
     def input_name(self, index: int) -> str:
         """Return the name of an input as it is in the graph."""
@@ -100,20 +100,20 @@ class RuleNode:
         node = self.replacement or self.proto
         return node.output[index] if index < len(node.output) else ""
 
-    def _view(self, name: str, index: int | None = None) -> str:
+    def _in_gradient_type(self, name: str, index: int | None = None) -> str:
         """Return a tensor in the type of its gradient."""
         known = self._op.type(name) if name else None
         if known is None or known.elem_type in (*FLOAT_TYPES, TensorProto.STRING):
             return name
         if known.elem_type not in LOW_PRECISION and not self._is_rounded(name, index):
             return name
-        if name not in self._views:
+        if name not in self._casts:
             value = self._op.value(name)
             if value is not None:
-                self._views[name] = self._op.constant(value.astype(np.float32), np.float32)
+                self._casts[name] = self._op.constant(value.astype(np.float32), np.float32)
             else:
-                self._views[name] = self._op.with_gradient_type(self._op.cast(name, np.float32), name)
-        return self._views[name]
+                self._casts[name] = self._op.with_gradient_type(self._op.cast(name, np.float32), name)
+        return self._casts[name]
 
     def _is_rounded(self, name: str, index: int | None) -> bool:
         """Return whether an integer tensor is a rounded number with a gradient, or combined with one."""

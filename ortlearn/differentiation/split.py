@@ -66,8 +66,8 @@ def split_gradient_model(
     found = differentiate(model, None, wrt, origin=origin, straight_through=straight_through)
     names, backward = found.name_gradients()
     early, late = _split_nodes(found, backward)
-    saved, again = _choose(found, early, late, list(names.values()))
-    late = needed_nodes([*again, *late], list(names.values()))
+    saved, recomputed = _choose_saved(found, early, late, list(names.values()))
+    late = needed_nodes([*recomputed, *late], list(names.values()))
     outputs = [value.name for value in model.graph.output]
     extra = [name for name in saved if name not in outputs]
     first = needed_nodes(early, [*outputs, *extra])
@@ -86,7 +86,7 @@ def _split_nodes(
     found: DifferentiatedModel, backward: list[NodeProto]
 ) -> tuple[list[NodeProto], list[NodeProto]]:
     """Return the nodes that can run before the gradients of the outputs are known, and the others."""
-    waiting = set(found.given)
+    waiting = set(found.seed_inputs)
     early, late = list(found.forward), []
     for node in backward:
         if waiting.isdisjoint(node_inputs(node)):
@@ -97,7 +97,9 @@ def _split_nodes(
     return early, late
 
 
-def _choose(found: DifferentiatedModel, early: list[NodeProto], late: list[NodeProto], outputs: list[str]):
+def _choose_saved(
+    found: DifferentiatedModel, early: list[NodeProto], late: list[NodeProto], outputs: list[str]
+):
     """Return the tensors to save, and the nodes to compute again."""
     producers = {name: node for node in early for name in node.output if name}
     # Outputs of the model are available anyway.
@@ -110,14 +112,14 @@ def _choose(found: DifferentiatedModel, early: list[NodeProto], late: list[NodeP
     for name in wanted:
         if not _reachable(name, producers, costly, saved | free):
             saved.add(name)
-    needed, again = set(wanted), []
+    needed, recomputed = set(wanted), []
     for node in reversed(early):
         remade = needed.intersection(node.output) - saved - free
         if remade:
-            again.append(node)
+            recomputed.append(node)
             needed |= node_inputs(node)
     order = {name: index for index, name in enumerate(producers)}
-    return sorted(needed & (saved | free), key=order.__getitem__), again[::-1]
+    return sorted(needed & (saved | free), key=order.__getitem__), recomputed[::-1]
 
 
 def _reachable(name: str, producers: Mapping[str, NodeProto], costly: set[int], saved: set[str]) -> bool:

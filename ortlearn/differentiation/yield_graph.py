@@ -33,8 +33,8 @@ def yield_graph(model: ModelProto, wrt: Sequence[str], straight_through: bool = 
         node.attribute.append(helper.make_attribute("non_differentiable_outputs", without))
     del graph.input[len(model.graph.input) :], graph.output[: len(kept)]
     nodes, read = list(graph.node), set(node.input)
-    place = max((i + 1 for i, other in enumerate(nodes) if read.intersection(other.output)), default=0)
-    return with_fields(whole, {"com.microsoft": 1}, node=[*nodes[:place], node, *nodes[place:]])
+    position = max((i + 1 for i, other in enumerate(nodes) if read.intersection(other.output)), default=0)
+    return with_fields(whole, {"com.microsoft": 1}, node=[*nodes[:position], node, *nodes[position:]])
 
 
 def _has_gradient(value) -> bool:

@@ -40,12 +40,12 @@ CATEGORIES = RNG.randint(0, 3, (60, 2)).astype(np.int64)
 
 
 def only(rows, **wanted):
-    """Return the one row that has these values."""
+    """Return the only row with these values."""
     (row,) = [row for row in rows if all(getattr(row, name) == value for name, value in wanted.items())]
     return row
 
 
-def test_a_pipeline_step_by_step():
+def test_pipeline():
     table = explain(make_pipeline(StandardScaler(), PCA(2), LogisticRegression()).fit(X, LABELS))
     assert table.trainable and table.problem == ""
     assert [row.step for row in table.rows if row.step] == [
@@ -62,7 +62,7 @@ def test_a_pipeline_step_by_step():
 
 
 @pytest.mark.parametrize("attribute", ["components_", "scale_"])
-def test_the_advice_works(attribute):
+def test_advice(attribute):
     model = make_pipeline(StandardScaler(), PCA(2), LogisticRegression()).fit(X, LABELS)
     row = only(explain(model).rows, attribute=attribute)
     pattern = literal_eval(row.advice.partition("=")[2].removesuffix(" trains it"))
@@ -70,7 +70,7 @@ def test_the_advice_works(attribute):
     assert list(trained.origins().values()) == [f"{row.step}: {attribute}"]
 
 
-def test_the_advice_for_all_members_works():
+def test_advice_for_all_members():
     members = [("a", make_pipeline(PCA(2), Ridge())), ("b", make_pipeline(PCA(1), Ridge()))]
     model = VotingRegressor(members).fit(X, Y)
     row = only(explain(model).rows, attribute="estimators_[*]['pca'].components_")
@@ -88,25 +88,25 @@ def test_members_share_a_row():
     assert "coef, coef_0, coef_1, ... (5)" in str(table)
 
 
-def test_what_is_kept():
+def test_constraints():
     reasons = {row.attribute: row.reason for row in explain(GaussianNB(), X, LABELS).rows if row.attribute}
     assert reasons == {"theta_": "", "var_": "kept positive", "class_prior_": "kept on the simplex"}
 
 
-def test_what_belongs_to_the_fit():
+def test_weights_of_the_fit():
     table = explain(GaussianProcessRegressor(alpha=0.1), X, Y)
     assert {row.attribute for row in table.rows if row.trainable} == {"X_train_", "alpha_", "_y_train_mean"}
     mixture = explain(BayesianGaussianMixture(n_components=2, random_state=0), X)
     assert {row.attribute for row in mixture.rows if row.trainable} == {"means_", "precisions_cholesky_"}
 
 
-def test_constants_come_last_in_a_row_of_their_own():
+def test_constants_are_the_last_row():
     rows = explain(GaussianNB(), X, LABELS).rows
     assert rows[-1].reason == "constant of a formula" and not rows[-1].trainable
     assert rows[-1].weights and rows[-1].attribute == rows[-1].operator == ""
 
 
-#: Estimators with nothing to train, rows to fit them on, and a part of the reason.
+#: Estimators with nothing to train, samples, and a part of the reason.
 HOPELESS = {
     "votes": (KNeighborsClassifier(3), X, "votes of the nearest training samples"),
     "bins": (KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), X, "number of a bin"),
@@ -119,7 +119,7 @@ HOPELESS = {
 
 
 @pytest.mark.parametrize("case", HOPELESS)
-def test_an_estimator_with_nothing_to_train_says_why(case):
+def test_reason_if_nothing_is_trained(case):
     estimator, features, reason = HOPELESS[case]
     fitted = estimator.fit(features, LABELS)
     table = explain(fitted)
@@ -131,40 +131,40 @@ def test_an_estimator_with_nothing_to_train_says_why(case):
     assert list(caught.value.facts) == table.rows and row.advice in str(caught.value)
 
 
-def test_the_error_of_an_estimator_has_the_same_facts():
+def test_errors_of_estimators_have_the_same_facts():
     with pytest.raises(
         NoTrainableWeightError, match=r"votes of the nearest training samples.*no gradient passes"
     ):
         OrtGradientOptimizer(KNeighborsClassifier(3)).fit(X, LABELS)
 
 
-def test_the_error_is_pickled_with_its_facts():
+def test_errors_are_pickled_with_facts():
     with pytest.raises(NoTrainableWeightError) as caught:
         to_trainable(SelectKBest(k=2).fit(X, LABELS))
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.facts == caught.value.facts and str(again) == str(caught.value)
 
 
-def test_votes_that_do_not_convert_say_why_all_the_same():
+def test_reason_if_votes_cannot_be_converted():
     table = explain(KNeighborsClassifier(weights=lambda distances: 1 / (1 + distances)).fit(X, LABELS))
     assert "no model definition" in table.problem and "counts votes" in table.rows[0].reason
 
 
-def test_a_selector_in_front_of_a_model():
+def test_selector_before_a_model():
     table = explain(make_pipeline(SelectKBest(k=2), LogisticRegression()), X, LABELS)
     row = only(table.rows, step="selectkbest")
     assert not row.trainable and "selects columns" in row.reason and row.advice == ""
     assert only(table.rows, attribute="coef_").trainable
 
 
-def test_a_step_without_converter_stays_in_scikit_learn():
+def test_step_without_converter_stays_in_scikit_learn():
     table = explain(make_pipeline(StandardScaler(), Curves(), Ridge()), X, Y)
     for step in ("standardscaler", "curves"):
         assert "runs once, in scikit-learn" in only(table.rows, step=step).reason
     assert only(table.rows, attribute="coef_").step == "ridge"
 
 
-def test_an_onnx_model():
+def test_onnx_model():
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, int64[N] row) => (float[N,3] y)
@@ -185,7 +185,7 @@ def test_an_onnx_model():
     assert row.shapes == ((2,),) and table.summary == "trained: 18 of 20 numbers, in 2 of 3 weights"
 
 
-def test_a_gradient_that_stops_names_the_operator():
+def test_reason_names_the_operator_without_gradient():
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,1] y)
         <float[2,1] w = {1, 2}, float[2,1] v = {3, 4}>
@@ -196,7 +196,7 @@ def test_a_gradient_that_stops_names_the_operator():
     assert row.reason == "affects the trained output only through Round, without a gradient"
 
 
-def test_as_columns_and_as_a_frame():
+def test_to_dict_and_to_frame():
     table = explain(RandomForestClassifier(3, random_state=0), X, LABELS)
     columns = table.to_dict()
     assert list(columns) == ["step", "operator", "weights", "attribute", "trainable", "reason", "advice"]
@@ -207,21 +207,21 @@ def test_as_columns_and_as_a_frame():
     assert frame["trainable"].tolist() == columns["trainable"]
 
 
-def test_without_pandas_a_frame_is_an_error(monkeypatch):
+def test_to_frame_without_pandas(monkeypatch):
     table = explain(LinearRegression().fit(X, Y))
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"Explanation.to_frame requires pandas"):
         table.to_frame()
 
 
-def test_an_estimator_that_is_not_fitted_needs_rows_and_is_not_changed():
+def test_unfitted_estimator_requires_X_and_is_not_changed():
     with pytest.raises(ConversionError, match=r"Ridge is not fitted: fit it first, or pass X"):
         explain(Ridge())
     model = Ridge()
     assert explain(model, X, Y).trainable and not hasattr(model, "coef_")
 
 
-def test_a_model_of_text_needs_rows():
+def test_text_model_requires_X():
     words = np.array(["red apple", "green pear", "red cherry", "green apple"])
     pipeline = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(words, [0, 1, 0, 1])
     with pytest.raises(
@@ -238,19 +238,19 @@ def test_str_is_a_table():
     assert [line[position:].split()[0] for line in lines[1:5]] == ["mean_", "scale_", "coef_", "intercept_"]
 
 
-def test_an_estimator_that_predicts_before_it_is_fitted_is_fitted():
+def test_unfitted_estimator_that_predicts_is_fitted():
     model = GaussianProcessRegressor(alpha=0.1)
     assert not is_fitted(model) and is_fitted(clone(model).fit(X, Y))
     assert is_fitted(Normalizer().fit(X)) and not is_fitted(Ridge())
 
 
-def test_a_fitted_model_behind_a_transformer_that_is_not_fitted():
+def test_fitted_model_after_an_unfitted_transformer():
     model = Ridge().fit(X, Y)
     assert not is_fitted(make_pipeline(StandardScaler(), model))
     assert is_fitted(make_pipeline("passthrough", FunctionTransformer(), StandardScaler().fit(X), model))
 
 
-def test_a_weight_that_only_a_body_reads():
+def test_weight_read_in_a_body_only():
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1, 2, 3, 4}, float[2] v = {3, 4}>
         { z = MatMul (x, w)

@@ -1,4 +1,4 @@
-"""A converted model predicts what scikit-learn's does, with plain operators at pinned versions."""
+"""Converted models have scikit-learn's predictions, and standard operators at pinned versions."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_regressors(diabetes, run_onnx, name, n_targets, dtype):
     assert got.dtype == dtype and got.shape == (len(diabetes.X_test), n_targets)
     expected = estimator.predict(diabetes.X_test.astype(dtype)).reshape(got.shape)
     np.testing.assert_allclose(got, expected, atol=1e-4, rtol=1e-4)
-    # what is trained is the prediction
+    # the trained output is the prediction
     head = to_trainable(estimator, dtype=dtype).head
     assert (head.task, head.link, head.n_outputs, head.dtype) == ("regression", "identity", n_targets, dtype)
 
@@ -101,7 +101,7 @@ def test_classifiers(wine, run_onnx, name, kind, dtype):
 
 
 def check_raw_scores(estimator, dtype, run_onnx, X):
-    """What is trained is the score before the link: one column for two classes."""
+    """The trained output is the score before the link, with one column for two classes."""
     trainable = to_trainable(estimator, dtype=dtype)
     head, n_classes = trainable.head, len(estimator.classes_)
     assert (head.task, head.n_outputs) == ("classification", 1 if n_classes == 2 else n_classes)
@@ -122,14 +122,14 @@ def check_raw_scores(estimator, dtype, run_onnx, X):
             np.testing.assert_allclose(1 / (1 + np.exp(-raw[:, 0])), proba[:, 1], atol=1e-4)
 
 
-def test_float64_is_not_rounded_on_the_way(diabetes, run_onnx):
+def test_float64_is_not_rounded(diabetes, run_onnx):
     estimator = Ridge().fit(diabetes.X_train.astype(np.float64), diabetes.y_train)
     X = diabetes.X_test.astype(np.float64)
     (got,) = run_onnx(sklearn_to_onnx(estimator, 10, np.float64), X)
     np.testing.assert_allclose(got.ravel(), estimator.predict(X), rtol=1e-12, atol=1e-13)
 
 
-def test_two_classes_in_float64_keep_their_probabilities(breast_cancer, run_onnx):
+def test_probabilities_of_two_classes_in_float64(breast_cancer, run_onnx):
     estimator = LogisticRegression().fit(breast_cancer.X_train.astype(np.float64), breast_cancer.y_train)
     X = breast_cancer.X_test.astype(np.float64)
     trainable = to_trainable(estimator, dtype=np.float64)
@@ -141,7 +141,7 @@ def test_two_classes_in_float64_keep_their_probabilities(breast_cancer, run_onnx
 
 
 class Mine(Ridge):
-    """A model that computes something of its own."""
+    """A model with its own predictions."""
 
     def predict(self, X):
         return super().predict(X) + 1
@@ -158,24 +158,24 @@ class Mine(Ridge):
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_a_class_without_definition_is_named_wherever_it_is(model, diabetes):
+def test_error_names_the_class_without_definition(model, diabetes):
     with pytest.raises(ConversionError, match=r"^Mine has no model definition .* declare one in .* skl2onnx"):
         to_trainable(model.fit(diabetes.X_train, diabetes.y_train))
 
 
-def test_a_model_without_weights_is_refused(diabetes):
+def test_model_without_weights_is_rejected(diabetes):
     bins = KBinsDiscretizer(3, encode="ordinal", strategy="uniform").fit(diabetes.X_train)
     with pytest.raises(ConversionError, match="no weight to train"):
         to_trainable(bins)
 
 
 @pytest.mark.parametrize("source", [3, None, [1], object()])
-def test_sources_of_other_kinds(source):
+def test_invalid_sources(source):
     with pytest.raises(ConversionError, match="neither a scikit-learn estimator nor an ONNX model"):
         to_trainable(source)
 
 
-def test_an_estimator_that_is_not_fitted():
+def test_unfitted_estimator():
     with pytest.raises(ConversionError, match="features of Ridge is unknown"):
         to_trainable(Ridge())
 
@@ -189,7 +189,7 @@ def test_an_estimator_that_is_not_fitted():
         (LogisticRegression(max_iter=50), 1),
     ],
 )
-def test_fitting_for_shapes_only_is_cheap_and_changes_nothing_else(wine, estimator, n_iter):
+def test_fitting_for_shapes_is_fast(wine, estimator, n_iter):
     before = repr(estimator.get_params())
     fitted = fit_clone(
         estimator, wine.X_train, wine.y_train, shapes_only=True, random_state=np.random.RandomState(0)
@@ -199,7 +199,7 @@ def test_fitting_for_shapes_only_is_cheap_and_changes_nothing_else(wine, estimat
     assert np.max(last.n_iter_) == n_iter
 
 
-def test_fitting_is_reproducible_and_knows_every_class(wine):
+def test_fitting_is_reproducible_and_has_all_classes(wine):
     first, second = (
         fit_clone(
             MLPClassifier((4,), max_iter=3),
@@ -214,18 +214,18 @@ def test_fitting_is_reproducible_and_knows_every_class(wine):
     np.testing.assert_array_equal(first.coefs_[0], second.coefs_[0])
 
 
-def test_sample_weight_reaches_an_estimator_that_takes_it(diabetes):
+def test_sample_weight_is_passed_to_estimators_that_support_it(diabetes):
     weight = np.linspace(0, 1, len(diabetes.y_train))
     ours = fit_clone(Ridge(), diabetes.X_train, diabetes.y_train, sample_weight=weight)
     theirs = Ridge().fit(diabetes.X_train, diabetes.y_train, sample_weight=weight)
     np.testing.assert_array_equal(ours.coef_, theirs.coef_)
 
 
-def test_a_column_of_labels_is_no_surprise(diabetes):
+def test_labels_of_shape_n_1(diabetes):
     assert fit_clone(Ridge(), diabetes.X_train, diabetes.y_train[:, None]).coef_.ndim == 1
 
 
-def test_layers_with_equal_intercepts_stay_apart(run_onnx):
+def test_layers_with_equal_intercepts(run_onnx):
     X = np.random.RandomState(0).randn(20, 4).astype(np.float32)
     network = MLPRegressor(hidden_layer_sizes=(4, 4), max_iter=2, random_state=0, solver="sgd").fit(
         X, X[:, 0]

@@ -35,7 +35,7 @@ def test_shapes_types_and_constants():
 
 
 @pytest.mark.parametrize("name", ["a", "d"])
-def test_factors_fill_their_bounds(name):
+def test_weights_are_uniform_within_bounds(name):
     bound = np.sqrt(6 / sum(WEIGHTS[name].fans))
     values = np.concatenate([draw(seed)[name].ravel() for seed in range(300 if name == "d" else 1)])
     assert np.abs(values).max() <= bound * (1 + 1e-6)
@@ -45,23 +45,23 @@ def test_factors_fill_their_bounds(name):
     np.testing.assert_allclose(values.var(), bound**2 / 3, rtol=0.1)
 
 
-def test_factors_are_not_standard_normal():
+def test_weights_are_not_standard_normal():
     values = draw(0)["a"]
     assert np.abs(values).max() < 0.2 and values.std() < 0.1
 
 
-def test_the_same_seed_gives_the_same_weights_in_any_order():
+def test_equal_seeds_give_equal_weights_in_any_order():
     backwards = dict(reversed(ARRAYS.items()))
     for name, array in draw(3).items():
         np.testing.assert_array_equal(array, draw(3, backwards)[name])
     assert not np.array_equal(draw(3)["a"], draw(4)["a"])
 
 
-def test_weights_that_are_not_asked_for_are_not_drawn():
+def test_other_weights_are_not_drawn():
     assert set(draw(0, {"b": ARRAYS["b"]})) == {"b"}
 
 
-def test_what_makes_no_sense_without_its_values_keeps_them():
+def test_weights_that_keep_their_values():
     weights = {"a": Weight("a", "table", True, drawn=False), "b": Weight("b", "weight", True, drawn=False)}
     arrays = {"a": np.arange(3.0), "b": np.full((2, 2), 7.0, np.float32)}
     drawn = draw_weights(arrays, weights, np.random.RandomState(0))

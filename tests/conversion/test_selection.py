@@ -1,4 +1,4 @@
-"""The learned weights of a model are trained, or those that names and patterns say."""
+"""Selection of the weights to train: learned weights, or those that match names and patterns."""
 
 from ast import literal_eval
 
@@ -18,7 +18,7 @@ from ortlearn.models.weight import CONSTANT
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-def test_the_constant_of_a_classifier_is_no_weight(wine):
+def test_constant_of_a_classifier_is_not_a_weight(wine):
     model = MLPClassifier((4,), max_iter=5).fit(wine.X_train, wine.y_train == 0)
     trainable = to_trainable(model)
     names = {trainable.original_names[name] for name in trainable.trained}
@@ -50,7 +50,7 @@ def test_preprocessing_is_frozen(diabetes, before, nested, dtype):
     assert sorted(sizes) == sorted([n_columns * 3, 3, 3, 1])
 
 
-def test_a_weight_that_equals_a_parameter_of_the_scaler_is_trained():
+def test_weight_equal_to_a_parameter_of_the_scaler():
     X = np.array([[-1.0], [1.0]])
     model = make_pipeline(StandardScaler(), LinearRegression()).fit(X, [-2.0, 2.0])
     # the mean and the intercept are both exactly zero
@@ -59,7 +59,7 @@ def test_a_weight_that_equals_a_parameter_of_the_scaler_is_trained():
     assert [array.tolist() for array in trainable.initial_weights().values()] == [[[2.0]], [0.0]]
 
 
-def test_preprocessing_is_trained_where_it_is_named(diabetes):
+def test_preprocessing_is_trained_if_named(diabetes):
     model = make_pipeline(StandardScaler(), Ridge()).fit(diabetes.X_train, diabetes.y_train)
     assert to_trainable(model).trained == ["I2_coef", "I3_intercept"]
     assert to_trainable(model, ["mean", "coef"]).trained == ["I0_mean", "I2_coef"]
@@ -94,7 +94,7 @@ def test_names_and_patterns(patterns, expected):
 
 
 @pytest.mark.parametrize("patterns", ["coef", ["net.*", "NET.coef"], "I3_*", [""]])
-def test_a_pattern_that_matches_nothing_names_the_known_ones(patterns):
+def test_error_of_a_pattern_without_matches(patterns):
     with pytest.raises(
         NoTrainableWeightError, match=r"matches no .*'scaler.mean', 'net.coef', 'net.intercept'"
     ):
@@ -102,7 +102,7 @@ def test_a_pattern_that_matches_nothing_names_the_known_ones(patterns):
 
 
 @pytest.mark.parametrize("patterns", [None, []])
-def test_nothing_to_train_names_the_known_ones(patterns):
+def test_error_if_nothing_is_trained(patterns):
     with pytest.raises(NoTrainableWeightError, match=r"no weight to train.*'scaler.mean'"):
         select_weights({"I0_mean": WEIGHTS["I0_mean"]}, patterns, ORIGINAL)
 
@@ -118,13 +118,13 @@ def test_nothing_to_train_names_the_known_ones(patterns):
     ],
 )
 def test_brackets_are_indices(pattern, expected):
-    """Names are accepted as they are printed: ``[*]`` and ``[1]`` are no sets of letters."""
+    """Printed names are accepted: ``[*]`` and ``[1]`` are not sets of letters."""
     X = np.random.RandomState(0).normal(size=(20, 3))
     trainable = to_trainable(MLPRegressor(hidden_layer_sizes=4, max_iter=5).fit(X, X[:, 0]), pattern)
     assert sorted(trainable.origins().values()) == expected
 
 
-def test_what_explain_prints_is_accepted():
+def test_names_printed_by_explain_are_accepted():
     X = np.random.RandomState(0).normal(size=(40, 3))
     network = make_pipeline(StandardScaler(), MLPClassifier((4,), max_iter=5)).fit(X, X[:, 0] > 0)
     for row in explain(network).rows:
@@ -175,7 +175,7 @@ def test_wildcards_select_weights_only():
     ],
     ids=str,
 )
-def test_wildcards_leave_out_constants_of_steps_in_front(step, attributes):
+def test_wildcards_exclude_constants_of_previous_steps(step, attributes):
     X, y = np.random.RandomState(0).normal(size=(30, 3)), np.arange(30.0)
     model = make_pipeline(step, Ridge()).fit(X, y)
     found = to_trainable(model, "*")
@@ -183,7 +183,7 @@ def test_wildcards_leave_out_constants_of_steps_in_front(step, attributes):
     assert own == attributes | {"coef_", "intercept_"}
 
 
-def test_wildcards_leave_out_constants_of_text():
+def test_wildcards_exclude_constants_of_text():
     words = np.array(["red apple", "green pear", "red cherry", "green apple"])
     model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(words, [0, 1, 0, 1])
     assert all(to_trainable(model, "*", X=words).origins().values())

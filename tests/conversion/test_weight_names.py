@@ -1,4 +1,4 @@
-"""Renamed weights sort in the graph's order, wherever they are, and get their names back."""
+"""Renamed weights are in alphabetical order in all graphs, and names can be restored."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ X = np.array([[1, 2], [3, 4]], dtype=np.float32)
 
 
 def chain(count):
-    """Return a graph that adds ``count`` initializers, first z0, then the others in falling order."""
+    """Return a graph that adds ``count`` initializers, first z0, then the others in descending order."""
     names = [f"z{i}" for i in reversed(range(count))]
     tensors = [numpy_helper.from_array(np.array([i], np.float32), name) for i, name in enumerate(names)]
     nodes = [
@@ -69,7 +69,7 @@ def test_subgraphs_are_renamed_too(run_onnx, condition, expected):
     assert restored_names(renamed, names).SerializeToString() == model.SerializeToString()
 
 
-def test_an_input_of_a_body_keeps_the_name_of_an_initializer():
+def test_body_input_with_the_name_of_an_initializer():
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (float[1] x, int64 count) => (float[1] y) <float[1] w = {3}, bool yes = {1}>
@@ -84,7 +84,7 @@ def test_an_input_of_a_body_keeps_the_name_of_an_initializer():
     assert body.SerializeToString() == model.graph.node[0].attribute[0].g.SerializeToString()
 
 
-def test_a_new_name_that_is_taken():
+def test_new_name_exists_already():
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x) => (float[N,1] y) <float[2,1] coef = {1, 2}, float[1] b = {3}>
@@ -96,7 +96,7 @@ def test_a_new_name_that_is_taken():
     assert onnx_rename_weights(renamed).SerializeToString() == renamed.SerializeToString()
 
 
-def test_names_that_are_numbered_otherwise(run_onnx):
+def test_other_numbered_names(run_onnx):
     model = chain(3)
     mapping = {"z2": "I2_z", "z1": "I0_z", "z0": "I1_z"}
     for tensor in model.graph.initializer:
@@ -109,7 +109,7 @@ def test_names_that_are_numbered_otherwise(run_onnx):
     np.testing.assert_array_equal(run_onnx(renamed, np.ones(1, np.float32))[0], [4])
 
 
-def test_a_trained_model_comes_back_under_its_own_names(run_onnx):
+def test_trained_model_has_original_names(run_onnx):
     text = NESTED.replace(", bool condition", "").replace("{\n  z", "{\n  condition = Not (no)\n  z")
     model = parser.parse_model(text.replace("float[1] b = {3}", "float[1] b = {3}, bool no = {0}"))
     trainable = to_trainable(model)
@@ -119,4 +119,4 @@ def test_a_trained_model_comes_back_under_its_own_names(run_onnx):
     assert list(initializer_arrays(back)) == ["w", "b", "no"]
     branches = [attribute.g for node in back.graph.node for attribute in node.attribute if attribute.g.node]
     assert [[tensor.name for tensor in graph.initializer] for graph in branches] == [["c"], ["b"]]
-    np.testing.assert_allclose(run_onnx(back, X)[0], [[15], [15]])  # the branch has a b of its own
+    np.testing.assert_allclose(run_onnx(back, X)[0], [[15], [15]])  # the branch has its own b

@@ -1,4 +1,4 @@
-"""What is written makes scikit-learn predict as the graph does, or is refused."""
+"""Written estimators have the predictions of the graph, or an error is raised."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ TWO = (Y > 0).astype(int)
 
 
 def write(model, change, **options):
-    """Return the model with other weights, and what the graph with these gives."""
+    """Return the model with changed weights, and the outputs of the graph with these."""
     trainable = to_trainable(model, **options)
     free = {name: change(array) for name, array in trainable.initial_weights().items()}
     written = write_weights(model, trainable, trainable.coefficients(free))
@@ -40,7 +40,7 @@ def shifted(array):
 @pytest.mark.parametrize(
     "y", [TWO, CLASSES, np.stack([TWO, CLASSES], axis=1)], ids=["two", "three", "outputs"]
 )
-def test_leaves_of_classes_become_shares(y):
+def test_leaves_of_classes_are_normalized(y):
     model = DecisionTreeClassifier(max_depth=3).fit(X, y)
     before = model.tree_.value.copy()
     written, (label, *probabilities) = write(
@@ -56,7 +56,7 @@ def test_leaves_of_classes_become_shares(y):
     np.testing.assert_array_equal(model.tree_.value, before)
 
 
-def test_a_leaf_without_any_share_keeps_its_class():
+def test_leaf_of_zeros_keeps_its_class():
     model = DecisionTreeClassifier(max_depth=2).fit(X, CLASSES)
     written, (label, probabilities) = write(model, lambda a: a - 2)
     np.testing.assert_array_equal(written.predict(X), label)
@@ -65,7 +65,7 @@ def test_a_leaf_without_any_share_keeps_its_class():
 
 
 @pytest.mark.parametrize("y", [TWO, CLASSES], ids=["two", "three"])
-def test_a_forest_is_written_whatever_its_free_numbers_are(y):
+def test_forest_with_any_free_numbers(y):
     model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(X, y)
     written, (label, probabilities) = write(model, lambda a: a - np.float32(0.1))
     np.testing.assert_array_equal(written.predict(X), label)
@@ -85,7 +85,7 @@ def test_boosting_starts_from_trained_scores(y, loss):
     np.testing.assert_allclose(written.predict_proba(X), probabilities, atol=1e-6)
 
 
-def test_decisions_of_boosting_keep_what_they_have_in_common():
+def test_boosting_keeps_the_common_part_of_decisions():
     model = GradientBoostingClassifier(n_estimators=2, random_state=0).fit(X, CLASSES)
     trainable = to_trainable(model)
     weights = trainable.coefficients(trainable.initial_weights())
@@ -97,7 +97,7 @@ def test_decisions_of_boosting_keep_what_they_have_in_common():
     )
 
 
-def test_what_follows_from_a_mixtures_factors_follows():
+def test_derived_attributes_of_mixtures():
     for kind in ("full", "tied", "diag", "spherical"):
         model = GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
         written, _ = write(model, lambda a: (a * 1.1).astype(a.dtype))
@@ -115,7 +115,7 @@ def test_what_follows_from_a_mixtures_factors_follows():
 
 
 @pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree"])
-def test_neighbours_are_searched_among_the_new_rows(algorithm):
+def test_neighbours_of_trained_rows(algorithm):
     model = KNeighborsRegressor(3, weights="distance", algorithm=algorithm).fit(X, Y)
     written, (values,) = write(model, shifted)
     rows = (X * 1.1 + 0.05).astype(np.float64)
@@ -133,7 +133,7 @@ def test_public_and_private_coefficients_of_support_vectors_agree(y):
     np.testing.assert_array_equal(written.predict(X), label)
 
 
-def test_the_offset_of_an_outlier_detector_is_that_of_its_intercept():
+def test_offset_of_an_outlier_detector():
     written, (_, scores) = write(OneClassSVM(nu=0.3).fit(X), shifted)
     np.testing.assert_allclose(written.offset_, -written.intercept_, rtol=1e-6)
     np.testing.assert_allclose(written.score_samples(X) - written.offset_, scores.ravel(), atol=1e-5)
@@ -143,7 +143,7 @@ def rising(array):
     return array + np.linspace(0, 1, array.size, dtype=array.dtype).reshape(array.shape)
 
 
-def test_a_calibration_is_interpolated_anew():
+def test_calibration_is_interpolated_again():
     model = CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(X, TWO)
     written, (_, probabilities) = write(model, rising, weights_to_train="*y_thresholds_")
     was, new = (fitted.calibrated_classifiers_[0].calibrators[0] for fitted in (model, written))
@@ -153,7 +153,7 @@ def test_a_calibration_is_interpolated_anew():
     np.testing.assert_allclose(written.predict_proba(X), probabilities, atol=1e-5)
 
 
-def test_deviations_of_a_gaussian_process_are_of_its_new_rows():
+def test_deviations_of_a_gaussian_process():
     model = GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(X, Y)
     written, (values, *_) = write(model, shifted)
     np.testing.assert_allclose(written.predict(X), values.ravel(), rtol=1e-4, atol=1e-4)
@@ -166,7 +166,7 @@ def test_deviations_of_a_gaussian_process_are_of_its_new_rows():
 @pytest.mark.parametrize(
     ("scaler", "other", "power"), [(StandardScaler(), "var_", 2), (MaxAbsScaler(), "max_abs_", 1)]
 )
-def test_scales_and_what_they_come_from_agree(scaler, other, power):
+def test_scales_agree_with_variances(scaler, other, power):
     model = scaler.fit(X)
     written, (values,) = write(model, lambda a: (a * 1.1).astype(a.dtype))
     assert np.abs(written.scale_ - model.scale_).max() > 1e-3
@@ -174,21 +174,21 @@ def test_scales_and_what_they_come_from_agree(scaler, other, power):
     np.testing.assert_allclose(written.transform(X), values, rtol=1e-5, atol=1e-6)
 
 
-def test_a_frozen_weight_stays_what_it_was():
+def test_frozen_weights_are_not_changed():
     model = LogisticRegression().fit(X, CLASSES)
     written, _ = write(model, shifted, weights_to_train="coef_")
     np.testing.assert_array_equal(written.intercept_, model.intercept_)
     assert np.abs(written.coef_ - model.coef_).max() > 0.01
 
 
-def test_an_exponential_that_the_model_has_not_is_refused():
+def test_model_without_exponential_is_rejected():
     with pytest.raises(WriteBackError, match="Ridge cannot represent an exponential"):
         write(Ridge().fit(X, Y), shifted, link="log")
     written, (values,) = write(PoissonRegressor().fit(X, np.exp(Y)), shifted, link="log")
     np.testing.assert_allclose(written.predict(X), values.ravel(), rtol=1e-5)
 
 
-def test_encodings_of_categories_are_written_where_they_come_from():
+def test_encodings_of_categories():
     codes = (CLASSES[:, None] + 1).astype(float)
     model = TargetEncoder(random_state=0).fit(codes, Y)
     trainable = to_trainable(model)
@@ -199,7 +199,7 @@ def test_encodings_of_categories_are_written_where_they_come_from():
     np.testing.assert_allclose(written.transform([[17.0]]), model.target_mean_)
 
 
-def test_equal_numbers_of_members_that_are_stored_once_are_written_into_each():
+def test_shared_initializer_is_written_into_each_member():
     model = CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(X, TWO)
     tables = [c.calibrators[0].y_thresholds_ for c in model.calibrated_classifiers_]
     np.testing.assert_array_equal(*tables)

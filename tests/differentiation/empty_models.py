@@ -1,6 +1,6 @@
-"""Gradients of tensors without elements.
+"""Gradients of empty tensors.
 
-``python -m tests.differentiation.empty_models TopK 13 18`` computes some at two versions of the operators.
+``python -m tests.differentiation.empty_models TopK 13 18`` computes the gradients of a graph at two opsets.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.differentiation.models import parse
 
 __all__ = ["MODELS"]
 
-#: Text of a graph, then the shapes of its inputs and of its output.
+#: Text of a graph, and the shapes of its inputs and its output.
 MODELS = {
     "Gather": (
         "g (double[N,3] x, int64[K] i) => (double[N,K] y) { y = Gather<axis=1>(x, i) }",
@@ -62,7 +62,7 @@ MODELS = {
 
 
 def compute(text, opset, *shapes):
-    """Compute the gradient of a model from the shapes of its inputs, and of its output."""
+    """Compute the gradient of a model for given shapes of its inputs and its output."""
     model = parse(text, opset)
     feeds = {}
     for value, size in zip((*model.graph.input, *model.graph.output), shapes, strict=True):

@@ -1,4 +1,4 @@
-"""Run models in tests: onnxruntime where it has the kernels, else onnx's reference evaluator."""
+"""Run models by onnxruntime or, without kernels, by the reference evaluator of onnx."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["run", "run_onnxruntime", "run_reference"]
 
 _SESSIONS: dict[bytes, object] = {}
 
-#: onnxruntime computes these in float32 whatever their type, or has them in float32 only.
+#: Operators that onnxruntime only computes in float32.
 _IMPRECISE = {"ReduceL2", "Shrink", "RNN", "GRU", "LSTM"}
 
 
@@ -36,7 +36,7 @@ def run_onnxruntime(model: ModelProto, feeds: dict[str, np.ndarray]) -> list:
 
 
 def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list:
-    """Return the outputs of a model by whatever can run it in its own types."""
+    """Return the outputs of a model by onnxruntime or the reference evaluator, in its types."""
     return _cached(model, _load).run(None, feeds)
 
 
@@ -75,7 +75,7 @@ def _load_onnxruntime(model):
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
 
 
-# What follows stands for operators the reference evaluator lacks, computes in float32, or gets wrong.
+# Operators that the reference evaluator lacks, computes in float32, or computes wrongly.
 
 
 class CDist(OpRun):

@@ -1,4 +1,4 @@
-"""Operators of onnxruntime that it has no kernel for on the CPU, for the reference evaluator."""
+"""Operators without a CPU kernel in onnxruntime, for the reference evaluator."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ ATTENTION = [
     heads("Attention", *_PROJECTION, None, normal(2, 2, 2, 3, 3), n_outputs=2, unidirectional=1),
     heads("MultiHeadAttention", *_QUERIES),
     heads("MultiHeadAttention", *_QUERIES, normal(24)),
-    # The kernel of onnxruntime 1.19 reads masks and sums that are to be broadcast from the wrong places.
+    # The kernel of onnxruntime 1.19 reads broadcast masks and sums from wrong positions.
     heads("MultiHeadAttention", *[normal(2, 5, 8)] * 3, None, int32([1, 1, 1, 0, 1], [1, 1, 0, 0, 0])),
     heads("MultiHeadAttention", *[normal(2, 5, 8)] * 3, None, int32(5, 3), scale=0.4),
     heads("MultiHeadAttention", *_QUERIES, None, None, normal(2, 2, 3, 5)),

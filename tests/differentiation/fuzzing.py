@@ -1,7 +1,7 @@
 """Gradients of random models against finite differences: ``python -m tests.differentiation.fuzzing 0 8000``.
 
-Each seed is one model: a single operator, or three to twelve nodes with control flow among them. Models are
-made, differentiated and run in a process of their own, which may be stopped.
+Each seed is one model: a single operator, or three to twelve nodes including control flow. Models are built,
+differentiated and run in separate processes, which may be killed.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from tests.differentiation.random_operators import CONTROL, MAKERS, ROUNDING
 
 __all__ = ["OUTCOMES", "check_seed", "check_seeds"]
 
-#: What may come out of a seed; the last three are defects.
+#: Outcomes of a seed; the last three are defects.
 OUTCOMES = {
     "right": "equal to finite differences in float64",
-    "float32": "equal as far as a kernel of float32 precision lets one see",
-    "kink": "slopes to the left and to the right differ there",
-    "refused": "an error that says why",
+    "float32": "equal within the precision of a float32 kernel",
+    "kink": "one-sided derivatives differ",
+    "refused": "an error with a reason",
     "no kernel": "onnxruntime has no float64 kernel for an operator of the gradient",
-    "empty": "onnxruntime refuses an operator of the gradient on tensors without elements",
+    "empty": "onnxruntime rejects an operator of the gradient on empty tensors",
     "nothing": "no operator fitted, or the model does not run",
-    "model stops": "the model itself stops the process, before it is differentiated",
-    "wrong": "something else than finite differences",
+    "model stops": "the model itself terminates the process, before it is differentiated",
+    "wrong": "different from finite differences",
     "failed": "an error of another kind",
-    "stopped": "the gradient stops the process",
+    "stopped": "the gradient terminates the process",
 }
 GOOD = ("right", "float32", "kink", "refused", "no kernel", "empty", "nothing", "model stops")
 #: Seconds after which a seed counts as stopped.
-PATIENCE = 60
+TIMEOUT = 60
 
 
 def make(seed):
-    """Return a model, the values of its inputs, and the inputs to differentiate to."""
+    """Return a model, the values of its inputs, and the inputs to differentiate."""
     rng = np.random.default_rng(seed)
     g = Generator(rng, int(rng.integers(13, 22)), empty=rng.random() < 0.15)
     for _ in range(int(rng.integers(2, 4))):
@@ -70,7 +70,7 @@ def make(seed):
 
 
 def check_seed(seed, say=lambda phase: None):
-    """Return the outcome of a seed, and what to say of it."""
+    """Return the outcome of a seed, and details."""
     say("make")
     made = make(seed)
     if made is None or not made[2]:
@@ -82,7 +82,7 @@ def check_seed(seed, say=lambda phase: None):
         return "no kernel", f"the model: {error}"
     try:
         values = run(feeds)
-    except Exception as error:  # which its nodes one by one are not
+    except Exception as error:  # although each node is supported
         return "nothing", f"the model does not run: {error}"
     say("differentiate")
     try:
@@ -199,7 +199,7 @@ def compare(run, feeds, name, grad, weights, rng, precision, narrow):
 
 
 def _one_sided(slope, slopes, size):
-    """Return whether the slopes to the left and to the right differ, or one of them is the gradient's."""
+    """Return whether one-sided derivatives differ, or one of them equals the gradient."""
     left, right, noise = slopes[-1]
     far = abs(left - right)
     near = min(abs(left - slope), abs(right - slope))
@@ -209,13 +209,13 @@ def _one_sided(slope, slopes, size):
 
 
 def _jumps(slopes):
-    """Return whether slopes grow as the step shrinks: the function is not continuous."""
+    """Return whether slopes grow for smaller steps: the function is not continuous."""
     first, last = (abs(left + right) / 2 for left, right, _ in (slopes[0], slopes[-1]))
     return last > 2.5 * first + 1e-6 and last > 2 * slopes[-1][2]
 
 
 def _grain(along):
-    """Return how much the sum jumps about between points that are next to each other."""
+    """Return the noise of the sum between adjacent points."""
     jumps = []
     for step in (1e-11, 3e-8, 1e-7):
         values = np.array([along(k * step) for k in range(6)])
@@ -245,7 +245,7 @@ def _work(first, last, queue):
 
 
 def check_seeds(first, last, report=print):
-    """Check seeds, in processes that may be stopped; return the number of each outcome, and defects."""
+    """Check seeds in processes that may be killed, and return the number of each outcome, and defects."""
     context = multiprocessing.get_context("spawn")
     counts, bad = collections.Counter(), []
     while first < last:
@@ -259,7 +259,7 @@ def check_seeds(first, last, report=print):
                 worker.join(0.02)
                 if worker.exitcode is not None and queue.empty():
                     break
-                if time.monotonic() - heard > PATIENCE:
+                if time.monotonic() - heard > TIMEOUT:
                     worker.kill()
                 continue
             seed, phase, found = queue.get()

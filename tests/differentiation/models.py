@@ -42,7 +42,7 @@ def mlp(sizes=(100, 50, 10, 1), dtype=np.float32, batch="N"):
 
 
 def chain(length: int):
-    """Return a model of many nodes: a product with a weight and an activation, again and again."""
+    """Return a model of many products with weights and activations."""
     nodes = []
     for i in range(0, length, 2):
         nodes.append(helper.make_node("Mul", [f"v{i}", "w"], [f"v{i + 1}"]))

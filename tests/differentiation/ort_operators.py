@@ -1,4 +1,4 @@
-"""A program: every operator in every use of the C++ builder, each in a process that may be killed.
+"""Run every operator in every use of the C++ builder, each in a process that may be killed.
 
 ``python -m tests.differentiation.ort_operators [--only PATTERN ...] [--every N] [--verbose]`` prints one line
 of JSON.
@@ -18,8 +18,7 @@ from tests.differentiation.ort_uses import USES, Case, Outcome, in_children, out
 from tests.differentiation.records import RECORDS
 from tests.differentiation.test_rules import node_model, wanted
 
-#: What is known of dimensions: all; all but the first, which has a name; names; ranks; nothing.
-#: Then no rows, and float64.
+#: Known dimensions: all; all with a name for the first; names; ranks; none. Then empty tensors, and float64.
 SIZES = ("known", "batch", "named", "unknown", "rankless", "empty", "double")
 
 

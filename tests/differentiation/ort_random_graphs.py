@@ -1,4 +1,4 @@
-"""A program: random graphs in uses of the C++ builder, each in a process that may be killed.
+"""Run random graphs in uses of the C++ builder, each in a process that may be killed.
 
 ``python -m tests.differentiation.ort_random_graphs FIRST COUNT [--verbose]`` prints one line of JSON.
 """
@@ -25,7 +25,7 @@ def powers(op, x, y):
     return op.Pow(op.Add(op.Abs(x), 0.5), op.Tanh(y))
 
 
-#: Operators of one matrix, two, and images; what does not fit its operands is left out.
+#: Operators of one matrix, two, and images; operators that do not fit their operands are skipped.
 ONE = [
     *(lambda op, x, name=name: op.node(name, x) for name in (
         "Tanh", "Sigmoid", "Sin", "Erf", "Neg", "Relu", "LeakyRelu", "Abs", "Softplus", "Elu", "Identity",
@@ -91,7 +91,7 @@ IMAGE = [
 
 
 def runs(op, model_of, feeds) -> tuple | None:
-    """Return the shape of the last tensor, None where onnx or its evaluator finds that it cannot be."""
+    """Return the shape of the last tensor, or None if onnx or its evaluator rejects it."""
     try:
         return run_onnxruntime(model_of(op.nodes[-1].output[0]), feeds)[0].shape
     except Exception:
@@ -99,7 +99,7 @@ def runs(op, model_of, feeds) -> tuple | None:
 
 
 def case_of(seed: int) -> Case:
-    """Return a graph of 3 to 12 steps, named sizes of 1 to 4, one in four with nothing known of them."""
+    """Return a graph of 3 to 12 steps with named sizes of 1 to 4, a quarter of them unknown."""
     rng = np.random.default_rng(seed)
     images = rng.random() < 0.3
     declared = INPUTS | (IMAGES if images else {})
@@ -138,7 +138,7 @@ def _grow(op, rng, pool, shapes, model_of, feeds) -> None:
         picks = [pool[-1 - int(rng.random() ** 2 * len(pool))] for _ in "xy"]
         ranks = [len(shapes[name]) for name in picks]
         if ranks == [1, 1] and shapes[picks[0]] != shapes[picks[1]]:
-            continue  # onnxruntime has a product of such vectors, ONNX has none
+            continue  # onnxruntime computes such products, ONNX does not define them
         steps = IMAGE if ranks[0] == 4 else ONE if rng.random() < 0.6 else TWO
         kept = len(op.nodes), len(op.initializers)
         try:

@@ -1,4 +1,4 @@
-"""Gradients by onnxruntime-training in processes that may be killed: what each model comes to."""
+"""Outcomes of gradients by onnxruntime-training, in processes that may be killed."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from tests.differentiation.evaluation import run_onnxruntime
 
 __all__ = ["USES", "Case", "Outcome", "in_children", "outcome_of"]
 
-#: Relative to the largest number of a gradient.
+#: Tolerance relative to the largest element of a gradient.
 TOLERANCE = 2e-3
 #: Seconds after which a case counts as killed.
 LIMIT = 10
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-#: Whether the C++ builder is at work, written by the process that may be killed.
+#: Whether the C++ builder runs, written by the process that may be killed.
 _AT_WORK = mmap.mmap(-1, 1)
 
 
 class Case(NamedTuple):
-    """A model with inputs, those to differentiate to, and whether our own rules are asked too."""
+    """A model with inputs, the inputs to differentiate, and whether the built-in rules are compared."""
 
     model: ModelProto
     feeds: dict[str, np.ndarray]
@@ -51,7 +51,7 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a case: right, refused, wrong, failed, skipped or killed, and details."""
+    """Outcome of a case (right, refused, wrong, failed, skipped or killed) and details."""
 
     kind: str
     details: str = ""
@@ -92,9 +92,9 @@ def _work(names: Sequence[str], outcome: Callable[[str], Outcome], writing: int)
 
 
 def outcome_of(case: Case, use: str) -> Outcome:
-    """Return what one use of the C++ builder gives, next to our own rules.
+    """Return the outcome of a use of the C++ builder, compared with the built-in rules.
 
-    A model that onnxruntime does not run, or that stops the process by itself, is skipped.
+    Models that onnxruntime does not run, or that terminate the process without a gradient, are skipped.
     """
     _AT_WORK[0] = 0
     expected = None
@@ -102,7 +102,7 @@ def outcome_of(case: Case, use: str) -> Outcome:
         run_onnxruntime(case.model, case.feeds)
         expected = USES[use](case, "rules") if case.compared else None
     except GradientError:
-        pass  # nothing to compare with, but the process must survive
+        pass  # no comparison, but the process must survive
     except Exception as error:
         return Outcome("skipped", f"{type(error).__name__}: {error}")
     _AT_WORK[0] = 1
@@ -145,12 +145,12 @@ def _derivative(case: Case, backend: str) -> list[np.ndarray]:
 
 
 def _agent(case: Case, backend: str) -> list[np.ndarray]:
-    """Forward and backward as the estimators use them, with a factor before every input."""
+    """Forward and backward graphs of the estimators, with a factor for every input."""
     return _forward_backward(*_with_factors(case), case.feeds, backend)
 
 
 def _weights(case: Case, backend: str) -> list[np.ndarray]:
-    """The same with the inputs but the first as weights."""
+    """The same with all inputs but the first as weights."""
     names = case.wrt[1:] or case.wrt
     model = _floats_only(case.model)
     renamed = {name: f"w{index:02d}" for index, name in enumerate(names)}
@@ -188,7 +188,7 @@ def _forward_backward(model: ModelProto, weights: list[str], feeds: dict, backen
 
 
 def _loop(case: Case, backend: str) -> list[np.ndarray]:
-    """Gradient of a loss in a Loop of one turn; as in the loop of an epoch, its body declares no shapes."""
+    """Gradient of a loss in a Loop of one iteration, whose body declares no shapes, as in an epoch."""
     model = gradient_of_loss(_with_loss(case.model), "loss", case.wrt, backend)
     if backend == "rules":
         return _session(model, backend, case.feeds)
@@ -211,7 +211,7 @@ def _loop(case: Case, backend: str) -> list[np.ndarray]:
     return _session(model, backend, case.feeds)
 
 
-#: What the C++ builder is used for.
+#: Uses of the C++ builder.
 USES = {"loss": _loss, "derivative": _derivative, "loop": _loop, "agent": _agent, "weights": _weights}
 
 
@@ -237,7 +237,7 @@ def _with_loss(model: ModelProto) -> ModelProto:
 
 
 def _with_factors(case: Case) -> tuple[ModelProto, list[str]]:
-    """Return the model with a weight, a number, that each input is multiplied by."""
+    """Return the model with a scalar weight that multiplies each input."""
     model = _floats_only(case.model)
     weights = [f"w{index:02d}" for index in range(len(case.wrt))]
     scaled = {name: f"scaled_{name}" for name in case.wrt}

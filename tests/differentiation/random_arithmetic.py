@@ -1,4 +1,4 @@
-"""Makers of random nodes: elementwise functions, reductions and products."""
+"""Generators of random nodes: elementwise functions, reductions and products."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def casts(g):
 
 
 def int_casts(g):
-    """Integers that serve as positions: the gradient with respect to what they follow from is zero."""
+    """Integers used as indices: gradients through them are zero."""
     x = g.pick(lambda v: v.ndim >= 1 and v.size)
     axis = int(g.rng.integers(len(g.shape(x))))
     scaled = g.node("Mul", g.node("Abs", g.node("Tanh", partner_of(g, x))), g.constant(np.array(0.9)))
@@ -198,7 +198,7 @@ def gemm(g):
 
 
 def einsum(g):
-    """Random labels: repeated ones, axes of length one that others broadcast, ellipses, a result or none."""
+    """Random equations: repeated labels, broadcast axes of length one, ellipses, with and without result."""
     sizes = {label: g.choice([1, 2, 3]) for label in "ijkl"}
     terms, operands, wide = [], [], g.dims(2)
     dots = g.chance(0.3)

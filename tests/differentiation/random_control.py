@@ -1,4 +1,4 @@
-"""Makers of random nodes: branches and loops, with tensors from outside."""
+"""Generators of random nodes: branches and loops, with captured tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["if_", "loop", "scan"]
 
 
 class Inner:
-    """Nodes of a body: simple ones, on its inputs and on tensors from outside."""
+    """Simple nodes of a body on its inputs and on captured tensors."""
 
     def __init__(self, g, tag):
         self.g, self.tag, self.nodes = g, tag, []
@@ -35,7 +35,7 @@ class Inner:
 
 
 def alike(g, x):
-    """Return tensors of one shape, from outside of a body."""
+    """Return tensors of one shape for a body to capture."""
     return g.floats(lambda v: v.shape == g.shape(x))[-4:]
 
 

@@ -1,4 +1,4 @@
-"""Makers of random nodes: normalizations, losses, convolutions and pooling."""
+"""Generators of random nodes: normalizations, losses, convolutions and pooling."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def others(g):
     x = g.pick(lambda v: v.ndim == 2, fresh=g.dims(2))
     rows, columns = g.shape(x)
     if kind == "CDist":
-        # other points than those of x: at the same place the distance has a kink
+        # other points than those of x: distances of equal points have a kink
         y = g.add_input(g.rng.normal(size=(g.choice([1, 2, 3]), columns)))
         return g.node(kind, x, y, domain="com.microsoft", metric=g.choice(["sqeuclidean", "euclidean"]))
     if kind == "ArrayFeatureExtractor":
@@ -140,7 +140,7 @@ def others(g):
 
 
 def rounded(g):
-    """Integers and back, and quantisation: to be refused."""
+    """Casts to integers and back, and quantisation, which are rejected."""
     x = g.pick(lambda v: v.size)
     if g.chance(0.5):
         k = g.node("Cast", x, to=g.choice([TensorProto.INT64, TensorProto.INT32]))

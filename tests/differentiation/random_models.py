@@ -1,4 +1,4 @@
-"""Random models: a pool of tensors with their values, and nodes that are run as they are added."""
+"""Random models: a pool of tensors with values, and nodes that run when they are added."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["SINCE", "Generator", "Misfit", "info", "load", "run_model"]
 TYPES = {np.dtype(np.float64): TensorProto.DOUBLE, np.dtype(np.float32): TensorProto.FLOAT}
 
 
-#: Versions that operators came with.
+#: First versions of operators.
 SINCE = {"HardSwish": 14, "Mish": 18, "Gelu": 20, "Trilu": 14, "LayerNormalization": 17,
          "GroupNormalization": 21, "CastLike": 15}  # fmt: skip
 
 
 class Misfit(Exception):
-    """An operator does not fit what there is: the maker is left out."""
+    """An operator does not fit the tensors: its generator is skipped."""
 
 
 def load(model):
@@ -47,12 +47,12 @@ def info(name, value, dims=None):
 
 
 class Generator:
-    """A model that grows.
+    """A model under construction.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Draws everything.
+        Source of randomness.
     opset : int
         Version of the default operator set.
     empty : bool
@@ -65,14 +65,14 @@ class Generator:
         self.inputs: list[str] = []
         self.constants: list[TensorProto] = []
         self.nodes: list[NodeProto] = []
-        #: Relative error of the coarsest kernel.
+        #: Relative error of the least precise kernel.
         self.precision = 2.3e-16
         self.domains: set[str] = set()
 
     # draws
 
     def choice(self, options):
-        """Return one of several things."""
+        """Return one of several values."""
         return options[int(self.rng.integers(len(options)))]
 
     def chance(self, p):
@@ -114,11 +114,11 @@ class Generator:
         return self.constant(value) if self.chance(0.6) else self.add_input(value)
 
     def floats(self, fits=None):
-        """Return the names of floating-point tensors, of those that fit."""
+        """Return the names of floating-point tensors that fit."""
         return [n for n, v in self.values.items() if v.dtype == np.float64 and (fits is None or fits(v))]
 
     def pick(self, fits=None, fresh=None):
-        """Return a tensor that fits, recent ones more often; a new input of the shape ``fresh`` otherwise."""
+        """Return a tensor that fits, preferably a recent one, or a new input of the shape ``fresh``."""
         names = self.floats(fits)
         if fresh is not None and (not names or self.chance(0.2)):
             return self.add_input(self.normal(fresh))
@@ -137,7 +137,7 @@ class Generator:
     # nodes
 
     def node(self, op_type, *inputs, n_outputs=1, domain="", **attributes):
-        """Add a node, in float32 where onnxruntime has no other kernel; return what it gives."""
+        """Add a node, in float32 if onnxruntime has no other kernel, and return its outputs."""
         attributes = {key: value for key, value in attributes.items() if value is not None}
         try:
             return self._add(op_type, inputs, n_outputs, domain, attributes)
@@ -191,7 +191,7 @@ class Generator:
         return outputs[0] if n_outputs == 1 else outputs
 
     def _check_shapes(self, model, outputs, found):
-        """Leave out what onnxruntime returns in another shape than onnx specifies: some empty tensors."""
+        """Skip empty tensors that onnxruntime returns with another shape than specified."""
         types = value_types(model)
         for name, value in zip(outputs, found, strict=True):
             shape = types[name].shape if name in types else None
@@ -207,7 +207,7 @@ class Generator:
         return helper.make_model(graph, opset_imports=opsets, ir_version=9 if self.opset < 21 else 10)
 
     def build(self, outputs):
-        """Return the model with some outputs; dimensions of inputs have names, or none, now and then."""
+        """Return the model with some outputs; some dimensions of inputs are named or unknown."""
         style = self.choice(["static", "static", "names", "mixed", "unknown"])
         inputs = [info(n, self.values[n], self._declared(self.shape(n), style)) for n in self.inputs]
         declared = [info(n, self.values[n], [None] * self.values[n].ndim) for n in outputs]

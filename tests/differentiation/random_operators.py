@@ -1,4 +1,4 @@
-"""Makers of random nodes, as often as they are to be drawn."""
+"""Generators of random nodes, repeated according to their frequency."""
 
 from __future__ import annotations
 

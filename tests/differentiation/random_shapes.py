@@ -1,4 +1,4 @@
-"""Makers of random nodes: operators that move values."""
+"""Generators of random nodes: operators that change shapes or positions."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def transpose(g):
     rank = len(g.shape(x))
     perm = None if g.chance(0.3) else [int(i) for i in g.rng.permutation(rank)]
     if perm is not None and perm == sorted(perm):
-        raise Misfit  # onnxruntime takes it for a swap where it fuses it with Gemm
+        raise Misfit  # onnxruntime treats it as a swap when it fuses it with Gemm
     return g.node("Transpose", x, perm=perm or None)
 
 

@@ -1,4 +1,4 @@
-"""One record or more per operator with a gradient rule; the tests of the rules are made from them."""
+"""Records of operators with a gradient rule, from which tests of the rules are generated."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ARITHMETIC = [
     Record("Clip", (away(4, 3, points=(-1.0, 1.0)), np.array(-1.0), np.array(1.0))),
     Record("Clip", (away(4, 3, points=(0.5,)), None, np.array(0.5))),
     Record("Clip", (away(4, 3, points=(0.5,)), np.array(0.5)), constants=(1,)),
-    # the lower bound above the upper one, in both and in one of the forms of the rule
+    # lower bound above the upper one, in both forms of the rule
     Record("Clip", (away(4, 3, points=(0.5, 1.0)), np.array(1.0), np.array(0.5))),
     Record("Clip", (away(4, 3, points=(0.5, 1.0)), np.array(1.0), np.array(0.5)), constants=(1, 2)),
     Record("Where", (ones_like_mask(4, 3), normal(4, 3), normal(4, 3))),
@@ -171,12 +171,12 @@ LINEAR_ALGEBRA = [
     Record("Einsum", (normal(3, 3),), {"equation": "ii->"}, symbolic=False, empty=False),
 ]
 
-# Axes: an attribute, or an input from the version on that asks for one.
+# Axes are an attribute, or an input in later versions.
 _AXES = (None, [0], [1], [-1], [0, 2], [1, -1])
 
 
 def reductions(name: str, draw: Callable, since_input: int, **options) -> list[Record]:
-    """Return records of which every two of operator, axes and keepdims meet."""
+    """Return records with all pairs of operator, axes and keepdims."""
     records = []
     for keepdims, axes in enumerate(_AXES, start=len(name)):
         kept = {"keepdims": keepdims % 2}
@@ -200,13 +200,13 @@ REDUCTIONS = [
     *reductions("ReduceMax", distinct(2, 3, 4), 18, empty=False),
     *reductions("ReduceMin", distinct(2, 3, 4), 18, empty=False),
     *reductions("ReduceProd", positive(2, 3, 4), 18),
-    # axes known only when the graph runs
+    # axes known at run time only
     *(Record(name, (positive(2, 3, 4), ints(1, 2))) for name in ("ReduceSum",)),
     *(
         Record(name, (distinct(2, 3, 4), ints(1, 2)), {"keepdims": 0}, opsets=(18, 21), empty=False)
         for name in ("ReduceSum", "ReduceMean", "ReduceL2", "ReduceMax", "ReduceProd")
     ),
-    # none of them: all axes
+    # no axes mean all axes
     *(
         Record(name, (normal(2, 3, 4), ints()), {"keepdims": keepdims}, opsets=(18, 21), empty=False)
         for name in ("ReduceSum", "ReduceMean", "ReduceSumSquare")
@@ -351,7 +351,7 @@ GATHER_SCATTER = [
         )  # fmt: skip
         for how, opsets in (("add", (16, 18)), ("mul", (16, 18)), ("max", (18,)), ("min", (18,)))
     ),
-    # factors that are zero: one at a place, two at another
+    # one and two zero factors of an element
     Record(
         "ScatterElements",
         (positive(4), ints(0, 0, 1, 1, 2, 3), np.array([0.0, 2.0, 0.0, 0.0, 0.5, 0.0])),
@@ -505,7 +505,7 @@ POOLING = [
             ((2, 3, 7, 6), {"kernel_shape": [2, 2], "dilations": [2, 2]}, (19, 21)),
         )
     ),
-    # onnxruntime counts in its own way here, and has a kernel for float32 only
+    # onnxruntime counts differently here, and has a float32 kernel only
     *(
         Record(
             "AveragePool",
@@ -526,7 +526,7 @@ POOLING = [
     *(
         Record("MaxPool", (distinct(*x),), attributes, empty=False, opsets=opsets)
         for x, attributes, opsets in (
-            # The reference evaluator, needed for opset 13, has other indices for one dimension.
+            # The reference evaluator, required for opset 13, returns other indices for one dimension.
             ((2, 3, 7), {"kernel_shape": [3]}, (18, 21)),
             ((2, 3, 6, 5), {"kernel_shape": [2, 3], "strides": [2, 2]}, ALL),
             ((2, 3, 6, 5), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 1]}, ALL),
@@ -586,7 +586,7 @@ RECORDS = [
     *ATTENTION, *FUSED, *RECURRENT, *RESAMPLING, *SPATIAL,
 ]  # fmt: skip
 
-#: Operators tested in a file of their own; ReverseSequence has its rule in the example distribution.
+#: Operators tested in other files; ReverseSequence has its rule in the example distribution.
 ELSEWHERE = {
     ("", name)
     for name in """If Loop Scan QuantizeLinear DequantizeLinear MatMulInteger QLinearMatMul QLinearConv

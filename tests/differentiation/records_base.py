@@ -1,4 +1,4 @@
-"""What a rule is tested on, and how inputs are drawn."""
+"""Test records of operators, and distributions of their inputs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ ALL = (13, 18, 21)
 
 @dataclass(frozen=True)
 class Record:
-    """What an operator is tested on.
+    """Test record of an operator.
 
-    Inputs are functions of a random generator, arrays, or None where one is omitted. ``constants``
-    are the positions of inputs stored in the graph. ``single`` is for operators whose result is
-    always float32. ``second`` tells whether the gradient is checked to
-    have a right gradient too, ``empty`` whether it runs on a batch without rows, ``kernel`` whether
-    onnxruntime can run the operator: tests of float32 use the reference evaluator where it cannot.
+    Inputs are functions of a random generator, arrays, or None if omitted. ``constants`` are the positions
+    of inputs stored in the graph. ``single`` is for operators whose result is always float32. ``second``
+    is whether second derivatives are tested, ``empty`` whether empty batches are, ``kernel`` whether
+    onnxruntime can run the operator; otherwise tests of float32 use the reference evaluator.
     """
 
     op_type: str

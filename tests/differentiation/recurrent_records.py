@@ -58,7 +58,7 @@ DIRECTIONS = [
     for direction, lengths in (("forward", None), ("reverse", [4, 0, 2]), ("bidirectional", [1, 4, 3]))
 ]
 
-# The values of both branches of every activation are reached.
+# Both branches of every activation are reached.
 ACTIVATIONS = [
     layer("RNN", activations=["Affine"], activation_alpha=[0.3], activation_beta=[0.1]),
     layer("RNN", activations=["HardSigmoid"], activation_alpha=[0.4], activation_beta=[0.4]),

@@ -1,4 +1,4 @@
-"""Records of operators on images that have kernels for float32 only."""
+"""Records of operators on images with float32 kernels only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["SPATIAL"]
 
 
 def spatial(op_type, *inputs, opsets=(13, 18, 21), **options):
-    """Return a record; what is left are attributes."""
+    """Return a record; further arguments are attributes."""
     known = {"n_outputs", "constants", "wrt", "second", "symbolic", "single", "kernel"}
     given = {name: options.pop(name) for name in known & options.keys()}
     chosen = {"single": True, "empty": False, **given}
@@ -18,7 +18,7 @@ def spatial(op_type, *inputs, opsets=(13, 18, 21), **options):
 
 
 def grid(*shape):
-    """Return positions in images of size 5, some outside, that keep their neighbours if moved a little."""
+    """Return positions in images of size 5, some outside, that keep their neighbours after small changes."""
 
     def draw(rng):
         found = rng.uniform(-1.6, 1.6, size=500 * int(np.prod(shape)))

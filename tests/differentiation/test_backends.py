@@ -1,4 +1,4 @@
-"""Which backend builds a gradient, and what is said where none does."""
+"""Choice of the gradient backend, and errors if no backend has a gradient."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_rules_come_first(backend, expected, installed):
     assert build_gradient(backend, lambda: "rules", lambda: "ort") == expected
 
 
-def test_the_builder_takes_what_rules_do_not_know(installed):
+def test_builder_is_used_without_rule(installed):
     rules = fails(GradientError("Operator 'Odd' has no rule."))
     if installed:
         assert build_gradient("auto", rules, lambda: "ort") == "ort"
@@ -41,7 +41,7 @@ def test_the_builder_takes_what_rules_do_not_know(installed):
             build_gradient(backend, rules, lambda: "ort")
 
 
-def test_one_error_has_both_reasons(installed):
+def test_error_has_both_reasons(installed):
     rules, ort = fails(GradientError("No rule.")), fails(GradientError("Refused."))
     with pytest.raises(GradientError) as caught:
         build_gradient("auto", rules, ort)

@@ -1,4 +1,4 @@
-"""The checker of gradient rules: it lets right rules pass and catches wrong ones."""
+"""The checker of gradient rules accepts correct rules and detects wrong ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_right_rules_pass():
 
 
 @pytest.mark.parametrize("error", [5e-4, -5e-4])
-def test_a_rule_wrong_by_half_a_thousandth_is_caught(error):
+def test_small_error_of_a_rule_is_detected(error):
     with temporary_rules():
 
         @gradient_rule("Tanh", overwrite=True)
@@ -34,8 +34,8 @@ def test_a_rule_wrong_by_half_a_thousandth_is_caught(error):
 
 
 @pytest.mark.parametrize("error", [0.01, -0.01])
-def test_a_wrong_factor_is_caught_in_float32(error):
-    """Among many numbers of any sign, one per cent of the sum is less than the tolerance of its terms."""
+def test_wrong_factor_is_detected_in_float32(error):
+    """For many terms of both signs, one per cent of the sum is less than the tolerance."""
     x = RNG.normal(size=(20, 30)).astype(np.float32)
     options = {"step": 1e-2, "rtol": 5e-3, "atol": 1e-4, "projections": 20}
     with temporary_rules():
@@ -49,7 +49,7 @@ def test_a_wrong_factor_is_caught_in_float32(error):
     check_gradient_rule("Neg", x, **options)
 
 
-def test_a_wrong_gradient_of_one_input_of_two_is_caught():
+def test_wrong_gradient_of_one_input_is_detected():
     with temporary_rules():
 
         @gradient_rule("Mul", broadcast=True, overwrite=True)
@@ -61,21 +61,21 @@ def test_a_wrong_gradient_of_one_input_of_two_is_caught():
             check_gradient_rule("Mul", A, B)
 
 
-def test_a_forgotten_gradient_is_caught():
+def test_missing_gradient_is_detected():
     with temporary_rules():
         gradient_rule("Sub", broadcast=True, overwrite=True)(lambda op, node, grad: (grad, None))
         with pytest.raises(AssertionError, match="input 1 of Sub"):
             check_gradient_rule("Sub", A, B)
 
 
-def test_a_gradient_of_another_shape_is_caught():
+def test_gradient_of_another_shape_is_detected():
     with temporary_rules():
         gradient_rule("Add", overwrite=True)(lambda op, node, grad: (grad, grad))
         with pytest.raises(Exception, match="shape|Shape|dim|Dim"):
             check_gradient_rule("Add", A, B)
 
 
-def test_operators_that_are_not_standard_are_caught():
+def test_non_standard_operators_are_detected():
     with temporary_rules():
 
         @gradient_rule("Neg", overwrite=True)

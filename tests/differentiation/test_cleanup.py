@@ -1,4 +1,4 @@
-"""Nodes that change nothing, or compute again what is there."""
+"""Simplification of gradient nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES = {
 
 
 def simplified(write):
-    """Return the operators left of what a function writes, and the name that stands for its result."""
+    """Return the remaining operators of the nodes that a function writes, and the name of its result."""
     op = GradientBuilder(existing_names=TYPES, types=TYPES)
     result = write(op)
     nodes, alias = simplify(op, [], op.nodes)
@@ -43,21 +43,21 @@ def simplified(write):
         lambda op: op.Identity(op.Neg(op.Identity(op.Neg("x")))),
     ],
 )
-def test_nothing_is_left(write):
+def test_removed_nodes(write):
     assert simplified(write) == ([], "x")
 
 
 @pytest.mark.parametrize(
     "write, expected",
     [
-        # One computation of two.
+        # Equal nodes are merged.
         (lambda op: op.Div(op.Exp("x"), op.Exp("x")), ["Exp", "Div"]),
         (lambda op: op.Sub(op.Mul("x", "w"), op.Mul("w", "x")), ["Mul", "Sub"]),
-        # The order of operands counts where it matters.
+        # The order of operands matters for some operators.
         (lambda op: op.Mul(op.Sub("x", "w"), op.Sub("w", "x")), ["Sub", "Sub", "Mul"]),
-        # Attributes count.
+        # Attributes are compared.
         (lambda op: op.Sub(op.Softmax("x", axis=0), op.Softmax("x", axis=1)), ["Softmax", "Softmax", "Sub"]),
-        # Random numbers are never shared.
+        # Random nodes are not merged.
         (
             lambda op: op.Sub(op.RandomNormalLike("x"), op.RandomNormalLike("x")),
             ["RandomNormalLike"] * 2 + ["Sub"],
@@ -67,15 +67,15 @@ def test_nothing_is_left(write):
         (lambda op: op.Sub("x", op.Neg("w")), ["Add"]),
         (lambda op: op.Reshape(op.Reshape("x", [-1]), [3, -1]), ["Reshape"]),
         (lambda op: op.Transpose(op.Transpose("x", perm=[1, 0]), perm=[0, 1]), ["Transpose"]),
-        # An operator broadcasts by itself, where another operand has the shape.
+        # An Expand is skipped if another operand has the shape.
         (lambda op: op.Mul(op.expand_like("s", "x"), "x"), ["Mul"]),
         (lambda op: op.Mul(op.expand_like("s", "x"), "w"), ["Shape", "Expand", "Mul"]),
-        # One, but in a shape that broadcasts.
+        # A factor of ones that broadcasts is kept.
         (lambda op: op.Mul("w", np.ones((2, 3), np.float32)), ["Mul"]),
         (lambda op: op.Cast("d", to=1), ["Cast"]),
     ],
 )
-def test_what_is_left(write, expected):
+def test_simplified_nodes(write, expected):
     assert simplified(write)[0] == expected
 
 

@@ -26,7 +26,7 @@ LOOP = """g (double[N,3] x, double[3] w, int64 n, bool go) => (double[N,3] z, do
         co = Identity(ci) a = Mul(v, w) next = Tanh(a) f = Cast<to=11>(i) kept = Mul(next, f) }>
 }"""
 
-# The loop counts with an integer it carries, stops by its condition, and carries a sum nothing starts from.
+# The loop has an integer state, stops by its condition, and has a sum as state.
 WHILE = """g (double[3] x, double[3] w) => (double[3] z, double[3] s)
     <int64 zero = {0}, int64 three = {3}, int64 one = {1}, bool yes = {1},
     double[3] start = {0.0, 0.0, 0.0}> {
@@ -50,7 +50,7 @@ SCAN = """g (double[3] s0, double[3,5] x, double[3] w) => (double[3] s, double[3
         a = Mul(s1, w) c = Add(a, xi) s2 = Tanh(c) yi = Mul(s2, xi) }>
 }"""
 
-# The initial state is read by the body too: x^4 after three turns.
+# The body reads the initial state too: x^4 after three iterations.
 CAPTURED = """g (double[3] x, int64 n, bool go) => (double[3] z) {
     z = Loop (n, go, x) <body = b (int64 i, bool ci, double[3] v) => (bool co, double[3] next) {
         co = Identity(ci) next = Mul(v, x) }>
@@ -106,7 +106,7 @@ def test_second_derivative(name):
     check_gradient_rule(onx, *ordered, wrt=wrt, run=run_onnxruntime, rtol=1e-5)
 
 
-def test_what_a_branch_does_not_use_has_a_zero_gradient():
+def test_unused_tensor_of_a_branch_has_zero_gradient():
     onx = gradient_model(parse(IF), None, ["x", "w"])
     checker.check_model(onx, full_check=True)
     feeds = {"x": X, "w": W, "c": np.array(False), "z_grad": np.ones_like(X)}

@@ -1,4 +1,4 @@
-"""Operators that are written with simpler ones, then differentiated, within whole models."""
+"""Gradients of decomposed operators in whole models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADER = '<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1]>'
 
 
 def test_a_block_of_a_transformer():
-    """What comes after fused operators needs their types; one tensor is three inputs of one of them."""
+    """Nodes after fused operators read their types, and one tensor is three inputs of a node."""
     model = parser.parse_model(f"""{HEADER}
         g (float[N,S,8] x, float[8] scale, float[8] shift, float[8,16] w, float[16] b, float[16,8] v)
             => (float[N,S,8] y, float[N,S,4] first) <int64[2] sizes = {{4, 4}}> {{
@@ -30,8 +30,8 @@ def test_a_block_of_a_transformer():
     check_gradient_rule(model, *values, **SINGLE)
 
 
-def test_it_is_computed_once():
-    """The simpler operators take the place of the fused one where its output is asked for too."""
+def test_decomposition_is_computed_once():
+    """The simpler operators replace the fused one, even if its output is an output of the model."""
     x, b = np.ones((2, 3), np.float32), np.ones(3, np.float32)
     model, _, names = make_node_model("BiasGelu", x, b, domain="com.microsoft", run=run_onnxruntime)
     onx = gradient_model(model, None, names, fill_ones=True, keep_outputs=True)
@@ -40,7 +40,7 @@ def test_it_is_computed_once():
 
 
 def test_outputs_that_are_not_decomposed():
-    """The operator itself computes an output that has no gradient and that others read."""
+    """The operator itself computes an output without gradient that other nodes read."""
     model = parser.parse_model(
         f"""{HEADER}
         g (int32[2,3] ids, int32[2,3] mask, float[4,8] w, float[3,8] p, float[8] scale, float[8] shift)
@@ -66,7 +66,7 @@ def test_in_a_loop():
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_upsample(mode):
-    """The operator is older than the opsets that graphs are differentiated at: only its gradient runs."""
+    """The operator is older than supported opsets: only its gradient runs."""
 
     def model_of(node):
         return parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
@@ -89,7 +89,7 @@ def test_upsample(mode):
         ("BiasSoftmax", [(2, 3), (1, 3)], {"is_inner_broadcast": 0}, "is_inner_broadcast"),
     ],
 )
-def test_forms_that_are_refused(op_type, shapes, attributes, reason):
+def test_unsupported_forms(op_type, shapes, attributes, reason):
     nodes = ", ".join(f"float[{','.join(map(str, shape))}] x{i}" for i, shape in enumerate(shapes))
     model = parser.parse_model(f"{HEADER} g ({nodes}) => (float[?] y) {{ y = com.microsoft.{op_type} (x0) }}")
     node = model.graph.node[0]

@@ -29,7 +29,7 @@ ORT = pytest.param("ort", marks=pytest.mark.needs_training)
 BACKENDS = ["rules", ORT, "auto"]
 O = DerivativeOptions  # noqa: E741
 
-#: Graphs by name, in float64: an output read by others, unsorted weights, integers, what nothing reads.
+#: Graphs by name, in float64: an output read by others, unsorted weights, integers, unused weights.
 GRAPHS = {
     "two outputs, one read by a node": """
         g (double[N,2] x, double[N,2] z) => (double[N,1] a, double[N,1] b)
@@ -71,7 +71,7 @@ def is_float(value):
 
 
 def data_of(model, rows=5):
-    """Return what an open model takes, its initial weights included."""
+    """Return the inputs of a model with weights as inputs, including initial weights."""
     rng = np.random.default_rng(0)
     feeds = {}
     for value in model.graph.input:
@@ -304,7 +304,7 @@ def test_some_weights_and_inputs(weights, inputs, expected, options, backend):
 
 @pytest.fixture
 def forget(monkeypatch):
-    """Take the rules of Tanh and Hardmax away."""
+    """Remove the rules of Tanh and Hardmax."""
     table = copy(load_rules())
     table._sets = {key: value for key, value in table._sets.items() if key[1] not in ("Tanh", "Hardmax")}
     for module in (reverse, ort_definitions):
@@ -318,7 +318,7 @@ ALL_OPTIONS = [O.Zero, O.KeepOutputs, O.KeepYieldOp]
 
 @pytest.mark.needs_training
 @pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
-def test_auto_takes_what_knows_the_operator(forget, options):
+def test_auto_selects_the_backend_with_a_gradient(forget, options):
     with pytest.raises(GradientError, match="Tanh.*my_node"):
         onnx_derivative(TANH, options=options, backend="rules")
     onx = onnx_derivative(TANH, options=options)
@@ -326,14 +326,14 @@ def test_auto_takes_what_knows_the_operator(forget, options):
 
 
 @pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
-def test_nobody_knows_the_operator(forget, options):
+def test_no_backend_has_a_gradient(forget, options):
     with pytest.raises(GradientError, match="Hardmax.*my_node") as caught:
         onnx_derivative(HARDMAX, options=options)
     assert ("The other backend, onnxruntime-training," in str(caught.value)) == is_available()
 
 
 @pytest.mark.needs_training
-def test_auto_takes_rules_first(forget):
+def test_auto_prefers_rules(forget):
     model = parse(LINE + "{ z = MatMul (x, w) y = LpNormalization (z) }")  # the C++ builder lacks it
     assert onnx_derivative(model) == onnx_derivative(model, backend="rules")
     with pytest.raises(GradientError, match="LpNormalization .*has no gradient in onnxruntime-training"):
@@ -358,14 +358,14 @@ def test_no_gradient_is_zero():
 
 
 @pytest.mark.needs_training
-def test_no_weight_on_the_way_for_ort():
+def test_error_of_ort_without_weights_on_the_path():
     model = parse("g (float[N] x, float[N] z) => (float[N] y) { y = Neg (z) }")
     with pytest.raises(GradientError, match=r"None of the outputs \['y'\] depends on any of \['x'\]"):
         onnx_derivative(model, inputs=["x"], backend="ort")
 
 
 @pytest.mark.parametrize("backend", ["rules", "auto"])
-def test_gradients_are_renamed_rather_than_outputs(backend):
+def test_gradients_are_renamed_not_outputs(backend):
     onx = onnx_derivative(parse(CLASH), options=O.KeepOutputs, backend=backend)
     inputs, outputs = names(onx.graph.input), names(onx.graph.output)
     assert inputs[:2] == ["x", "w"] and outputs == ["y", "y_grad", "x_grad", "w_grad"]
@@ -378,7 +378,7 @@ def test_gradients_are_renamed_rather_than_outputs(backend):
     np.testing.assert_allclose(of_w, (of_y * x)[0])
 
 
-def test_the_result_is_differentiated_again():
+def test_gradient_graph_is_differentiable():
     model = parse(GRAPHS["weights in no order"])
     first = onnx_derivative(model, [], ["x"], O.KeepOutputs | O.FillGrad, backend="rules")
     second = onnx_derivative(first, [], ["x"], backend="rules")

@@ -1,4 +1,4 @@
-"""Gradients of tensors without elements, in a process that may be stopped."""
+"""Gradients of empty tensors, in a process that may be killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_nothing_is_stopped(name):
+def test_process_is_not_terminated(name):
     command = [sys.executable, "-m", "tests.differentiation.empty_models", name, "13", "15", "18", "19", "21"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr

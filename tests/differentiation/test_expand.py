@@ -24,7 +24,7 @@ X = np.random.default_rng(0).normal(size=(2, 4, 3))
     ],
 )
 def test_function_bodies(op_type, inputs, attributes, opset):
-    # Some bodies compute in float32 whatever the type of the inputs.
+    # Some bodies compute in float32 for all types of inputs.
     inputs = [value.astype(np.float32) if value.dtype.kind == "f" else value for value in inputs]
     options = {"step": 1e-2, "rtol": 5e-3, "atol": 1e-3, "run": run_onnxruntime}
     check_gradient_rule(op_type, *inputs, attributes=attributes, opset=opset, **options)
@@ -54,7 +54,7 @@ def test_function_bodies_of_opset_23(op_type, shapes, attributes):
     check_gradient_rule(op_type, *inputs, attributes=attributes, opset=23, **options)
 
 
-def test_these_operators_have_no_rule():
+def test_operators_without_rule():
     table = load_rules()
     for op_type in ("MeanVarianceNormalization", "GroupNormalization", "NegativeLogLikelihoodLoss"):
         assert table.find("", op_type) is None

@@ -1,4 +1,4 @@
-"""The engine: modes, names, zero gradients, errors, and size of the graphs."""
+"""Gradient models: modes, names, zero gradients, errors, and size of the graphs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_scalar_of_any_rank(shape, axes):
     np.testing.assert_array_equal(dx, np.ones(3))
 
 
-def test_zero_gradient_of_what_nothing_depends_on():
+def test_zero_gradient_of_independent_inputs():
     model = parse("g (double[N,3] x, double[N] z, float[2] v) => (double y) "
                   "{ f = Floor(x) y0 = ReduceSum<keepdims=0>(f) e = Exp(z) y = Identity(y0) }")  # fmt: skip
     onx = gradient_model(model, "y", ["x", "z", "v"])
@@ -86,7 +86,7 @@ def test_two_names_of_one_gradient():
     np.testing.assert_array_equal(db, X[0])
 
 
-def test_output_that_is_differentiated_to_itself():
+def test_output_differentiated_with_respect_to_itself():
     onx = gradient_model(parse(SQUARES), "y", ["y", "s"])
     _, dy, ds = run(onx, {"x": X, "w": W})
     assert dy == 1
@@ -116,17 +116,17 @@ def test_weights_are_initializers_or_inputs():
 
 
 @pytest.mark.parametrize("batch", ["N", 15])
-def test_mlp_is_lean(batch):
+def test_number_of_nodes_of_an_mlp(batch):
     model, weights = mlp(batch=batch)
     onx = gradient_model(model, "loss", weights)
     checker.check_model(onx, full_check=True)
     backward = ops(onx)[len(model.graph.node) :]
     assert len(backward) <= 17
-    # None of these is needed where the shapes are known.
+    # None of these is needed for known shapes.
     assert not {"Shape", "Identity", "Transpose", "Expand", "Reshape", "Where"} & set(backward)
 
 
-def test_nodes_nobody_needs_are_left_out():
+def test_unused_nodes_are_removed():
     model = parse("g (double[3] x) => (double y, double[3] z) "
                   "{ e = Exp(x) y = ReduceSum<keepdims=0>(e) s = Sin(x) z = Cos(s) }")  # fmt: skip
     onx = gradient_model(model, "y", ["x"])
@@ -134,7 +134,7 @@ def test_nodes_nobody_needs_are_left_out():
     assert onx.graph.node[-1].output[0] == "x_grad" and len(ops(onx)) == 3
 
 
-def test_no_rule_is_needed_off_the_path():
+def test_unknown_operator_off_the_path():
     model = parse("g (double[3] x, double[3] c) => (double y) { u = NonZero(c) d = Det(m) "
                   "e = Mul(x, d) y = ReduceSum<keepdims=0>(e) }".replace(
                       "=> (double y) {", "=> (double y) <double[1,1] m = {2.0}> {"))  # fmt: skip
@@ -143,7 +143,7 @@ def test_no_rule_is_needed_off_the_path():
 
 
 def test_frozen_initializers_may_change_later():
-    # Nothing is computed from the value of a weight, except where an operator is defined by it.
+    # Values of weights are only used if they define an operator.
     model = parse("""g (double[3] x) => (double y) <double[1] w = {3.0}> {
         n = Neg(w) p = Mul(x, n) y = ReduceSum<keepdims=0>(p) }""")
     onx = gradient_model(model, "y", ["x"])
@@ -216,7 +216,7 @@ def test_old_opset():
         gradient_model(parse("g (float[3] x) => (float[3] y) { y = Exp(x) }", opset=12), None, ["x"])
 
 
-def test_rules_that_cannot_apply_say_why():
+def test_errors_of_unsupported_forms():
     text = """g (float[2,3,4] x) => (float[2,3,2] y) {
         y = LpPool<kernel_shape=[2], strides=[2], ceil_mode=1>(x) }"""
     with pytest.raises(GradientError, match="LpPool.*ceil_mode=1"):
@@ -250,7 +250,7 @@ def test_float32_and_float64_in_one_graph():
     np.testing.assert_allclose(dx, np.exp(W), rtol=1e-6)
 
 
-def test_model_is_left_alone():
+def test_model_is_not_changed():
     model, weights = mlp((3, 4, 1))
     before = model.SerializeToString()
     gradient_model(model, "loss", weights)

@@ -30,7 +30,7 @@ def test_operators_of_other_domains():
     assert types["p"] == (TensorProto.FLOAT, (5, "N"))
 
 
-def test_gradient_through_them():
+def test_gradient_of_operators_of_other_domains():
     model = parser.parse_model(TEXT)
     onx = gradient_model(model, "y", ["c"])
     checker.check_model(onx)

@@ -1,4 +1,4 @@
-"""The node tests of onnx: what they compute is computed, and has the slope that differences say."""
+"""The node tests of onnx: results, and gradients against finite differences."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ortlearn.exceptions import ConversionError, ExecutionError, GradientError
 from ortlearn.onnx_files.decompositions import decompose_operators
 from ortlearn.onnx_files.loading import load_onnx
 
-#: Elements of each input to move, and how far.
+#: Number of elements of each input to change, and the step.
 ELEMENTS, STEP = 6, np.float32(1e-2)
-#: Inputs that decide on places, and have no gradient: of Resize, regions and scales.
+#: Inputs without gradient, which determine positions: regions and scales of Resize.
 PLACES = {"roi", "scales"}
 #: Functions with a step at an element that is zero.
 STEPS = {"test_sign", "test_l2normalization_axis_0"}
-#: What onnx specifies otherwise than onnxruntime 1.19 computes.
+#: Differences between the specification and onnxruntime 1.19.
 OTHERWISE = {
     "test_averagepool_2d_ceil_last_window_starts_on_pad",
     "test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True",
@@ -29,7 +29,7 @@ OTHERWISE = {
     "test_maxunpool_export_with_output_shape",
     "test_reversesequence_batch",
 }
-#: Operators whose results are drawn.
+#: Operators with random results.
 RANDOM = {"Bernoulli", "Dropout", "RandomUniformLike", "RandomNormalLike"}
 
 
@@ -51,7 +51,7 @@ def is_float(value):
 
 
 def slopes_beside(total, array, index):
-    """Return the slopes on both sides of an element: at a kink, any number between is a derivative."""
+    """Return the one-sided derivatives by an element; at a kink, any value between them is valid."""
     sides = []
     for step in (-STEP, STEP):
         moved = array.copy()
@@ -61,7 +61,7 @@ def slopes_beside(total, array, index):
 
 
 def check_gradient(model, runner, feeds, name, rng) -> str:
-    """Return what is wrong with the gradient of an input, empty where it is right."""
+    """Return the error of the gradient of an input, or an empty text."""
     gradient = session(gradient_model(model, None, [name]))
     values = run(runner, feeds)
     seeds = {
@@ -77,11 +77,11 @@ def check_gradient(model, runner, feeds, name, rng) -> str:
     def total(moved):
         try:
             outputs = run(runner, {**feeds, name: moved})
-        except Exception:  # not every number is allowed: of the scales of Resize, some are 1
+        except Exception:  # not all values are valid: some scales of Resize must be 1
             return np.nan
         pairs = [(outputs[key.removesuffix("_grad")], seed) for key, seed in seeds.items()]
         if any(output.shape != seed.shape for output, seed in pairs):
-            return np.nan  # it decides on shapes
+            return np.nan  # the element determines shapes
         return sum(float(np.vdot(output.astype(float), seed)) for output, seed in pairs)
 
     largest = np.abs(found).max()
@@ -95,7 +95,7 @@ def check_gradient(model, runner, feeds, name, rng) -> str:
 
 
 def outcome(case, rng) -> tuple[str, str]:
-    """Return what becomes of a case, and what is wrong."""
+    """Return the outcome of a case, and its error."""
     feeds = {v.name: a for v, a in zip(case.model.graph.input, case.data_sets[0][0], strict=False)}
     if not any(map(is_float, feeds.values())) or not all(isinstance(a, np.ndarray) for a in feeds.values()):
         return "no arrays of float32", ""
@@ -108,7 +108,7 @@ def outcome(case, rng) -> tuple[str, str]:
     try:
         runner = session(model)
         values = run(runner, feeds)
-    except Exception:  # onnxruntime has errors of its own for what it has no kernel for
+    except Exception:  # onnxruntime has several errors for missing kernels
         return "onnxruntime does not compute it", ""
     wrong = "" if case.name in OTHERWISE else _wrong_outputs(case, feeds, values)
     if wrong or case.name in STEPS | OTHERWISE:
@@ -130,14 +130,14 @@ def outcome(case, rng) -> tuple[str, str]:
 
 
 def _wrong_outputs(case, feeds, values) -> str:
-    """Return which output is not that of onnx, nor of onnxruntime, which differ at some corners."""
+    """Return the output that differs from both onnx and onnxruntime, which differ in some cases."""
     expected = dict(zip(values, case.data_sets[0][1], strict=False))
     for name, array in expected.items():
         if not is_float(array) or np.allclose(values[name], array, rtol=1e-3, atol=1e-4, equal_nan=True):
             continue
         try:
             own = run(session(case.model), feeds)[name]
-        except Exception:  # a version that it does not read
+        except Exception:  # an unsupported version
             return f"{name} is not what onnx says"
         if not np.allclose(values[name], own, rtol=1e-4, atol=1e-5, equal_nan=True):
             return f"{name} is neither what onnx says nor what onnxruntime computes"

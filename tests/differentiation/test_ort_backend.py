@@ -1,4 +1,4 @@
-"""Gradients by onnxruntime-training: equal to ours, or refused; never wrong."""
+"""Gradients by onnxruntime-training are equal to those of the built-in rules, or rejected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def model_of(body, last=LAST):
     return parse(f"{HEAD} {{ {body} {last} }}")
 
 
-#: Graphs for which the C++ builder gives wrong numbers, the node, and why.
+#: Graphs for which the gradient of the C++ builder is wrong, with the reason.
 WRONG = {
     "ScatterElements that multiplies": (
         "i = Constant <value = int64[3,2] {0, 0, 2, 0, 1, 1}> () p = Mul (x, w) "
@@ -48,7 +48,7 @@ WRONG = {
 
 @needs_training
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_gradients_are_refused(name):
+def test_wrong_gradients_are_rejected(name):
     body, reason = WRONG[name]
     model = model_of(body)
     operator = name.partition(" ")[0]
@@ -60,26 +60,26 @@ def test_wrong_gradients_are_refused(name):
         onnx_derivative(make_initializers_of(model, ["w"]), backend="ort")
 
 
-def test_auto_takes_rules_where_the_builder_is_wrong():
+def test_auto_uses_rules_if_the_builder_is_wrong():
     model = model_of(WRONG["ScatterElements that multiplies"][0].replace("mul", "add"))
     assert gradient_of_loss(model, "loss", ["x"]) == gradient_of_loss(model, "loss", ["x"], "rules")
 
 
-#: The same operators where the C++ builder is right.
+#: Forms of the same operators for which the C++ builder is correct.
 RIGHT = {
-    "the branch that is broadcast is off the way": f"{WHERE} h = Where (m, x, c)",
+    "the broadcast branch is off the path": f"{WHERE} h = Where (m, x, c)",
     "the condition is broadcast": "m = Greater (c, v) a = Where (m, x, q) b = Where (m, q, x) h = Add (a, b)",
     "the condition depends on a weight": (
         "half = Constant <value = float[1] {0.5}> () m = Greater (w, half) h = Where (m, x, q)"),
-    "the exponent that is broadcast is off the way": "h = Pow (x, c)",
+    "the broadcast exponent is off the path": "h = Pow (x, c)",
     "both outputs of Split are used": (
         "p = Mul (x, w) a, b = Split <axis = 1, num_outputs = 2> (p) h = Mul (a, b)"),
     "ScatterND that replaces": (
         "i = Constant <value = int64[2,1] {0, 2}> () p = Mul (x, w) k = Slice (p, i0, i2) "
         "h = ScatterND (x, i, k)"),
     "a vector on the left": "a = Transpose (q) k = MatMul (w, a) u = Unsqueeze (k, one) h = Mul (x, u)",
-    "what is wrong is off the way": f"{WHERE} o = Where (m, q, c) p = Pow (o, c) h = Mul (x, p)",
-    "what is wrong leads elsewhere": f"{WHERE} o = Where (m, x, w) h = Mul (x, w)",
+    "wrong nodes are off the path": f"{WHERE} o = Where (m, q, c) p = Pow (o, c) h = Mul (x, p)",
+    "wrong nodes do not reach the loss": f"{WHERE} o = Where (m, x, w) h = Mul (x, w)",
     "Transpose without perm": "a = Transpose (x) p = Mul (x, w) k = MatMul (a, p) h = MatMul (p, k)",
 }  # fmt: skip
 CONSTANTS = (
@@ -90,7 +90,7 @@ CONSTANTS = (
 
 @needs_training
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_gradients_are_not_refused(name):
+def test_correct_gradients_are_accepted(name):
     model = model_of(CONSTANTS + RIGHT[name])
     feeds = random_feed(model)
     ort, rules = (
@@ -104,7 +104,7 @@ def test_right_gradients_are_not_refused(name):
 
 @needs_training
 @pytest.mark.parametrize("keep_outputs", [False, True])
-def test_a_weight_off_the_way_has_a_zero_gradient(keep_outputs):
+def test_weight_off_the_path_has_zero_gradient(keep_outputs):
     model = model_of("h = Mul (x, x) other = Neg (v)")
     ort, rules = (
         gradient_of_loss(model, "loss", ["v", "w", "c"], backend, keep_outputs)
@@ -121,7 +121,7 @@ def test_a_weight_off_the_way_has_a_zero_gradient(keep_outputs):
 
 
 @needs_training
-def test_errors_show_no_place_in_the_sources():
+def test_errors_do_not_show_source_positions():
     model = model_of("pads = Constant <value_ints = [0, 1, 0, 1]> () p = Mul (x, w) "
                      'e = Pad <mode = "edge"> (p, pads) m = ReduceSum (e) h = Mul (x, m)')  # fmt: skip
     with pytest.raises(GradientError, match="onnxruntime-training could not differentiate") as caught:
@@ -153,7 +153,7 @@ def test_a_mean_in_float64(rows):
 
 def test_plain_onnxruntime(monkeypatch):
     pybind = ort_backend._pybind() if ort_backend.is_available() else None
-    if pybind is not None:  # look like a build without gradients
+    if pybind is not None:  # simulate a build without gradients
         monkeypatch.delattr(pybind, "GradientGraphBuilder")
     assert not ort_backend.is_available()
     model = model_of("h = Mul (x, w)")
@@ -170,7 +170,7 @@ EVERYWHERE = set(
     "Abs Add Cast Concat Cos Div Erf Exp Expand Flatten Gather GatherElements GatherND Gemm "
     "GlobalAveragePool Identity LeakyRelu Log LogSoftmax Max Min Mul Neg PRelu Reciprocal ReduceMean "
     "ReduceSum Relu Reshape Sigmoid Sin Softmax Split Sqrt Squeeze Sub Tanh Tile Transpose Trilu Unsqueeze "
-    # by our own rules
+    # by built-in rules
     "Acos Acosh Asin Asinh Atan Atanh Cosh HardSwish Mish Sinh Softplus Softsign Tan".split()
 )
 #: Negative bases, whose powers have no logarithm; kernels missing or failing in 1.19.2.

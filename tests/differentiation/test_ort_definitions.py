@@ -1,4 +1,4 @@
-"""Rules handed to the C++ builder: the same gradients, and clear errors where they do not fit."""
+"""Rules registered with the C++ builder: equal gradients, and errors for nodes that do not fit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_equal_to_rules(operator, dtype):
 
 
 @needs_training
-def test_through_the_derivative_too():
+def test_onnx_derivative():
     model = parse(
         "g (float[N,3] x) => (float[N,3] y) <float[3] w = {1, -2, 3}> { p = Mul (x, w) y = Mish (p) }"
     )
@@ -58,8 +58,8 @@ def test_through_the_derivative_too():
 
 
 @needs_training
-def test_a_rule_of_a_notebook():
-    # no other test uses Shrink with onnxruntime-training: a definition holds until the process ends
+def test_rule_defined_in_a_notebook():
+    # no other test uses Shrink with onnxruntime-training, because definitions cannot be removed
     model = model_of("Shrink <bias = 0.25, lambd = 0.25>")
     feeds = random_feed(model)
     with pytest.raises(GradientError, match="Shrink .*'my_node'.* has no gradient in onnxruntime-training"):
@@ -67,7 +67,7 @@ def test_a_rule_of_a_notebook():
     with temporary_rules():
 
         @gradient_rule("Shrink", overwrite=True)
-        def shrink(op, node, grad):  # another gradient than the right one, to tell whose it is
+        def shrink(op, node, grad):  # a different gradient, to identify the rule
             return op.Mul(grad, op.Sub(2.0, node.O(0)))
 
         found = run_onnxruntime(gradient_of_loss(model, "loss", ["w"], "ort"), feeds)
@@ -76,7 +76,7 @@ def test_a_rule_of_a_notebook():
     shrunk = np.where(product > 0.25, product - 0.25, 0)
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
     np.testing.assert_allclose(found[1], (x * x * (2 - shrunk)).sum(axis=0), rtol=1e-4)
-    # the rule is gone and its definition is not: an error rather than that gradient
+    # the rule was removed, its definition remains: an error instead of its gradient
     with pytest.raises(GradientError, match="one gradient of Shrink per process.*'my_node'"):
         gradient_of_loss(model, "loss", ["w"], "ort")
     gradient_of_loss(model, "loss", ["w"])
@@ -84,7 +84,7 @@ def test_a_rule_of_a_notebook():
 
 @needs_training
 @pytest.mark.parametrize("operator", ["CumSum", "LpNormalization <p = 1>"])
-def test_a_rule_with_attributes_is_not_handed_over(operator):
+def test_rule_with_attributes_is_not_registered(operator):
     model = model_of(operator)
     if operator == "CumSum":
         model.graph.node[1].input.append("axis")
@@ -105,7 +105,7 @@ def test_fixed_nodes():
         assert fixed_nodes(operator, "", 1, 1, 18) is None
 
 
-def test_a_rule_that_returns_too_little_is_not_fixed():
+def test_rule_with_missing_gradients_is_not_fixed():
     with temporary_rules():
 
         @gradient_rule("Two", domain="mine")
@@ -135,7 +135,7 @@ except GradientError as error:
     print(error)
 print(len(gradient_of_loss(model("x, z"), "loss", ["z"]).graph.node) > 0)
 other = model("x, z")
-other.graph.node[1].input[:] = ["x", "z"]  # the remainder is off the way, whatever it has
+other.graph.node[1].input[:] = ["x", "z"]  # the remainder is off the path
 gradient_of_loss(other, "loss", ["z"], "ort")
 try:
     check_registered([helper.make_node("Mod", ["x", "z", "x"], ["y"], name="my_node")], 18, {"x"})
@@ -145,7 +145,7 @@ except GradientError as error:
 
 
 @needs_training
-def test_definitions_do_not_fit_every_node():
+def test_error_of_definitions_that_do_not_fit():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", REMAINDERS], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     first_input, auto, message = done.stdout.splitlines()

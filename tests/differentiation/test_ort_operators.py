@@ -1,4 +1,4 @@
-"""Operators in every use of the C++ builder: right or refused, and the process survives."""
+"""Operators in every use of the C++ builder are correct or rejected, and the process survives."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ pytestmark = pytest.mark.needs_training
 
 
 def counts_of(*arguments):
-    """Return how many cases came to what; nothing is wrong, fails or is killed but without rows."""
+    """Return the number of cases by outcome; only cases without rows may fail."""
     command = [sys.executable, "-m", "tests.differentiation.ort_operators", *arguments]
     found = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-    # kernels of onnxruntime refuse tensors without rows when they run
+    # kernels of onnxruntime reject tensors without rows at run time
     assert [bad for bad in found["bad"] if bad[1] != "failed" or "|empty|" not in bad[0]] == []
     return found["counts"]
 
 
-#: The builder's own gradients of these stop the process: without rows, or with pools whose sizes have names.
+#: Operators whose gradients terminate the process without rewrites: empty tensors, or pools with named sizes.
 DEADLY = [
     "MaxPool-2x3x6x5-kernel_shape=[[]2,3*|18|",
     "AveragePool-2x3x6x5-kernel_shape=[[]3*|19|",
@@ -41,14 +41,14 @@ DEADLY = [
 
 
 @pytest.mark.slow
-def test_what_would_stop_the_process():
+def test_forms_that_terminated_the_process():
     counts = counts_of("--only", *DEADLY)
     assert counts["right"] > 40
 
 
 @pytest.mark.slow
 def test_every_operator():
-    # a step that has no divisor in common with the numbers of sizes and uses meets them all
+    # a step coprime to the numbers of sizes and uses covers all of them
     counts = counts_of("--every", "41")
     assert counts["right"] > 400 and counts["refused"] > 80
 
@@ -97,7 +97,7 @@ def test_networks_of_images_train(optimizer, pool, between):
         ("GatherND", "N,3,8,8", "their number is unknown"),
     ],
 )
-def test_unknown_sizes_are_refused(operator, shape, reason):
+def test_unknown_sizes_are_rejected(operator, shape, reason):
     second = ", i" if operator == "GatherND" else ""
     model = parse(f"g (float[{shape}] x, int64[2,3] i) => (float[A,B] y) {{ y = {operator} (x{second}) }}")
     with pytest.raises(GradientError, match=reason):
@@ -107,7 +107,7 @@ def test_unknown_sizes_are_refused(operator, shape, reason):
 @pytest.mark.parametrize(
     "operator", ["ConvTranspose", "Resize", "com.microsoft.FastGelu", "com.microsoft.Relu"]
 )
-def test_gradients_without_kernels_are_refused(operator):
+def test_gradients_without_kernels_are_rejected(operator):
     domain, _, name = operator.rpartition(".")
     node = helper.make_node(name, ["x", "w"], ["y"], domain=domain, name="bad")
     values = [helper.make_tensor_value_info(name, 1, ["N", 2, 3, 3]) for name in "xwy"]
@@ -119,7 +119,7 @@ def test_gradients_without_kernels_are_refused(operator):
         onnx_derivative(model, backend="ort")
 
 
-#: Operators that broadcast, with shapes of x and q in which a dimension with a name is one.
+#: Operators that broadcast, with shapes of x and q in which a named dimension is one.
 BROADCAST = {
     **{
         f"y = {name} (x, q)": [((1, 2), (3, 2)), ((3, 2), (1, 2)), ((3, 2), (3, 2)), ((1, 2), (1, 2)),
@@ -135,9 +135,9 @@ BROADCAST = {
 
 
 @pytest.mark.parametrize("body, shapes", [(body, shapes) for body in BROADCAST for shapes in BROADCAST[body]])
-def test_dimensions_with_a_name_that_are_one(body, shapes):
+def test_named_dimensions_of_length_one(body, shapes):
     if "PRelu" in body and shapes[0][0] < shapes[1][0]:
-        return  # its slopes are broadcast one way only
+        return  # its slope is broadcast in one direction only
     model = parse(f"""g (float[N,2] x, float[M,K] q) => (float loss) {{
         {body} a = Tanh (y) loss = ReduceSum <keepdims = 0> (a) }}""")
     rng = np.random.default_rng(0)
@@ -161,7 +161,7 @@ def test_dimensions_with_a_name_that_are_one(body, shapes):
         "x, both, ends, axes, steps",
     ],
 )
-def test_slices_that_go_back(text):
+def test_slices_with_negative_steps(text):
     model = parse(f"""g (float[4,6] x) => (float[A,B] y)
         <int64[1] back = {{-1}}, int64[1] past = {{-9}}, int64[1] first = {{0}}, int64[1] step = {{-1}},
          int64[1] last = {{5}}, int64[1] none = {{0}}, int64[1] second = {{1}}, int64[1] far = {{100}},
@@ -177,7 +177,7 @@ def test_slices_that_go_back(text):
     assert np.abs(found).max() > 0
 
 
-def test_gelu_by_the_tangent():
+def test_gelu_by_tanh():
     model = parse('g (float[N] x) => (float[N] y) { y = Gelu <approximate = "tanh"> (x) }', 20)
     x = np.linspace(-3, 3, 41).astype(np.float32)
     feeds = {"x": x, "y_grad": np.ones_like(x)}

@@ -1,4 +1,4 @@
-"""What the C++ builder cannot take, or gets wrong: right once rewritten."""
+"""Rewritten graphs, for which the C++ builder is correct."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEPT = DerivativeOptions.KeepOutputs | DerivativeOptions.FillGrad
 HEAD = "g ({0}[3,2] x, {0}[2] w, {0}[3,2] q, {0}[1,2] c, {0}[2] v) => ({0} loss)"
 LAST = "s = Tanh (h) t = Mul (s, w) loss = ReduceSum <keepdims = 0> (t)"
 SCALAR = "s = Tanh (h) loss = ReduceSum <keepdims = 0> (s)"
-#: Written before every graph.
+#: Prefix of every graph.
 CONSTANTS = (
     "one = Constant <value = int64[1] {{1}}> () two = Constant <value = int64[2] {{1, 1}}> () "
     "i = Constant <value = int64[3,1] {{0, 0, 2}}> () "
@@ -95,7 +95,7 @@ GRAPHS = {
     "Dropout": ("h = Dropout (p, low)", LAST),
     "Dropout out of training": ("k = Constant <value = bool {{0}}> () h, n = Dropout (p, low, k)", LAST),
 }  # fmt: skip
-#: Constants read by some graphs only, not to be there for the others.
+#: Constants for some graphs only.
 EXTRA = {
     "sums of a number": "k0 = Constant <value_ints = [0]> () ",
     "ScatterElements that adds": "z0 = Constant <value = int64[3,2] {{0, 0, 1, 1, 0, 1}}> () ",
@@ -117,7 +117,7 @@ def loss_of(model, feeds):
     return float(run(model, feeds)[0])
 
 
-#: What onnxruntime-training has no float64 kernels for.
+#: Graphs without float64 kernels in onnxruntime-training.
 SINGLE = {"MatMul of a vector by three axes", "MatMul of two vectors", "ReduceL2",
           "SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropyLoss and more"}  # fmt: skip
 
@@ -153,7 +153,7 @@ def test_equal_to_rules(name):
 
 @needs_training
 @pytest.mark.parametrize("name", GRAPHS)
-def test_through_the_derivative_too(name):
+def test_onnx_derivative(name):
     model = make_initializers_of(model_of(name), ["w"])
     feeds = {key: value + 0.5 for key, value in random_feed(model_of(name)).items()}
     feeds = {key: value for key, value in feeds.items() if key in "xwqvc"}
@@ -169,7 +169,7 @@ def test_every_rewrite_has_a_graph():
     assert {key for key in REWRITES if key[0] == ""} <= used
 
 
-def test_what_is_off_the_way_stays():
+def test_nodes_off_the_path_are_not_rewritten():
     model = model_of("ReduceMax")
     assert rewrite_for_ort(model, ["loss"], ["c"]) is model
     changed = rewrite_for_ort(model, ["loss"], ["x"])
@@ -189,7 +189,7 @@ def test_ties_share_the_gradient_of_a_maximum():
 @pytest.mark.parametrize(
     "body", ["Max (x, c)", "Min (c, x)", "Max (x, c, x)", "Clip (x, c)", "Abs (x)", "Relu (x)"]
 )
-def test_both_give_the_same_at_kinks(body):
+def test_backends_agree_at_kinks(body):
     model = parse(f"""g (float[N] x) => (float loss) <float c = {{1}}> {{
         y = {body}  loss = ReduceSum <keepdims = 0> (y) }}""")
     feeds = {"x": np.array([-1.0, 0.0, 1.0, 2.0], np.float32)}
@@ -200,7 +200,7 @@ def test_both_give_the_same_at_kinks(body):
 
 @needs_training
 @pytest.mark.parametrize("operator", ["Elu", "Celu", "Selu"])
-def test_what_an_activation_does_not_take_may_overflow(operator):
+def test_unused_branch_of_an_activation_may_overflow(operator):
     model = parse(
         f"g (float[N] x) => (float loss) {{ y = {operator} (x) loss = ReduceSum <keepdims = 0> (y) }}"
     )
@@ -233,7 +233,7 @@ def test_powers_of_negative_numbers(body):
     loss, dx, dw = run_onnxruntime(gradient, {"x": x, "w": exponents, "c": exponents})
     np.testing.assert_allclose(loss, (x**exponents).sum(), rtol=1e-6)
     np.testing.assert_allclose(dx, exponents * x ** (exponents - 1), rtol=1e-6)
-    # a power of a negative base has no slope along its exponent
+    # a power of a negative base has no derivative by its exponent
     assert np.isnan(dw).all() if body.endswith("w)") else not dw.any()
     x[0], x[1] = 0, 3
     loss, dx, _ = run_onnxruntime(gradient, {"x": x, "w": exponents * 0, "c": exponents * 0})
@@ -275,7 +275,7 @@ def test_fused_matmul(flags, vector):
 
 @needs_training
 @pytest.mark.parametrize("operator", ["Sqrt", "Cos", "Erf", "Tan", "Elu", "Pow", "Softsign", "Atan"])
-def test_the_gradient_of_a_number_has_no_axis(operator):
+def test_gradient_of_a_scalar_is_a_scalar(operator):
     second = "w" if operator == "Pow" else ""
     model = parse(f"""g (float[4] x, float w) => (float loss)
         {{ axis = Constant <value_ints = [0]> () s = ReduceSum <keepdims = 0> (x, axis) p = Mul (s, w)

@@ -1,4 +1,4 @@
-"""Operators on quantised numbers, differentiated as if nothing was rounded."""
+"""Straight-through gradients of quantised operators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_product():
     weights = np.array([[10, -20], [30, 40], [-50, 60]]) * [0.02, 0.03]
     np.testing.assert_allclose(dx, w @ weights.T, rtol=1e-5)
     np.testing.assert_allclose(loss, (x @ weights * w).sum(), atol=0.5)
-    # Rounded as the kernel of onnxruntime rounds it.
+    # With the rounding of onnxruntime's kernel.
     (expected,) = run_onnxruntime(model, {"x": x, "w": w})
     np.testing.assert_allclose(loss, expected, atol=0.06 * np.abs(w).max())
     with pytest.raises(GradientError, match="it rounds"):
@@ -121,7 +121,7 @@ def test_weights_of_four_bits():
         gradient_model(model, None, ["s"])
 
 
-def test_dynamic_quantisation_is_refused_with_advice():
+def test_dynamic_quantisation_is_rejected_with_advice():
     model = parser.parse_model(f"""{HEADER} g (float[2,3] x) => (float[2,3] y) {{
         q, s, z = DynamicQuantizeLinear (x) y = DequantizeLinear (q, s, z) }}""")
     with pytest.raises(GradientError, match="QuantizeLinear whose scale is stored, from calibration"):

@@ -1,4 +1,4 @@
-"""Random inputs for any model."""
+"""Random inputs of models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_seed():
     assert (first != other).any()
 
 
-def test_sequences_are_refused():
+def test_sequences_are_rejected():
     model = parse("g (seq(float[N]) x) => (int64 y) { y = SequenceLength(x) }")
     with pytest.raises(TypeError, match="'x' is not a dense tensor"):
         random_feed(model)

@@ -1,4 +1,4 @@
-"""Gradients of random graphs: many nodes that are known to fit, and all forms of operators."""
+"""Gradients of random graphs of fixed operators, and of all forms of operators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.differentiation.evaluation import run
 
 
 class Step(NamedTuple):
-    """One operator of a random graph: what it writes, and the shape it returns."""
+    """One operator of a random graph, with the shape of its output."""
 
     n_inputs: int
     write: Callable
@@ -83,12 +83,12 @@ PLANS = st.lists(
 
 
 def build(plan):
-    """Return a model from numbers drawn at random; steps that do not fit their operands are left out."""
+    """Return a model from random numbers; operators that do not fit their operands are skipped."""
     op = GraphBuilder(18, dtype=np.float64, existing_names=INPUTS)
     pool = list(SHAPES.items())
     for which, first, second in plan:
         step = STEPS[which]
-        # Recent values first, so that graphs grow deep.
+        # Recent values first, for deep graphs.
         chosen = [pool[-1 - int(pick**2 / 99**2 * (len(pool) - 1))] for pick in (first, second)][
             : step.n_inputs
         ]
@@ -121,15 +121,15 @@ def test_gradients_of_random_graphs(plan, seed):
 
 @pytest.mark.slow
 def test_a_sample_of_all_forms():
-    """More of them: ``python -m tests.differentiation.fuzzing 0 8000``."""
+    """``python -m tests.differentiation.fuzzing 0 8000`` tests more graphs."""
     counts, bad = fuzzing.check_seeds(0, 400)
     assert not bad, bad
     compared = counts["right"] + counts["float32"]
     assert compared > 320, counts
 
 
-def test_a_wrong_gradient_is_found(monkeypatch):
-    """The comparison must see what is wrong by a hundredth, in float64 and in float32."""
+def test_wrong_gradient_is_detected(monkeypatch):
+    """The comparison detects an error of one per cent, in float64 and in float32."""
     whole = fuzzing.gradient_model
 
     def spoiled(model, y, wrt):

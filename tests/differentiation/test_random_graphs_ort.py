@@ -1,4 +1,4 @@
-"""Random graphs by the C++ builder: equal to our own rules or refused, in processes that may be killed."""
+"""Gradients of random graphs by the C++ builder are equal to the built-in rules or rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of rules, plugins that hold them, and rules registered in a process."""
+"""Sets of rules, plugins with rules, and rules registered in a process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_known_operator_needs_overwrite():
     assert load_rules().find("", "Exp").function is not rule
 
 
-def test_a_cell_may_run_twice():
+def test_same_rule_may_be_registered_twice():
     with temporary_rules():
         gradient_rule("Twist")(rule)
         gradient_rule("Twist")(rule)

@@ -1,4 +1,4 @@
-"""Casts and quantisation on the way of a gradient: passed on, refused, or straight through."""
+"""Casts and quantisation on gradient paths: differentiated, rejected, or straight through."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training), "aut
 
 
 def model_of(nodes, result="z", inputs="", opset=19):
-    """Return a model with the loss sum(w * z), z a tensor (2, 3) that follows from x."""
+    """Return a model with the loss sum(w * z), where z is a tensor (2, 3) computed from x."""
     return parse(
         f"""g (float[2,3] x, float[2,3] w{inputs}) => (float loss) {{
         {nodes} p = Mul({result}, w) loss = ReduceSum<keepdims=0>(p) }}""",
@@ -50,7 +50,7 @@ def test_casts_to_eight_bits_pass_the_gradient(name):
     np.testing.assert_allclose(gradient(model), 2 * X, rtol=1e-6)
 
 
-def test_a_gradient_below_what_float16_holds():
+def test_gradient_smaller_than_float16():
     model = model_of("h = Cast<to=10>(x) z = Cast<to=1>(h)")
     np.testing.assert_allclose(gradient(model, w=np.full_like(X, 1e-9)), np.full_like(X, 1e-9), rtol=1e-6)
 
@@ -130,7 +130,7 @@ def test_rounding_is_an_error(name, backend):
         gradient_of_loss(model, "loss", ["x"], backend)
 
 
-def test_both_ways_to_a_gradient_refuse():
+def test_both_backends_reject_rounding():
     model = model_of(ROUNDING["quantisation"][0])
     with pytest.raises(GradientError, match="'QuantizeLinear'"):
         onnx_derivative(model, options=DerivativeOptions.Loss, backend="rules")
@@ -141,7 +141,7 @@ def test_both_ways_to_a_gradient_refuse():
 @pytest.mark.parametrize(
     "nodes, expected",
     [
-        # positions
+        # indices
         (
             """c = Constant<value_float=0.3>() o = Mul(x, c) k = Cast<to=7>(o) e = Exp(x)
             z = GatherElements<axis=1>(e, k)""",
@@ -159,7 +159,7 @@ def test_both_ways_to_a_gradient_refuse():
             z = Where(c, e, x)""",
             None,
         ),
-        # a position within a loop
+        # an index in a loop
         (
             """n = Constant<value_int=2>() go = Constant<value = bool {1}>() k = Cast<to=7>(x)
             z = Loop (n, go, x) <body = b (int64 i, bool ci, float[2,3] v0) => (bool co, float[2,3] v1) {
@@ -170,7 +170,7 @@ def test_both_ways_to_a_gradient_refuse():
     ],
     ids=["positions", "labels", "condition", "within a loop"],
 )
-def test_positions_and_labels_are_no_error(nodes, expected):
+def test_indices_and_labels_are_accepted(nodes, expected):
     model = model_of(nodes, opset=13)
     found = gradient(model, run)
     step = np.zeros_like(X)
@@ -222,8 +222,8 @@ def test_quantisation_to_eight_bit_floats_straight_through():
     np.testing.assert_allclose(gradient(model, straight_through=True, x=x), np.abs(x) <= 4.48)
 
 
-def test_scale_of_stored_integers_needs_no_permission():
-    """A quantised weight is not rounded again: its scale has a gradient of its own."""
+def test_scale_of_stored_integers():
+    """A quantised weight is not rounded again, and its scale has a gradient."""
     model = model_of(
         "c = Constant<value = int8[2,3] {1,2,3,4,5,6}>() z = DequantizeLinear<axis=1>(c, s)",
         inputs=", float[3] s",
@@ -239,7 +239,7 @@ def test_casts_straight_through():
 
 def test_a_quantised_product_straight_through():
     model = model_of(ROUNDING["a quantised product"][0])
-    # The product with the identity returns x, rounded to levels whose size and origin follow from x.
+    # The product with the identity returns x, rounded to levels with a scale and zero point computed from x.
     found = gradient(model, straight_through=True)
     np.testing.assert_allclose(found, np.ones_like(X), atol=0.02)
 
@@ -261,7 +261,7 @@ def test_a_product_of_integers_straight_through():
         np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
-def test_rounded_integers_at_the_border_of_a_subgraph_are_refused():
+def test_rounded_integers_in_subgraph_inputs_are_rejected():
     for name in ("a branch", "integers that a loop carries"):
         with pytest.raises(GradientError, match="inputs, outputs or states"):
             gradient(model_of(ROUNDING[name][0]), straight_through=True)
@@ -283,7 +283,7 @@ def test_straight_through_needs_rules():
         z = OneHot(k, n, v)""",
     ],
 )
-def test_weights_that_only_choose_positions_are_said_to_have_no_gradient(nodes):
+def test_error_of_weights_used_as_indices(nodes):
     model = parse(f"g (float[3] x, float[4] c) => (float l) {{ {nodes} l = ReduceSum<keepdims=0>(z) }}")
     with pytest.raises(GradientError, match=r"\['x'\] have no gradient: .* only through .*(Gather|OneHot)"):
         require_gradients(model, "l", ["x"])

@@ -1,4 +1,4 @@
-"""Every gradient rule against finite differences at one opset; at others its graph, or what it computes."""
+"""Gradient rules against finite differences at one opset, and against each other at all opsets."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.differentiation.records import ELSEWHERE, RECORDS
 
 CASES = [pytest.param(record, id=str(record)) for record in RECORDS]
 
-#: For operators that exist in float32 only, or whose result is float32. Along many directions, as what is
-#: tolerated may be more than an error of 1 % along one in which most of the gradient cancels.
+#: For operators in float32 only, or with float32 results. Many directions are used, because the tolerance may
+#: be more than 1 % along a direction in which most of the gradient cancels.
 SINGLE = {"step": 3e-3, "rtol": 5e-3, "atol": 1e-4, "projections": 20}
 
 
@@ -90,7 +90,7 @@ def structure(onx):
 
 
 @pytest.mark.parametrize("record", CASES)
-def test_the_same_on_onnxruntime_in_float32_at_every_opset(record):
+def test_float32_in_onnxruntime_at_all_opsets(record):
     double, feeds, names = node_model(record)
     onx = gradient_of(record, double, feeds, names)
     seeds = seeds_of(onx, double, feeds, run)
@@ -101,7 +101,7 @@ def test_the_same_on_onnxruntime_in_float32_at_every_opset(record):
             single, feeds, names = node_model(record, opset, np.float32, symbolic)
             onx = gradient_of(record, single, feeds, names)
             if structure(onx) in seen:
-                continue  # the same nodes, valid at this opset too
+                continue  # equal nodes, valid at this opset too
             seen.append(structure(onx))
             types = {value.name: value.type.tensor_type.elem_type for value in onx.graph.input}
             seeds = {k: v.astype(helper.tensor_dtype_to_np_dtype(types[k])) for k, v in seeds.items()}
@@ -128,14 +128,14 @@ def has_batch(record):
     return record.empty and record.symbolic and record.arrays()[0].ndim > 0
 
 
-# numpy warns of the mean and of the logarithm of nothing
+# numpy warns of means and logarithms of empty arrays
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("record", [record for record in CASES if has_batch(record.values[0])])
 def test_empty_batch(record):
     whole, full, names = node_model(record, dtype=np.float32, symbolic=True)
     empty, feeds, _ = node_model(record, dtype=np.float32, rows=0)
     onx = gradient_of(record, whole, full, names)
-    # Gemm and some reductions of onnxruntime 1.19 refuse a matrix without rows.
+    # Gemm and some reductions of onnxruntime 1.19 reject a matrix without rows.
     got = run_reference(onx, {**feeds, **seeds_of(onx, empty, feeds, run_reference)})
     for name, grad in zip(wanted(record, feeds, names), got, strict=True):
         assert grad.shape == feeds[name].shape
@@ -151,12 +151,12 @@ def test_every_rule_has_a_record():
     assert rules == tested
 
 
-#: Modes that need some dimensions, and say so.
+#: Modes that require known dimensions, with errors.
 NEED_DIMENSIONS = {"SAME_UPPER", "SAME_LOWER"}
 
 
 def without_dimensions(model):
-    """Return a model that knows the ranks of its inputs and outputs, and no dimension but of kernels."""
+    """Return a model with known ranks of inputs and outputs, and known dimensions of kernels only."""
     model = copy_model(model)
     (node,) = model.graph.node
     has_weights = node.op_type.startswith("Conv") or node.domain == "com.microsoft"

@@ -82,7 +82,7 @@ def test_large_values(op_type):
     assert np.isfinite(gradient(op_type, x)).all()
 
 
-def test_where_lets_no_infinite_gradient_through():
+def test_where_blocks_infinite_gradients():
     model = parse("""g (double[3] x) => (double y) <double zero = {0.0}, double one = {1.0}> {
         c = Greater(x, zero) s = Where(c, x, one) l = Log(s) w = Where(c, l, zero)
         y = ReduceSum<keepdims=0>(w) }""")
@@ -90,7 +90,7 @@ def test_where_lets_no_infinite_gradient_through():
     np.testing.assert_array_equal(dx, [0.0, 0.0, 0.5])
 
 
-def test_outputs_nothing_needs():
+def test_unused_outputs():
     model = parse("""g (double[N,4] x) => (double y) <int64[3] sizes = {1, 2, 1}> {
         a, b, c = Split<axis=1>(x, sizes) e = Exp(b) y = ReduceSum<keepdims=0>(e) }""")
     x = np.arange(8.0).reshape(2, 4) / 8
@@ -150,7 +150,7 @@ def test_normalized_row_of_zeros(order):
 
 
 def test_distances_of_points_to_one_another():
-    """Those of points to themselves, zero, must not outweigh the others."""
+    """Gradients of the zero distances of points to themselves must not dominate."""
     model = parse("""g (double[3,2] a, double[3,3] w) => (double y) {
         d = com.microsoft.CDist<metric="euclidean">(a, a) m = Mul(d, w) y = ReduceSum<keepdims=0>(m) }""")
     model.opset_import.add(domain="com.microsoft", version=1)

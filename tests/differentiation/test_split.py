@@ -1,4 +1,4 @@
-"""Forward and backward as two models."""
+"""Forward and backward graphs as two models."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def test_history_of_a_loop_is_saved():
         np.testing.assert_allclose(left, right)
 
 
-def test_what_the_gradient_saves_has_a_type():
-    """The positions that a gradient adds at are computed before it: nothing but their producers know them."""
+def test_saved_tensors_have_types():
+    """Saved indices have types, which only their producers determine."""
     model = parse("""g (float[N,2] x, float[2,1] coef) => (float[N,1] score)
         <int64 second = {1}, int64[1] column = {-1}>
         { p = MatMul (x, coef) m = Neg (p) c = Concat <axis = 1> (m, p) i = Reshape (second, column)

@@ -1,4 +1,4 @@
-"""Our gradients against onnx-ad's, an independent implementation, and against the C++ builder's."""
+"""Built-in rules compared with onnx-ad, an independent implementation, and with the C++ builder."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def build(op, output, **inputs):
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def test_a_formula_is_a_valid_graph_and_gives_its_value(run_onnx):
+def test_graph_is_valid_and_computes_its_value(run_onnx):
     op = GraphBuilder()
     output = op.ReduceSum(op.Mul(op.Add("x", 1.0), op.Add("x", 1.0)), [1], keepdims=0)
     model = build(op, output, x=TensorProto.FLOAT)
@@ -27,7 +27,7 @@ def test_a_formula_is_a_valid_graph_and_gives_its_value(run_onnx):
     np.testing.assert_allclose(run_onnx(model, x)[0], ((x + 1) ** 2).sum(axis=1))
 
 
-def test_equal_constants_are_kept_once():
+def test_equal_constants_are_shared():
     op = GraphBuilder()
     assert op.constant(1.0) == op.constant(1.0)
     assert op.constant([1, 2]) == op.constant([1, 2])
@@ -96,7 +96,7 @@ def test_prefix_and_claims():
     assert op.claim("free") and not op.claim("free")
 
 
-def test_given_outputs_are_not_given_again():
+def test_given_outputs_are_reserved():
     op = GraphBuilder()
     assert op.node("Neg", "x", outputs=["Neg_0"]) == "Neg_0"
     assert op.Neg("x") == "Neg_1"
@@ -110,7 +110,7 @@ def test_omitted_inputs():
     assert list(op.nodes[1].input) == ["x"]
 
 
-def test_attributes_that_are_none_are_left_out():
+def test_attributes_that_are_none_are_omitted():
     op = GraphBuilder()
     op.ReduceSum("x", keepdims=0, noop_with_empty_axes=None)
     assert {a.name for a in op.nodes[0].attribute} == {"keepdims"}
@@ -122,7 +122,7 @@ def test_several_outputs():
     assert list(op.nodes[0].output) == [values, indices] and values != indices
 
 
-def test_a_ready_made_attribute_goes_on_the_last_node():
+def test_add_attribute():
     op = GraphBuilder()
     op.Neg("x")
     op.Softmax("x")
@@ -130,7 +130,7 @@ def test_a_ready_made_attribute_goes_on_the_last_node():
     assert [len(node.attribute) for node in op.nodes] == [0, 1]
 
 
-def test_domains_are_noted_and_imported_once(run_onnx):
+def test_domains_are_imported_once(run_onnx):
     op = GraphBuilder(21)
     op.node("Scaler", "x", domain="ai.onnx.ml", domain_version=3, offset=[1.0], scale=[2.0], outputs=["y"])
     assert op.opsets == {"": 21, "ai.onnx.ml": 3}
@@ -145,7 +145,7 @@ def test_domains_are_noted_and_imported_once(run_onnx):
     np.testing.assert_allclose(run_onnx(model, np.array([[3]], np.float32))[0], [[4]])
 
 
-def test_what_is_known_of_tensors():
+def test_types_of_tensors():
     op = GraphBuilder(types={"x": TensorType(TensorProto.DOUBLE, ("N", 3))})
     assert (op.dtype("x"), op.shape("x")) == (np.float64, ("N", 3))
     assert (op.type("?"), op.dtype("?"), op.shape("?")) == (None, None, None)

@@ -63,7 +63,7 @@ def test_dot_text():
     }  # fmt: skip
 
 
-def test_names_that_dot_gives_a_meaning():
+def test_special_names_in_dot():
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[N] y) { y = Neg (x) }'
     )

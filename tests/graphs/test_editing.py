@@ -65,7 +65,7 @@ def test_argument_is_not_changed(edit, text):
     assert model.SerializeToString(deterministic=True) == before
 
 
-def test_every_function_that_takes_a_model_is_in_that_table():
+def test_all_functions_of_models_are_tested():
     others = {
         "GraphBuilder",
         "count_nodes",
@@ -80,7 +80,7 @@ def test_every_function_that_takes_a_model_is_in_that_table():
     assert set(editing) - others == set(EDITS)
 
 
-def test_changing_a_copy_changes_nothing_else():
+def test_copy_is_independent():
     model = parser.parse_model(LINEAR)
     copied = graphs.prune(model)
     copied.graph.node[0].name = "changed"
@@ -133,7 +133,7 @@ def test_value_types():
     assert "z" not in graphs.value_types(parser.parse_model(LINEAR), infer=False)
 
 
-def test_value_infos_keep_what_is_known():
+def test_value_infos_keep_types():
     for known in (TensorType(1, ("N", None, 3)), TensorType(7, ()), TensorType(11)):
         model = helper.make_model(helper.make_graph([], "g", [graphs.make_value_info("x", known)], []))
         assert graphs.value_types(model, infer=False) == {"x": known}

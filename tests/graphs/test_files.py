@@ -80,7 +80,7 @@ def test_a_full_disk_leaves_the_old_file(call, writer, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_link_of_the_user_is_followed(writer, tmp_path, monkeypatch):
+def test_links_are_followed(writer, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     link, path = tmp_path / "here" / "link.svg", tmp_path / "file.svg"
     link.symlink_to(path)
@@ -101,7 +101,7 @@ def test_a_pipe_is_written_to(writer, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o664])
-def test_the_rights_of_a_file_stay(mode, tmp_path):
+def test_permissions_are_kept(mode, tmp_path):
     path = tmp_path / "a.onnx"
     path.touch()
     path.chmod(mode)
@@ -114,7 +114,7 @@ def test_the_rights_of_a_file_stay(mode, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.onnx", "a", "a.json", "a.textproto", "n" * 250 + ".onnx"])
-def test_a_model_is_saved_as_onnx_saves_it(name, tmp_path):
+def test_save_model_is_equal_to_onnx(name, tmp_path):
     own, theirs = tmp_path / "own", tmp_path / "theirs"
     own.mkdir()
     theirs.mkdir()
@@ -124,7 +124,7 @@ def test_a_model_is_saved_as_onnx_saves_it(name, tmp_path):
     assert onnx.load(own / name) == MODEL
 
 
-def test_no_other_place_writes_files():
+def test_other_modules_do_not_write_files():
     """What writes to a path does it through this module."""
     root = Path(files.__file__).parents[1]
     found = [

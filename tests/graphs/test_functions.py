@@ -47,7 +47,7 @@ def model_of(name, opset=18):
 
 @pytest.mark.parametrize("opset", [13, 18, 21])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_what_onnxruntime_computes(run_onnx, name, opset):
+def test_equal_to_onnxruntime(run_onnx, name, opset):
     model = model_of(name, opset)
     expected = run_onnx(model, X)[0]
     assert len(inline_functions(model).functions) == 0 < len(model.functions)
@@ -56,7 +56,7 @@ def test_what_onnxruntime_computes(run_onnx, name, opset):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_everywhere_a_model_comes_in(run_onnx, name):
+def test_all_functions_that_read_models(run_onnx, name):
     model = model_of(name)
     expected = run_onnx(model, X)[0]
     options = {"max_iter": 1, "learning_rate": 1e-12, "warm_start": True}
@@ -89,7 +89,7 @@ def test_gradients(run_onnx, name, backend):
     assert not loss.functions
 
 
-def test_a_name_that_is_no_operator_yet(run_onnx):
+def test_unknown_standard_operator(run_onnx):
     model = parser.parse_model(TEXT.format(opset=18, body="h = Gelu (x) y = MatMul (h, w)"))
     node = helper.make_node("Neg", ["a"], ["r"])
     opsets = [helper.make_opsetid("", 18)]

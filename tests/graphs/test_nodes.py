@@ -28,12 +28,12 @@ def test_nodes_of_bodies_follow_their_node():
     assert [node.op_type for node in all_nodes(graph)] == ["Neg", "Loop", "Not", "Add", "Neg", "Abs"]
 
 
-def test_what_outputs_depend_on():
+def test_needed_nodes():
     assert [node.output[0] for node in needed_nodes(MODEL.graph.node, ["y"])] == ["b", "y"]
     assert not needed_nodes(MODEL.graph.node, ["x", "a"])
 
 
-def test_a_copy_has_other_inputs_or_outputs():
+def test_copy_with_other_inputs_or_outputs():
     node = MODEL.graph.node[0]
     assert list(copy_node(node, ["p", "q"]).input) == ["p", "q"] and list(
         copy_node(node, ["p", "q"]).output

@@ -43,14 +43,14 @@ def test_exact_text():
     assert squeezed(graph_to_text(MODEL, max_elements=2)) == squeezed(TEXT.strip())
 
 
-def test_no_space_ends_a_line_and_the_model_stays():
+def test_no_trailing_spaces_and_model_not_changed():
     before = MODEL.SerializeToString()
     text = graph_to_text(MODEL)
     assert MODEL.SerializeToString() == before
     assert text == "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def test_it_is_read_back_where_constants_are_small():
+def test_text_of_small_constants_can_be_parsed():
     again = parser.parse_graph(graph_to_text(MODEL))
     assert [node.op_type for node in again.node] == ["MatMul", "If"]
     weight = next(tensor for tensor in again.initializer if tensor.name == "w")

@@ -29,7 +29,7 @@ def test_producers_are_of_the_default_domain(graph):
     assert graph.producer("x") is None and graph.producer("half") is None
 
 
-def test_nodes_passed_over(graph):
+def test_skipped_nodes(graph):
     assert graph.origin("r", ("Relu", "Scaler")) == "b" and graph.origin("r") == "r"
     assert graph.producer("r", passing=("Relu", "Scaler")).op_type == "Add"
     assert graph.producer("r", "Add", passing=("Relu", "Scaler")).op_type == "Add"
@@ -44,7 +44,7 @@ def test_readers(graph):
     assert not graph.read_once("unused")
 
 
-def test_names_that_stay(graph):
+def test_kept_names(graph):
     assert graph.keeps_name("y") and graph.keeps_name("b") and graph.keeps_name("r")
     assert not graph.keeps_name("a") and not graph.keeps_name("s")
 
@@ -67,7 +67,7 @@ def test_types(graph):
     assert not graph.is_float("n") and not graph.is_float("c") and not graph.is_float("nobody")
 
 
-def test_what_an_input_may_replace_is_no_constant():
+def test_default_of_an_input_is_not_constant():
     graph = GraphView(
         parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[1] w) => (float[1] y) <float[1] w = {1}, float[1] v = {1}> {
@@ -80,7 +80,7 @@ def test_what_an_input_may_replace_is_no_constant():
     assert graph.value("d") == b"text" and graph.value("z") is None
 
 
-def test_what_nothing_needs_goes(graph):
+def test_unused_nodes_are_dropped(graph):
     graph.drop_unused()
     assert [node.op_type for node in graph.nodes] == ["Mul", "Add", "Scaler", "Relu", "Neg", "Mul", "If"]
     model = prune(graph.to_model())
@@ -88,7 +88,7 @@ def test_what_nothing_needs_goes(graph):
     assert [value.name for value in model.graph.output] == ["y", "u", "e"]
 
 
-def test_the_graph_given_is_not_changed():
+def test_model_is_not_changed():
     model = parser.parse_model(TEXT)
     before = model.SerializeToString(deterministic=True)
     graph = GraphView(model)
@@ -107,7 +107,7 @@ def test_new_nodes_have_new_names():
     assert name == "new_Neg_2" and graph.sizes(name) == (2,)
 
 
-def test_a_tensor_in_place_of_an_output():
+def test_rule_returns_a_tensor_for_an_output():
     """It is read instead by later nodes and in subgraphs, but for one that has a tensor of that name."""
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[2] x, bool c) => (float[2] y, float[2] u, float[2] k)
@@ -126,7 +126,7 @@ def test_a_tensor_in_place_of_an_output():
     checker.check_model(graph.to_model(), full_check=True)
 
 
-def test_what_a_rule_gives_up_is_forgotten(graph):
+def test_nodes_of_a_rule_that_returns_false(graph):
     def rule(node):
         graph.op.Abs(node.input[0])
         return False
@@ -153,7 +153,7 @@ def test_a_rule_may_copy_a_node():
     assert [(n.op_type, list(n.input)) for n in nodes] == [("Neg", ["x"]), ("Add", ["x", "Neg_0"])]
 
 
-def test_producers_read_what_stands_for_what_is_gone():
+def test_producers_read_renamed_tensors():
     graph = GraphView(
         parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[2] x) => (float[2] y) { a = Identity (x) b = Neg (a) y = Neg (b) }""")

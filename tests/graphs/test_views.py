@@ -30,7 +30,7 @@ def test_text_is_read_back():
 
 
 @pytest.mark.parametrize("max_elements, shown", [(0, "b w large"), (1, "w large"), (2, "large"), (3, "")])
-def test_large_constants_are_left_out_in_subgraphs_too(max_elements, shown):
+def test_large_constants_of_subgraphs(max_elements, shown):
     model = parser.parse_model(TEXT)
     before = model.SerializeToString()
     text = graph_to_text(model, max_elements)

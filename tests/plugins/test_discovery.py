@@ -90,7 +90,7 @@ def test_two_distributions_of_one_name_are_both_listed(site):
     ]
 
 
-def test_one_name_in_two_groups_is_no_conflict(site):
+def test_one_name_in_two_groups(site):
     site.add("pair", entry_points="[ortlearn.losses]\nx = pair:L\n[ortlearn.penalties]\nx = pair:P\n")
     assert [info.status for info in find() if info.distribution == "pair"] == ["not loaded"] * 2
 
@@ -103,7 +103,7 @@ def test_malformed_metadata_is_one_broken_record(site):
     assert len(named("log_loss")) == 1
 
 
-def test_unreadable_or_nameless_metadata_is_left_out(site):
+def test_unreadable_or_nameless_metadata_is_ignored(site):
     site.add("nameless", entry_points="[ortlearn.losses]\nnameless = nameless:Loss\n")
     (site.folder / "nameless-1.0.dist-info" / "METADATA").unlink()
     site.add("binary", entry_points="")

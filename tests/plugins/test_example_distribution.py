@@ -142,6 +142,6 @@ def test_gradient_of_reverse_sequence():
         (PENALTIES, "example_squared_hinge", {"limit": -1.0}),
     ],
 )
-def test_values_without_meaning_are_refused(group, name, params):
+def test_invalid_values_are_rejected(group, name, params):
     with pytest.raises(PluginError, match=f"{next(iter(params))}=.* must be"):
         plugins.get(group, name)(**params).check()

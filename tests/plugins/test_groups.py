@@ -24,7 +24,7 @@ def test_unknown_group_lists_the_groups(group):
         check_group(group)
 
 
-def test_every_function_refuses_an_unknown_group():
+def test_all_functions_reject_unknown_groups():
     calls = [
         lambda: plugins.get("losses", "l1"),
         lambda: plugins.list_plugins("losses"),

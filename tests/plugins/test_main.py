@@ -47,7 +47,7 @@ def test_every_built_in_plugin_has_a_summary():
     assert any(line.startswith("schedules") and line[start:].startswith("Cosine: ") for line in built_in)
 
 
-def test_load_shows_what_works_and_what_is_broken_and_exits_with_zero(site):
+def test_load_shows_status_and_exits_with_zero(site):
     site.add(
         "mixed",
         "0.3",

@@ -44,7 +44,7 @@ def test_get_imports_on_first_use_and_caches(site):
     assert plugins.get(LOSSES, "lazy") is loss
 
 
-def test_get_loads_only_what_was_asked_for(site):
+def test_get_loads_one_plugin(site):
     site.add(
         "two",
         entry_points="[ortlearn.losses]\na = two_a:Loss\nb = two_b:Loss\n",
@@ -122,7 +122,7 @@ def test_registered_name_in_another_case():
     assert plugins.get(LOSSES, "HUBER") is plugins.get(LOSSES, "huber")
 
 
-def test_has_is_of_the_exact_name():
+def test_has_compares_exact_names():
     assert plugins.has(LOSSES, "huber") and not plugins.has(LOSSES, "Huber")
 
 
@@ -141,7 +141,7 @@ BROKEN_SOURCES = {
 
 
 @pytest.mark.parametrize("case", BROKEN_SOURCES)
-def test_broken_plugin_says_which_and_why_and_breaks_only_itself(site, case):
+def test_error_of_a_broken_plugin(site, case):
     source, reason = BROKEN_SOURCES[case]
     points = "[ortlearn.losses]\nbad = bad_loss:Loss\ngood = good_loss:Loss\n"
     site.add("half-broken", "3.2", points, bad_loss=source, good_loss=LOSS_MODULE)
@@ -188,7 +188,7 @@ def test_listing_with_load_never_raises(site):
     assert "elsewhere" not in sys.modules
 
 
-def test_two_distributions_of_one_name_fail_only_when_it_is_asked_for(site):
+def test_name_declared_twice_fails_on_use(site):
     site.add("first", "1.0", "[ortlearn.losses]\nshared = first_loss:Loss\n", first_loss=LOSS_MODULE)
     points = "[ortlearn.losses]\nshared = second_loss:Loss\nown = second_loss:Loss\n"
     site.add("second", "2.0", points, second_loss=LOSS_MODULE)
@@ -201,7 +201,7 @@ def test_two_distributions_of_one_name_fail_only_when_it_is_asked_for(site):
         assert plugins.get(LOSSES, "shared") is Mine
 
 
-def test_third_party_may_not_take_a_built_in_name_silently(site):
+def test_built_in_name_declared_twice(site):
     site.add("rival", "1.0", "[ortlearn.losses]\nlog_loss = rival_loss:Loss\n", rival_loss=LOSS_MODULE)
     with pytest.raises(
         PluginError, match=r"'log_loss' is declared more than once: by ortlearn .* and rival 1.0"
@@ -264,7 +264,7 @@ def test_unregister_what_was_not_registered():
     assert not isinstance(caught.value, UnknownPluginError)
 
 
-def test_temporary_restores_what_was_there_even_after_an_error():
+def test_temporary_restores_after_an_error():
     plugins.register(LOSSES, "mine", Mine)
     try:
         with pytest.raises(KeyError):
@@ -309,7 +309,7 @@ def test_scan_is_cached_until_refresh(site):
     assert info_of("later").owner == "later 1.0"
 
 
-def test_a_plugin_may_use_the_registry_from_any_thread_while_it_is_imported(site):
+def test_plugins_may_use_the_registry_during_import(site):
     source = LOSS_MODULE + (
         "import threading\n"
         "from ortlearn import plugins\n"

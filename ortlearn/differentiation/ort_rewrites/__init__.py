@@ -57,12 +57,12 @@ def _rewritten(
         read=set(outputs).union(*(node_inputs(node) for node in nodes)),
         value=GraphView(model).value,
     )
-    places = {name for node in nodes for name in node.output if name}
-    return replace_nodes(model, {key: _on_path(rule, path, places) for key, rule in rules.items()})
+    targets = {name for node in nodes for name in node.output if name}
+    return replace_nodes(model, {key: _on_path(rule, path, targets) for key, rule in rules.items()})
 
 
-def _on_path(rule: Rule, path: GradientPath, places: set[str]) -> Callable[[NodeProto, GraphBuilder], bool]:
+def _on_path(rule: Rule, path: GradientPath, targets: set[str]) -> Callable[[NodeProto, GraphBuilder], bool]:
     def replace(node: NodeProto, op: GraphBuilder) -> bool:
-        return not places.isdisjoint(node.output) and rule(node, op, path)
+        return not targets.isdisjoint(node.output) and rule(node, op, path)
 
     return replace

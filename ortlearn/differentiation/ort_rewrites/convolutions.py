@@ -47,8 +47,8 @@ def max_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     if len(node.output) > 1 and node.output[1]:
         op.node("MaxPool", x, outputs=[op.unique("largest"), node.output[1]], **attributes)
     attributes.pop("storage_order", None)
-    places = op.node("MaxPool", x, n_outputs=2, **attributes)[1]
-    op.Gather(op.Reshape(x, [-1]), places, axis=0, outputs=[node.output[0]])
+    indices = op.node("MaxPool", x, n_outputs=2, **attributes)[1]
+    op.Gather(op.Reshape(x, [-1]), indices, axis=0, outputs=[node.output[0]])
     return True
 
 

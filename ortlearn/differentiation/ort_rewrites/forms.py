@@ -89,12 +89,12 @@ def scatter(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     attributes = attributes_of(node)
     if attributes.get("reduction", b"none") != b"add":
         return False
-    data, places, updates = node.input
+    data, indices, updates = node.input
     known = op.type(data)
     if known is None or known.elem_type not in _FLOATS or data not in path.reached:
         return False
     zeros = op.Expand(op.constant(np.array(0.0, dtype=op.dtype(data))), op.Shape(data))
-    total = op.node(node.op_type, zeros, places, updates, **attributes)
+    total = op.node(node.op_type, zeros, indices, updates, **attributes)
     op.Add(data, total, outputs=[node.output[0]])
     return True
 
@@ -129,7 +129,7 @@ def einsum(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
         return False
     first, *rest = node.input
     product = reduce(op.Mul, rest, first)
-    summed = [place for place, label in enumerate(axes) if label not in result]
+    summed = [axis for axis, label in enumerate(axes) if label not in result]
     if summed:
         op.ReduceSum(product, summed, keepdims=0, outputs=[node.output[0]])
     else:

@@ -32,17 +32,17 @@ def keep_scalars(model: ModelProto, outputs: Sequence[str], wrt: Sequence[str]) 
     nodes = gradient_nodes(model, outputs, wrt, types)
     reached = set(wrt).union(*(node.output for node in nodes))
     numbers = {name for name in reached if name in types and types[name].shape == ()}
-    places = {
+    rewritten = {
         node.output[0]
         for node in nodes
         if node.op_type not in _KEEP_SCALARS and numbers.intersection(node.input)
     }
 
     def rule(node: NodeProto) -> bool:
-        if node.output[0] in places:
+        if node.output[0] in rewritten:
             inputs = [graph.op.Reshape(x, []) if x in numbers else x for x in node.input]
             graph.op.nodes.append(copy_node(node, inputs))
-        return node.output[0] in places
+        return node.output[0] in rewritten
 
     graph = GraphView(model, types)
     return graph.to_model() if graph.rewrite(rule) else model

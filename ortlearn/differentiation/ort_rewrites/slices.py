@@ -59,14 +59,14 @@ def backward_slice(node: NodeProto, op: GraphBuilder, path: GradientPath) -> boo
         if step > 0:
             x = op.Slice(x, [start], [end], [axis], [step])
         elif isinstance(length, int):
-            x = op.Gather(x, _places_back(start, end, step, length), axis=axis)
+            x = op.Gather(x, _reversed_indices(start, end, step, length), axis=axis)
         else:
             return False
     op.Identity(x, outputs=[node.output[0]])
     return True
 
 
-def _places_back(start: int, end: int, step: int, length: int) -> np.ndarray:
+def _reversed_indices(start: int, end: int, step: int, length: int) -> np.ndarray:
     """Return the indices of a slice with a negative step; negative bounds count from the end."""
     first = min(start + length if start < 0 else start, length - 1)
     last = max(end + length if end < 0 else end, -1)

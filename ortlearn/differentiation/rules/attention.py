@@ -219,10 +219,10 @@ def _rotate(op, x, tables, width, interleaved):
     imaginary = op.Add(op.Mul(a, sin), op.Mul(b, cos))
     if interleaved:
         both = op.Concat(op.Unsqueeze(real, [4]), op.Unsqueeze(imaginary, [4]), axis=4)
-        turned = op.Reshape(both, [0, 0, 0, width])
+        rotated = op.Reshape(both, [0, 0, 0, width])
     else:
-        turned = op.Concat(real, imaginary, axis=3)
-    return op.Concat(turned, rest, axis=3)
+        rotated = op.Concat(real, imaginary, axis=3)
+    return op.Concat(rotated, rest, axis=3)
 
 
 @RULES.rule("RotaryEmbedding", domain=_MS)
@@ -239,5 +239,5 @@ def rotary_embedding(op, node):
     if node.rank(positions) == 1:  # of the first step
         positions = op.unsqueeze(op.Add(positions, _numbers(op, _length(op, apart, 2))), [0])
     tables = [op.Unsqueeze(op.Gather(table, positions, axis=0), [1]) for table in (cos, sin)]
-    turned = _rotate(op, apart, tables, width, node.attribute("interleaved", 0))
-    return turned if wide else heads.join(turned)
+    rotated = _rotate(op, apart, tables, width, node.attribute("interleaved", 0))
+    return rotated if wide else heads.join(rotated)

@@ -23,8 +23,8 @@ def scatter_add_rows(op, rows, indices, updates):
     """
     if op.opset >= _ADDING:
         zeros = op.fill(op.Concat(rows, op.dim(updates, 1), axis=0))
-        places = op.Expand(op.unsqueeze(indices, [1]), op.Shape(updates))
-        return op.ScatterElements(zeros, places, updates, axis=0, reduction="add")
+        positions = op.Expand(op.unsqueeze(indices, [1]), op.Shape(updates))
+        return op.ScatterElements(zeros, positions, updates, axis=0, reduction="add")
     depth = op.Squeeze(rows, [0])
     # MatMul, because Gemm of onnxruntime rejects an empty sum.
     return op.product(op.one_hot(indices, depth, axis=0, rank=1), updates)
@@ -83,10 +83,10 @@ def _gather_of_first_axis(op, node, grad, index):
         else:
             rest = [op.dim(x, other) for other in range(1, rank)]
             grad = op.reshape_to(grad, op.Concat(op.Reshape(op.Size(index), [1]), *rest, axis=0))
-    places = op.Reshape(index, [-1] + [1] * (rank - 1))
+    positions = op.Reshape(index, [-1] + [1] * (rank - 1))
     if rank > 1:
-        places = op.Expand(places, op.Shape(grad))
-    return op.ScatterElements(op.fill_like(x), places, grad, axis=0, reduction="add")
+        positions = op.Expand(positions, op.Shape(grad))
+    return op.ScatterElements(op.fill_like(x), positions, grad, axis=0, reduction="add")
 
 
 def _gather_by_rows(op, node, grad, axis, index):
@@ -112,11 +112,11 @@ def _gather_by_rows(op, node, grad, axis, index):
 @RULES.rule("Compress")
 def compress(op, node, grad):
     # y = x at the positions i where a condition holds, dx at i = dy
-    places, axis = op.Reshape(op.NonZero(node.I(1)), [-1]), node.attribute("axis")
+    positions, axis = op.Reshape(op.NonZero(node.I(1)), [-1]), node.attribute("axis")
     if axis is None:
-        return scatter_add_flat(op, node.I(0), places, grad, unique=True), None
-    op.set_type(places, TensorProto.INT64, (None,))
-    return gather_gradient(op, node, grad, axis, places), None
+        return scatter_add_flat(op, node.I(0), positions, grad, unique=True), None
+    op.set_type(positions, TensorProto.INT64, (None,))
+    return gather_gradient(op, node, grad, axis, positions), None
 
 
 @RULES.rule("GatherElements")
@@ -170,9 +170,9 @@ def _full_indices(op, node):
     for axis in range(batch):
         size = op.dim(indices, axis, scalar=True)
         numbers = op.Range(np.array(0, np.int64), size, np.array(1, np.int64))
-        places = op.Reshape(numbers, [-1 if other == axis else 1 for other in range(rank)])
+        positions = op.Reshape(numbers, [-1 if other == axis else 1 for other in range(rank)])
         one = op.Slice(op.Shape(indices), [0], [rank - 1])
-        columns.append(op.Expand(places, op.Concat(one, [1], axis=0)))
+        columns.append(op.Expand(positions, op.Concat(one, [1], axis=0)))
     return op.Concat(*columns, indices, axis=-1) if columns else indices
 
 

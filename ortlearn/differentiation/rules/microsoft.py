@@ -59,5 +59,5 @@ def fused_matmul(op, node, grad):
 @RULES.rule("Inverse", domain="com.microsoft")
 def inverse(op, node, grad):
     # y = inverse of x, dx = -y' @ dy @ y'
-    turned = op.swap_last(op.with_type(node.O(0), node.I(0)))
-    return op.Neg(op.MatMul(op.MatMul(turned, grad), turned))
+    transposed = op.swap_last(op.with_type(node.O(0), node.I(0)))
+    return op.Neg(op.MatMul(op.MatMul(transposed, grad), transposed))

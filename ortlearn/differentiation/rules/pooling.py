@@ -71,8 +71,8 @@ def _counts(op, node, window, shape, result):
     counts = np.ones((1, 1, *result), dtype=op.float_dtype)
     for axis, size in enumerate(source):
         starts = np.arange(result[axis]) * window.strides[axis] - window.before[axis]
-        places = starts[:, None] + np.arange(window.kernel[axis]) * window.dilations[axis]
-        inside = ((places >= 0) & (places < size)).sum(axis=1)
+        positions = starts[:, None] + np.arange(window.kernel[axis]) * window.dilations[axis]
+        inside = ((positions >= 0) & (positions < size)).sum(axis=1)
         if not inside.all():
             raise node.error("a window is completely outside of the input")
         counts *= inside.reshape([-1 if other == axis + 2 else 1 for other in range(counts.ndim)])

@@ -23,7 +23,7 @@ def _rnn(d):
     def step(op, states, items):
         dh = op.Add(states[0], items[0])
         ds = op.Mul(dh, items[1])
-        return [_carried(op, op.MatMul(ds, d.r), dh, items[2:])], [ds]
+        return [_with_carried(op, op.MatMul(ds, d.r), dh, items[2:])], [ds]
 
     sequences = [d.dy, layer.steps(slope, d.hidden), *d.idle()]
     (dh,), (ds,) = d.scan([d.last_grad(1)], sequences, step)
@@ -31,7 +31,7 @@ def _rnn(d):
     return [*d.gradients(rows, rows), dh]
 
 
-def _carried(op, before, dh, idle):
+def _with_carried(op, before, dh, idle):
     """Add the gradient of the unchanged state of samples that have ended."""
     return op.Add(before, op.Mul(dh, idle[0])) if idle else before
 
@@ -48,7 +48,7 @@ def _lstm(d):
         dh = op.Add(states[0], items[0])
         dc = op.Add(states[1], op.Mul(dh, items[2]))
         ds = op.Mul(op.Concat(dc, dh, dc, dc, axis=1), items[1])
-        return [_carried(op, op.MatMul(ds, d.r), dh, items[4:]), op.Mul(dc, items[3])], [ds]
+        return [_with_carried(op, op.MatMul(ds, d.r), dh, items[4:]), op.Mul(dc, items[3])], [ds]
 
     sequences = [
         d.dy,
@@ -90,7 +90,7 @@ class _Cell:
         first = d.layer.initial(6, d.number)
         self._run(d, s_i, s_f, g, first)
         i, di, f, df = self._gates(op, s_i, s_f, self.earlier)
-        o, do = self.act(op, self._peep(op, s_o, 1, self.later))
+        o, do = self.act(op, self._with_peephole(op, s_o, 1, self.later))
         t, dt = act_h(op, self.later, clipped=False)
         in_i = op.Mul(op.Sub(g, self.earlier) if self.coupled else g, di)
         in_f = op.Mul(in_i, 0.0) if self.coupled else op.Mul(self.earlier, df)
@@ -108,13 +108,13 @@ class _Cell:
         whole, h = self.layer.part(self.layer.node.I(7), d.number), d.hidden
         return [d.op.Slice(whole, [gate * h], [(gate + 1) * h]) for gate in range(3)]
 
-    def _peep(self, op, total, gate, cell):
+    def _with_peephole(self, op, total, gate, cell):
         return op.Add(total, op.Mul(cell, self.peepholes[gate])) if self.peepholes else total
 
     def _gates(self, op, s_i, s_f, cell):
         """Return the gates i and f, and their derivatives."""
-        i, di = self.act(op, self._peep(op, s_i, 0, cell))
-        f, df = (op.Sub(1.0, i), "") if self.coupled else self.act(op, self._peep(op, s_f, 2, cell))
+        i, di = self.act(op, self._with_peephole(op, s_i, 0, cell))
+        f, df = (op.Sub(1.0, i), "") if self.coupled else self.act(op, self._with_peephole(op, s_f, 2, cell))
         return i, di, f, df
 
     def _run(self, d, s_i, s_f, g, first):

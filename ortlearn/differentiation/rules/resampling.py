@@ -53,7 +53,7 @@ class _Axes:
 
     def scale(self, axis):
         """Return the scale of an axis, or None if it is unknown."""
-        place = self.listed.index(axis)
+        index = self.listed.index(axis)
         values = self.node.constant(self.scales or self.sizes)
         size = (self.node.shape(self.node.I(0)) or [None] * self.rank)[axis]
         if values is None:
@@ -62,8 +62,8 @@ class _Axes:
             same = size is not None and size == size_after
             return 1.0 if same else None
         if self.scales:
-            return float(values[place])
-        return int(values[place]) / size if isinstance(size, int) and size else None
+            return float(values[index])
+        return int(values[index]) / size if isinstance(size, int) and size else None
 
     def changed(self):
         """Return the axes that are scaled or cropped."""
@@ -72,8 +72,8 @@ class _Axes:
     def _cropped(self, axis):
         if not self.roi or (self.mode != "nearest" and axis < self.rank - 2):
             return False
-        roi, place = self.node.constant(self.roi), self.listed.index(axis)
-        return roi is None or (roi[place], roi[place + len(self.listed)]) != (0, 1)
+        roi, index = self.node.constant(self.roi), self.listed.index(axis)
+        return roi is None or (roi[index], roi[index + len(self.listed)]) != (0, 1)
 
 
 @RULES.rule("Resize")
@@ -100,8 +100,8 @@ def _copies(axes, axis):
     if shape is None or result is None or [*map(type, (shape[axis], result[axis]))] != [int, int]:
         return 0
     n, m = shape[axis], result[axis]
-    places = _COORDINATES[axes.coordinates](np.arange(m), scale, n, m)
-    read = np.clip(_NEAREST[node.attribute("nearest_mode", "round_prefer_floor")](places), 0, n - 1)
+    positions = _COORDINATES[axes.coordinates](np.arange(m), scale, n, m)
+    read = np.clip(_NEAREST[node.attribute("nearest_mode", "round_prefer_floor")](positions), 0, n - 1)
     plain = n > 0 and m % n == 0 and (read == np.arange(m) // (m // n)).all()
     return m // n if plain else 0
 
@@ -116,13 +116,13 @@ def _sum_copies(op, node, grad, copies):
     else:
         parts = [[dim, copies[axis]] if axis in copies else [dim] for axis, dim in enumerate(shape)]
         split = op.Reshape(grad, [p if isinstance(p, int) else -1 for part in parts for p in part])
-    summed = [axis + 1 + place for place, axis in enumerate(sorted(copies))]
+    summed = [axis + 1 + index for index, axis in enumerate(sorted(copies))]
     return op.reduce("ReduceSum", split, summed, keepdims=0)
 
 
 def _matrix(op, axes, axis):
     """Return the matrix (n, m) of an axis: the operator applied to the rows of the identity."""
-    node, place = axes.node, axes.listed.index(axis)
+    node, index = axes.node, axes.listed.index(axis)
     size = op.dim(node.I(0), axis)
     shape = op.shape(node.I(0))
     square = [shape[axis]] * 2 if is_static((shape[axis],)) else op.Concat(size, size, axis=0)
@@ -132,14 +132,14 @@ def _matrix(op, axes, axis):
     options = {name: node.attribute(name) for name in _READING}
     roi = scales = sizes = ""
     if axes.roi:
-        ends = [op.Gather(axes.roi, np.array([p])) for p in (place, place + len(axes.listed))]
+        ends = [op.Gather(axes.roi, np.array([p])) for p in (index, index + len(axes.listed))]
         zero, one = (np.full(2, value, op.dtype(axes.roi) or np.float32) for value in (0, 1))
         roi = op.Concat(zero, ends[0], zero[:1], one, ends[1], one[:1], axis=0)
     if axes.scales:
         ones = np.ones(2, np.float32)
-        scales = op.Concat(ones, op.Gather(axes.scales, np.array([place])), ones[:1], axis=0)
+        scales = op.Concat(ones, op.Gather(axes.scales, np.array([index])), ones[:1], axis=0)
     else:
-        sizes = op.Concat(size, [1], op.Gather(axes.sizes, np.array([place])), [1], axis=0)
+        sizes = op.Concat(size, [1], op.Gather(axes.sizes, np.array([index])), [1], axis=0)
     read = op.Resize(image, roi, scales, sizes, extrapolation_value=0.0, **options)
     return op.set_type(op.Squeeze(read, [1, 3]), op.elem_type(identity) or 1, (shape[axis], None))
 

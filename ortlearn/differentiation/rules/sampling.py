@@ -29,8 +29,8 @@ def _grid_sample(op, node):
     mode = _MODES.get(mode, mode)
     sampler = _Sampler(op, node, x, space)
     # The last axis of the grid is in the order x, y, z: the last axis of space first.
-    places = [op.Gather(grid, np.array(space - 1 - axis), axis=space + 1) for axis in range(space)]
-    taps = [sampler.taps(place, axis, mode) for axis, place in enumerate(places)]
+    positions = [op.Gather(grid, np.array(space - 1 - axis), axis=space + 1) for axis in range(space)]
+    taps = [sampler.taps(position, axis, mode) for axis, position in enumerate(positions)]
     terms = []
     for chosen in itertools.product(*taps):
         values = sampler.read([index for index, _ in chosen])
@@ -57,13 +57,13 @@ class _Sampler:
         flat = op.Reshape(x, op.Concat(self.batch, [-1], axis=0))
         self.flat = op.with_type(flat, x, (None, None, None))
 
-    def taps(self, place, axis, mode):
+    def taps(self, position, axis, mode):
         """Return the integer positions read for a position in [-1, 1], each with its weight or None."""
         op, length = self.op, self.lengths[axis]
         if self.corners:
-            t = op.Mul(op.Mul(op.Add(place, 1.0), 0.5), op.Sub(length, 1.0))
+            t = op.Mul(op.Mul(op.Add(position, 1.0), 0.5), op.Sub(length, 1.0))
         else:
-            t = op.Sub(op.Mul(op.Mul(op.Add(place, 1.0), 0.5), length), 0.5)
+            t = op.Sub(op.Mul(op.Mul(op.Add(position, 1.0), 0.5), length), 0.5)
         if mode == "nearest":
             return [(op.Round(self.fold(t, axis)), None)]
         t = self.fold(t, axis) if mode == "linear" else t
@@ -72,9 +72,9 @@ class _Sampler:
         if mode == "linear":
             return [(low, op.Sub(1.0, rest)), (op.Add(low, 1.0), rest)]
         offsets = [op.Add(rest, 1.0), rest, op.Sub(1.0, rest), op.Sub(2.0, rest)]
-        places = [op.Add(low, float(i - 1)) if i != 1 else low for i in range(4)]
+        positions = [op.Add(low, float(i - 1)) if i != 1 else low for i in range(4)]
         weights = [self._cubic(distance, i) for i, distance in enumerate(offsets)]
-        return [(self.fold(p, axis), weight) for p, weight in zip(places, weights, strict=True)]
+        return [(self.fold(p, axis), weight) for p, weight in zip(positions, weights, strict=True)]
 
     def _cubic(self, distance, tap):
         """Return the weight of cubic convolution."""
@@ -108,14 +108,14 @@ class _Sampler:
             return op.Max(op.Min(folded, last), 0.0) if not self.corners else folded
         return t
 
-    def read(self, places):
+    def read(self, positions):
         """Return the image at integer positions, zero outside of it."""
         op = self.op
         index, inside = None, None
-        for axis, place in enumerate(places):
+        for axis, position in enumerate(positions):
             last = _last(op, self.lengths[axis])
-            clipped = op.Max(op.Min(place, last), 0.0)
-            within = op.Equal(clipped, place)
+            clipped = op.Max(op.Min(position, last), 0.0)
+            within = op.Equal(clipped, position)
             inside = within if inside is None else op.And(inside, within)
             whole = op.Cast(clipped, to=TensorProto.INT64)
             index = whole if index is None else op.Add(op.Mul(index, self.sizes[axis]), whole)
@@ -156,7 +156,7 @@ def roi_align(op, node):
     default = "half_pixel" if op.opset >= 16 else "output_half_pixel"
     half = node.attribute("coordinate_transformation_mode", default) == "half_pixel"
     scale, ratio = node.attribute("spatial_scale", 1.0), node.attribute("sampling_ratio", 0)
-    places = []
+    positions = []
     for axis, name in ((2, "output_height"), (3, "output_width")):
         start, end = (
             op.Sub(op.Mul(op.Gather(rois, np.array(i), axis=1), scale), 0.5 if half else 0.0)
@@ -164,8 +164,8 @@ def roi_align(op, node):
         )
         bins, extent = node.attribute(name, 1), op.Sub(end, start)
         extent = extent if half else op.Max(extent, 1.0)
-        places.append(_bin_points(op, start, op.Div(extent, float(bins)), bins, ratio, x))
-    rows, columns = places
+        positions.append(_bin_points(op, start, op.Div(extent, float(bins)), bins, ratio, x))
+    rows, columns = positions
     y, x_ = (op.Unsqueeze(points, axes) for (points, _), axes in ((rows, [3, 4]), (columns, [1, 2])))
     values = _read_linear(op, x, batch, y, x_)
     weights = op.Mul(op.Unsqueeze(rows[1], [3, 4]), op.Unsqueeze(columns[1], [1, 2]))
@@ -200,7 +200,7 @@ def _read_linear(op, x, batch, y, x_):
     rows = op.with_type(op.Reshape(op.Transpose(x, perm=[0, 2, 3, 1]), last), x, (None, None))
     first = op.Mul(op.Unsqueeze(op.Cast(batch, to=TensorProto.INT64), [1, 2, 3, 4]), op.Mul(height, width))
     (y_low, y_high, y_rest, y_in), (x_low, x_high, x_rest, x_in) = (
-        _neighbours(op, place, op.cast_like(size, x)) for place, size in ((y, height), (x_, width))
+        _neighbours(op, position, op.cast_like(size, x)) for position, size in ((y, height), (x_, width))
     )
     terms = []
     for (row, row_weight), (column, column_weight) in itertools.product(
@@ -212,11 +212,11 @@ def _read_linear(op, x, batch, y, x_):
     return op.Where(op.Unsqueeze(op.And(y_in, x_in), [5]), op.Sum(*terms), 0.0)
 
 
-def _neighbours(op, place, length):
+def _neighbours(op, position, length):
     """Return the integers around a position, its distance from the first, and whether it is inside."""
-    inside = op.And(op.GreaterOrEqual(place, -1.0), op.LessOrEqual(place, length))
+    inside = op.And(op.GreaterOrEqual(position, -1.0), op.LessOrEqual(position, length))
     last = op.Sub(length, 1.0)
-    clipped = op.Max(op.Min(place, last), 0.0)
+    clipped = op.Max(op.Min(position, last), 0.0)
     low = op.Floor(clipped)
     high = op.Min(op.Add(low, 1.0), last)
     return (

@@ -1,4 +1,4 @@
-"""Gradients of tables whose rows are read many times, added up by several threads."""
+"""Gradients of tables whose rows are read repeatedly, added by several threads."""
 
 import numpy as np
 import onnxruntime
@@ -11,13 +11,13 @@ N = 200_000
 
 
 @pytest.mark.parametrize("columns", [[], [2]], ids=["numbers", "rows"])
-def test_no_value_is_lost(columns):
+def test_scatter_adds_all_values(columns):
     shape = "".join(f",{c}" for c in columns)
     text = f"""<ir_version: 8, opset_import: ["": 18]>
         g (float[3{shape}] table, int64[N] places) => (float loss) {{
             y = Gather (table, places) loss = ReduceSum <keepdims = 0> (y) }}"""
     gradient = gradient_of_loss(parser.parse_model(text), "loss", ["table"], "rules")
-    # Threads of onnxruntime 1.19's ScatterND overwrite what others have added.
+    # Threads of onnxruntime 1.19's ScatterND overwrite sums of others.
     assert "ScatterND" not in {node.op_type for node in gradient.graph.node}
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 4
