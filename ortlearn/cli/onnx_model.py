@@ -138,10 +138,9 @@ class OnnxModel(Model):
 
 
 def with_column_names(model: ModelProto, names: list[str] | None) -> ModelProto:
-    """Return a model with the names of its columns in the metadata, unless its inputs have these names."""
+    """Return a model with the names of the columns in the metadata, unless it has several inputs."""
     model = copy_model(model)
-    inputs = [value.name for value in model.graph.input]
-    if names is not None and len(inputs) == 1 and inputs != names:
+    if names is not None and len(model.graph.input) == 1:
         for entry in [entry for entry in model.metadata_props if entry.key == COLUMNS]:
             model.metadata_props.remove(entry)
         model.metadata_props.add(key=COLUMNS, value=json.dumps(names))

@@ -9,7 +9,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
 from ..conversion import is_fitted
-from ..preprocessing.readers import selected_names
+from ..preprocessing.readers import first_readers, selected_names
 from .data_files import Table
 from .predictions import Model, Predictions, name_text_columns, select_columns, text_columns
 
@@ -43,8 +43,10 @@ class SklearnModel(Model):
         classes = getattr(estimator, "classes_", None) if self.task == "classification" else None
         self.classes = None if classes is None or isinstance(classes, list) else np.asarray(classes)
         names = getattr(estimator, "feature_names_in_", None)
-        if names is None and self.is_fitted:
-            names = selected_names(estimator)
+        selected = selected_names(estimator) if self.is_fitted else None
+        if selected is not None:  # such as those of a ColumnTransformer, which ignores the others
+            read = {reader.position for reader in first_readers(estimator, range(len(selected)))}
+            names = [name for position, name in enumerate(selected) if position in read]
         self.column_names = None if names is None else [str(name) for name in names]
 
     def features(self, table: Table) -> Any:

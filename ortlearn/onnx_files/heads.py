@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import (
     GraphBuilder,
@@ -171,7 +172,7 @@ def _checked_outputs(n_outputs: int | None, labels: np.ndarray | None, task: str
 
 def _features(model: ModelProto, label: str, at: str) -> TensorType:
     """Return type and shape of the tensor of features."""
-    types, own = value_types(prepare_onnx(model, label)), value_types(model)
+    types, own = value_types(infer_types(prepare_onnx(model, label)), infer=False), value_types(model)
     made = [name for node in model.graph.node for name in node.output if name]
     known = {value.name for value in model.graph.input}.union(made)
     if at not in known:
@@ -182,15 +183,18 @@ def _features(model: ModelProto, label: str, at: str) -> TensorType:
     elem_type, shape = own.get(at, found).elem_type, found.shape
     if elem_type not in FLOATS:
         kind = TensorProto.DataType.Name(elem_type).lower() if elem_type else "unknown type"
-        floats = [n for n in made if n in types and types[n].elem_type in FLOATS]
+        matrices = [
+            n for n in made if n in types and types[n].elem_type in FLOATS and len(types[n].shape or ()) > 1
+        ]
         raise ConversionError(
-            f"Tensor {at!r} has no floating-point features, its elements are {kind}: cut the file before the "
-            f"choice of a class, {_listed([n for n in floats if len(types[n].shape or ()) > 1])}."
+            f"Tensor {at!r} has no floating-point features, its elements are {kind}: cut the file at the "
+            f"input of its last layer, such as {_listed(matrices)}."
         )
     if shape is None or len(shape) < 2:
+        found_shape = "an unknown shape" if shape is None else f"the shape {shape}"
         raise ConversionError(
-            f"Tensor {at!r} has the shape {shape}, and features have two dimensions or more, samples first: "
-            "cut the file somewhere else, or export it with shapes."
+            f"Tensor {at!r} has {found_shape}, and features have two dimensions or more, samples first: cut "
+            "the file at another tensor, or export it with shapes."
         )
     return TensorType(elem_type, shape)
 

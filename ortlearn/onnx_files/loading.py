@@ -100,7 +100,7 @@ def read_onnx(source: Any) -> tuple[ModelProto, str]:
     path = Path(source)
     try:
         if path.exists() and not path.is_file():  # a pipe or a device has no end
-            raise ConversionError(f"The ONNX file {str(path)!r} cannot be read: it is not a regular file.")
+            raise ValueError("it is not a regular file")
         content = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
         reason = getattr(error, "strerror", None) or error

@@ -123,7 +123,7 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
 def warn_of_omissions(content: Content, what: str) -> None:
     """Warn about parts that a file omits."""
     if content.manifest["omitted"]:
-        warn_user(f"{what} {'; '.join(content.manifest['omitted'])}.", OmittedWarning)
+        warn_user(f"{what} {'; '.join(dict.fromkeys(content.manifest['omitted']))}.", OmittedWarning)
 
 
 def _module(kind: str) -> Any:

@@ -60,5 +60,5 @@ def report(
             message + ", or keep the last finite weights with exc=False." + settings.advice(),
             losses=recent,
             rate=rate,
-        )
+        ) from None
     warn_user(message + "; the last finite weights are kept." + settings.advice(), ConvergenceWarning)

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 import skops.io
 from onnx import parser
+from sklearn.compose import make_column_transformer
 from sklearn.covariance import EllipticEnvelope
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression, SGDRegressor
+from sklearn.linear_model import LogisticRegression, Ridge, SGDRegressor
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
@@ -23,7 +24,7 @@ from ortlearn.cli.estimator_options import add_parameters, documented, given_par
 from ortlearn.cli.model_files import load_estimator
 from ortlearn.cli.parser import Parser
 from ortlearn.learning_rates import LearningRateAdam
-from tests.cli.conftest import FEATURES
+from tests.cli.conftest import FEATURES, house_frame
 
 FAST = ("--max-iter", "3", "--random-state", "0", "--learning-rate", "Adam")
 WINE = ("wine.csv", "--label", "kind", *FAST)
@@ -90,6 +91,16 @@ def test_columns_go_to_the_inputs_of_their_names(run, tmp_path):
     ).result
     assert one["loss"] == other["loss"] and other["unused_columns"] == ["extra"]
     assert one["scores"] == {"before": None, "after": None}
+
+
+def test_columns_that_a_pipeline_ignores_are_not_needed(run, tmp_path):
+    """The pipeline was fitted on a frame with its own label, which its ColumnTransformer drops."""
+    frame, out = house_frame(), tmp_path / "new.onnx"
+    columns = make_column_transformer((StandardScaler(), ["size m2"]))
+    skops.io.dump(make_pipeline(columns, Ridge()).fit(frame, frame["price"]), tmp_path / "model.skops")
+    arguments = ("houses.parquet", "--label", "price", "--json")
+    result = run("train", tmp_path / "model.skops", *arguments, "--out", out, "--no-warm-start").result
+    assert result["unused_columns"] == run("evaluate", out, *arguments).result["unused_columns"] == ["city"]
 
 
 def test_names_of_columns_stay_with_a_matrix(run, tmp_path):

@@ -6,6 +6,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, parser
+from skl2onnx import to_onnx
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.conversion import explain, to_trainable
@@ -197,7 +201,7 @@ def test_tensors_that_are_no_features():
         g (float[N,2] x, float[A,B] z) => (int64[N] label, float[N] s, float[A,B] t)
         { label = ArgMax <axis = 1, keepdims = 0> (x) s = ReduceSum <keepdims = 0> (x, one) t = Tanh (z) }""")
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1]), "one"))
-    with pytest.raises(ConversionError, match="no floating-point features, its elements are int64"):
+    with pytest.raises(ConversionError, match="no floating-point features, its elements are int64.*'t'"):
         replace_head(model, "label", 2)
     with pytest.raises(ConversionError, match="two dimensions or more, samples first"):
         replace_head(model, "s", 2)
@@ -214,3 +218,16 @@ def test_metadata_that_name_no_weights(text):
     helper.set_model_props(model, {TRAINED: json.dumps(["gone"])})
     with pytest.raises(NoTrainableWeightError, match="'gone' matches no"):
         to_trainable(model)
+
+
+def test_a_network_that_skl2onnx_exported():
+    """The Scaler before its layers has no shape inference in onnx."""
+    X, y = data()
+    known = make_pipeline(StandardScaler(), MLPClassifier((5,), solver="lbfgs", random_state=0))
+    file = to_onnx(known.fit(X, y > 0), X[:1])
+    (at,) = [node.output[0] for node in file.graph.node if node.op_type == "Relu"]
+    names = np.where(y > 0, "high", "low")
+    trained = OrtGradientOptimizer(replace_head(file, at, classes=["high", "low"]), random_state=0).fit(
+        X, names
+    )
+    assert sorted(trained.get_weights()) == ["head.bias", "head.weight"] and trained.score(X, names) > 0.9

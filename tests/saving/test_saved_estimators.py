@@ -162,7 +162,7 @@ def test_a_loss_in_python_is_left_out(tmp_path):
     options = {"learning_rate": 0.01, "max_iter": 2, "learning_penalty": None, "random_state": 0}
     trained = OrtGradientForwardBackwardOptimizer(Ridge(), learning_loss=FunctionLoss(absolute), **options)
     trained.fit(X, Y)
-    with pytest.warns(OmittedWarning, match="saved without FunctionLoss|saved without absolute"):
+    with pytest.warns(OmittedWarning, match=r"saved without FunctionLoss: [^;]*$"):
         save(trained, tmp_path / "model.zip")
     with pytest.warns(OmittedWarning, match="was saved without"):
         later = load(tmp_path / "model.zip")
