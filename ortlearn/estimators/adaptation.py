@@ -1,4 +1,4 @@
-"""Training from a model's own weights, held back as far as samples that are left out ask for."""
+"""Regularisation of a warm start towards the weights of the model, chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -15,41 +15,42 @@ from ..training.solver_loop import run_full_batch, standardised_weights
 
 __all__ = ["Candidate", "best_of", "bounded", "choose", "folds", "trained", "weights_of"]
 
-#: Pulls towards the start that are tried, in curvatures of the objective at the start; first the strongest.
+#: Strengths of the pull towards the starting weights, relative to the curvature of the objective there, in
+#: decreasing order.
 PULLS = (10.0, 1.0, 0.1, 0.01, 0.001)
-#: The same towards other weights than the start.
+#: Strengths of the pull towards other weights.
 OTHER_PULLS = {"fresh": (0.03, 0.003), "restandardised": (10.0, 1.0)}
-#: Iterations of a solver for each of them, from the weights of the one before.
+#: Iterations of the solver for each strength, from the weights of the previous one.
 ITERATIONS = 20
-#: Parts that samples are cut into, each left out once; of many samples, so many are drawn, and one part of
-#: them is left out.
+#: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
+#: one fold is evaluated.
 FOLDS, MANY_SAMPLES = 5, 5_000
-#: Standard errors by which losses must fall before the start is left, and by which they may rise for a
-#: stronger pull.
+#: Standard errors by which the loss must decrease to change the starting weights, and by which it may
+#: increase for a stronger pull.
 EVIDENCE, SLACK = 1.0, 0.25
 
-#: Share of chance that probabilities are mixed with where models are compared by the loss of classes.
+#: Weight of the uniform distribution that is mixed into probabilities to compare classifiers.
 CHANCE = 0.05
 
 Weights = dict[str, np.ndarray]
-#: Takes weights and samples; returns the loss of each, of shape (n,).
+#: Function of weights and samples that returns the loss of each sample, of shape (n,).
 Measure = Callable[[Weights, Data], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A training that is held back: the objective, and a pull towards weights.
+    """A regularised training: the objective plus a quadratic pull towards given weights.
 
     Attributes
     ----------
     pull : float
-        Strength of the pull; infinite where nothing is trained.
+        Strength of the pull; infinite if nothing is trained.
     center : {"start", "fresh", "restandardised"}
-        What it is towards: the start, fresh weights, or the start as if its features had been standardised
-        by other samples (as in Li, Y. et al., "Revisiting batch normalization for practical domain
-        adaptation", ICLR workshop 2017).
+        Weights at which the pull is zero: the starting weights, fresh weights, or the starting weights after
+        features are standardised with the new samples (as in Li, Y. et al., "Revisiting batch normalization
+        for practical domain adaptation", ICLR workshop 2017).
     share : float
-        Share of the scores of an ensemble that trees fitted on the new samples have, once it is trained.
+        Share of the ensemble's scores that comes from trees fitted on the new samples.
     """
 
     pull: float
@@ -58,18 +59,18 @@ class Candidate:
 
 
 def bounded(losses: np.ndarray) -> np.ndarray:
-    """Return losses of classes, bounded by that of a probability of 5 %.
+    """Return classification losses, bounded by the loss of a probability of 5 %.
 
-    A log loss becomes that of probabilities mixed with chance. Without a bound, the few samples of which a
-    model was sure and wrong decide alone which one is better.
+    A log loss becomes the log loss of the probabilities mixed with a uniform distribution. Without a bound,
+    a few samples that are misclassified with confidence decide the comparison.
     """
-    with np.errstate(over="ignore"):  # losses far below zero are densities
+    with np.errstate(over="ignore"):  # log losses of densities may be far below zero
         return -np.log(CHANCE + (1 - CHANCE) * np.exp(-losses.astype(np.float64)))
 
 
 def folds(labels: np.ndarray | None, n_samples: int, random_state: np.random.RandomState) -> Iterator[Any]:
-    """Yield numbers of samples to train on and to leave out, classes in their shares where there are some."""
-    from sklearn.model_selection import KFold, StratifiedKFold  # longer to import than all of ortlearn
+    """Yield indices of training and validation samples, stratified if there are classes."""
+    from sklearn.model_selection import KFold, StratifiedKFold  # slow import
 
     if n_samples > MANY_SAMPLES:
         drawn = random_state.choice(n_samples, MANY_SAMPLES, replace=False)
@@ -90,30 +91,31 @@ def choose(
     settings: LoopSettings,
     measure: Measure,
 ) -> Candidate:
-    """Return the training under which samples that are left out have the least loss.
+    """Return the candidate with the lowest loss on validation samples.
 
-    For each part, the objective plus ``pull / 2 * |u - u_start|^2`` is minimised for falling pulls, u the
-    weights in the coordinates of :class:`~ortlearn.training.coordinates.Coordinates`, and the same from
-    other weights, which may suit samples better that have little in common with those of the model. The
-    strongest pull is taken that is as good as the best one but for a part of its standard error (as by
-    the rule of one standard error: Breiman, L. et al., "Classification and regression trees", 1984,
+    For each split, minimise the objective plus ``pull / 2 * |u - u_start|^2`` for decreasing pulls, where u
+    are the weights in the coordinates of :class:`~ortlearn.training.coordinates.Coordinates`. Repeat this
+    with other centers, which may fit better if the new samples differ much from those of the model. Return
+    the strongest pull whose loss exceeds the lowest one by less than a fraction of the standard error (a
+    variant of the one-standard-error rule: Breiman, L. et al., "Classification and regression trees", 1984,
     section 3.4.3).
     """
     max_iter = min(ITERATIONS, settings.max_iter)
     settings = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False)
     candidates = [Candidate(pull) for pull in PULLS]
     candidates += [Candidate(pull, name) for name in others for pull in OTHER_PULLS[name]]
-    found, shares = [], []
-    for train, left_out in parts:
-        values = [measure(start, left_out)]
+    losses, sample_weights = [], []
+    for train, validation in parts:
+        values = [measure(start, validation)]
         with quiet(ConvergenceWarning):
-            values += _path(step, train, left_out, start, PULLS, settings, measure)
+            values += _path(step, train, validation, start, PULLS, settings, measure)
             for name, weights in others.items():
                 center = standardised_weights(step, train, weights)
-                values += _path(step, train, left_out, center, OTHER_PULLS[name], settings, measure)
-        found.append(np.array(values, dtype=np.float64))
-        shares.append(weights_of(left_out))
-    best = best_of(np.concatenate(found, axis=1), np.concatenate(shares), [c.center for c in candidates])
+                values += _path(step, train, validation, center, OTHER_PULLS[name], settings, measure)
+        losses.append(np.array(values, dtype=np.float64))
+        sample_weights.append(weights_of(validation))
+    centers = [candidate.center for candidate in candidates]
+    best = best_of(np.concatenate(losses, axis=1), np.concatenate(sample_weights), centers)
     return Candidate(np.inf) if best is None else candidates[best]
 
 
@@ -130,7 +132,7 @@ def trained(
     settings: LoopSettings,
     candidate: Candidate,
 ) -> Weights:
-    """Return the weights that a candidate leads to on some samples."""
+    """Return the weights after training a candidate."""
     if np.isinf(candidate.pull):
         return start
     name, settings = candidate.center, replace(settings, watch=None, verbose=0, exc=False)
@@ -142,24 +144,25 @@ def trained(
 def _path(
     step: Any,
     train: Data,
-    left_out: Data,
+    validation: Data,
     center: Weights,
     pulls: tuple[float, ...],
     settings: LoopSettings,
     measure: Measure,
 ) -> list[np.ndarray]:
-    """Return what is measured of samples left out for each pull towards some weights."""
-    measured, current = [], center
+    """Return the losses of validation samples for each strength of the pull."""
+    losses, current = [], center
     for pull in pulls:
         current = run_full_batch(step, train, current, settings, pull=pull, toward=center).weights
-        measured.append(measure(current, left_out))
-    return measured
+        losses.append(measure(current, validation))
+    return losses
 
 
 def best_of(losses: np.ndarray, weights: np.ndarray, kinds: Sequence[Any]) -> int | None:
-    """Return the number of the best candidate; None where none is better than the start by enough.
+    """Return the index of the best candidate, or None if none is significantly better than the start.
 
-    The first row of losses is that of the start; among candidates of a kind, the first ones are preferred.
+    The first row of losses belongs to the starting weights. Among candidates of the same kind, earlier ones
+    are preferred.
     """
     share = weights / weights.sum()
     gains = losses[0] - losses[1:]
@@ -171,14 +174,14 @@ def best_of(losses: np.ndarray, weights: np.ndarray, kinds: Sequence[Any]) -> in
     if means[best] <= EVIDENCE * _standard_error(gains[best], share):
         return None
     for number, kind in enumerate(kinds):
-        lost = SLACK * _standard_error(gains[best] - gains[number], share)
-        if kind == kinds[best] and possible[number] and means[best] - means[number] <= lost:
+        margin = SLACK * _standard_error(gains[best] - gains[number], share)
+        if kind == kinds[best] and possible[number] and means[best] - means[number] <= margin:
             return number
     return best
 
 
 def _standard_error(differences: np.ndarray, share: np.ndarray) -> float:
-    """Return the standard error of a weighted mean of differences; shares sum to one."""
+    """Return the standard error of a weighted mean; the weights sum to one."""
     mean = float(share @ differences)
     n_effective = 1 / float(share @ share)
     variance = float(share @ (differences - mean) ** 2) / max(n_effective - 1, 1.0)

@@ -1,4 +1,4 @@
-"""What ``"auto"`` stands for: the model's own loss, penalty and class weights, and a safe learning rate."""
+"""Resolve ``"auto"``: loss, penalty and class weights of the model, and a safe learning rate."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 __all__ = [
     "automatic_rate",
-    "follows_noise",
+    "may_overfit",
     "own_class_weight",
     "own_loss",
     "own_penalty",
-    "warn_of_terms_left_out",
+    "warn_of_ignored_parameters",
 ]
 
-#: Samples up to which a model is trained on all of them at once, however flexible it is.
+#: Largest number of samples for which flexible models are trained by a solver.
 FEW_SAMPLES = 10_000
-#: Weights up to which a solver remembers its steps.
+#: Largest number of weights for a solver, which stores several vectors of them.
 FEW_WEIGHTS = 5_000_000
-#: Rates of Adam for standardised features, in units of the labels.
+#: Rates of Adam for standardised features: flexible and linear models.
 RATE, RATE_OF_LINEAR = 0.001, 0.01
-#: Share of these rates for a model's own weights, which batches are to change little by little.
+#: Factor of these rates for a warm start.
 WARM = 0.1
-#: Weights of classes that are drawn anew for every tree.
+#: Class weights that a forest computes for each tree.
 BY_TREE = "balanced_subsample"
 
 
 def own_loss(source: Any) -> BaseLoss | None:
-    """Return the loss that a fitted scikit-learn estimator minimises, where it has one; None for ONNX."""
+    """Return the loss that a fitted scikit-learn estimator minimises; None if unknown, and for ONNX."""
     own = None if conversion.is_onnx_source(source) else objective_of(source, 1.0)
     return None if own is None else own.loss
 
@@ -48,9 +48,9 @@ def own_loss(source: Any) -> BaseLoss | None:
 def own_penalty(
     source: Any, trainable: TrainableModel, learning_rate: BaseLearningRate, total_weight: float
 ) -> BasePenalty:
-    """Return the penalty of the fit of an estimator, for the weights that are trained by default.
+    """Return the penalty that an estimator minimises, for the weights that are trained by default.
 
-    Warn, and return no penalty, where the update cannot take it.
+    Warn and return ``NoPenalty`` if the learning rate does not support it.
     """
     own = None if source is None else objective_of(source, total_weight)
     if own is None:
@@ -63,21 +63,21 @@ def own_penalty(
     try:
         return penalty_for_weights(penalty, learning_rate, trainable, learned)
     except PluginError as error:
-        warn_user(f"The penalty of the model itself, {penalty!r}, is left out. {error}", ObjectiveWarning)
+        warn_user(f"The penalty of the model, {penalty!r}, is omitted. {error}", ObjectiveWarning)
         return NoPenalty()
 
 
 def own_class_weight(source: Any) -> Any:
-    """Return the weights of classes that a fitted estimator goes by; none that change from tree to tree."""
+    """Return the class weights of a fitted estimator; None if they differ from tree to tree."""
     found = getattr(fitted_part(source), "class_weight", None)
     return None if isinstance(found, str) and found == BY_TREE else found
 
 
-def follows_noise(source: Any, trainable: TrainableModel) -> bool:
-    """Return whether training may follow the noise of few samples.
+def may_overfit(source: Any, trainable: TrainableModel) -> bool:
+    """Return whether training may overfit few samples.
 
-    Besides flexible models, these are ONNX models, whose penalty is unknown, and those with weights that
-    are not trained by default. ``source`` is None for ONNX.
+    This applies to flexible models, to ONNX models, whose penalty is unknown, and to models with trained
+    weights that are frozen by default. ``source`` is None for ONNX.
     """
     extra = any(trainable.weights[name].reason for name in trainable.trained)
     return source is None or extra or is_flexible(source)
@@ -92,21 +92,21 @@ def automatic_rate(
 ) -> BaseLearningRate:
     """Return a learning rate that is safe for features and labels of any scale.
 
-    It is L-BFGS on all samples where there are few, or where the model is linear, and Adam on batches
-    otherwise, or SGD for a penalty that acts by a step of its length; ``n_samples`` is None for a stream.
-    Images and sequences come in batches: what a graph computes of all of them may not fit in memory. So do
-    samples of batch normalizations in training mode, whose running statistics batches update.
+    It is L-BFGS for linear models and for few samples, SGD for penalties that require a proximal step, and
+    Adam otherwise. Images and sequences are trained in batches, since the activations of all samples may not
+    fit in memory, and so are batch normalizations in training mode, whose running statistics follow batches.
+    ``n_samples`` is None for a stream.
     """
     updates = configuration.updates
     needs_batches = updates.average or updates.clip_norm or updates.clip_value
     in_python = loss is not None and loss.in_python
-    slower = WARM if configuration.warm_start else 1.0
-    adam = LearningRateAdam(eta0=(RATE if flexible else RATE_OF_LINEAR) * slower)
-    left = (configuration.penalty or NoPenalty()).without_absolute_values().parts()
-    if not all(part.smooth or part.roundable for part in left):
-        return LearningRateSGD() if any(part.needs_step for part in left) else adam
-    of_arrays = any(len(item.known.shape or ()) > 2 for item in trainable.entry.schema.inputs)
-    if n_samples is None or needs_batches or in_python or of_arrays or _draws_numbers(trainable):
+    factor = WARM if configuration.warm_start else 1.0
+    adam = LearningRateAdam(eta0=(RATE if flexible else RATE_OF_LINEAR) * factor)
+    parts = (configuration.penalty or NoPenalty()).without_absolute_values().parts()
+    if not all(part.smooth or part.roundable for part in parts):
+        return LearningRateSGD() if any(part.needs_step for part in parts) else adam
+    has_arrays = any(len(item.known.shape or ()) > 2 for item in trainable.entry.schema.inputs)
+    if n_samples is None or needs_batches or in_python or has_arrays or _is_random(trainable):
         return adam
     if trainable.statistics:  # batches update them
         return adam
@@ -115,13 +115,13 @@ def automatic_rate(
     return adam if flexible and n_samples > FEW_SAMPLES else LearningRateLBFGS()
 
 
-def _draws_numbers(trainable: TrainableModel) -> bool:
-    """Return whether the graph has other values at every call, as with Dropout."""
+def _is_random(trainable: TrainableModel) -> bool:
+    """Return whether the graph contains random operators such as Dropout."""
     return any(node.op_type in RANDOM for node in trainable.objective_graph().graph.node)
 
 
-def warn_of_terms_left_out(configuration: Configuration, source: Any) -> None:
-    """Warn of parameters of a model that are no part of its training, or nearly so, under ``"auto"``."""
+def warn_of_ignored_parameters(configuration: Configuration, source: Any) -> None:
+    """Warn of parameters of a model that ``"auto"`` ignores or approximates."""
     if source is None or (configuration.loss is not None and configuration.penalty is not None):
         return
     part = fitted_part(source)
@@ -137,7 +137,7 @@ def warn_of_terms_left_out(configuration: Configuration, source: Any) -> None:
     if names:
         values = ", ".join(f"{name}={getattr(part, name)!r}" for name in names)
         warn_user(
-            f"{type(part).__name__}: training does not take {values} over, as its objective has no such "
-            "term; loss_ and penalty_ are what it minimises.",
+            f"{type(part).__name__}: training ignores {values}, since its objective has no such term. It "
+            "minimises loss_ and penalty_.",
             ObjectiveWarning,
         )

@@ -1,4 +1,4 @@
-"""Conditions of the methods that an estimator has: those that mean something for the model it wraps."""
+"""Conditions under which an estimator has a method, depending on the wrapped model."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ __all__ = ["has_decisions", "has_densities", "has_probabilities", "predicts", "w
 
 def _type(estimator: Any) -> str | None:
     fitted = estimator._fitted
-    if is_final(fitted):  # tags cost more than a prediction
+    if is_final(fitted):  # computing tags takes longer than a prediction
         return fitted.problem.estimator_type
     return get_tags(estimator).estimator_type
 
 
 def _head(estimator: Any) -> Scores | None:
-    """Return the scores of a graph; None before the fit, and for a graph with its own loss."""
+    """Return the scores of a graph; None before ``fit`` and for a graph with its own loss."""
     fitted = estimator._fitted
     return fitted.problem.trainable.head if is_final(fitted) else None
 
 
 def has_decisions(estimator: Any) -> bool:
-    """Return whether there are scores to decide by; that a graph has none is known once it is converted."""
+    """Return whether ``decision_function`` is available; a graph is examined only after ``fit``."""
     head = _head(estimator)
     if head is not None and not head.has_decisions:
-        raise AttributeError("The graph of this model has no tensor of scikit-learn's decision_function.")
+        raise AttributeError(
+            "decision_function is not available: the graph of this model does not compute it."
+        )
     return _type(estimator) in ("classifier", "outlier_detector")
 
 
@@ -43,13 +45,13 @@ def has_probabilities(estimator: Any) -> bool:
         raise AttributeError("predict_proba is for classifiers and mixtures; this model is neither.")
     head = _head(estimator)
     if head is not None and head.probabilities is None:
-        raise AttributeError("The graph of this model has no tensor of scikit-learn's predict_proba.")
+        raise AttributeError("predict_proba is not available: the graph of this model does not compute it.")
     wrapped = estimator.estimator
     return conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict_proba")
 
 
 def predicts(estimator: Any) -> bool:
-    """Return whether there is something to predict: a transformer only transforms, a density only scores."""
+    """Return whether ``predict`` is available; transformers and densities may lack it."""
     wrapped = estimator.estimator
     if conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict"):
         return True
@@ -57,7 +59,7 @@ def predicts(estimator: Any) -> bool:
 
 
 def wraps(*methods: str) -> Callable[[Any], bool]:
-    """Return the condition that a scikit-learn model with some methods is wrapped."""
+    """Return the condition that the wrapped scikit-learn model has all of these methods."""
 
     def condition(estimator: Any) -> bool:
         wrapped = estimator.estimator
@@ -67,7 +69,7 @@ def wraps(*methods: str) -> Callable[[Any], bool]:
 
 
 def has_densities(estimator: Any) -> bool:
-    """Return whether the wrapped model is a density or an outlier detector that scores samples."""
+    """Return whether the wrapped model is a density or an outlier detector with ``score_samples``."""
     wrapped = estimator.estimator
     known = _type(estimator) in ("density_estimator", "outlier_detector")
     only = not any(hasattr(wrapped, method) for method in ("predict", "transform"))

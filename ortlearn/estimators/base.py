@@ -1,4 +1,4 @@
-"""The base class of the estimators: everything but the training step."""
+"""Base class of the estimators: ``fit``, ``partial_fit`` and ``fit_stream``."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 __all__ = ["BaseOrtGradientEstimator"]
 
 
-def _labels_of_held_out(source, own, of_training, features):
-    """Return labels, weights and features of another source: the columns of the first one by default."""
+def _validation_columns(source, own, of_training, features):
+    """Return labels, weights and features of a validation source; by default the training columns."""
     if own[0] is None and own[1] is None and isinstance(of_training[0], str | list):
         return (*of_training, features)
     named = isinstance(own[0], str) or hasattr(source, "columns")
     return (*own, features if named else None)
 
 
-def _refuse_source(X) -> None:
-    """Raise an error for what gives rows and holds none."""
+def _reject_source(X) -> None:
+    """Raise an error if X is a data source, which ``fit`` does not support."""
     from ..streams import is_source
 
     if is_source(X):
-        raise ValueError(f"X is a {type(X).__name__}, which gives rows and holds none: use fit_stream.")
+        raise ValueError(f"X is a {type(X).__name__}, which is not held in memory: use fit_stream.")
 
 
 class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMethods, TransformerMethods):
-    """Base class of the estimators; a subclass names its training step."""
+    """Base class of the estimators; a subclass sets its training step."""
 
     def fit(
         self,
@@ -111,7 +111,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             close_stream(self)
             self._fitted = trained
             return self
-        _refuse_source(X)
+        _reject_source(X)
         samples = Samples(X, y, sample_weight)
         held_out = _validation_samples(X_val, y_val, sample_weight_val)
         resumption = None if resume_from is None else find_resumption(resume_from)
@@ -161,7 +161,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         """
         from .samples import Samples
 
-        _refuse_source(X)
+        _reject_source(X)
         samples = Samples(X, y, sample_weight)
         if total_weight is not None and not 0 < total_weight < math.inf:
             raise ValueError(f"total_weight={total_weight!r} must be a finite number above 0.")
@@ -261,7 +261,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             source=source,
             labels=(y, sample_weight, features),
             held_out=source_val,
-            held_out_labels=_labels_of_held_out(
+            held_out_labels=_validation_columns(
                 source_val, (y_val, sample_weight_val), (y, sample_weight), features
             ),
             classes=classes,
@@ -269,40 +269,40 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             resumption=None if resume_from is None else find_resumption(resume_from),
         )
         if source_val is None and (y_val is not None or sample_weight_val is not None):
-            raise ValueError("source_val is missing: y_val and sample_weight_val belong to its rows.")
+            raise ValueError("source_val is missing: pass it with y_val and sample_weight_val.")
         close_stream(self)
         return self._commit(lambda trainer: fit_source(trainer, request))
 
     def _commit(self, train: Callable[[Trainer], FittedModel]):
-        """Train, and take over what that leaves, or had reached at an interrupt; errors change nothing."""
+        """Train, and store the fitted model, or the model reached at an interrupt; errors change nothing."""
         from ..graphs import runtime_errors
         from ..training.positions import Interrupted, ReadingFailed
         from .callbacks import EstimatorView
         from .fitting import Trainer
 
         last = self._fitted if is_final(self._fitted) else None
-        twin = copy.copy(self)  # what callbacks see: they may set attributes, and fail
+        estimator = copy.copy(self)  # for callbacks, which may set attributes and fail
         with runtime_errors():
             parameters = self.get_params(deep=False)
-            trainer = Trainer(self._configuration(), last, EstimatorView(twin), self, parameters)
-            ended: BaseException | None = None
+            trainer = Trainer(self._configuration(), last, EstimatorView(estimator), self, parameters)
+            cause: BaseException | None = None
             try:
-                twin._fitted = with_callbacks(lambda twin: train(trainer))(twin)
+                estimator._fitted = with_callbacks(lambda estimator: train(trainer))(estimator)
             except (Interrupted, ReadingFailed) as error:
-                ended = error if isinstance(error, Interrupted) else error.__cause__
+                cause = error if isinstance(error, Interrupted) else error.__cause__
                 if error.model is not None:
-                    twin._fitted = error.model
-                    self.__dict__.update(vars(twin))
-            if ended is not None:  # out here, where it has no other error as its context
-                raise ended
-        self.__dict__.update(vars(twin))
+                    estimator._fitted = error.model
+                    self.__dict__.update(vars(estimator))
+            if cause is not None:  # raised outside of the except clause, so that it has no context
+                raise cause
+        self.__dict__.update(vars(estimator))
         return self
 
 
 def _validation_samples(X: Any, y: Any, sample_weight: Any) -> Samples | None:
-    """Return the samples to validate on, None without any."""
+    """Return the validation samples, or None."""
     from .samples import Samples
 
     if X is None and (y is not None or sample_weight is not None):
-        raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
+        raise ValueError("X_val is missing: pass it with y_val and sample_weight_val.")
     return None if X is None else Samples(X, y, sample_weight)

@@ -1,4 +1,4 @@
-"""What estimators need of scikit-learn's callbacks; they begin with scikit-learn 1.9."""
+"""scikit-learn's callback API, which exists from scikit-learn 1.9 on, and a replacement before."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ try:
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """What stands for callbacks where scikit-learn has none."""
+        """Mixin whose ``set_callbacks`` raises an error."""
 
         def set_callbacks(self, *callbacks):
-            """Raise an error: the callbacks are scikit-learn's.
+            """Raise an error: callbacks require scikit-learn 1.9.
 
             Parameters
             ----------
@@ -25,18 +25,18 @@ except ImportError:  # scikit-learn before 1.9
                 Always.
             """
             raise ImportError(
-                f"Callbacks begin with scikit-learn 1.9, and {__version__} is installed: "
+                f"Callbacks require scikit-learn 1.9 or later, and {__version__} is installed: "
                 "pip install 'scikit-learn>=1.9'."
             )
 
     def with_callbacks(method):  # type: ignore[no-redef]
-        """Return a method as it is."""
+        """Return the method unchanged."""
         return method
 
 
 __all__ = ["CALLBACKS", "DURING_FIT", "CallbackSupportMixin", "with_callbacks"]
 
-#: What scikit-learn keeps on an estimator while it is trained.
+#: Attributes that scikit-learn sets on an estimator during ``fit``.
 DURING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
-#: What it keeps of callbacks, those set on the estimator and those around it.
+#: Attributes with the callbacks of the estimator and of an enclosing meta-estimator.
 CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")

@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks around a training: a task for the call, and one inside it for each epoch."""
+"""scikit-learn callbacks of a training: a task for the call of ``fit``, and a subtask for each epoch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .training_state import Progress, TrainingState
 
 __all__ = ["EstimatorView", "FitTask"]
 
-#: Attribute of an estimator while callbacks are set up: whether its training is resumed.
+#: Attribute that tells callbacks during their setup whether the training is resumed.
 RESUMED = "_is_resumed"
 
 
@@ -39,7 +39,7 @@ class EstimatorView:
         return fitted
 
     def task(self, name: str, max_iter: int, is_resumed: bool = False) -> FitTask | None:
-        """Return the task of a call, before it begins; None without any callbacks."""
+        """Return the task of a call, before it begins; None without callbacks."""
         if not any(hasattr(self._estimator, name) for name in CALLBACKS):
             return None
         setattr(self._estimator, RESUMED, is_resumed)  # for setup hooks of callbacks
@@ -51,24 +51,24 @@ class EstimatorView:
 
 
 class _Task:
-    """A task of an estimator, as callbacks hear of it."""
+    """A task of an estimator, which calls the hooks of callbacks."""
 
     def __init__(self, context: Any, estimator: Any):
         self._context = context
         self._estimator = estimator
 
     def begin(self, samples: Samples) -> None:
-        """Tell that it begins, on these samples."""
+        """Call ``on_fit_task_begin`` with the samples."""
         weights = samples.sample_weight
         self._samples = samples
         metadata = None if weights is None else {"sample_weight": weights}
-        self._said = {"estimator": self._estimator, "X": samples.X, "y": samples.y, "metadata": metadata}
-        self._context.call_on_fit_task_begin(**self._said)
+        self._arguments = {"estimator": self._estimator, "X": samples.X, "y": samples.y, "metadata": metadata}
+        self._context.call_on_fit_task_begin(**self._arguments)
 
     def _end(self, model: Callable[[], FittedModel]) -> bool:
-        """Tell that it ends; with this model a copy of the estimator predicts."""
+        """Call ``on_fit_task_end`` with the model for reconstructed estimators."""
         attributes = {"reconstruction_attributes": lambda: {"_fitted": model()}}
-        return self._context.call_on_fit_task_end(**self._said, **attributes)
+        return self._context.call_on_fit_task_end(**self._arguments, **attributes)
 
 
 class FitTask(_Task):
@@ -76,7 +76,7 @@ class FitTask(_Task):
 
     @property
     def path_to_resume(self) -> Any:
-        """File of the training that a callback wants to be resumed; None without any."""
+        """File of the training that a callback wants to resume, or None."""
         for callback in getattr(self._estimator, "_skl_callbacks", ()):
             found = getattr(callback, "path_to_resume", lambda context: None)(self._context)
             if found is not None:
@@ -90,14 +90,14 @@ class FitTask(_Task):
         model_after: Callable[[TrainingResult], FittedModel],
         resumed: list[dict[str, Any]],
     ) -> Observer:
-        """Return what makes a task ``name`` of every epoch."""
-        # Hooks look here for what was measured; the list of an earlier call stays as it is.
+        """Return an observer that makes a task ``name`` of every epoch."""
+        # Hooks read the history here; the list of an earlier call is not changed.
         progress = self._estimator._fitted = Progress(TrainingState(history=[*history, *resumed]))
         epochs = _Epochs(
             lambda: self._subtask(name),
             progress.state.history,
             model_after,
-            partial(self._tell, "on_training_pause"),
+            partial(self._call_hook, "on_training_pause"),
             resumed,
         )
         progress.estimator = lambda: EstimatorView(self._estimator).with_model(epochs.model())
@@ -109,15 +109,15 @@ class FitTask(_Task):
         task.begin(self._samples)
         return task
 
-    def _tell(self, hook: str) -> None:
-        """Call a hook of ours, of the callbacks that have it."""
+    def _call_hook(self, hook: str) -> None:
+        """Call a hook of ortlearn on the callbacks that have it."""
         for callback in getattr(self._estimator, "_skl_callbacks", ()):
             if hasattr(callback, hook):
                 getattr(callback, hook)(self._estimator, self._context)
 
     def end(self, model: FittedModel) -> None:
-        """Tell that the estimator is trained."""
-        self._tell("on_training_over")
+        """Call the hooks at the end of the training."""
+        self._call_hook("on_training_over")
         self._epochs.close()
         self._estimator._fitted = model
         self._end(lambda: model)
@@ -156,11 +156,11 @@ class _Epochs:
         self._pause()
 
     def close(self) -> None:
-        """Let go of weights and states."""
+        """Release weights and states."""
         self._snapshot = None
 
     def model(self) -> FittedModel:
-        """Return what the training would leave if it ended now, in sessions that all epochs share."""
+        """Return the model as it is now, with sessions that all epochs share."""
         assert self._snapshot is not None
         result = TrainingResult(history=list(self._records))
         result.keep(self._snapshot())

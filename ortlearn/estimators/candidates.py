@@ -1,4 +1,4 @@
-"""Choice among the candidates for a training from a model's own weights, by samples that are left out."""
+"""Choose the regularisation of a warm start by validation samples."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def chosen_candidate(
     validation: Validation | None,
     random_state: np.random.RandomState,
 ) -> Candidate:
-    """Return how a training from a model's own weights is to be held back, and how its ensemble grows."""
+    """Return the regularisation of a warm start, and the share of new trees in its ensemble."""
     problem, (step, data, prepare) = start.problem, new_step(configuration, start)
-    if validation is None and (len(data) < 2 or _holds_its_samples(configuration, start)):
+    if validation is None and (len(data) < 2 or _contains_training_samples(configuration, start)):
         return Candidate(math.inf)
     classes = problem.encoder.class_numbers(data.y)
     numbers = [] if validation is not None else list(folds(classes, len(data), random_state))
@@ -45,30 +45,30 @@ def chosen_candidate(
         yield from ((data.take(kept), data.take(left_out)) for kept, left_out in numbers)
 
     def losses(scores: np.ndarray, part: Data) -> np.ndarray:
-        found = runner.losses(scores, part)
-        return found if classes is None else bounded(found)
+        values = runner.losses(scores, part)
+        return values if classes is None else bounded(values)
 
     def measure(weights: Weights, part: Data) -> np.ndarray:
         return losses(runner.scores(weights, part), part)
 
-    found = choose(step, parts(), start.weights, others, settings, measure)
+    candidate = choose(step, parts(), start.weights, others, settings, measure)
     growth = Growth.of(configuration, problem, samples, start.state.seed)
     if growth is not None:
         pairs = ((samples.take(kept), samples.take(left_out)) for kept, left_out in numbers)
         given = pairs if validation is None else [(samples, validation.samples)]
         scored = (
-            (runner.scores(trained(step, part, start.weights, others, settings, found), rest), rest)
+            (runner.scores(trained(step, part, start.weights, others, settings, candidate), rest), rest)
             for part, rest in parts()
         )
-        found = replace(found, share=growth.share(given, scored, losses))
+        candidate = replace(candidate, share=growth.share(given, scored, losses))
     step.release()
-    return found
+    return candidate
 
 
-def _holds_its_samples(configuration: Configuration, start: Start) -> bool:
-    """Return whether a model was fitted on these very samples, and holds them as its parameters.
+def _contains_training_samples(configuration: Configuration, start: Start) -> bool:
+    """Return whether a model was just fitted on the samples and may store them as parameters.
 
-    Those that are left out of a training are in it all the same, and cannot judge it.
+    Samples held out of the training would not be independent of such a model.
     """
     source = configuration.source
     if conversion.is_onnx_source(source) or conversion.is_fitted(source):

@@ -1,4 +1,4 @@
-"""The parameter ``class_weight``: weights of classes become weights of samples."""
+"""The parameter ``class_weight``: class weights as factors of sample weights."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ BALANCED = "balanced"
 
 
 def check_no_balanced_weights(class_weight: Any) -> None:
-    """Reject ``"balanced"`` for a stream: a batch does not tell how frequent the classes are."""
+    """Reject ``"balanced"`` for ``partial_fit``, which does not know the frequencies of the classes."""
     if isinstance(class_weight, str) and class_weight == BALANCED:
         raise ValueError(
-            "class_weight='balanced' is not supported for partial_fit: the frequencies of the classes are "
-            "those of all rows. Compute them once, of a large enough sample, by "
+            "class_weight='balanced' is not supported for partial_fit, which does not know the frequencies "
+            "of the classes in all samples. Compute the weights once from a large enough sample by "
             "sklearn.utils.class_weight.compute_class_weight('balanced', classes=classes, y=y), and pass "
             "class_weight=dict(zip(classes, weights))."
         )
@@ -50,32 +50,32 @@ def class_weight_tables(
     known: Any = None,
     sample_weight: np.ndarray | None = None,
 ) -> ClassWeights | None:
-    """Return the weights that ``class_weight`` gives to the classes of some samples.
+    """Return the weight of each class, as one dictionary per column of y; None without class weights.
 
-    ``"balanced"`` is ``n / (k * n_c)`` for a class of ``n_c`` out of ``n`` samples and ``k`` classes (King,
-    G. and Zeng, L., "Logistic regression in rare events data", Political Analysis 9 (2001), 137-163),
-    samples counted by their weights, so that a weight of two is the same as a sample that comes twice.
+    ``"balanced"`` is ``n / (k * n_c)`` for a class with ``n_c`` of ``n`` samples and ``k`` classes (King, G.
+    and Zeng, L., "Logistic regression in rare events data", Political Analysis 9 (2001), 137-163). Samples
+    are counted by their weights, so that a weight of two is equivalent to a repeated sample.
 
-    There is a dictionary for each column of y, and None where ``class_weight`` is None. ``known`` are the
-    classes of the model, one array per column of y where there are several; by default those in y.
+    ``known`` are the classes of the model, one array per column of y if there are several; by default those
+    of y.
     """
     if class_weight is None:
         return None
     if estimator_type != "classifier":
         article = "an" if (estimator_type or "")[:1] in tuple("aeiou") else "a"
-        what = f"{article} {estimator_type.replace('_', ' ')}" if estimator_type else "none"
-        raise ValueError(f"class_weight is for classifiers, the model is {what}: use sample_weight.")
+        kind = f"{article} {estimator_type.replace('_', ' ')}" if estimator_type else "none"
+        raise ValueError(f"class_weight is for classifiers, the model is {kind}: use sample_weight.")
     if y is None:
-        return None  # that it is missing is said where labels are encoded
-    columns = _columns(y, one=isinstance(known, np.ndarray))
+        return None  # encoding the labels raises the error
+    flat = isinstance(known, np.ndarray)
+    columns = _columns(y, flat)
     classes = known if isinstance(known, list) else [known]
     if len(classes) != len(columns):
         classes = [None] * len(columns)
     specs = _for_columns(class_weight, len(columns))
     if any(isinstance(spec, str) for spec in specs):
-        one = isinstance(known, np.ndarray)
-        labels, sample_weight = sums_of_labels(y, sample_weight, one)
-        columns = _columns(labels, one)
+        labels, sample_weight = sums_of_labels(y, sample_weight, flat)
+        columns = _columns(labels, flat)
     return [
         _balanced(column, sample_weight)
         if isinstance(own, str)
@@ -87,9 +87,9 @@ def class_weight_tables(
 def weights_with_classes(
     tables: ClassWeights | None, y: Any, sample_weight: np.ndarray | None
 ) -> np.ndarray | None:
-    """Return the weights of samples, times those of their classes; None where there are neither.
+    """Return sample weights times class weights; None without either.
 
-    Classes without a weight have one; the weights of all columns of y are multiplied.
+    Classes without a weight have the weight 1; the weights of all columns of y are multiplied.
 
     Examples
     --------
@@ -103,14 +103,15 @@ def weights_with_classes(
     weights = times_class_weights(tables, y, sample_weight)
     if not weights.max() > 0:
         raise ValueError(
-            "No row has a weight above 0: class_weight, or its product with sample_weight, is zero for all."
+            "All weights are zero: class_weight, or its product with sample_weight, must be above 0 for at "
+            "least one sample."
         )
     return weights
 
 
 def times_class_weights(tables: ClassWeights, y: Any, sample_weight: np.ndarray | None) -> np.ndarray:
-    """Return the weights of samples, times those of their classes; all may be zero."""
-    columns = _columns(y, one=len(tables) == 1)
+    """Return sample weights times class weights, which may all be zero."""
+    columns = _columns(y, flat=len(tables) == 1)
     weights = np.ones(np.shape(y)[0]) if sample_weight is None else sample_weight.astype(np.float64)
     shape = weights.shape
     if len(columns[0]) != len(weights) or weights.ndim > 1:
@@ -123,8 +124,8 @@ def times_class_weights(tables: ClassWeights, y: Any, sample_weight: np.ndarray 
 
 
 def sum_with_classes(tables: ClassWeights, y: Any, sample_weight: np.ndarray | None) -> float:
-    """Return the sum of the weights of samples, times those of their classes."""
-    labels, sums = sums_of_labels(y, sample_weight, one=len(tables) == 1)
+    """Return the sum of sample weights times class weights."""
+    labels, sums = sums_of_labels(y, sample_weight, flat=len(tables) == 1)
     return math.fsum(times_class_weights(tables, labels, sums).tolist())
 
 
@@ -135,11 +136,11 @@ def objective_weights(
     n_samples: int,
     scale: tuple[float, float] | None = None,
 ) -> np.ndarray | None:
-    """Return the weights of samples as the objective of a problem takes them.
+    """Return sample weights for the objective of a problem; None without weights.
 
-    Their mean is one, None stands for no weights. Those of a graph with its own loss are as they were given,
-    ones by default: only the graph knows whether their sum matters. ``scale`` is what weights are divided by,
-    a power of two and then the mean of all weights, where these are those of some samples.
+    Their mean is 1, except for a graph with its own loss, which gets the weights unchanged, ones by default.
+    ``scale`` contains the divisors of the weights if the samples are a part of all samples: a power of two,
+    and the mean of all weights after division by it.
     """
     tables, weights = problem.targets.class_weights, sample_weight
     if tables is not None and y is not None:
@@ -150,19 +151,19 @@ def objective_weights(
             weights = np.ones(n_samples) if weights is None else weights
         elif weights is not None:
             raise ConversionError(
-                "The graph computes its own loss without weights of rows: name the input that takes them in "
-                "weight_name, or add one, as add_loss_output(model, weight_name='sample_weight') does."
+                "The graph computes its own loss without sample weights: set weight_name to the input for "
+                "them, or add one with add_loss_output(model, weight_name='sample_weight')."
             )
     elif weights is not None:
         weights = _for_positions(problem, weights, y)
-        # Only their ratios count, and float32 holds no extreme ones.
+        # Only ratios matter, and extreme weights are not representable in float32.
         unit, mean = _scale(problem, y, sample_weight, n_samples) if scale is None else scale
         weights = weights / unit / mean
     return None if weights is None else weights.astype(problem.dtype)
 
 
 def _scale(problem: Problem, y: Any, sample_weight: np.ndarray | None, n_samples: int) -> tuple[float, float]:
-    """Return a power of two to divide weights by, and the mean of what is left of them."""
+    """Return a power of two as divisor of the weights, and the mean of the divided weights."""
     if sample_weight is None:
         return 1.0, problem.total_weight(y, None) / n_samples
     unit = scale_of(float(sample_weight.max()))
@@ -170,26 +171,26 @@ def _scale(problem: Problem, y: Any, sample_weight: np.ndarray | None, n_samples
 
 
 def _for_positions(problem: Problem, weights: np.ndarray, y: Any) -> np.ndarray:
-    """Return weights as the objective takes them: of shape (n, positions) for a loss of each position."""
+    """Return weights of shape (n,), or (n, positions) for a loss of each position."""
     positions = None if problem.trainable.head is None else problem.trainable.head.positions
     if positions is not None and positions.apart:
         return per_position(weights, np.shape(y))
     if weights.ndim > 1:
         raise ValueError(
-            f"sample_weight must be 1D, and has the shape {weights.shape}: a weight for each label is for "
-            "ONNX files whose y has several labels for a sample, from the first call on."
+            f"sample_weight must be 1D, and has the shape {weights.shape}. A weight for each label is "
+            "supported for ONNX files with several labels per sample, if the first call has such weights."
         )
     return weights
 
 
-def _columns(y: Any, one: bool = False) -> list[np.ndarray]:
-    """Return the columns of y; a single one where all its dimensions have the same classes."""
+def _columns(y: Any, flat: bool = False) -> list[np.ndarray]:
+    """Return the columns of y; a single one with ``flat``, if all columns share their classes."""
     values = y.toarray() if issparse(y) else np.asarray(y)
-    return [values.ravel()] if one or values.ndim < 2 or values.shape[1] == 1 else list(values.T)
+    return [values.ravel()] if flat or values.ndim < 2 or values.shape[1] == 1 else list(values.T)
 
 
 def _for_columns(spec: Any, count: int) -> list[Any]:
-    """Return what is said of each column of y."""
+    """Return the specification of each column of y."""
     if isinstance(spec, str):
         return [spec] * count
     specs = [spec] if isinstance(spec, Mapping) else list(spec)
@@ -202,25 +203,25 @@ def _for_columns(spec: Any, count: int) -> list[Any]:
 
 
 def _given(weights: Mapping[Any, float], classes: np.ndarray) -> dict[Any, float]:
-    """Return the weights of a dictionary, checked."""
+    """Check the weights of a dictionary, and return them as floats."""
     for name, weight in weights.items():
         if not isinstance(weight, Real) or not np.isfinite(weight) or weight < 0:
             raise ValueError(f"The class_weight of {name!r} must be a number >= 0, not {weight!r}.")
     values = np.asarray(classes).tolist()
     unknown = [name for name in weights if name not in values]
     missing = [value for value in values if value not in weights]
-    if unknown and missing:  # keys that are not there now may be there in another fold
+    if unknown and missing:  # unknown keys alone may be classes of another fold
         raise ValueError(
-            f"class_weight names {unknown}, which are no classes, and not {missing}, which are: it needs a "
-            f"weight for those of {values} only."
+            f"class_weight has the unknown classes {unknown} and lacks {missing}: its keys must be among the "
+            f"classes {values}."
         )
     return {name: float(weight) for name, weight in weights.items()}
 
 
 def _balanced(column: np.ndarray, sample_weight: np.ndarray | None) -> dict[Any, float]:
-    """Return weights under which the classes of a column count the same."""
+    """Return the balanced weights of the classes of a column."""
     classes, numbers = np.unique(column, return_inverse=True)
     counts = np.bincount(numbers, sample_weight, minlength=len(classes))
-    seen = counts > 0  # rows of weight zero are as good as absent
+    seen = counts > 0  # samples of weight zero are ignored
     shares = np.divide(counts.sum(), seen.sum() * counts, out=np.ones(len(classes)), where=seen)
     return dict(zip(classes.tolist(), shares.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""The configuration of a training: an estimator's parameters, checked, with objects in place of names."""
+"""The configuration of a training: the checked parameters of an estimator, with plugins as objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .class_weights import check_no_balanced_weights
 
 __all__ = ["Configuration", "Runtime", "Updates", "check_source", "requested_loss"]
 
-#: Least change that counts as better where ``tol`` is None, as in MLPClassifier.
+#: Value of ``tol`` if it is None, as in MLPClassifier.
 TOL = 1e-4
 
 Record = TypeVar("Record")
@@ -35,7 +35,7 @@ Resolved = TypeVar("Resolved")
 
 @dataclass(frozen=True)
 class ConversionOptions:
-    """Parameters that say which graph is trained, and which of its weights."""
+    """Parameters of the conversion to a graph, and of the choice of weights."""
 
     weights_to_train: Any
     dtype: str
@@ -49,9 +49,10 @@ class ConversionOptions:
 
 @dataclass(frozen=True)
 class Updates:
-    """Parameters that say how a batch updates the weights.
+    """Parameters of the update of weights by a batch.
 
-    A learning rate of None is to be chosen; one that was chosen updates weights in units of their own.
+    ``learning_rate`` is None until ``"auto"`` is resolved. With ``in_units``, which ``"auto"`` may set, the
+    update applies to weights of standardised features.
     """
 
     learning_rate: BaseLearningRate | None
@@ -63,11 +64,11 @@ class Updates:
 
     @property
     def is_solver(self) -> bool:
-        """Whether all samples are trained on at once."""
+        """Whether the learning rate is a solver, which uses all samples at once."""
         return self.learning_rate is not None and self.learning_rate.full_batch
 
     def rule(self, n_samples: int, n_seen: int) -> BaseLearningRate:
-        """Return the learning rate for epochs of so many samples, with averages where they are asked for."""
+        """Return the learning rate for epochs of ``n_samples``, with averaged weights if required."""
         assert self.learning_rate is not None
         rate = Rescaled(self.learning_rate) if self.in_units else self.learning_rate
         return Averaged(rate, self.first_averaged(n_samples, n_seen)) if self.average else rate
@@ -75,16 +76,16 @@ class Updates:
     def first_averaged(self, n_samples: int, n_seen: int) -> int:
         """Return the number of the first update, from 1, whose weights are averaged.
 
-        It is the one that sees sample number ``average``, after ``n_seen`` samples of earlier calls.
+        It contains the sample number ``average``, where earlier calls have seen ``n_seen`` samples.
         """
-        left = max(int(self.average) - n_seen, 1)
-        epochs, sample = divmod(left - 1, n_samples)
+        remaining = max(int(self.average) - n_seen, 1)
+        epochs, sample = divmod(remaining - 1, n_samples)
         return epochs * math.ceil(n_samples / self.batch_size) + sample // self.batch_size + 1
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """Parameters that say when a training validates and ends."""
+    """Parameters of validation and stopping."""
 
     max_iter: int
     validation_every: float | int
@@ -96,13 +97,13 @@ class Stopping:
 
     @property
     def watched(self) -> str | None:
-        """Value of the history that must get better for the training to go on."""
+        """Value of the history that must improve for the training to continue."""
         if self.early_stopping:
             return "validation_loss" if self.scoring == "loss" else "validation_score"
         return None if self.tol is None else "loss"
 
     def validation_period(self, max_iter: int, stream: bool = False) -> int:
-        """Return the number of epochs between two validations; a stream validates at every call."""
+        """Return the number of epochs between validations; a stream is validated at every call."""
         every = 1 if stream else self.validation_every
         if isinstance(every, float):
             return 1 if self.early_stopping else max(1, round(every * max_iter))
@@ -138,7 +139,7 @@ PARTS = {ConversionOptions: "conversion", Updates: "updates", Stopping: "stoppin
 
 @dataclass(frozen=True)
 class Configuration:
-    """What the parameters of an estimator ask for.
+    """Parameters of an estimator, resolved and grouped.
 
     Attributes
     ----------
@@ -149,17 +150,17 @@ class Configuration:
     multi_output : bool
         Whether its tags allow several outputs.
     source : estimator, onnx.ModelProto, bytes or path
-        What to train.
+        Model to train.
     conversion, updates, stopping, runtime : ConversionOptions, Updates, Stopping, Runtime
-        Parameters that belong together.
+        Groups of parameters.
     loss : BaseLoss or None
-        Loss; None for that of the model.
+        Loss; None for ``"auto"``.
     penalty : BasePenalty or None
-        Penalty; None for that of the model.
+        Penalty; None for ``"auto"``.
     gradient : str
-        Backend that builds gradients, straight through or not.
+        Gradient backend, with or without straight-through estimation.
     shuffle, warm_start, keep_better, hoist, exc, verbose, random_state, class_weight
-        As the estimators document them.
+        Parameters of the estimator.
     """
 
     name: str
@@ -186,7 +187,7 @@ class Configuration:
     def of(
         cls, parameters: Mapping[str, Any], tags: Tags, name: str, step_class: type[BaseStep]
     ) -> Configuration:
-        """Return the configuration that parameters of an estimator of these tags ask for."""
+        """Return the configuration for the parameters and tags of an estimator."""
         rate = _unless_auto(resolve_learning_rate, parameters["learning_rate"])
         resolved = {
             "name": name,
@@ -203,36 +204,36 @@ class Configuration:
         }
         values = {**parameters, **resolved}
         for part in PARTS:
-            values[PARTS[part]] = _picked(part, values)
-        return _picked(cls, values)
+            values[PARTS[part]] = _from_fields(part, values)
+        return _from_fields(cls, values)
 
     def check_fit(self) -> None:
-        """Reject parameters of single updates for a solver, which makes the updates."""
+        """Reject ``average`` and clipping for a solver."""
         updates = self.updates
         given = {"average": updates.average, "clip_norm": updates.clip_norm, "clip_value": updates.clip_value}
         wrong = [name for name, value in given.items() if value]
         if updates.is_solver and wrong:
             raise ValueError(
-                f"{type(updates.learning_rate).__name__} is a solver with steps of its own: "
-                f"{' and '.join(wrong)} cannot be used with it."
+                f"{type(updates.learning_rate).__name__} is a solver, which does not support "
+                f"{' and '.join(wrong)}: use another learning rate, or the default of these parameters."
             )
 
     def check_partial_fit(self, validates: bool) -> None:
-        """Reject parameters that need all samples at once, or samples to validate on that are not there."""
+        """Reject parameters that ``partial_fit`` does not support, and early stopping without X_val."""
         if self.stopping.early_stopping and not validates:
             raise ValueError(
-                "partial_fit with early_stopping=True validates at every call: pass X_val and y_val, the "
-                "same each time."
+                "partial_fit with early_stopping=True validates at every call: pass the same X_val and y_val "
+                "each time."
             )
         check_no_balanced_weights(self.class_weight)
         if self.updates.is_solver:
             raise PluginError(
-                f"{type(self.updates.learning_rate).__name__} trains on all rows at once and keeps no state: "
-                "use fit, or another learning rate for partial_fit."
+                f"{type(self.updates.learning_rate).__name__} trains on all samples at once and keeps no "
+                "state: use fit, or another learning rate for partial_fit."
             )
 
     def loop_settings(self, max_iter: int, past_losses: Sequence[float], stream: bool) -> LoopSettings:
-        """Return the settings of the loop for some epochs after others; a stream never stops by itself."""
+        """Return the settings of the training loop; a stream has no automatic stopping."""
         stopping = self.stopping
         return LoopSettings(
             max_iter=max_iter,
@@ -250,17 +251,18 @@ class Configuration:
         )
 
 
-def _picked(record: type[Record], values: Mapping[str, Any]) -> Record:
+def _from_fields(record: type[Record], values: Mapping[str, Any]) -> Record:
+    """Return a dataclass made of those values that are its fields."""
     return record(**{field.name: values[field.name] for field in fields(record) if field.name in values})  # type: ignore[arg-type]
 
 
 def requested_loss(spec: Any) -> BaseLoss | None:
-    """Return the loss that ``learning_loss`` names, None for ``"auto"``."""
+    """Return the loss for ``learning_loss``, None for ``"auto"``."""
     return _unless_auto(resolve_loss, spec)
 
 
 def requested_adapters(spec: Any) -> LoRA | None:
-    """Return the low-rank adapters that ``lora`` asks for: a number is their rank."""
+    """Return the low-rank adapters for ``lora``, which may be their rank."""
     if spec is None or isinstance(spec, LoRA):
         return spec
     if isinstance(spec, int | np.integer) and not isinstance(spec, bool) and spec > 0:
@@ -269,7 +271,7 @@ def requested_adapters(spec: Any) -> LoRA | None:
 
 
 def _unless_auto(resolve: Callable[[Any], Resolved], spec: Any) -> Resolved | None:
-    """Return what a parameter names, None for ``"auto"``, which depends on the model and the samples."""
+    """Return the resolved parameter, or None for ``"auto"``."""
     return None if isinstance(spec, str) and spec.lower() == "auto" else resolve(spec)
 
 

@@ -1,4 +1,4 @@
-"""How estimators look: an ONNX model that is a parameter is described, never printed whole."""
+"""Representation of estimators in texts and notebooks, with a short description of an ONNX model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES_SHOWN = 5
 
 
 class DisplayMixin:
-    """``repr`` and the diagram of notebooks, where what is wrapped is an ONNX model."""
+    """``repr`` and notebook diagram of an estimator that may wrap an ONNX model."""
 
     estimator: Any
 
@@ -27,18 +27,18 @@ class DisplayMixin:
         return BaseEstimator.__repr__(_described(self), N_CHAR_MAX)
 
     def _get_params_html(self, *args, **kwargs) -> Any:
-        # The table of parameters in the diagram, from scikit-learn 1.7 on.
+        # The table of parameters in the diagram of scikit-learn 1.7 and later.
         return BaseEstimator._get_params_html(_described(self), *args, **kwargs)
 
     @available_if(lambda self: conversion.is_onnx_source(self.estimator))
     def _sk_visual_block_(self) -> Any:
-        # Scikit-learn finds a wrapped estimator by itself, in a parameter that has fit.
+        # scikit-learn shows other wrapped estimators itself.
         text = str(_described(self).estimator)
         return _visual_block_class()("parallel", [text], names=["estimator: ONNX model"], name_details=[text])
 
 
 class _Description:
-    """Text that stands for an ONNX model where parameters are printed."""
+    """Replacement of an ONNX model in printed parameters."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -48,14 +48,14 @@ class _Description:
 
 
 def _described(estimator: Any) -> Any:
-    """Return the same parameters with words in place of an ONNX model, the object itself without one."""
+    """Return a copy with a description in place of an ONNX model, or the estimator itself."""
     source = estimator.estimator
     is_model = type(source).__module__.partition(".")[0] == "onnx"
     if not (is_model or isinstance(source, bytes | bytearray)):
         return estimator
-    twin = copy.copy(estimator)
-    twin.estimator = _Description(_describe(source))
-    return twin
+    described = copy.copy(estimator)
+    described.estimator = _Description(_describe(source))
+    return described
 
 
 def _describe(source: ModelProto | bytes | bytearray) -> str:
@@ -89,7 +89,7 @@ def _count(number: int, what: str) -> str:
 
 def _visual_block_class() -> type:
     try:
-        from sklearn.utils._repr_html.estimator import _VisualBlock  # from 1.7 on
+        from sklearn.utils._repr_html.estimator import _VisualBlock  # scikit-learn 1.7 and later
     except ImportError:
         from sklearn.utils._estimator_html_repr import _VisualBlock
     return _VisualBlock

@@ -26,22 +26,22 @@ class ExportMethods(FittedEstimator):
     def to_sklearn(self) -> Any:
         """Return the scikit-learn model with the trained weights in its attributes.
 
-        ``coef_``, ``intercept_``, ``coefs_``, ``cluster_centers_``, the leaves of trees and so on, in
-        pipelines and inside of other models too. What its prediction does not read, such as ``n_iter_``,
-        ``labels_`` or ``feature_importances_``, stays from scikit-learn's own fit.
+        These are ``coef_``, ``intercept_``, ``coefs_``, ``cluster_centers_``, the leaves of trees and so on,
+        also in pipelines and nested models. Attributes that predictions do not depend on, such as
+        ``n_iter_``, ``labels_`` or ``feature_importances_``, are those of scikit-learn's fit.
 
         Returns
         -------
         estimator
-            A copy of the fitted model: neither this object nor the estimator it was given is changed.
-            It predicts as this object does, to the digits of float32, and in the same shape where its
-            attributes can tell: of y with shape (n, 1), linear models get ``coef_`` of shape
-            (1, n_features). SVR, MLP, trees and others always predict (n_samples,).
+            A copy of the fitted model; this object and the given estimator are not changed. Its predictions
+            are equal up to the precision of float32. Linear models trained on y of shape (n, 1) get ``coef_``
+            of shape (1, n_features) and predict the same shape; SVR, MLP, trees and others always predict
+            (n_samples,).
 
         Raises
         ------
         WriteBackError
-            If the model has no attributes that can hold the weights, or was an ONNX model.
+            If the model is an ONNX model, or has no attributes for the trained weights.
 
         Examples
         --------
@@ -66,43 +66,41 @@ class ExportMethods(FittedEstimator):
     ) -> ModelProto:
         """Return a copy of the trained ONNX model.
 
-        That of a scikit-learn model has the fused operators of ``ai.onnx.ml`` where there are some: trees,
-        linear models and the classes of two-class models, with the weights in their attributes. With
-        ``fused=False`` all weights are initializers, under the names of ``trained_coef_``.
+        A scikit-learn model is written with the fused operators of ``ai.onnx.ml`` if available, for trees,
+        linear models and the labels of binary classifiers; their weights are attributes of nodes. With
+        ``fused=False`` all weights are initializers with the names of ``trained_coef_``.
 
-        That of an ONNX file is the file with other numbers: nodes, names, types, metadata and opset are as
-        they came, where the file holds its weights in initializers or constants, those of inner graphs and
-        functions included. A ``ConstantOfShape`` whose numbers are trained becomes a ``Constant``. Where they
-        were attributes of fused operators, it is the graph that was trained, with inputs, outputs and
-        metadata of the file, ``ZipMap`` included.
+        An ONNX file keeps its nodes, names, types, metadata and opset if its weights are initializers or
+        constants, also in subgraphs and functions; only their values change. A ``ConstantOfShape`` with
+        trained values becomes a ``Constant``. If the weights were attributes of fused operators, the result
+        is the trained graph with the inputs, outputs and metadata of the file, including ``ZipMap``.
 
         Parameters
         ----------
         zipmap : bool, default=False
-            Whether a scikit-learn classifier has the outputs that skl2onnx writes by default:
-            ``output_label``, and ``output_probability``, one map from class to probability per sample.
+            Whether a scikit-learn classifier has the default outputs of skl2onnx: ``output_label``, and
+            ``output_probability``, a map from class to probability for each sample.
         keep_upgrade : bool, default=False
-            Whether a trained ONNX file stays at the opset that it was brought to for training, and in float32
-            where it came in float16 or bfloat16.
+            Whether a trained ONNX file keeps the opset that it was converted to for training, and float32 if
+            the original type is float16 or bfloat16.
         merged : bool, default=True
-            Whether adapters (``lora``) are added to their weights, so that the file has the nodes that it
-            came with. Otherwise its weights are those that it came with, and the matrices of adapters are
-            inputs that need not be given, zero by default: :meth:`save_adapter` writes them.
-
+            Whether adapters (``lora``) are added to their weights, so that the nodes of the file do not
+            change. Otherwise the original weights are kept, and the matrices of adapters are optional inputs,
+            zero by default; :meth:`save_adapter` writes their values.
         fused : bool, default=True
-            Whether a scikit-learn model has fused operators, which take less time.
+            Whether a scikit-learn model has fused operators, which are faster.
 
         Returns
         -------
         onnx.ModelProto
-            Model.
+            Trained model.
 
         Raises
         ------
         ValueError
-            If ``zipmap`` is True for an ONNX file, or for a model that does not predict the probabilities of
-            one column of classes; if ``keep_upgrade`` is True for a scikit-learn model; if ``merged`` is
-            False for a model without adapters.
+            If ``zipmap`` is True for an ONNX file, or for a model that does not predict probabilities of a
+            single output; if ``keep_upgrade`` is True for a scikit-learn model; if ``merged`` is False for a
+            model without adapters.
 
         Examples
         --------
@@ -126,18 +124,18 @@ class ExportMethods(FittedEstimator):
         return copy.deepcopy(model.onnx) if fused else model.plain_onnx()
 
     def save_adapter(self, path, *, keep_upgrade: bool = False) -> Path:
-        """Write the trained low-rank adapters to a file of onnxruntime's own format.
+        """Write the trained low-rank adapters to a file in the adapter format of onnxruntime.
 
-        onnxruntime 1.20 or later (not onnxruntime-training) adds them to the file that
-        ``get_trained_onnx(merged=False)`` returns: ``adapter.Load(path)`` of a ``LoraAdapter``, and
-        ``options.add_active_adapter(adapter)`` of the ``RunOptions`` that ``run`` takes.
+        The adapters belong to the model that ``get_trained_onnx(merged=False)`` returns. onnxruntime 1.20 or
+        later (not onnxruntime-training) loads them with ``LoraAdapter.Load(path)`` and applies them with
+        ``RunOptions.add_active_adapter(adapter)``.
 
         Parameters
         ----------
         path : str or pathlib.Path
-            Where; the name of such a file ends with ``.onnx_adapter``.
+            File to write, by convention with the suffix ``.onnx_adapter``.
         keep_upgrade : bool, default=False
-            As in :meth:`get_trained_onnx`, whose file the adapters are for.
+            The value passed to :meth:`get_trained_onnx` for the model.
 
         Returns
         -------
@@ -176,18 +174,18 @@ class ExportMethods(FittedEstimator):
     def save_onnx_graph(self, folder=None):
         """Write the trained model and the training graphs to files, or return them as bytes.
 
-        Before ``fit``, they follow from the shapes of an ONNX model, or of a fitted scikit-learn estimator.
+        Before ``fit``, the graphs are available for an ONNX model or a fitted scikit-learn estimator.
 
         Parameters
         ----------
         folder : str or pathlib.Path, default=None
-            Where; it is made if missing. None returns bytes and writes nothing.
+            Folder to write, created if missing. With None, bytes are returned and nothing is written.
 
         Returns
         -------
         dict of str to pathlib.Path, or dict of str to bytes
-            Path, or serialized model, of each graph: ``trained`` (``model`` before ``fit``), and those of the
-            training step.
+            Path or serialized model of each graph: ``trained`` (``model`` before ``fit``), and the graphs of
+            the training step.
 
         Raises
         ------
@@ -217,20 +215,20 @@ class ExportMethods(FittedEstimator):
         return paths
 
     def get_node_providers(self):
-        """Return which execution provider of onnxruntime runs which nodes of the training.
+        """Return the number of training nodes that each execution provider of onnxruntime runs.
 
         Returns
         -------
         dict of str to dict of str to dict of str to int
-            Numbers of nodes by graph of the training step, execution provider and operator. What a provider
-            leaves to another one costs a copy of tensors to it and back.
+            Number of nodes by graph of the training step, execution provider and operator. Each change of the
+            provider requires copies of tensors between devices.
 
         Raises
         ------
         NotFittedError
             If this object is not fitted.
         DeviceError
-            If ``device`` is another than the CPU, and onnxruntime older than 1.24.
+            If ``device`` is not the CPU and onnxruntime is older than 1.24.
 
         Examples
         --------
@@ -245,20 +243,23 @@ class ExportMethods(FittedEstimator):
 
         model = self._model()
         graphs, runtime = model.graphs(), model.runner.runtime
-        left_out = {"trained", "step"} if "epoch" in graphs else {"trained"}
-        running = {name: graph for name, graph in graphs.items() if name not in left_out}
-        return {n: node_providers(g, runtime.device, runtime.n_jobs) for n, g in running.items()}
+        unused = {"trained", "step"} if "epoch" in graphs else {"trained"}
+        return {
+            name: node_providers(graph, runtime.device, runtime.n_jobs)
+            for name, graph in graphs.items()
+            if name not in unused
+        }
 
 
 def _graphs_before_training(configuration: Configuration) -> dict[str, ModelProto]:
-    """Return the model, and the graphs of its training step for samples of any number."""
+    """Return the model, and the graphs of its training step for any number of samples."""
     from .problem import Problem
 
     source = configuration.source
     if not conversion.is_onnx_source(source) and not conversion.is_fitted(source):
         raise NotFittedError(
-            f"This {type(source).__name__} is not fitted, and its graphs depend on the data: "
-            "call fit before, or pass a fitted estimator."
+            f"This {type(source).__name__} is not fitted, and its graphs depend on the data: call fit first, "
+            "or pass a fitted estimator."
         )
     problem = Problem.of(configuration, random_state=check_random_state(configuration.random_state))
     problem = problem.with_objective_of(configuration, None, None)

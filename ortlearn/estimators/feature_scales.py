@@ -1,4 +1,4 @@
-"""Advice for a training that diverges: the features of the largest scale."""
+"""Advice for a training that diverges: the features with the largest scale."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .problem import Problem
 
 __all__ = ["scale_advice"]
 
-#: Root mean square of a feature from which on it is named.
+#: Smallest root mean square of a feature that is reported.
 LARGE = 10.0
-#: Number of features that are named, and of rows that are looked at.
+#: Largest number of features that are reported, and approximate number of samples that are read.
 MOST_NAMED, MOST_ROWS = 3, 10_000
 
 
 def scale_advice(problem: Problem, features: InputFeatures, X: Any) -> str:
-    """Return a sentence on the features of the largest scale; empty where none is large.
+    """Return a sentence about the features with the largest scale; empty if no scale is large.
 
-    The features are those of the last step of a pipeline, after the steps before it.
+    For a pipeline, these are the inputs of its last step.
     """
     if not problem.trainable.takes_numbers or getattr(X, "ndim", 0) != 2:
         return ""
@@ -36,16 +36,16 @@ def scale_advice(problem: Problem, features: InputFeatures, X: Any) -> str:
     largest = [i for i in largest if scales[i] >= max(LARGE, scales[largest[0]] / 10)]
     if not largest:
         return ""
-    said = ", ".join(f"{_name(names, i)} ({scales[i]:.2g})" for i in largest)
+    listed = ", ".join(f"{_name(names, i)} ({scales[i]:.2g})" for i in largest)
     solver = "" if problem.updates.is_solver else ", or set learning_rate='auto' or 'LBFGS'"
     return (
-        f" Features of the largest scale, by their root mean square: {said}. Put a StandardScaler before the "
+        f" The features with the largest root mean square are {listed}. Put a StandardScaler before the "
         f"model in a pipeline{solver}."
     )
 
 
 def _inputs_of_last_step(source: Any, X: Any, names: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
-    """Return what the last step of a pipeline gets, and its names; X itself for other models."""
+    """Return the input of the last step of a pipeline and its names; X itself for other models."""
     if not isinstance(source, Pipeline) or len(source.steps) < 2:
         return X, names
     try:
@@ -53,7 +53,7 @@ def _inputs_of_last_step(source: Any, X: Any, names: np.ndarray | None) -> tuple
             warnings.simplefilter("ignore")
             steps = source[:-1]
             return steps.transform(X), None if names is None else steps.get_feature_names_out(names)
-    except Exception:  # steps that take other columns, or give no names: there is nothing to say then
+    except Exception:  # steps that need other columns, or return no names: there is no advice
         return None, None
 
 

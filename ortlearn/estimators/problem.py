@@ -20,7 +20,7 @@ from ..models import Positions
 from ..penalties import BasePenalty, NoPenalty
 from ..training import Data, Objective, ScoreGraph, TrainingTask, Update
 from ..training.step_graphs import SAMPLE_WEIGHT
-from .automatic import automatic_rate, follows_noise, own_class_weight, own_loss, own_penalty
+from .automatic import automatic_rate, may_overfit, own_class_weight, own_loss, own_penalty
 from .class_weights import (
     ClassWeights,
     check_no_balanced_weights,
@@ -138,7 +138,7 @@ class Problem:
             configuration.estimator_type,
             source if is_sklearn else None,
             conversion.missing_columns(source, X) if may_miss else frozenset(),
-            follows_noise(source if is_sklearn else None, trainable),
+            may_overfit(source if is_sklearn else None, trainable),
         )
 
     @property

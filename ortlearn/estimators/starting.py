@@ -14,7 +14,7 @@ from ..models.registry import unlabelled_label
 from ..training import Data, TrainingTask
 from ..training.first_layers import first_layers
 from ..training.rescaling import last_weights
-from .automatic import warn_of_terms_left_out
+from .automatic import warn_of_ignored_parameters
 from .class_weights import objective_weights
 from .configuration import Configuration, Runtime
 from .data_errors import check_inputs_of_loss
@@ -143,7 +143,7 @@ def begin(
     features = features or InputFeatures.of(matrix_of(problem, X), name)
     rows = read_samples(problem, X, features, rows)
     samples = samples.with_checked_weights()
-    warn_of_terms_left_out(configuration, problem.source)
+    warn_of_ignored_parameters(configuration, problem.source)
     n_samples = None if stream or whole is not None else rows.shape[0]
     if solves and whole is not None and not stream:
         n_samples = whole.n_rows

@@ -1,4 +1,4 @@
-"""Sums of the weights of samples: the same bits, whether all samples come at once or in blocks."""
+"""Sums of sample weights, bitwise equal for all samples at once and for blocks of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .label_arrays import per_position
 
 __all__ = ["BLOCK", "LabelSums", "scale_of", "sum_of", "sums_of_labels"]
 
-#: Samples whose weights are added at once.
+#: Number of weights that are added at once.
 BLOCK = 65_536
 
 
 def sum_of(weights: np.ndarray) -> float:
-    """Return the sum of some weights, that of the sums of blocks; samples have the mean of their positions.
+    """Return the sum of sample weights, computed by blocks; positions of a sample are averaged.
 
     Examples
     --------
@@ -26,13 +26,13 @@ def sum_of(weights: np.ndarray) -> float:
     >>> sum_of(np.array([0.5, 1.0]))
     1.5
     """
-    unit = scale_of(float(weights.max(initial=0.0)))  # the sum of what is left cannot be infinite
+    unit = scale_of(float(weights.max(initial=0.0)))  # the sum of divided weights cannot overflow
     sums = (float((weights[i : i + BLOCK] / unit).sum()) for i in range(0, len(weights), BLOCK))
     return math.fsum(sums) / math.prod(weights.shape[1:]) * unit
 
 
 def scale_of(largest: float | None) -> float:
-    """Return a power of two about the largest weight, by which division is exact; one for None and zero.
+    """Return a power of two close to the largest weight, by which division is exact; 1 for None and zero.
 
     Examples
     --------
@@ -43,10 +43,10 @@ def scale_of(largest: float | None) -> float:
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
 
 
-def sums_of_labels(y: Any, weights: np.ndarray | None, one: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels that occur, sorted, and the sums of the weights of their samples.
+def sums_of_labels(y: Any, weights: np.ndarray | None, flat: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted labels of y, and the sum of the weights of each.
 
-    Rows of labels are labels where y has several columns, but for ``one`` set of classes for all of them.
+    If y has several columns, a label is a row of y; with ``flat``, each element is a label.
 
     Examples
     --------
@@ -56,36 +56,36 @@ def sums_of_labels(y: Any, weights: np.ndarray | None, one: bool = False) -> tup
     >>> labels.tolist(), sums.tolist()
     (['a', 'b'], [2.0, 1.5])
     """
-    sums = LabelSums(one)
+    sums = LabelSums(flat)
     sums.add(y, weights)
     return sums.result()
 
 
 class LabelSums:
-    """Labels that occurred, and the sums of their weights, added one sample after the other.
+    """Sums of the weights of each label, added sample by sample.
 
     Parameters
     ----------
-    one_by_one : bool, default=False
-        Whether each element of y is a label: its weight is a share of that of the sample.
+    flat : bool, default=False
+        Whether each element of y is a label, whose weight is a share of the weight of the sample.
     """
 
-    def __init__(self, one_by_one: bool = False) -> None:
-        self._one_by_one = one_by_one
+    def __init__(self, flat: bool = False) -> None:
+        self._flat = flat
         self._sums: dict[Any, float] = {}
-        self._like: np.ndarray | None = None
+        self._empty: np.ndarray | None = None  # has the type and the columns of the labels
 
     def add(self, y: Any, weights: np.ndarray | None) -> None:
         """Add some samples."""
         values = y.toarray() if issparse(y) else np.asarray(y)
-        if self._one_by_one and values.ndim > 1:
+        if self._flat and values.ndim > 1:
             weights = np.ones(len(values)) if weights is None else weights
             weights = per_position(weights, values.shape).ravel() / math.prod(values.shape[1:])
             values = values.ravel()
         values = values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
-        self._like = values[:0] if self._like is None else np.concatenate([self._like, values[:0]])
+        self._empty = values[:0] if self._empty is None else np.concatenate([self._empty, values[:0]])
         found: Any
-        if values.ndim == 2 and values.dtype == object:  # rows of texts, which numpy does not sort
+        if values.ndim == 2 and values.dtype == object:  # numpy.unique does not support rows of objects
             found = np.empty(len(values), dtype=object)
             found[:] = list(map(tuple, values.tolist()))
             found, numbers = np.unique(found, return_inverse=True)
@@ -95,15 +95,15 @@ class LabelSums:
         sums = np.array([self._sums.get(label, 0.0) for label in labels])
         if weights is None:
             sums += np.bincount(numbers.ravel(), minlength=len(labels))
-        else:  # the samples before are the first ones to be added
+        else:  # earlier samples are added first
             numbers = np.concatenate([np.arange(len(labels)), numbers.ravel()])
             sums = np.bincount(numbers, np.concatenate([sums, weights]))
         self._sums.update(zip(labels, sums.tolist(), strict=True))
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the labels, sorted, and their sums."""
-        assert self._like is not None
+        assert self._empty is not None
         labels = sorted(self._sums)
-        array = np.empty((len(labels), *self._like.shape[1:]), dtype=self._like.dtype)
-        array[...] = np.array(labels, dtype=self._like.dtype).reshape(array.shape)
+        array = np.empty((len(labels), *self._empty.shape[1:]), dtype=self._empty.dtype)
+        array[...] = np.array(labels, dtype=self._empty.dtype).reshape(array.shape)
         return array, np.array([self._sums[label] for label in labels])

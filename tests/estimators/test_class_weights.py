@@ -184,8 +184,8 @@ def test_classifiers_only(name, optimizer, wine):
 
 
 WRONG = {
-    "misspelled": ({"A": 2.0, "b": 1.0}, r"names \['A'\], which are no classes, and not \['a', 'c'\]"),
-    "numbers_for_text": ({0: 1.0, 1: 2.0, 2: 3.0}, "which are no classes"),
+    "misspelled": ({"A": 2.0, "b": 1.0}, r"the unknown classes \['A'\] and lacks \['a', 'c'\]"),
+    "numbers_for_text": ({0: 1.0, 1: 2.0, 2: 3.0}, "has the unknown classes"),
     "negative": ({"a": -1.0}, "'a' must be a number >= 0, not -1.0"),
     "text": ({"a": "much"}, "must be a number"),
     "missing_value": ({"a": np.nan}, "must be a number"),
@@ -231,7 +231,7 @@ def test_a_graph_with_its_own_loss(optimizer, two_letters):
     without = add_loss_output(base, "squared_error", **options)
     model = {"label_name": "truth", "learning_rate": 1e-3, "max_iter": 2, "random_state": 0}
     spec = [{0: 1.0, 1: 3.0}, {0: 1.0, 1: 1.0}]
-    with pytest.raises(ValueError, match="add one, as add_loss_output"):
+    with pytest.raises(ValueError, match="add one with add_loss_output"):
         optimizer(without, class_weight=spec, **model).fit(X, labels)
     source = add_loss_output(base, "squared_error", weight_name="sample_weight", **options)
     ours = optimizer(source, class_weight=spec, **model).fit(X, labels)

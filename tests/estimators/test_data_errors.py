@@ -36,8 +36,12 @@ def scores(columns=3, end="y = Identity (z)"):
 @pytest.mark.parametrize(
     "kind, y, message",
     [
-        ("texts", np.where(CLASSES == 2, "daisy", NAMES), r"\['daisy'\].*has \['setosa', .*leave rows"),
-        ("numbers", np.where(CLASSES == 2, 7, CLASSES), r"classes \[7\].*it has \[0, 1, 2\].*leave rows"),
+        ("texts", np.where(CLASSES == 2, "daisy", NAMES), r"\['daisy'\].*has \['setosa', .*remove the rows"),
+        (
+            "numbers",
+            np.where(CLASSES == 2, 7, CLASSES),
+            r"classes \[7\].*it has \[0, 1, 2\].*remove the rows",
+        ),
         ("texts", CLASSES, "The labels are numbers and the classes texts: convert y"),
         ("numbers", NAMES, "The labels are texts and the classes numbers: convert y"),
     ],
@@ -57,7 +61,9 @@ def test_new_rows_may_lack_classes_of_the_file(files):
 @pytest.mark.parametrize("end", ["y = Identity (z)", "y = Softmax (z)"])
 @pytest.mark.parametrize("y", [CLASSES, CLASSES[:, None], NAMES, NAMES.astype(object)])
 def test_scores_without_labels_need_a_loss_for_classes(y, end):
-    with pytest.raises(ValueError, match=r"the ONNX file is taken for a regressor.*learning_loss='log_loss'"):
+    with pytest.raises(
+        ValueError, match=r"the ONNX file is treated as a regressor.*learning_loss='log_loss'"
+    ):
         OrtGradientOptimizer(scores(end=end), **STILL).fit(X, y)
     cured = OrtGradientOptimizer(scores(end=end), learning_loss="log_loss", **STILL)
     assert cured.fit(X, NAMES).classes_.tolist() == ["setosa", "versicolor", "virginica"]
@@ -92,7 +98,7 @@ def test_classes_are_in_the_order_of_the_scores_of_a_file():
 
 
 def test_more_classes_than_scores():
-    with pytest.raises(ConversionError, match="3 scores for the classes.*a score for each of them"):
+    with pytest.raises(ConversionError, match="3 scores for the classes.*a score for each class"):
         OrtGradientOptimizer(scores(), learning_loss="log_loss", **STILL).fit(X, np.arange(150) % 4)
 
 
@@ -111,12 +117,12 @@ def with_loss(feature):
     [
         ("sample_weight", {}, "weight_name=", {"weight_name": "none"}),
         ("weight", {"weight_name": "weight"}, "weight_name=", {}),
-        ("label", {"label_name": "label"}, "label_name=", {}),
+        ("label", {"label_name": "label"}, "label_name", {}),
     ],
 )
 def test_features_under_the_names_of_labels_and_weights(feature, wrong, parameter, right):
     rows, options = {"size": X[:, :1], feature: X[:, 1:2]}, {"label_name": "target", **STILL}
-    with pytest.raises(ValueError, match=f"column '{feature}'.* If .* is a feature, set the .* {parameter}"):
+    with pytest.raises(ValueError, match=f"column '{feature}'.* If .* is a feature, set {parameter}"):
         OrtGradientOptimizer(with_loss(feature), **{**options, **wrong}).fit(rows, X[:, 2])
     trained = OrtGradientOptimizer(with_loss(feature), **{**options, **right}).fit(rows, X[:, 2])
     np.testing.assert_allclose(trained.predict(rows), X[:, :2] @ [0.1, 0.2], rtol=1e-4)

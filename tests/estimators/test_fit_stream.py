@@ -257,7 +257,7 @@ def test_bad_rows(either, rows):
 
     with pytest.raises(SourceError, match="given 500 rows .* 501 when they were counted"):
         model.fit_stream(fewer, shuffle_buffer=64)
-    with pytest.raises(ValueError, match="which gives rows and holds none: use fit_stream"):
+    with pytest.raises(ValueError, match="which is not held in memory: use fit_stream"):
         model.fit(cut(50, X, y))
     with pytest.raises(ValueError, match="use fit_stream"):
         model.partial_fit("folder", y)

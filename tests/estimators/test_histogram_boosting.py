@@ -65,7 +65,7 @@ def test_float32_without_scaling():
 def test_float32_warns_after_scaling():
     X, y = CANCER
     fitted = make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=5)).fit(X, y)
-    with pytest.warns(FidelityWarning, match=r"dtype='float64' helps"):
+    with pytest.warns(FidelityWarning, match=r"set dtype='float64'"):
         trained(fitted, X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FidelityWarning)

@@ -26,7 +26,7 @@ def test_setting_callbacks_says_what_to_install(without):
     class Trainer(without.CallbackSupportMixin, BaseEstimator):
         pass
 
-    with pytest.raises(ImportError, match=f"scikit-learn 1.9, and {sklearn.__version__} is installed"):
+    with pytest.raises(ImportError, match=f"1.9 or later, and {sklearn.__version__} is installed"):
         Trainer().set_callbacks(print)
 
 

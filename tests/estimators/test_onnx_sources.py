@@ -115,7 +115,7 @@ def test_own_loss_leaves_no_room_for_another(either, diabetes_units):
     source = add_loss_output(sklearn_to_onnx(LinearRegression().fit(X, y), 10))
     with pytest.raises(PluginError, match="computes its own loss"):
         either(source, learning_loss="squared_error").fit(X, y)
-    with pytest.raises(ValueError, match="add one, as add_loss_output"):
+    with pytest.raises(ValueError, match="add one with add_loss_output"):
         either(source).fit(X, y, sample_weight=np.ones(len(X)))
 
 

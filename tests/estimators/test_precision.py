@@ -22,7 +22,7 @@ Z = rng.normal(size=(200, 3))
 X = 1.6e9 + 50 * Z
 Y = Z @ [1.0, 2.0, 3.0]
 TRAIN = {"max_iter": 50, "random_state": 0}
-DOUBLE = "takes double .* for input 'X', not float"
+DOUBLE = "requires double .* for input 'X'"
 
 
 def scaled(last):

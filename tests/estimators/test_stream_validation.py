@@ -94,7 +94,7 @@ def test_a_saved_stream_has_its_window(optimizer, tmp_path):
 
 def test_early_stopping_needs_rows_to_validate_on(optimizer):
     model = optimizer(Ridge(), early_stopping=True, **OPTIONS)
-    with pytest.raises(ValueError, match="early_stopping=True validates at every call: pass X_val"):
+    with pytest.raises(ValueError, match="early_stopping=True validates at every call: pass the same X_val"):
         model.partial_fit(X, Y)
     with pytest.raises(ValueError, match="X_val is missing"):
         model.partial_fit(X, Y, y_val=Y)

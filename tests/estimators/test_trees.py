@@ -212,7 +212,7 @@ def test_rows_are_routed_once(diabetes_units):
 def test_a_forest_after_other_steps():
     X, y = load_diabetes(return_X_y=True)
     fitted = make_pipeline(StandardScaler(), RandomForestRegressor(20, random_state=0)).fit(X, y)
-    with pytest.warns(FidelityWarning, match="dtype='float64' helps"):  # scaled rows tie with thresholds
+    with pytest.warns(FidelityWarning, match="set dtype='float64'"):  # scaled rows tie with thresholds
         model = refined(fitted, X, y + 9)
     refined(fitted, X, y + 9, dtype="float64")
     assert list(model.weights_to_train_) == ["leaf_values"]
