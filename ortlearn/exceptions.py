@@ -48,7 +48,7 @@ class OrtlearnError(Exception):
 
 
 class MissingRuntimeError(OrtlearnError, ImportError):
-    """No onnxruntime is installed, or one that lacks what was asked for."""
+    """The onnxruntime package is not installed, or the installed build lacks a feature."""
 
 
 class DeviceError(OrtlearnError, ValueError):
@@ -172,7 +172,7 @@ class UnknownPluginError(PluginError):
 
 
 class ConvergenceError(OrtlearnError, ArithmeticError):
-    """The training loss stopped being finite.
+    """The training loss became non-finite.
 
     Parameters
     ----------

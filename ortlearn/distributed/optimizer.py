@@ -176,7 +176,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         KeyboardInterrupt
             At a Ctrl-C, likewise.
         ConvergenceError
-            If a loss stops being finite and ``exc`` is True; the message names the partition.
+            If a loss becomes non-finite and ``exc`` is True; the message names the partition.
         """
         from ..estimators.resuming import find_resumption
         from ..training.stream_progress import close_stream

@@ -17,7 +17,7 @@ from ..onnx_files.running_statistics import for_evaluation
 from ..saving.packages import EPOCH, PREDICT, STATE, WEIGHTS
 from ..saving.tensors import pack_tensors, tensor_offsets
 from ..training import Data
-from ..training.averaging import Averaged, averages, begin_later, is_averaged
+from ..training.averaging import Averaged, averages, is_averaged, reset_pending_averages
 from ..training.package_graphs import evaluation_graph, package_graphs
 from ..training.package_weights import with_averages, with_class_weights
 from ..training.step_graphs import SAMPLE_WEIGHT
@@ -99,7 +99,7 @@ def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict
 def _initial_state(package: Package, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the states that training continues with, by the name that the step reads them under."""
     rule = package.task.update.learning_rate
-    known = begin_later(package.fitted.state.states, rule)
+    known = reset_pending_averages(package.fitted.state.states, rule)
     same = type(own_rule(package)) is type(package.fitted.problem.updates.learning_rate)
     same = same and package.fitted.state.coordinates is None
     found = {}

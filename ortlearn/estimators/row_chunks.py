@@ -11,7 +11,7 @@ from onnx import ModelProto
 from scipy.sparse import issparse, vstack
 
 from ..training import Columns
-from ..training.activations import samples_of_call, without_large_constants
+from ..training.activations import samples_per_call, without_large_constants
 from ..training.buffers import row_bytes
 from ..training.hoisting import CHUNK_BYTES
 from ..training.sparse_products import entry_bytes
@@ -46,7 +46,7 @@ class BoundedCall:
         """Return the number for samples of some shape, no more than take 16 MiB where they are sparse."""
         key = tuple((name, array.shape[1:]) for name, array in inputs.items())
         if key not in self._sizes:
-            self._sizes[key] = samples_of_call(self._types, inputs)
+            self._sizes[key] = samples_per_call(self._types, inputs)
         size = self._sizes[key]
         for name, array in inputs.items():
             if issparse(array):

@@ -21,7 +21,7 @@ from ..training import (
     TrainingTask,
     run_training,
 )
-from ..training.averaging import begin_later
+from ..training.averaging import reset_pending_averages
 from ..training.batches import ORDER_VERSION
 from ..training.checked_sessions import open_session
 from ..training.coordinates import Coordinates
@@ -127,7 +127,7 @@ def _run(
             weights = standardised_weights(step, data, others[center])
         pull = 0.0 if candidate is None else candidate.pull
         return run_full_batch(step, data, weights, settings, **hooks, pull=pull)
-    states, coordinates = begin_later(start.state.states, learning_rate), start.state.coordinates
+    states, coordinates = reset_pending_averages(start.state.states, learning_rate), start.state.coordinates
     if coordinates is not None:
         own = start.fresh is None or start.is_own
         weights = coordinates.as_points(weights) if own else start.others(step.task)["fresh"]

@@ -1,4 +1,4 @@
-"""Sessions, batches, steps and the loop."""
+"""Sessions, batches, training steps and the training loop."""
 
 from .batches import batch_sizes, epoch_batches
 from .buffers import Data

@@ -1,4 +1,4 @@
-"""Memory of what a graph computes of a sample, which its gradient reads again."""
+"""Memory of the activations of a graph, which its gradient reads."""
 
 from __future__ import annotations
 
@@ -14,18 +14,24 @@ from .hoisting import CHUNK_BYTES
 from .sparse_products import entry_bytes, product_widths
 from .task import TrainingTask
 
-__all__ = ["activation_bytes", "rows_of_call", "rows_of_copy", "samples_of_call", "without_large_constants"]
+__all__ = [
+    "activation_bytes",
+    "rows_per_call",
+    "rows_per_copy",
+    "samples_per_call",
+    "without_large_constants",
+]
 
-#: Bytes of activations that one call may hold; more samples are computed in several calls.
+#: Maximum bytes of activations of one call; more samples are computed in several calls.
 MAX_ACTIVATIONS = 2**27
-#: Numbers of a constant that no shape depends on.
+#: Elements above which a constant is not needed for shape inference.
 LARGE_CONSTANT = 1024
-#: Bytes of the entries of sparse rows that a call takes, about: it has some milliseconds of work.
+#: Approximate bytes of sparse entries of a call, which takes some milliseconds.
 ENTRY_BYTES = 2**21
 
 
 def activation_bytes(model: ModelProto, inputs: Mapping[str, Any] | None = None) -> int:
-    """Return the bytes that the results of all nodes take for one more sample.
+    """Return the bytes that the results of all nodes take per sample.
 
     Examples
     --------
@@ -43,7 +49,7 @@ def activation_bytes(model: ModelProto, inputs: Mapping[str, Any] | None = None)
 
 
 def without_large_constants(model: ModelProto) -> ModelProto:
-    """Return a graph that takes its large constants as inputs: one to infer types of."""
+    """Return a graph with large constants as inputs, for type inference."""
     large = [t.name for t in model.graph.initializer if math.prod(t.dims) > LARGE_CONSTANT]
     return make_inputs_of(model, large)
 
@@ -68,32 +74,32 @@ def _result_bytes(model: ModelProto, given: Mapping[str, tuple[int, ...]], sampl
     return total
 
 
-def rows_of_call(task: TrainingTask, data: Data) -> int | None:
-    """Return the number of samples that one call computes objective and gradient of, None for all of them.
+def rows_per_call(task: TrainingTask, data: Data) -> int | None:
+    """Return the number of samples per call for objective and gradient; None for all.
 
-    Sparse samples come in chunks, as entries or made dense. A graph's own loss may be anything of its
-    samples: it gets all.
+    Sparse samples are read in chunks, as entries or dense. A loss that is part of the graph may depend on
+    all samples, so it gets all of them.
     """
     if task.objective.loss is None:
         return None
     if task.graph.sparse:
         inputs, widths = data.inputs(task), product_widths(task.graph.model, task.graph.sparse)
         dense = row_bytes(array for name, array in inputs.items() if name not in widths)
-        of_row = dense + sum(entry_bytes(inputs[name], width) for name, width in widths.items())
-        return max(1, min(CHUNK_BYTES // of_row, samples_of_call(task.graph.model, inputs)))
+        row = dense + sum(entry_bytes(inputs[name], width) for name, width in widths.items())
+        return max(1, min(CHUNK_BYTES // row, samples_per_call(task.graph.model, inputs)))
     if data.is_sparse:
         return max(1, CHUNK_BYTES // row_bytes(data.inputs(task).values()))
-    size = samples_of_call(task.graph.model, data.inputs(task))
+    size = samples_per_call(task.graph.model, data.inputs(task))
     return size if size < len(data) else None
 
 
-def samples_of_call(model: ModelProto, inputs: Mapping[str, Any]) -> int:
-    """Return the number of samples whose activations one call may hold, at least one."""
+def samples_per_call(model: ModelProto, inputs: Mapping[str, Any]) -> int:
+    """Return the number of samples per call, at least one, by the memory of their activations."""
     return max(1, MAX_ACTIVATIONS // max(1, activation_bytes(model, inputs)))
 
 
-def rows_of_copy(task: TrainingTask, data: Data) -> int:
-    """Return the number of samples that are copied for a call: all of them if none is sparse."""
+def rows_per_copy(task: TrainingTask, data: Data) -> int:
+    """Return the number of samples to copy per call: all of them unless features are sparse."""
     if not data.is_sparse:
         return len(data)
     inputs, sparse = data.inputs(task), task.graph.sparse

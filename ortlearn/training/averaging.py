@@ -11,26 +11,26 @@ from ..graphs import GraphBuilder
 from ..learning_rates import BaseLearningRate
 from .wrapped_rate import WrappedRate
 
-__all__ = ["Averaged", "append_sums", "averages", "begin_later", "is_averaged"]
+__all__ = ["Averaged", "append_sums", "averages", "reset_pending_averages", "is_averaged"]
 
-#: States of a weight besides those of its update.
+#: Additional states of a weight.
 SUM = "averaged_sum"
 COUNT = "averaged_count"
 
 
 class Averaged(WrappedRate):
-    """A learning rate, and the mean of the weights after each update since one of them.
+    """A learning rate that also averages the weights.
 
-    The training itself is that of the wrapped learning rate. A weight has two states more: the sum
-    of its values since averaging began, and their number, zero or less before. Both are in float64:
-    a sum or a count in float32 would stop growing after some million updates.
+    Updates are those of the wrapped learning rate. Each weight has two additional states: the sum of its
+    values since averaging began, and their number, which is zero or less before. Both are float64, since
+    in float32 they would stop growing after some million updates.
 
     Parameters
     ----------
     learning_rate : BaseLearningRate
         Schedule and update.
     begin : int, default=1
-        Number of the first update, from 1, after which weights are part of the mean.
+        Number of the first update, counted from 1, that is included in the mean.
 
     References
     ----------
@@ -61,7 +61,7 @@ class Averaged(WrappedRate):
 
     @property
     def proximal_scale(self) -> float | None:
-        """How far a gradient that stays the same moves a weight, in rates per update."""
+        """Distance that a constant gradient moves a weight per update, in learning rates."""
         return self.learning_rate.proximal_scale
 
     def check(self) -> None:
@@ -70,7 +70,7 @@ class Averaged(WrappedRate):
         self.check_count("begin")
 
     def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the initial state of one weight: that of the update, and an empty sum."""
+        """Return the initial state of one weight: that of the update, sum and count."""
         own = {SUM: np.zeros(weight.shape), COUNT: np.array(1.0 - self.begin)}
         return {**self.learning_rate.init(weight), **own}
 
@@ -82,7 +82,7 @@ class Averaged(WrappedRate):
         return self.learning_rate.update(op, weight, gradient, own, rate)
 
     def graph_key(self) -> Hashable:
-        """Return what the nodes depend on: when averaging begins is in the count."""
+        """Return a key of the nodes; ``begin`` is part of the initial count."""
         return type(self), self.learning_rate.graph_key(), self.begin == 1
 
 
@@ -92,12 +92,12 @@ def append_sums(
     weights: Mapping[str, str],
     states: Mapping[str, Mapping[str, str]],
 ) -> dict[str, dict[str, str]]:
-    """Write the sums of the weights, once all of them have their new values."""
+    """Write the sums of the updated weights."""
     if not isinstance(learning_rate, Averaged):
         return {name: {} for name in weights}
     counts = {name: op.Add(states[name][COUNT], np.array(1.0)) for name in weights}
     counted = None
-    if learning_rate.begin > 1:  # one from the first update that counts, zero before: alike for all weights
+    if learning_rate.begin > 1:  # 1 once averaging has begun, 0 before; equal for all weights
         counted = op.Clip(next(iter(counts.values())), np.array(0.0), np.array(1.0))
     results = {}
     for name, value in weights.items():
@@ -112,10 +112,10 @@ def is_averaged(states: Mapping[tuple[str, str], np.ndarray]) -> bool:
     return any(name == COUNT for _, name in states)
 
 
-def begin_later(
+def reset_pending_averages(
     states: Mapping[tuple[str, str], np.ndarray], learning_rate: BaseLearningRate
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Return the states of a training that continues with other rows, where its averaging has not begun."""
+    """Return the states of a training that continues with other data; restart averages not yet begun."""
     if not isinstance(learning_rate, Averaged):
         return dict(states)
     start = np.array(1.0 - learning_rate.begin)

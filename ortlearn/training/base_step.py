@@ -19,7 +19,7 @@ from .threads import threads_of_training
 
 __all__ = ["BaseStep", "Pause", "run_batches"]
 
-#: Takes the objectives of the batches so far, some arrays or numbers.
+#: Called with the objectives of the batches so far, as arrays or numbers.
 Pause = Callable[[list[Any]], None]
 
 
@@ -30,32 +30,31 @@ def run_batches(
     buffers: CarriedBuffers,
     pause: Pause | None = None,
 ) -> np.ndarray:
-    """Run batches one by one, up to the first objective that is not finite."""
+    """Run batches one by one, up to the first non-finite objective."""
     values: list[Any] = []
-    advance, note = buffers.advance, values.append
     for rows in split_batches(order, batch_size):
         if pause is not None and values:
             pause(values)
         value = run(rows, buffers)
-        note(value)
+        values.append(value)
         if not isfinite(value):
-            buffers.step_back(1)  # the weights that gave this value are not the last good ones
+            buffers.step_back(1)  # to the weights before those that gave this objective
             break
-        advance()
+        buffers.advance()
     return np.array(values)
 
 
 class BaseStep:
-    """Base class of the steps: build once, bind data and weights, then run epoch after epoch.
+    """Base class of training steps: built once, bound to data and weights, then run for each epoch.
 
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
     device : Device
-        Where.
+        Device to run on.
     n_jobs : int, default=None
-        Threads of an operator.
+        Number of threads of an operator.
 
     Attributes
     ----------
@@ -64,7 +63,7 @@ class BaseStep:
     """
 
     checks_loss = False
-    #: Rows that are bound, and rows of an epoch.
+    #: Samples that are bound, and number of samples of an epoch.
     _loaded: Data | None = None
     n_samples = 0
 
@@ -75,17 +74,17 @@ class BaseStep:
         self.carried = self.build()
 
     def threads(self, size: int | str) -> int | None:
-        """Return the threads that pay for batches of a size, as ``n_jobs``.
+        """Return the number of threads for a batch size: ``n_jobs``, or 1 if more are not faster.
 
         Parameters
         ----------
         size : int or str
-            Rows of a full batch; a name where any number will do.
+            Number of samples of a full batch, or the name of a dynamic dimension.
 
         Returns
         -------
         int or None
-            What was asked for, or 1.
+            Number of threads, with the meaning of ``n_jobs``.
         """
         return threads_of_training(self.task, size, self.n_jobs)
 
@@ -117,16 +116,16 @@ class BaseStep:
         Parameters
         ----------
         data : Data
-            Rows to train on.
+            Training samples.
         sizes : list of int
-            Sizes of batch that will come: the full one, and the last short one if there is any.
+            Batch sizes: that of full batches, and that of the short last one, if any.
         weights : dict of str to ndarray
             Initial weights.
         states : dict of (str, str) to ndarray, default=None
-            States to go on from, those of names and shapes that the update has; fresh ones by default.
+            Initial states of the update, used if name and shape match; new ones by default.
         n_samples : int, default=None
-            Rows of an epoch, where these are the first of several chunks (see :meth:`load`); those of data
-            by default.
+            Samples of an epoch, if ``data`` is the first of several chunks (see :meth:`load`); those of
+            ``data`` by default.
 
         Returns
         -------
@@ -148,14 +147,14 @@ class BaseStep:
         return buffers
 
     def load(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Take other rows, the next chunk of an epoch; nothing happens where they are those of now.
+        """Bind the next chunk of an epoch, unless it is already bound.
 
         Parameters
         ----------
         data : Data
-            Rows of the same columns.
+            Samples with the same columns.
         buffers : CarriedBuffers
-            Weights and states, as they are.
+            Weights and states, unchanged.
         """
         if data is not self._loaded:
             self.rebind(data, buffers)
@@ -164,39 +163,39 @@ class BaseStep:
     def run_epoch(
         self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
-        """Update on every batch of an epoch, up to the first objective that is not finite.
+        """Update on every batch of an epoch, up to the first non-finite objective.
 
         Parameters
         ----------
         order : ndarray of shape (n_samples,), int64
-            Row numbers in the order they are visited: those of an epoch, or of its last batches.
+            Sample indices in the order they are visited: those of an epoch, or of its remaining batches.
         batch_size : int
-            Rows of a batch.
+            Number of samples of a batch.
         buffers : CarriedBuffers
-            Weights and states; those of the last finite objective where one is not.
+            Weights and states; those of the last finite objective if one is non-finite.
         pause : callable, default=None
-            Called between two parts of the epoch with the objectives so far, in a list that grows.
+            Called between parts of the epoch with the list of objectives so far.
 
         Returns
         -------
         ndarray of shape (n_batches,)
-            Objective of each batch; the last one is the only one that may not be finite.
+            Objective of each batch; only the last one may be non-finite.
         """
         return run_batches(self.run, order, batch_size, buffers, pause)
 
     def build(self) -> list[Carried]:
-        """Build graphs and sessions; return what is carried from step to step."""
+        """Build graphs and sessions; return the weights and states that steps update."""
         raise NotImplementedError
 
     def prepare(self, data: Data, sizes: list[int]) -> None:
-        """Build what depends on the sizes of batch; nothing by default.
+        """Build graphs and sessions that depend on the batch sizes; nothing by default.
 
         Parameters
         ----------
         data : Data
-            Rows that will come.
+            Training samples.
         sizes : list of int
-            Sizes of batch: the full one, and the last short one if there is one.
+            Batch sizes: that of full batches, and that of the short last one, if any.
         """
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
@@ -204,19 +203,19 @@ class BaseStep:
         raise NotImplementedError
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Bind other rows.
+        """Bind other samples.
 
         Parameters
         ----------
         data : Data
-            Rows of the same columns.
+            Samples with the same columns.
         buffers : CarriedBuffers
-            Weights and states, as they are.
+            Weights and states, unchanged.
         """
         self.bind(data, self.sizes, buffers)
 
     def release(self) -> None:
-        """Let go of data and weights; graphs and sessions stay."""
+        """Release data and weights; keep graphs and sessions."""
         raise NotImplementedError
 
     def set_rate(self, rate: float) -> None:
@@ -224,7 +223,7 @@ class BaseStep:
         raise NotImplementedError
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
-        """Return the objective of a batch; what it writes counts once the caller advances the buffers."""
+        """Update on a batch and return its objective; the caller advances the buffers to keep the update."""
         raise NotImplementedError
 
     def graphs(self) -> dict[str, ModelProto]:

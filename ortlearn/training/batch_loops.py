@@ -1,4 +1,4 @@
-"""Loops over the batches of an epoch: an iteration runs one batch, or several."""
+"""Loop nodes over the batches of an epoch; an iteration runs one or several batches."""
 
 from __future__ import annotations
 
@@ -14,41 +14,40 @@ from .joined_batches import JoinedLosses, joined_losses, with_joined_rows
 from .sessions import CONDITION
 from .step_graphs import OBJECTIVE, Carried, copy_value, renamed_value
 
-__all__ = ["LOSSES", "ORDER", "ROWS_OF_BATCH", "Lines", "append_loops", "batches_per_iteration"]
+__all__ = ["LOSSES", "ORDER", "ROWS_OF_BATCH", "PerBatch", "append_loops", "batches_per_iteration"]
 
 ORDER = "ortlearn_order"
 LOSSES = "ortlearn_losses"
 ROWS_OF_BATCH = "ortlearn_rows_of_batch"
 NUMBER = "ortlearn_number"
 FINITE = "ortlearn_loss_is_finite"
-#: Batches of an iteration: onnxruntime takes about two microseconds to begin one.
+#: Batches of an iteration, the most preferred first: onnxruntime takes about 2 us per iteration.
 BATCHES_PER_ITERATION = (16, 8, 4)
-#: Iterations below which, and nodes of an iteration above which, the longer graph costs more than it saves.
+#: Minimum number of iterations, and maximum number of nodes of one, for which a longer body is faster.
 MIN_ITERATIONS = {16: 16, 8: 16, 4: 8}
 MAX_NODES = 160
-#: Name of the body of a loop. The OpenVINO provider leaves the body of this name whole, for the loop around
-#: it; any other body it takes apart first, and then cannot read the loop.
+#: Name of the body of a loop: the OpenVINO provider splits bodies of other names, and then rejects the loop.
 BODY = "tf2onnx"
 #: A name of the model never begins like this.
 COPY_OF = "ortlearn_copy_{}_of_{}"
 
 
 def batches_per_iteration(n_batches: int) -> int:
-    """Return how many batches an iteration may have in an epoch of so many."""
+    """Return the maximum number of batches of an iteration, given the number of batches of an epoch."""
     counts = (n for n in BATCHES_PER_ITERATION if n_batches >= n * MIN_ITERATIONS[n])
     return next(counts, 1)
 
 
 @dataclass(frozen=True)
-class Lines:
-    """A tensor with a line for each batch of an epoch.
+class PerBatch:
+    """A tensor with one entry per batch of an epoch.
 
     Attributes
     ----------
     name : str
         Name.
     shape : tuple of int
-        Shape of a line, rows of a batch first.
+        Shape of an entry; the first axis is that of the samples of a batch.
     """
 
     name: str
@@ -60,10 +59,10 @@ def append_loops(
     batch: ModelProto,
     carried: Sequence[Carried],
     starts: Sequence[str],
-    lines: Mapping[str, Lines],
+    lines: Mapping[str, PerBatch],
     most: int,
 ) -> list[str]:
-    """Append loops over the batches of an epoch, and return what is carried after them.
+    """Append loops over the batches of an epoch, and return the names of the updated weights and states.
 
     The losses of all batches are written to ``ortlearn_losses``.
     """
@@ -91,11 +90,11 @@ def _long_loops(
     batch: ModelProto,
     carried: Sequence[Carried],
     starts: Sequence[str],
-    lines: Mapping[str, Lines],
+    lines: Mapping[str, PerBatch],
     n_joined: int,
     n_batches: str,
 ) -> tuple[list[str], str]:
-    """Append a loop with several batches in an iteration, and one over the remaining batches."""
+    """Append a loop with several batches per iteration, and one over the remaining batches."""
     n_iterations = op.Div(n_batches, np.array(n_joined))
     n_grouped = op.Reshape(op.Mul(n_iterations, np.array(n_joined)), np.array([1]))
     heads, tails = {}, {}
@@ -115,7 +114,7 @@ def _long_loops(
     n_remaining = op.Sub(n_batches, op.Reshape(n_grouped, np.array([], dtype=np.int64)))
     body = _iteration(batch, carried, tails, 1, joined)
     *results, last = _loop(op, "remaining", n_remaining, body, middle)
-    if joined is not None:  # of each batch twice
+    if joined is not None:  # each loss is there twice
         last = op.Gather(last, np.array(0), axis=1)
     return results, op.Concat(first, last, axis=0)
 
@@ -133,7 +132,7 @@ def _loop(
 
 
 def _without_scale(batch: ModelProto) -> tuple[ModelProto, np.ndarray | None]:
-    """Take a constant factor of the objective out of a batch: it is multiplied to all losses at once."""
+    """Remove a constant factor of the objective, which is multiplied to the losses of all batches at once."""
     graph = GraphView(batch, types={})
     last = graph.producers.get(OBJECTIVE)
     scale = None if last is None or last.op_type != "Mul" else graph.value(last.input[1])
@@ -153,7 +152,7 @@ def _iteration(
     n_batches: int,
     joined: JoinedLosses | None,
 ) -> GraphProto:
-    """Return the body of a loop: the steps of some batches, one after the other."""
+    """Return the body of a loop: the steps of ``n_batches`` batches."""
     op = GraphBuilder(opset_versions(batch)[""], existing_names=graph_names(batch.graph), prefix="loop_")
     parts: dict[str, Sequence[str]] = {}
     if n_batches == 1:
@@ -162,7 +161,7 @@ def _iteration(
     else:
         wholes = {name: op.Gather(lined, NUMBER, axis=0) for name, lined in lines.items()}
         batch, wholes = with_joined_rows(op, batch, wholes, n_batches)
-        # In equal parts, which opsets before 18 do without being asked.
+        # Before opset 18, Split without sizes always gives equal parts.
         count = n_batches if op.opset >= 18 else None
         for name, whole in wholes.items():
             parts[name] = op.node("Split", whole, n_outputs=n_batches, axis=0, num_outputs=count)
@@ -198,14 +197,14 @@ def _loop_body(
     losses: list[str],
     n_values: int,
 ) -> GraphProto:
-    """Return the body of a loop that ends at the first loss that is not finite; losses may be a vector."""
+    """Return the body of a loop that stops at the first non-finite loss; losses may be a vector."""
     infos = {value.name: value for value in (*batch.graph.input, *batch.graph.output)}
     objective = infos[OBJECTIVE]
     if n_values:
         objective = make_value_info(OBJECTIVE, TensorType(objective.type.tensor_type.elem_type, (n_values,)))
     dtype = helper.tensor_dtype_to_np_dtype(objective.type.tensor_type.elem_type)
     checked = op.ReduceSum(losses[-1], keepdims=0) if n_values else losses[-1]
-    # False for NaN too. Minus infinity is seen after the epoch: one node less in every batch.
+    # False for NaN, too. Minus infinity is detected after the epoch, which saves a node per batch.
     op.node("Less", checked, np.array(np.inf, dtype=dtype), outputs=[FINITE])
     inputs = [
         helper.make_tensor_value_info(NUMBER, TensorProto.INT64, []),

@@ -1,4 +1,4 @@
-"""How long a batch takes, to cut long epochs into calls between which an interrupt is served."""
+"""Time per batch, to split long epochs into calls between which interrupts are handled."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import time
 
 __all__ = ["BatchTimer", "clock"]
 
-#: Seconds that a call may take, about.
+#: Approximate maximum seconds of a call.
 SECONDS = 1.0
 clock = time.perf_counter
 
 
 class BatchTimer:
-    """The time that a batch of a graph takes, measured in the calls so far.
+    """The time per batch of a graph, measured in the calls so far.
 
-    It decides how many batches go into a call, never what they compute. Threads that share a graph
-    share its timer; what they lose of each other's measurements is measured again.
+    It determines the number of batches per call, but not the results. Threads that share a graph share its
+    timer; measurements lost by simultaneous calls do no harm.
 
     Examples
     --------
@@ -31,19 +31,19 @@ class BatchTimer:
 
     @property
     def is_known(self) -> bool:
-        """Whether a call was measured."""
+        """Whether a call has been measured."""
         return self._measured[0] > 0
 
     @property
     def seconds(self) -> float:
-        """Seconds that a batch takes; 0 where nothing was measured."""
+        """Seconds per batch; 0 before the first measurement."""
         batches, seconds = self._measured
         return seconds / batches if batches else 0.0
 
     def note(self, n_batches: int, seconds: float) -> None:
-        """Take note of a call."""
+        """Record the time of a call."""
         batches, before = self._measured
-        # A call longer than those before says more than they do: the first ones also prepare memory.
+        # Longer calls replace earlier ones, which include the allocation of memory.
         kept = 0.0 if n_batches > batches else 0.5
         self._measured = kept * batches + n_batches, kept * before + seconds
 

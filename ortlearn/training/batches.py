@@ -1,4 +1,4 @@
-"""Batches: which rows go into which update."""
+"""Batches and the order of samples."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = [
     "split_batches",
 ]
 
-#: Version of the orders of new trainings.
+#: Version of the sample orders of new trainings.
 ORDER_VERSION = 2
-#: Neighbours in memory that version 2 draws together, and how many groups of them it mixes at a time.
+#: Size of the groups of neighbours of version 2, and number of groups that are shuffled together.
 NEIGHBOURS, GROUPS = 16, 256
 
 
@@ -29,12 +29,12 @@ def epoch_order(
     version: int = ORDER_VERSION,
     dtype: type[np.signedinteger] = np.int64,
 ) -> np.ndarray:
-    """Return the numbers of the samples in the order an epoch visits them.
+    """Return the indices of the samples in the order of an epoch.
 
-    The order depends on the arguments alone: no generator carries a state from one epoch to the next.
-    Version 1 shuffles all samples. Version 2 does the same up to 4,096 samples; of more, it draws groups of
-    16 neighbours, and shuffles the samples of 256 groups at a time, so that what memory reads is used soon.
-    32 bits are enough for fewer than 2**30 samples.
+    The order depends only on the arguments; there is no generator state. Version 1 shuffles all samples.
+    Version 2 does so up to 4,096 samples; beyond, it draws groups of 16 neighbours and shuffles the samples
+    of 256 groups at a time, for locality of memory access. A dtype of 32 bits is sufficient for fewer than
+    2**30 samples.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def epoch_order(
     """
     if seed is None:
         return np.arange(n_samples, dtype=dtype)
-    # Philox is a bijection of its counter: epochs of one key never share a block of random numbers.
+    # Philox is a bijection of its counter: epochs with the same key never share random numbers.
     key, counter = np.array([seed, shard], np.uint64), np.array([0, 0, 0, epoch], np.uint64)
     rng = np.random.Generator(np.random.Philox(key=key, counter=counter))
     if version > 1 and n_samples > NEIGHBOURS * GROUPS:
@@ -65,8 +65,8 @@ def _shuffle(rng: np.random.Generator, order: np.ndarray) -> None:
 
 
 def _mixed(n_samples: int, rng: np.random.Generator, dtype: type[np.signedinteger]) -> np.ndarray:
-    """Return the numbers of samples with groups of neighbours mixed, 256 at a time."""
-    # Where groups begin is drawn, too: samples that are left over are others in every epoch.
+    """Return a shuffled order by version 2."""
+    # The start of the first group is random: samples in no whole group differ between epochs.
     first, n_groups = rng.integers(n_samples), n_samples // NEIGHBOURS
     starts = (NEIGHBOURS * rng.permutation(n_groups) + first) % n_samples
     order = np.arange(first, first + n_samples, dtype=dtype)
@@ -79,7 +79,7 @@ def _mixed(n_samples: int, rng: np.random.Generator, dtype: type[np.signedintege
 
 
 def split_batches(order: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """Yield the row numbers of each batch; the last one may be short."""
+    """Yield the sample indices of each batch; the last one may be short."""
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]
 
@@ -87,25 +87,25 @@ def split_batches(order: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
 def epoch_batches(
     n_samples: int, batch_size: int, seed: int | None, epoch: int = 0, shard: int = 0
 ) -> Iterator[np.ndarray]:
-    """Yield the numbers of the samples of each batch of an epoch; the last one may be short.
+    """Yield the sample indices of each batch of an epoch; the last one may be short.
 
     Parameters
     ----------
     n_samples : int
         Number of samples; each is visited once.
     batch_size : int
-        Samples of a batch.
+        Number of samples of a batch.
     seed : int or None
-        Seed of the training, from 0 to 2**64 - 1; None keeps the samples in their own order.
+        Seed of the training, from 0 to 2**64 - 1; None for no shuffling.
     epoch : int, default=0
         Number of the epoch, counted from 0.
     shard : int, default=0
-        Number of the part of the data that these samples are.
+        Number of the shard of the data that has these samples.
 
     Yields
     ------
     ndarray of shape (n,), int64
-        Numbers of samples.
+        Sample indices.
 
     Examples
     --------
@@ -117,19 +117,19 @@ def epoch_batches(
 
 
 def batch_sizes(n_rows: int, batch_size: int) -> list[int]:
-    """Return the sizes of batch that an epoch has: the full one, and the last short one if any.
+    """Return the batch sizes of an epoch: that of full batches, and that of the short last one, if any.
 
     Parameters
     ----------
     n_rows : int
-        Number of rows.
+        Number of samples.
     batch_size : int
-        Rows of a full batch.
+        Number of samples of a full batch.
 
     Returns
     -------
     list of int
-        One size or two.
+        One or two sizes.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def batch_sizes(n_rows: int, batch_size: int) -> list[int]:
 
 
 def batch_shares(order: np.ndarray, batch_size: int, sample_weight: np.ndarray | None) -> np.ndarray:
-    """Return what each batch counts in the mean loss of an epoch: its samples, or their weights."""
+    """Return the weight of each batch in the mean loss of an epoch: number or weight of its samples."""
     starts = np.arange(0, len(order), batch_size)
     if sample_weight is None:
         return np.diff(starts, append=len(order))

@@ -1,4 +1,4 @@
-"""Tensors that stay where they are while a training runs."""
+"""Training data, and tensors that are allocated once per training."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ __all__ = [
 
 
 class Data:
-    """The rows to train on.
+    """Training samples.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features), or Columns
-        Features, C-contiguous, in the graph's type; Columns for a graph of several inputs.
+        Features, C-contiguous, in the type of the graph; Columns for a graph with several inputs.
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Labels, in the graph's type.
+        Labels, in the type of the graph.
     sample_weight : ndarray of shape (n_samples,) or (n_samples, n_positions), default=None
-        Weights of the rows, or of their positions for a loss of each.
+        Weights of the samples, or of their positions for losses by position.
     features : dict of str to ndarray or CSR matrix, default=None
-        What stands for X where a part of the graph was computed before.
+        Results of the part of the graph that was computed before the training; they replace X.
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class Data:
         self.features = features
 
     def inputs(self, task: TrainingTask) -> dict[str, Any]:
-        """Return the features of all rows by the name of the input that takes them.
+        """Return the features of all samples by the name of the input.
 
         Parameters
         ----------
         task : TrainingTask
-            What is trained.
+            Graph, objective and update.
 
         Returns
         -------
         dict of str to array
-            Features; what is sparse stays so.
+            Features, dense or sparse.
         """
         if self.features is not None:
             return dict(self.features)
@@ -73,17 +73,17 @@ class Data:
         return {next(iter(task.graph.features)): self.X}
 
     def columns(self, task: TrainingTask) -> dict[str, Any]:
-        """Return the arrays of all rows by the name of the input that takes them.
+        """Return the arrays of all samples by the name of the input.
 
         Parameters
         ----------
         task : TrainingTask
-            What is trained.
+            Graph, objective and update.
 
         Returns
         -------
         dict of str to array
-            Features, labels and, where rows have weights, these.
+            Features, labels and, if given, sample weights.
         """
         columns = self.inputs(task)
         columns[task.objective.label] = self.y
@@ -92,17 +92,17 @@ class Data:
         return columns
 
     def take(self, rows: np.ndarray) -> Data:
-        """Return some of the rows.
+        """Return some of the samples.
 
         Parameters
         ----------
         rows : ndarray of int
-            Their numbers.
+            Indices.
 
         Returns
         -------
         Data
-            Copies of these rows.
+            Copy of these samples.
         """
         weights = None if self.sample_weight is None else self.sample_weight[rows]
         features = self.features and {name: array[rows] for name, array in self.features.items()}
@@ -110,12 +110,12 @@ class Data:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether features are sparse: they are then made dense a chunk of rows at a time."""
+        """Whether features are sparse."""
         return any(map(issparse, (self.features or {"": self.X}).values()))
 
     @property
     def row_weight(self) -> np.ndarray | None:
-        """Weights of the rows: means over positions where these have weights."""
+        """Weights of the samples, averaged over positions."""
         weights = self.sample_weight
         return weights if weights is None or weights.ndim == 1 else weights.mean(axis=1, dtype=np.float64)
 
@@ -124,14 +124,14 @@ class Data:
 
 
 def with_sparse_rows(task: TrainingTask, data: Data) -> TrainingTask:
-    """Return a task that takes the entries of sparse rows where its graph does nothing but multiply them."""
+    """Return a task that reads the entries of sparse features if the graph only multiplies them."""
     names = [name for name, array in data.inputs(task).items() if stays_sparse(array)]
     sparse = sparse_features(task.graph.model, names)
     return task.changed(sparse=sparse) if sparse else task
 
 
 class BatchBuffer:
-    """A tensor of fixed shape on a device that takes the rows of one batch after another."""
+    """A tensor on a device for the samples of a batch, reused for all batches."""
 
     def __init__(self, like: np.ndarray, size: int, device: Device):
         self._staging = np.empty((size, *like.shape[1:]), dtype=like.dtype)
@@ -146,7 +146,7 @@ class BatchBuffer:
 
 
 def row_bytes(arrays: Iterable[Any]) -> int:
-    """Return the bytes of a row of some arrays or sparse matrices, made dense."""
+    """Return the bytes of a row of arrays or sparse matrices, in dense form."""
     return sum(math.prod(array.shape[1:]) * array.dtype.itemsize for array in arrays)
 
 
@@ -160,7 +160,7 @@ def take_rows(array: Any, rows: np.ndarray, out: np.ndarray | None = None) -> np
 def taken_rows(
     task: TrainingTask, columns: Iterable[tuple[str, Any]], rows: np.ndarray, size: int
 ) -> dict[str, np.ndarray]:
-    """Return rows as arrays: the entries of what a task takes so, everything else dense."""
+    """Return rows as arrays: the entries of sparse features of the task, others dense."""
     taken: dict[str, np.ndarray] = {}
     for name, array in columns:
         if name in task.graph.sparse:
@@ -171,18 +171,18 @@ def taken_rows(
 
 
 class CarriedBuffers:
-    """Weights and states, three times: a step reads one copy and writes the next.
+    """Three copies of weights and states: a step reads one copy and writes the next.
 
-    The copy before the one that gave the last loss is still there when that loss is not finite.
+    If a loss is non-finite, the copy before the one that gave it still exists.
 
     Parameters
     ----------
     carried : list of Carried
-        What a step reads and writes.
+        Weights and states of a step.
     arrays : dict of (str, str or None) to ndarray
         Initial values by weight and state.
     device : Device
-        Where the copies live.
+        Device of the copies.
     """
 
     COPIES = 3
@@ -207,7 +207,7 @@ class CarriedBuffers:
         return (self.current + 1) % self.COPIES
 
     def advance(self) -> None:
-        """Make the copy just written the current one."""
+        """Make the copy that was just written the current one."""
         self.current = self.next
         self.steps += 1
 

@@ -1,4 +1,4 @@
-"""Compiled graphs kept for the next training of the same structure in this process."""
+"""Cache of compiled graphs, shared by trainings of the same structure in this process."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..differentiation.registry import registered_rules
 from ..exceptions import GradientError
 from ..graphs import copy_model
 from .devices import Device
-from .forks import guard
+from .forks import acquire_before_fork
 from .runtime import not_implemented
 from .sessions import make_session
 from .task import TrainingTask
 
 __all__ = ["cached_session", "clear_cache", "structure_key"]
 
-#: How many graphs are kept.
+#: Maximum number of graphs.
 MAX_GRAPHS = 32
 
 _CACHE: OrderedDict[Hashable, tuple[Any, Any, list[Any]]] = OrderedDict()
 _LOCK = Lock()
-guard(_LOCK, _CACHE.clear)
+acquire_before_fork(_LOCK, _CACHE.clear)
 
 
 def cached_session(
@@ -36,10 +36,10 @@ def cached_session(
     build: Callable[[], Any],
     spins: bool = True,
 ) -> tuple[Any, Any]:
-    """Return a graph and a session on it, built once for tasks that need the same.
+    """Return a graph and its session, built once for all tasks of the same structure.
 
-    Weights, data and rates are inputs of the graph, so that a search over rates or the folds of a
-    cross-validation find it ready.
+    Weights, data and learning rates are inputs of the graph, so that a search over rates or the folds of a
+    cross-validation share it.
     """
     own, values = structure_key(task)
     key = (own, sizes, device, n_jobs, registered_rules())
@@ -52,14 +52,14 @@ def cached_session(
         entry = graph, make_session(graph.model, device, n_jobs, spins=spins)
     except not_implemented() as error:
         text = str(error).rpartition(" : ")[2]
-        if "Grad(" not in text:  # an operator of the model: rules have it too
+        if "Grad(" not in text:  # not a gradient operator: "rules" would fail, too
             raise
         raise GradientError(
-            f"onnxruntime cannot run the training in {task.graph.dtype}: {text}. Use gradient='rules', whose "
-            "operators are standard ones."
+            f"onnxruntime cannot run the training in {task.graph.dtype}: {text}. Use gradient='rules', which "
+            "uses standard operators only."
         ) from error
     with _LOCK:
-        # Values are kept alive: the key may hold the address of one. Of two threads, the first wins.
+        # Values are kept alive since the key may contain the id of one. The first of two threads wins.
         found = _CACHE.setdefault(key, (*entry, values))
         while len(_CACHE) > MAX_GRAPHS:
             _CACHE.popitem(last=False)
@@ -67,18 +67,18 @@ def cached_session(
 
 
 def structure_key(task: TrainingTask) -> tuple[Hashable, list[Any]]:
-    """Return what the graphs of a task depend on, and values that must live as long as it is used."""
+    """Return a key of the graphs of a task, and objects that must stay alive while it is used."""
     used = (task.objective.loss, task.objective.penalty, task.update.learning_rate)
     plugins = [plugin for plugin in used if plugin is not None]
     values = [value for plugin in plugins for _, value in sorted(plugin.get_params().items())]
-    # What numpy prints of an array leaves out most of a long one.
+    # repr abbreviates long arrays
     arrays = tuple((a.dtype.str, a.shape, a.tobytes()) for a in values if isinstance(a, np.ndarray))
     unnamed = copy_model(task.graph.model)
-    unnamed.graph.name = ""  # converters draw one at random
+    unnamed.graph.name = ""  # random in some converters
     return (task.changed(model=unnamed).graph_key(), arrays), values
 
 
 def clear_cache() -> None:
-    """Forget every compiled graph."""
+    """Remove all compiled graphs."""
     with _LOCK:
         _CACHE.clear()

@@ -1,4 +1,4 @@
-"""Sessions on execution providers that are compared with the CPU when they run for the first time."""
+"""Sessions on execution providers whose first results are compared with the CPU."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from .sessions import make_session
 
 __all__ = ["CheckedSession", "difference", "open_session"]
 
-#: Largest distance from the CPU's numbers, over their size, which half precision keeps, and largest share of
-#: other classes.
+#: Maximum relative difference from the CPU, which half precision satisfies, and maximum share of different
+#: classes.
 TOLERANCE, CLASSES = 0.03, 0.01
 
 
 def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
-    """Return how the results of a provider differ from the CPU's; nothing where they agree.
+    """Return how the results of a provider differ from the CPU; an empty string if they agree.
 
     Examples
     --------
     >>> import numpy as np
     >>> from ortlearn.training.checked_sessions import difference
     >>> difference([np.ones(2)], [np.ones(2) + 1e-3]), difference([np.zeros(2)], [np.ones(2)])
-    ('', 'its results are 100 % away from those of the CPU')
+    ('', 'its results differ from those of the CPU by 100 %')
     """
     for own, other in zip(found, expected, strict=True):
         if np.shape(own) != np.shape(other):
-            return f"its results have the shape {np.shape(own)}, those of the CPU {np.shape(other)}"
+            return f"its results have the shape {np.shape(own)}, not {np.shape(other)} as on the CPU"
         if other.dtype.kind == "f":
             finite = np.isfinite(other)
             if not np.array_equal(finite, np.isfinite(own)):
-                return "its results are not finite where those of the CPU are, or the reverse"
-            away = np.linalg.norm((own - other)[finite].astype(np.float64))
-            share = away / max(np.linalg.norm(other[finite].astype(np.float64)), 1e-30)
-        else:  # classes, of which some lie on a border
+                return "its non-finite results differ from those of the CPU"
+            distance = np.linalg.norm((own - other)[finite].astype(np.float64))
+            share = distance / max(np.linalg.norm(other[finite].astype(np.float64)), 1e-30)
+        else:  # classes, some of which are ties up to rounding
             share = float(np.mean(own != other)) if other.size else 0.0
         if not share <= (TOLERANCE if other.dtype.kind == "f" else CLASSES):
-            return f"its results are {share:.0%} away from those of the CPU".replace("%", " %")
+            return f"its results differ from those of the CPU by {100 * share:.0f} %"
     return ""
 
 
 class CheckedSession:
-    """A session on a provider, or on the CPU where the provider cannot run the graph, or runs it wrongly.
+    """A session on a provider, or on the CPU if the provider fails or gives wrong results.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Graph.
     device : Device
-        Where it runs.
+        Device to run on.
     n_jobs : int or None
-        Threads of an operator.
+        Number of threads of an operator.
     """
 
     def __init__(self, model: ModelProto, device: Device, n_jobs: int | None):
@@ -67,11 +67,11 @@ class CheckedSession:
 
     @property
     def _sess(self) -> CheckedSession:
-        """What takes the calls that go past the checks of onnxruntime's own session."""
+        """Low-level session, whose methods skip the checks of ``onnxruntime.InferenceSession``."""
         return self
 
     def run(self, names: Sequence[str] | None, feeds: dict[str, Any], run_options: Any = None) -> list[Any]:
-        """Return outputs; the first call compares the provider with the CPU."""
+        """Return the outputs; the first call compares the provider with the CPU."""
         if self._session is not None:
             return self._session.run(names, feeds, run_options)
         expected = self._cpu.run(names, feeds, run_options)
@@ -83,7 +83,7 @@ class CheckedSession:
             found, reason = expected, " ".join(str(error).split())[:300]
         if reason:
             warn_user(
-                f"The CPU runs a graph of this model, as {self._device.provider} cannot be used: {reason}.",
+                f"{self._device.provider} cannot run a graph of this model, so the CPU runs it: {reason}.",
                 ProviderWarning,
             )
             session, found = self._cpu, expected
@@ -92,5 +92,5 @@ class CheckedSession:
 
 
 def open_session(model: ModelProto, device: Device, n_jobs: int | None) -> Any:
-    """Return a session on a device; on providers of others, one that is compared with the CPU."""
+    """Return a session on a device; other providers than CPU and CUDA are compared with the CPU."""
     return (make_session if device.is_native else CheckedSession)(model, device, n_jobs)

@@ -1,4 +1,4 @@
-"""The form of a training step that an execution provider takes."""
+"""Selection of the kind of training step that an execution provider supports."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from .task import TrainingTask
 
 __all__ = ["CheckedFullBatchStep", "ChosenStep"]
 
-#: Learning rate of a trial, and the largest distance from the CPU's updates, over their size. Updates that
-#: divide by the size of a gradient make much of the rounding of gradients near zero.
-RATE_OF_TRIAL, TOLERANCE = 0.1, 0.3
-#: Forms of the same updates, the fastest first: an epoch as one graph, a batch as one graph, as two.
-FORMS: list[type[BaseStep]] = [EpochStep, SingleGraphStep, ForwardBackwardStep]
+#: Learning rate of a trial, and maximum relative difference from the updates on the CPU. Updates that divide
+#: by the magnitude of a gradient amplify the rounding of gradients near zero.
+TRIAL_RATE, TOLERANCE = 0.1, 0.3
+#: Kinds of steps, the fastest first: one graph per epoch, one per batch, two per batch.
+STEPS: list[type[BaseStep]] = [EpochStep, SingleGraphStep, ForwardBackwardStep]
 
 
 class ChosenStep(BaseStep):
-    """Train by the first form of a step that a provider runs, and that moves the weights as on the CPU.
+    """Train with the fastest kind of step that a provider supports, with the same updates as on the CPU.
 
-    A form is compiled and run on a full and a short batch, whose results are not kept, on the provider and on
-    the CPU. An epoch as one graph comes first, then a batch as one graph, then forward and backward.
+    Each kind is tried on a full and a short batch, on the provider and on the CPU: one graph per epoch, then
+    one graph per batch, then forward and backward.
 
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
     device : Device
-        Where.
+        Device to run on.
     n_jobs : int, default=None
-        Threads of an operator.
+        Number of threads of an operator.
     first : type of BaseStep, default=EpochStep
-        The form to begin with.
+        First kind to try; others than the default are the only one.
 
     Attributes
     ----------
     refusals : dict of str to str
-        Forms that cannot be used, and why.
+        Reasons why kinds of steps cannot be used.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ChosenStep(BaseStep):
         super().__init__(task, device, n_jobs)
 
     def build(self) -> list[Carried]:
-        """Return nothing yet: the form is chosen when data come."""
+        """Return an empty list: the kind of step is selected by ``start``."""
         self.chosen: BaseStep | None = None
         return []
 
@@ -83,7 +83,7 @@ class ChosenStep(BaseStep):
         states: dict | None = None,
         n_samples: int | None = None,
     ) -> CarriedBuffers:
-        """Choose the form, put weights and states on the device and bind them to the data."""
+        """Select the kind of step, copy weights and states to the device and bind them to the data."""
         arguments = data, sizes, weights, states, n_samples
         if self.chosen is None:
             self.chosen = self._choose(arguments)
@@ -91,26 +91,25 @@ class ChosenStep(BaseStep):
         return self.chosen.start(*arguments)
 
     def _choose(self, arguments: Any) -> BaseStep:
-        forms = FORMS if self._first is EpochStep else [self._first]
-        for form in forms:
+        for kind in STEPS if self._first is EpochStep else [self._first]:
             try:
-                step = form(self.task, self.device, self.n_jobs)
-                moved = _trial(step, arguments)
-                expected = _trial(form(self.task, Device("cpu"), self.n_jobs), arguments)
-                reason = self._compare(step, moved, expected, arguments)
+                step = kind(self.task, self.device, self.n_jobs)
+                updated = _trial(step, arguments)
+                expected = _trial(kind(self.task, Device("cpu"), self.n_jobs), arguments)
+                reason = self._compare(step, updated, expected, arguments)
             except runtime_failures() as error:
                 reason = " ".join(str(error).split())[:300]
             if not reason:
                 return step
-            self.refusals[form.__name__] = reason
-        told = "; ".join(f"{name}: {reason}" for name, reason in self.refusals.items())
+            self.refusals[kind.__name__] = reason
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in self.refusals.items())
         raise ExecutionError(
-            f"{self.device.provider} cannot be used for this training. {told}. Use device='cpu', or another "
-            "version of the provider."
+            f"{self.device.provider} cannot be used for this training. {reasons}. Use device='cpu', or "
+            "another version of the provider."
         )
 
-    def _compare(self, step: BaseStep, moved: dict, expected: dict, arguments: Any) -> str:
-        """Return how the weights after a trial differ from the CPU's; numbers that are drawn always do."""
+    def _compare(self, step: BaseStep, updated: dict, expected: dict, arguments: Any) -> str:
+        """Return how the weights after a trial differ from the CPU, unless the graph draws random numbers."""
         nodes = (node for model in step.graphs().values() for node in all_nodes(model.graph))
         if any(node.op_type in RANDOM for node in nodes):
             return ""
@@ -118,17 +117,17 @@ class ChosenStep(BaseStep):
             if state is not None or not np.isfinite(after).all():
                 continue
             change = np.linalg.norm(after.astype(np.float64) - arguments[2][name])
-            away = np.linalg.norm(moved[name, state].astype(np.float64) - after)
-            if not away <= TOLERANCE * change + 1e-5 * np.linalg.norm(after):
-                return f"it moves weight {name!r} by other numbers than the CPU"
+            distance = np.linalg.norm(updated[name, state].astype(np.float64) - after)
+            if not distance <= TOLERANCE * change + 1e-5 * np.linalg.norm(after):
+                return f"its updates of weight {name!r} differ from those of the CPU"
         return ""
 
     def load(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Take other rows."""
+        """Bind the next chunk of an epoch."""
         self._step.load(data, buffers)
 
     def release(self) -> None:
-        """Let go of data and weights; graphs and sessions stay."""
+        """Release data and weights; keep graphs and sessions."""
         if self.chosen is not None:
             self.chosen.release()
 
@@ -139,15 +138,15 @@ class ChosenStep(BaseStep):
     def run_epoch(
         self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
-        """Update on every batch of an epoch, up to the first objective that is not finite."""
+        """Update on every batch of an epoch, up to the first non-finite objective."""
         return self._step.run_epoch(order, batch_size, buffers, pause)
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
-        """Return the objective of the rows of a last batch."""
+        """Update on a batch and return its objective."""
         return self._step.run(rows, buffers)
 
     def graphs(self) -> dict[str, ModelProto]:
-        """Return the graphs of the form that was chosen, of the first one before."""
+        """Return the graphs of the selected kind of step, or of the first kind before the selection."""
         return self._step.graphs()
 
 
@@ -155,19 +154,19 @@ def _trial(step: BaseStep, arguments: Any) -> dict:
     """Return weights and states after a full and a short batch."""
     data, sizes, weights, states, n_samples = arguments
     buffers = step.start(data, sizes, weights, states, n_samples)
-    step.set_rate(RATE_OF_TRIAL)
+    step.set_rate(TRIAL_RATE)
     step.run_epoch(np.arange(sum(sizes), dtype=np.int64) % len(data), sizes[0], buffers)
     return buffers.read()
 
 
 class CheckedFullBatchStep(FullBatchStep):
-    """The objective of all rows and its gradient on a provider, compared with the CPU before a training.
+    """FullBatchStep on a provider, compared with the CPU before the training.
 
     Parameters are those of :class:`FullBatchStep`.
     """
 
     def start(self, data: Data, weights: dict[str, np.ndarray]) -> None:
-        """Bind data, weights and results, and compare away from the weights, where no gradient is zero."""
+        """Bind data, weights and results, and compare at perturbed weights."""
         super().start(data, weights)
         reference = FullBatchStep(self.task, Device("cpu"), self._n_jobs)
         reference.start(data, weights)
@@ -177,10 +176,11 @@ class CheckedFullBatchStep(FullBatchStep):
         expected, other = reference.evaluate(vector)
         if not np.isfinite(expected):
             return
-        away = abs(value - expected) / max(abs(expected), 1e-30)
-        away = max(away, float(np.linalg.norm(gradient - other) / max(np.linalg.norm(other), 1e-30)))
-        if not away <= TOLERANCE:
+        difference = abs(value - expected) / max(abs(expected), 1e-30)
+        norm = max(np.linalg.norm(other), 1e-30)
+        difference = max(difference, float(np.linalg.norm(gradient - other) / norm))
+        if not difference <= TOLERANCE:
             raise ExecutionError(
-                f"{self.device.provider} cannot be used for this training: objective or gradient are "
-                f"{away:.0%} away from the CPU's. Use device='cpu', or another version of the provider."
+                f"{self.device.provider} cannot be used for this training: objective or gradient differ from "
+                f"the CPU by {difference:.0%}. Use device='cpu', or another version of the provider."
             )

@@ -1,4 +1,4 @@
-"""Gradients kept within a bound before they update weights."""
+"""Gradient clipping."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def clip_gradients(
 
     Notes
     -----
-    ``torch.nn.utils.clip_grad_norm_`` divides by ``norm + 1e-6``, lest it divides by zero, and so
-    stays a little below the bound. Here the quotient is the one of the definition. A gradient within
-    the bound is not changed by a bit; one that is not finite stays so, for training to notice.
+    ``torch.nn.utils.clip_grad_norm_`` divides by ``norm + 1e-6``, to avoid a division by zero; here the
+    quotient is exact. Gradients within the bound are not changed, not even by rounding. Non-finite ones stay
+    non-finite, so that the training detects them.
 
     References
     ----------
@@ -55,8 +55,8 @@ def clip_gradients(
 def _factor(op: GraphBuilder, gradients: list[str], bound: float) -> str:
     """Write ``min(1, bound / norm)``.
 
-    Entries are divided by the largest one, whose square might overflow. Where all are zero, the
-    quotient is infinite and the factor one.
+    Entries are divided by the largest one, whose square might overflow. If all are zero, the quotient is
+    infinite and the factor one.
     """
     tiny = float(np.finfo(op.float_dtype).tiny)
     largest = op.Max(*(op.ReduceMax(op.Abs(name), keepdims=0) for name in gradients), tiny)

@@ -16,14 +16,14 @@ class Columns:
     Parameters
     ----------
     arrays : mapping of str to ndarray of shape (n_samples, ...)
-        What each input takes, at least one.
+        Array of each input, at least one.
 
     Attributes
     ----------
     arrays : dict of str to ndarray
-        The same.
+        Array of each input.
     shape : tuple of int
-        Number of rows.
+        Number of samples, as a tuple.
 
     Examples
     --------

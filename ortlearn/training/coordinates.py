@@ -1,4 +1,4 @@
-"""Coordinates in which the features that a model multiplies are standardised."""
+"""Change of variables that standardises the features of a model."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["Coordinates", "Scale"]
 
 @dataclass(frozen=True)
 class Scale:
-    """Place of a first layer in the vector of all weights, and moments of its features.
+    """Slices of a first layer in the vector of all weights, and moments of its features.
 
     Attributes
     ----------
     layer : FirstLayer
         Layer.
     weight, intercept : slice
-        Where they are in the vector; None for an intercept that stays.
+        Their slices of the vector; None for an intercept that does not change.
     shape : tuple of int
         Shape of the weight.
     mean, spread : ndarray of shape (n_features,)
-        Moments.
+        Mean and standard deviation of the features, including the curvature of the penalty.
     """
 
     layer: FirstLayer
@@ -41,7 +41,7 @@ class Scale:
 
 
 class _ScaledPenalty(BasePenalty):
-    """A penalty of weights, written for what they are in coordinates."""
+    """A penalty of weights, as a function of their coordinates."""
 
     def __init__(self, penalty, lengths):
         super().__init__()
@@ -67,11 +67,11 @@ class _ScaledPenalty(BasePenalty):
 
 
 class Coordinates:
-    """A linear change of variables: the weights that belong to standardised features.
+    """A linear change of variables, to the weights for standardised features.
 
     With features ``z = (x - mean) / spread``, a layer ``x @ W + b`` is ``z @ U + c`` with
-    ``U = spread * W`` and ``c = b + mean @ W``. Objective and penalty stay functions of W and b; only the
-    steps of a solver, or the weights that are drawn, are those of U and c.
+    ``U = spread * W`` and ``c = b + mean @ W``. Objective and penalty are still those of W and b. A solver or
+    the random initialisation, works on U and c; their values are called a point.
 
     Parameters
     ----------
@@ -82,10 +82,10 @@ class Coordinates:
     shapes : mapping of str to tuple of int
         Shapes of the weights.
     of_features : bool, default=False
-        Whether features are to be standardised, too: only those that nothing else reads, and sparse ones
-        scaled alone.
+        Whether features will be standardised, too: only those with a single reader; sparse ones are scaled
+        but not centred.
     measured : mapping of str to Moments, default=None
-        Moments of features that come in chunks; those of the samples by default.
+        Moments of features that are read in chunks; those of ``data`` by default.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Coordinates:
         penalty, bounded = task.objective.penalty, task.update.not_negative
         for layer in first_layers(task):
             features, shape = columns[layer.features], shapes[layer.weight]
-            if of_features and not layer.alone:
+            if of_features and not layer.is_only_reader:
                 continue
             if len(shape) != 2 or features.ndim != 2 or features.shape[1] != shape[0]:
                 continue
@@ -137,7 +137,7 @@ class Coordinates:
 
     @classmethod
     def of_parts(cls, scales: list[Scale], names: list[str], dtype: np.dtype) -> Coordinates:
-        """Return coordinates that were saved."""
+        """Return coordinates from their saved attributes."""
         found = cls.__new__(cls)
         found.scales, found.names, found.dtype = scales, names, dtype
         return found
@@ -163,7 +163,7 @@ class Coordinates:
         return point
 
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
-        """Return the gradient by the point, given that by the weights."""
+        """Return the gradient with respect to the point, given that with respect to the weights."""
         found = np.array(slopes)
         for scale in self.scales:
             layer = slopes[scale.weight].reshape(scale.shape)
@@ -173,11 +173,11 @@ class Coordinates:
         return found
 
     def standardised(self, task: TrainingTask, data: Data) -> tuple[TrainingTask, Data]:
-        """Return a training in these coordinates: of standardised features, with the same penalty of W."""
+        """Return task and data with standardised features and the same penalty of W."""
         return self.of_points(task), self.standardised_data(task, data)
 
     def of_points(self, task: TrainingTask) -> TrainingTask:
-        """Return the same objective, of points: with the same penalty of W."""
+        """Return the task as a function of points, with the same penalty of W."""
         lengths = {scale.layer.weight: 1 / scale.spread[:, np.newaxis] for scale in self.scales}
         return task.changed(penalty=_ScaledPenalty(task.objective.penalty, lengths))
 
@@ -190,7 +190,7 @@ class Coordinates:
                 found = features.multiply(1 / scale.spread).tocsr().astype(features.dtype)
             else:
                 found = np.empty(features.shape, dtype=features.dtype)
-                for start in range(0, features.shape[0], ROWS):  # in float64, which is not kept of all rows
+                for start in range(0, features.shape[0], ROWS):  # float64 only for a chunk at a time
                     rows = slice(start, start + ROWS)
                     part = features[rows].toarray() if issparse(features) else features[rows]
                     found[rows] = (part - scale.mean) / scale.spread
@@ -198,11 +198,11 @@ class Coordinates:
         return Data(data.X, data.y, data.sample_weight, columns)
 
     def as_points(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the arrays of a point, from those of weights."""
+        """Return the point of weights, as arrays by name."""
         return self._apply(self.point, weights)
 
     def as_weights(self, points: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the arrays of weights, from those of a point."""
+        """Return the weights of a point, as arrays by name."""
         return self._apply(self.weights, points)
 
     def _apply(
@@ -214,7 +214,7 @@ class Coordinates:
         return {name: part.reshape(arrays[name].shape).astype(self.dtype) for name, part in parts}
 
     def lengths(self, n_elements: int) -> np.ndarray:
-        """Return how much of a weight one unit of its coordinate is."""
+        """Return the change of each weight per unit of its coordinate."""
         found = np.ones(n_elements)
         for scale in self.scales:
             found[scale.weight] = np.repeat(1 / scale.spread, scale.shape[1])

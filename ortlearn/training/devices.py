@@ -20,20 +20,20 @@ _OWN = {"cpu": CPU, "cuda": CUDA}
 
 @dataclass(frozen=True)
 class Device:
-    """Where tensors live and nodes run.
+    """Memory of tensors and execution provider of nodes.
 
     Attributes
     ----------
     kind : {"cpu", "cuda"}
-        Memory that tensors live in.
+        Memory of the tensors.
     index : int
-        Number of the GPU, or of the device among those of a plugin.
+        Index of the GPU, or of the device among those of a plugin.
     provider : str
-        Execution provider that nodes are offered to first.
+        Preferred execution provider.
     options : tuple of (str, str)
         Options of the provider, sorted.
     plugin : bool
-        Whether the provider was registered with onnxruntime, rather than built into it.
+        Whether the provider is a plugin, registered with onnxruntime, and not built into it.
     """
 
     kind: str
@@ -48,26 +48,26 @@ class Device:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether tensors live in the memory of numpy arrays."""
+        """Whether tensors can share memory with numpy arrays."""
         return self.kind == "cpu"
 
     @property
     def reads_entries(self) -> bool:
-        """Whether nodes run where sparse samples are, so that graphs may read their entries."""
+        """Whether graphs may read the entries of sparse samples: only on the CPU."""
         return self.provider == CPU
 
     @property
     def is_native(self) -> bool:
-        """Whether onnxruntime's own kernels run the nodes, those of the CPU or of CUDA."""
+        """Whether nodes run in onnxruntime's own kernels for the CPU or CUDA."""
         return self.provider in _OWN.values()
 
     def all_options(self, threads: int = 1) -> dict[str, str]:
-        """Return the options of the provider, and defaults of those that are not given.
+        """Return the options of the provider, with defaults.
 
         Parameters
         ----------
         threads : int, default=1
-            Threads of an operator.
+            Number of threads of an operator.
 
         Returns
         -------
@@ -77,17 +77,17 @@ class Device:
         return {**default_options(self.provider, threads), **dict(self.options)}
 
     def providers(self, threads: int = 1) -> list[Any]:
-        """Return the execution providers of a session on this device; a plugin is added by its devices.
+        """Return the execution providers of a session on this device; see ``add_plugin`` for plugins.
 
         Parameters
         ----------
         threads : int, default=1
-            Threads of an operator.
+            Number of threads of an operator.
 
         Returns
         -------
         list
-            Names, with options where there are any; the CPU comes last.
+            Names, with options if there are any; the CPU is the last one.
         """
         options: dict[str, Any] = self.all_options(threads)
         if self.kind == "cuda":
@@ -96,14 +96,14 @@ class Device:
         return [first] if self.provider == CPU else [first, *fallbacks(self.provider)]
 
     def add_plugin(self, options: Any, threads: int) -> None:
-        """Add the provider of a plugin to session options that have none yet.
+        """Add the provider of a plugin to session options, unless they have providers.
 
         Parameters
         ----------
         options : onnxruntime.SessionOptions
             Options.
         threads : int
-            Threads of an operator.
+            Number of threads of an operator.
         """
         if not options.has_providers():
             chosen = plugin_devices(self.provider)[self.index]
@@ -111,14 +111,13 @@ class Device:
 
 
 def parse_device(name: Any) -> Device:
-    """Return the device of a name, if the installed onnxruntime can use it.
+    """Return the device with a name, if the installed onnxruntime supports it.
 
     Parameters
     ----------
     name : str or (str, dict)
-        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or an execution provider: its name in onnxruntime, or that in
-        lower case without its end, such as ``"openvino"``, with ``"directml"`` for DirectML. A pair has
-        options of the provider, too.
+        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or an execution provider: its name in onnxruntime, or a short
+        name in lower case, such as ``"openvino"`` or ``"directml"``. A tuple adds options of the provider.
 
     Returns
     -------
@@ -128,7 +127,7 @@ def parse_device(name: Any) -> Device:
     Raises
     ------
     DeviceError
-        If the name is unknown, or onnxruntime lacks the provider; the message lists those it has.
+        If the name is unknown, or onnxruntime does not have the provider; the message lists those it has.
 
     Examples
     --------
@@ -149,14 +148,16 @@ def parse_device(name: Any) -> Device:
     if plugin:
         n_devices = len(plugin_devices(provider))
         if index >= n_devices:
-            raise DeviceError(f"device={name!r}: {provider} has {n_devices} device here, counted from 0.")
+            raise DeviceError(
+                f"device={name!r} does not exist: {provider} has {n_devices} device(s), counted from 0."
+            )
     elif found[2] is not None and provider != CPU:
         options = {"device_id": str(index), **options}
     return Device("cpu", index if plugin else 0, provider, tuple(sorted(options.items())), plugin)
 
 
 def _with_options(name: Any) -> tuple[str, dict[str, str]]:
-    """Return name and options of the parameter ``device``."""
+    """Return the name and the options in the parameter ``device``."""
     match name:
         case str():
             return name, {}
@@ -169,16 +170,16 @@ def _cuda(name: Any, index: int, options: dict[str, str]) -> Device:
     available = runtime().get_available_providers()
     if CUDA not in available:
         raise DeviceError(
-            f"device={name!r} needs the CUDAExecutionProvider, this build of onnxruntime has {available}. "
-            "Install 'ortlearn[gpu]', or 'ortlearn[training-gpu]' (Linux, Python 3.10 or 3.11), or use "
-            "device='cpu'."
+            f"device={name!r} needs the CUDAExecutionProvider, but this build of onnxruntime has only "
+            f"{available}. Install 'ortlearn[gpu]', or 'ortlearn[training-gpu]' (Linux, Python 3.10 or "
+            "3.11), or use device='cpu'."
         )
     index = int(options.pop("device_id", index))
     return Device("cuda", index, CUDA, tuple(sorted(options.items())))
 
 
 def ort_device(device: Device) -> Any:
-    """Return onnxruntime's own object for a device."""
+    """Return the OrtDevice of a device."""
     pybind = runtime().capi._pybind_state
     kind = pybind.OrtDevice.cpu() if device.is_cpu else pybind.OrtDevice.cuda()
     return pybind.OrtDevice(kind, pybind.OrtDevice.default_memory(), device.index)

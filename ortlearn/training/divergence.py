@@ -1,4 +1,4 @@
-"""Snapshots of what a training has reached, and what to do when a loss is not finite."""
+"""Detection and report of non-finite losses, and snapshots of weights."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .loop_records import LoopSettings, Snapshot, TrainingResult
 
 __all__ = ["Convert", "Diverged", "check_last", "report", "snapshot_of"]
 
-#: Returns the weights of what is trained, where these are a point in other coordinates.
+#: Converts a point in other coordinates to weights.
 Convert = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 
 class Diverged(Exception):
-    """A loss, or a weight after the last batch, was not finite; the text says where, if that is known."""
+    """A loss, or a weight after the last batch, is non-finite; ``where`` is added to the message."""
 
     def __init__(self, value: float, where: str = ""):
         super().__init__(value)
@@ -37,8 +37,8 @@ def snapshot_of(buffers: CarriedBuffers, convert: Convert | None = None, copy: i
 
 
 def check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> None:
-    """Look at the weights after the last batch, whose loss nobody computed: once more on its rows."""
-    value = step.run(rows, buffers)  # what it writes is not kept
+    """Check the weights after the last batch, with the loss of another run on its samples."""
+    value = step.run(rows, buffers)  # its update is discarded
     weights = snapshot_of(buffers).raw.values()
     if not np.isfinite(value) or not all(np.isfinite(weight).all() for weight in weights):
         buffers.step_back(1)
@@ -48,10 +48,10 @@ def check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> Non
 def report(
     diverged: Diverged, recent: Sequence[float], rate: float, settings: LoopSettings, result: TrainingResult
 ) -> None:
-    """Raise an error, or warn where the settings say so, that a loss is not finite."""
+    """Raise an error or warn that a loss is non-finite, depending on the settings."""
     epoch = settings.first_epoch + min(result.n_iter + 1, settings.max_iter)
     message = (
-        f"The training stopped being finite (loss {diverged.value}{diverged.where}) in epoch {epoch}, at "
+        f"The training diverged (loss {diverged.value}{diverged.where}) in epoch {epoch}, at "
         f"learning rate {rate:.6g}; last losses: {', '.join(f'{loss:.6g}' for loss in recent)}. "
         "Lower the learning rate, scale the features or the labels"
     )

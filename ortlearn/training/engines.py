@@ -1,4 +1,4 @@
-"""Engines of forward and backward: the TrainingAgent of onnxruntime-training, or two plain sessions."""
+"""Engines for forward and backward: the TrainingAgent of onnxruntime-training, or two inference sessions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .sessions import bound_run, make_session, run_in_place, run_vectors, sessio
 
 __all__ = ["AgentEngine", "SplitEngine", "make_engine"]
 
-#: Operators whose results have shapes that depend on values, and change from call to call.
-VARYING = {"Compress", "Loop", "NonMaxSuppression", "NonZero", "Unique"}
+#: Operators whose output shapes depend on values.
+DYNAMIC_SHAPE_OPERATORS = {"Compress", "Loop", "NonMaxSuppression", "NonZero", "Unique"}
 
 
 class AgentEngine:
@@ -34,7 +34,7 @@ class AgentEngine:
     wrt : list of str
         Inputs whose gradient is wanted.
     device : Device
-        Where to run.
+        Device to run on.
     config : OrtModuleGraphBuilderConfiguration or None
         Replaces the configuration made from weights and inputs.
     arguments : dict
@@ -58,8 +58,8 @@ class AgentEngine:
         found = [value.name for value in self.session.get_inputs()]
         if found != [*inputs, *weights]:
             raise WeightOrderError(
-                f"onnxruntime orders the inputs {found}, not {[*inputs, *weights]}: call onnx_rename_weights "
-                "on the model."
+                f"onnxruntime expects the inputs in the order {found}, not {[*inputs, *weights]}. Call "
+                "onnx_rename_weights on the model."
             )
         self.feed_names = found
         self.output_names = [value.name for value in model.graph.output]
@@ -81,10 +81,9 @@ class AgentEngine:
 
 
 def _training_session(model: ModelProto, device: Device, arguments: dict[str, Any]) -> Any:
-    """Return the session of a graph with a YieldOp, whose outputs outlive it.
+    """Return the session of a graph with a YieldOp.
 
-    The memory of the outputs would be taken for results of the second part, by either way of
-    using memory again.
+    Memory reuse is disabled: it would overwrite the outputs of the first part with results of the second.
     """
     options = arguments.get("options") or session_options()
     kept = options.enable_mem_reuse, options.enable_mem_pattern
@@ -99,11 +98,10 @@ def _training_session(model: ModelProto, device: Device, arguments: dict[str, An
 
 
 class SplitEngine:
-    """Forward and backward as two graphs made by our own rules: runs on any onnxruntime.
+    """Forward and backward as two graphs, from ortlearn's gradient rules; runs on any onnxruntime.
 
-    Saved tensors are outputs of the first and inputs of the second. Where a caller comes back with
-    the same vectors, the tensors between the two are kept and written again, unless their shapes
-    depend on values.
+    Saved tensors are outputs of the first graph and inputs of the second. If a caller passes the same vectors
+    again, these tensors are reused, unless their shapes depend on values.
 
     Parameters
     ----------
@@ -114,11 +112,11 @@ class SplitEngine:
     wrt : list of str
         Inputs whose gradient is wanted.
     device : Device
-        Where to run.
+        Device to run on.
     arguments : dict
         Arguments of the sessions.
     straight_through : bool, default=False
-        Whether operators that round are differentiated as if they did not, instead of an error.
+        Whether operators that round are differentiated as identities, instead of an error.
     """
 
     MAX_PLANS = 32
@@ -146,14 +144,16 @@ class SplitEngine:
         self.feed_names = [*inputs, *weights]
         self.gradient_names = [value.name for value in backward.graph.output]
         self._fetch_names = [value.name for value in forward.graph.output]
-        self._varies = any(node.op_type in VARYING for node in all_nodes(forward.graph))
+        self._has_dynamic_shapes = any(
+            node.op_type in DYNAMIC_SHAPE_OPERATORS for node in all_nodes(forward.graph)
+        )
         self._device = ort_device(device)
         self._plans: dict[tuple[int, int], _Plan] = {}
         self._backward_names = [value.name for value in backward.graph.input]
         self._sources = self._backward_sources(backward)
 
     def _backward_sources(self, backward: ModelProto) -> list[tuple[str, int]]:
-        """Return where each input of the second graph comes from: feeds, fetches or gradients."""
+        """Return the source of each input of the second graph (feed, fetch or gradient) and its index."""
         sources = []
         for value in backward.graph.input:
             if value.name in self._fetch_names:
@@ -189,10 +189,10 @@ class SplitEngine:
         return plan
 
     def _new_plan(self, feeds: Any, outputs: Any) -> _Plan:
-        """Return the tensors of a pair of calls; kept when the caller brings its own outputs."""
+        """Return the tensors of a pair of calls; cached if the caller provides the outputs."""
         fetches = ort_vector([], [])
         plan = _Plan(feeds, outputs, fetches)
-        if len(outputs) and not self._varies:
+        if len(outputs) and not self._has_dynamic_shapes:
             trial = ort_vector([], [])
             run_vectors(self.session, self.feed_names, feeds, self._fetch_names, trial, self._device)
             for value in [*outputs, *list(trial)[len(self.output_names) :]]:
@@ -222,19 +222,19 @@ class SplitEngine:
 
 
 class _Plan:
-    """The tensors of a forward call, and calls bound to them where the caller brings the outputs."""
+    """The tensors of a forward call, and bound calls if the caller provides the outputs."""
 
     def __init__(self, feeds: Any, outputs: Any, fetches: Any):
-        self.feeds = feeds  # kept alive: a plan is found by the identity of its vectors
+        self.feeds = feeds  # kept alive, since the key of a plan is the id of its vectors
         self.outputs = outputs
         self.fetches = fetches
         self.run: Callable[[], None] | None = None
-        self.waiting = False  # for backward: what forward saved is still needed
+        self.waiting = False  # for backward, which still needs the saved tensors
         self.vectors: list[tuple[Any, Any]] = []
         self.backward_runs: dict[tuple[int, int], Callable[[], None]] = {}
 
     def keep(self, gradients: Any, results: Any, run: Callable[[], None], limit: int) -> None:
-        """Keep the bound call for two vectors of backward, which stay alive: they are found by identity."""
+        """Cache the bound call for two vectors of backward, which are kept alive since their ids are keys."""
         if len(self.vectors) >= limit:
             self.vectors.clear()
             self.backward_runs.clear()
@@ -254,9 +254,8 @@ def make_engine(
 ) -> AgentEngine | SplitEngine:
     """Return the engine of a backend.
 
-    ``"rules"`` (or ``"straight_through"``) has two graphs, ``"ort"`` the agent, ``"auto"`` is resolved
-    as for every gradient. A configuration of the C++ builder is for ``"ort"`` alone, which ``"auto"``
-    then stands for.
+    ``"rules"`` and ``"straight_through"`` give a SplitEngine, ``"ort"`` an AgentEngine. ``"auto"`` is
+    resolved as for all gradients, but is ``"ort"`` if there is a configuration of the C++ builder.
     """
 
     def split() -> AgentEngine | SplitEngine:

@@ -1,4 +1,4 @@
-"""The graph of a whole epoch: loops over batches, then the last short one."""
+"""The graph of an epoch: loops over full batches, then the short last batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..graphs import (
     opset_versions,
 )
 from ..graphs.editing import with_fields
-from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, Lines, append_loops
+from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, PerBatch, append_loops
 from .batch_timer import BatchTimer
 from .fusions import fuse_step
 from .fusions.scatter import scatter_rows
@@ -59,11 +59,11 @@ __all__ = [
 REST = "ortlearn_rest"
 LAST = "ortlearn_last_loss"
 SCALED = "ortlearn_scaled_objective"
-# A name of the model never begins like these.
+# Names in models never have these prefixes.
 BATCH_OF = "ortlearn_batch_{}"
 START_OF = "ortlearn_start_{}"
 LAST_OF = "ortlearn_rest_of_{}"
-#: Drawn anew in every batch, even from constants.
+#: Operators that draw random numbers, also from constant inputs.
 RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"}
 
 
@@ -74,16 +74,16 @@ class EpochGraph:
     Attributes
     ----------
     model : onnx.ModelProto
-        Graph. Inputs are the columns of all rows, ``ortlearn_order`` (batches, rows of a batch),
-        ``ortlearn_rest`` (rows of the last short batch) if there is one, ``ortlearn_rate``, and what is
-        carried. Outputs are ``ortlearn_losses``, one for each full batch that was run,
-        ``ortlearn_last_loss`` if there is a short one, and what is carried.
+        Graph. Inputs are the columns of all samples, ``ortlearn_order`` (sample indices of shape (n_batches,
+        batch_size)), ``ortlearn_rest`` (indices of the short last batch, if any), ``ortlearn_rate``, weights
+        and states. Outputs are ``ortlearn_losses``, one per full batch that was run, ``ortlearn_last_loss``
+        (of the short batch, if any), weights and states.
     carried : list of Carried
         Weights and states.
     draws : bool
-        Whether it draws random numbers, other ones at every call.
+        Whether it draws random numbers.
     timer : BatchTimer
-        Measures how long its batches take.
+        Measures the time per batch.
     """
 
     model: ModelProto
@@ -95,17 +95,17 @@ class EpochGraph:
 def batch_graph(
     task: TrainingTask, size: int | str, packing: Packing | None = None, keep_output: bool = False
 ) -> StepGraph:
-    """Return the graph of a step on a batch, fused where its size is known.
+    """Return the graph of a step on a batch, fused if its size is known.
 
-    Inputs are the columns of the batch, what is carried (vectors where there is a packing), and the
-    learning rate. The output of the model is one of the outputs where it is to be kept.
+    Inputs are the columns of the batch, weights and states (in packed form, if given), and the learning rate.
+    With ``keep_output``, the output of the model is an output.
     """
     objective = objective_graph(task, size)
     if packing is not None:
         objective, task = packing.objective(objective), packing.task()
     if task.folds_rate:
-        # Differentiating -rate * objective puts the rate, and the sign of a step, into the gradient of the
-        # loss, once: a Gemm that adds is several times as fast as one that subtracts.
+        # The gradient of -rate * objective includes rate and sign, so that updates are additions: a Gemm that
+        # adds is several times as fast as one that subtracts.
         op = GraphBuilder(opset_versions(objective)[""], existing_names=graph_names(objective.graph))
         op.node("Mul", differentiated(task), op.Neg(RATE), outputs=[SCALED])
         scalar = TensorType(helper.np_dtype_to_tensor_dtype(task.graph.dtype), ())
@@ -147,7 +147,7 @@ def epoch_graph(
     op = GraphBuilder(opset_versions(step.model)[""], prefix="ortlearn_epoch_")
     op.nodes.extend(invariant.nodes)
     op.initializers.extend(invariant.initializers)
-    lines = {ROWS_OF_BATCH: Lines(ORDER, (size,))}
+    lines = {ROWS_OF_BATCH: PerBatch(ORDER, (size,))}
     lines |= {BATCH_OF.format(name): _in_order(op, inputs[name]) for name in single}
     if packing is None:
         starts = [START_OF.format(item.source) for item in step.carried]
@@ -156,7 +156,7 @@ def epoch_graph(
         starts, infos = packing.join(op, step.carried)
     looped = append_loops(op, body, step.carried, starts, lines, n_joined)
     results = dict(zip(step.carried, looped, strict=True))
-    # Providers that compile a graph, as OpenVINO does, need the rank of what a loop writes.
+    # Providers that compile graphs, such as OpenVINO, need the rank of the outputs of a loop.
     known = [renamed_value(inputs[i.source], name) for i, name in results.items()]
     if rest:
         results = _append_rest(task, op, rest, columns, results, packing)
@@ -174,30 +174,30 @@ def epoch_graph(
 
 
 def gathered_columns(task: TrainingTask, step: StepGraph) -> list[str]:
-    """Return the inputs of a step that are columns of a batch: features, labels and weights."""
+    """Return the inputs of a step that are columns of a batch: features, labels and sample weights."""
     columns = {*task.graph.features, task.objective.label, SAMPLE_WEIGHT}
     return [value.name for value in step.model.graph.input if value.name in columns]
 
 
 def _is_single(column: ValueInfoProto) -> bool:
-    """Return whether a column of a batch has one number for each row."""
+    """Return whether a column of a batch has one element per sample."""
     return all(dim.dim_value == 1 for dim in column.type.tensor_type.shape.dim[1:])
 
 
-def _in_order(op: GraphBuilder, column: ValueInfoProto) -> Lines:
-    """Append the numbers of all rows in the order of an epoch, a batch in a line.
+def _in_order(op: GraphBuilder, column: ValueInfoProto) -> PerBatch:
+    """Append a column of all samples in the order of an epoch, with one entry per batch.
 
-    For single numbers GatherElements takes a tenth of the time of Gather.
+    For columns of one element, GatherElements takes a tenth of the time of Gather.
     """
     shape = tuple(dim.dim_value for dim in column.type.tensor_type.shape.dim)
     flat, order = (op.Reshape(name, np.array([-1])) for name in (column.name, ORDER))
-    return Lines(op.Reshape(op.GatherElements(flat, order, axis=0), np.array([-1, *shape])), shape)
+    return PerBatch(op.Reshape(op.GatherElements(flat, order, axis=0), np.array([-1, *shape])), shape)
 
 
 def with_gathers(
     model: ModelProto, columns: list[str], rows: str, sparse: Collection[str] = ()
 ) -> ModelProto:
-    """Return a step that takes its rows from all of them, and the entries of its sparse features."""
+    """Return a step that gathers its batch from the columns, or entries, of all samples."""
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph), prefix="gather_")
     names = {name: BATCH_OF.format(name) for name in columns}
     for name in sparse:
@@ -209,7 +209,7 @@ def with_gathers(
 
 
 def _split_invariant(model: ModelProto, outer: set[str]) -> tuple[ModelProto, GraphBuilder]:
-    """Take out of a body what is the same in every batch: nodes that read only the rate and constants."""
+    """Move nodes that read only the rate and constants out of a loop body."""
     before = GraphBuilder(opset_versions(model)[""])
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     known = {*outer, *tensors}
@@ -236,7 +236,7 @@ def _append_rest(
     looped: dict[Carried, str],
     packing: Packing | None,
 ) -> dict[Carried, str]:
-    """Append the last short batch, and return the name of each result."""
+    """Append the short last batch, and return the name of each result."""
     last = batch_graph(task, rest, packing)
     model = with_gathers(last.model, columns, REST, task.graph.sparse)
     shared = {*columns, *all_entries(task.graph.model, task.graph.sparse), REST, RATE}
@@ -290,7 +290,7 @@ def _assemble(
 
 
 def all_rows(value: ValueInfoProto) -> ValueInfoProto:
-    """Return the input of all rows that a column of a batch is taken from."""
+    """Return the input with all samples of a column of a batch."""
     copied = copy_value(value)
     copied.type.tensor_type.shape.dim[0].dim_param = "rows"
     return copied

@@ -1,4 +1,4 @@
-"""A whole epoch as one call, a long one as some: a Loop over batches inside the graph."""
+"""An epoch as one call, or several if it takes long: a Loop over batches inside the graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto
 
 from . import batch_timer
-from .activations import rows_of_copy
+from .activations import rows_per_copy
 from .base_step import BaseStep, Pause, run_batches
 from .batch_loops import LOSSES, ORDER, batches_per_iteration
 from .batch_timer import BatchTimer
@@ -21,64 +21,63 @@ from .step_graphs import RATE, Carried
 
 __all__ = ["EpochStep"]
 
-#: Batches that a graph is tried on before its first epoch, and seconds that this may take.
-TRIAL, SHORT = 16, 0.01
+#: Maximum number of batches of a trial before the first epoch, and its maximum seconds.
+TRIAL_BATCHES, TRIAL_SECONDS = 16, 0.01
 
 
 class EpochStep(BaseStep):
-    """Train with one call of onnxruntime for each epoch, several for one that takes seconds.
+    """Train with one call of onnxruntime per epoch, or several if an epoch takes seconds.
 
-    Data, weights and results are bound once. Interrupts are served between calls. A loop that meets
-    a loss that is not finite stops itself; the epoch is then gone through again batch by batch, from
-    the weights it started with, to find the last good ones. An epoch that goes well costs nothing for
-    that.
+    Data, weights and results are bound once. Interrupts are handled between calls. A loop stops at a
+    non-finite loss; the epoch is then repeated batch by batch from its initial weights to find the last
+    finite ones. Other epochs have no additional cost.
 
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
     device : Device
-        Where.
+        Device to run on.
     n_jobs : int, default=None
-        Threads of an operator.
+        Number of threads of an operator.
     """
 
     def build(self) -> list[Carried]:
-        """Return nothing yet: the graph needs to know the size of a batch."""
+        """Return an empty list: the graph depends on the batch size."""
         self._graph: EpochGraph | None = None
-        self._own: dict[tuple, tuple[EpochGraph, Any]] = {}
+        self._sessions: dict[tuple, tuple[EpochGraph, Any]] = {}
         self._data: Data | None = None
         self._single: SingleGraphStep | None = None
         return []
 
     def prepare(self, data: Data, sizes: list[int]) -> None:
-        """Build the graph for the sizes of batch that will come."""
+        """Build the graph for the batch sizes."""
         self.size, self.rest = sizes[0], sizes[1] if len(sizes) > 1 else 0
         self._trained = with_sparse_rows(self.task, data) if self.device.reads_entries else self.task
-        # A compiled loop of no turns was seen to return what it had: none is run on other providers.
+        # Other providers may return wrong results for a loop without iterations.
         n_batches = self.n_samples // self.size
         self._n_joined = batches_per_iteration(n_batches) if self.device.is_native else 1
         self._graph, self.session = self._compiled(self.rest)
         self.carried = self._graph.carried
 
     def _compiled(self, rest: int) -> tuple[EpochGraph, Any]:
-        """Return graph and session, the same ones as long as the step lives: bindings belong to a session."""
+        """Return graph and session, always the same ones for this step since bindings belong to a session."""
         sizes = self.size, rest, self._n_joined
         key = (*sizes, self._trained.graph.sparse)
-        if key not in self._own:
-            self._own[key] = cached_session(
+        if key not in self._sessions:
+            self._sessions[key] = cached_session(
                 self._trained,
                 sizes,
                 self.device,
                 1 if self._trained.graph.sparse else self.threads(self.size),
                 lambda: epoch_graph(self._trained, self.size, rest, self._n_joined),
             )
-        return self._own[key]
+        return self._sessions[key]
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, row numbers, weights and results once for every copy of the weights."""
         self._data, self._sizes = data, sizes
-        self._ran: tuple[np.ndarray, float, dict | None] | None = None
+        self._last_epoch: tuple[np.ndarray, float, dict | None] | None = None
         self._rate = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._last = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._columns: dict[str, Any] = {}
@@ -87,7 +86,7 @@ class EpochStep(BaseStep):
         if data.is_sparse:
             return
         self._columns = self._tensors(data.columns(self.task))
-        if self.n_samples != len(data):  # a chunk of an epoch: its calls differ in their rows
+        if self.n_samples != len(data):  # chunks differ in their number of samples
             return
         self._values = self._inputs(np.arange(len(data), dtype=np.int64))
         compiled = self._compiled(self.rest)
@@ -96,7 +95,7 @@ class EpochStep(BaseStep):
         ]
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Bind other rows, those of the next calls."""
+        """Bind other samples for the next calls."""
         self._data = data
         self._columns = {} if data.is_sparse else self._tensors(data.columns(self.task))
 
@@ -104,7 +103,7 @@ class EpochStep(BaseStep):
         return {name: ort_value(array, self.device) for name, array in columns.items()}
 
     def _inputs(self, rows: np.ndarray) -> dict[str, Any]:
-        """Return the inputs of a call on some rows besides what is carried."""
+        """Return the inputs of a call on some samples, without weights and states."""
         assert self._data is not None
         columns = self._columns
         if self._data.is_sparse or self._trained.graph.sparse:
@@ -117,8 +116,8 @@ class EpochStep(BaseStep):
         return {**columns, **self._tensors(numbers), RATE: self._rate}
 
     def release(self) -> None:
-        """Let go of data and weights; graphs and sessions stay."""
-        self._data = self._ran = self._loaded = None
+        """Release data and weights; keep graphs and sessions."""
+        self._data = self._last_epoch = self._loaded = None
         self._columns, self._values, self._bindings = {}, {}, []
         if self._single is not None:
             self._single.release()
@@ -154,9 +153,9 @@ class EpochStep(BaseStep):
     def run_epoch(
         self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
-        """Update on every batch of an epoch, up to the first objective that is not finite."""
+        """Update on every batch of an epoch, up to the first non-finite objective."""
         n_batches = len(order) // self.size
-        self._try_out(order, n_batches, buffers)
+        self._run_trial(order, n_batches, buffers)
         assert self._data is not None
         is_whole = len(order) == len(self._data)
         if not self._bindings or not is_whole or self._timer.batches(n_batches) < n_batches:
@@ -168,19 +167,19 @@ class EpochStep(BaseStep):
         values = self._call(self.session, self._bindings[buffers.current], n_batches, self.rest)
         if np.isfinite(values).all():
             buffers.advance()
-            self._note(order)
+            self._remember(order)
             return values
-        return self._go_through_again(order, buffers)
+        return self._repeat_epoch(order, buffers)
 
-    def _try_out(self, order: np.ndarray, n_batches: int, buffers: CarriedBuffers) -> None:
-        """Measure some batches of a graph that never ran: its first epoch might be one long call."""
+    def _run_trial(self, order: np.ndarray, n_batches: int, buffers: CarriedBuffers) -> None:
+        """Measure the time per batch before the first epoch, which might be a long call."""
         assert self._graph is not None
-        if self._timer.is_known or n_batches <= 1 or self._graph.draws:  # a trial would draw numbers
+        if self._timer.is_known or n_batches <= 1 or self._graph.draws:  # a trial would advance the generator
             return
-        for count in (1, min(TRIAL, n_batches)):
+        for count in (1, min(TRIAL_BATCHES, n_batches)):
             rows = np.append(order[: count * self.size], order[n_batches * self.size :])
-            self._run_rows(rows, buffers)  # what it writes is not kept
-            if self._timer.seconds * TRIAL > SHORT:
+            self._run_rows(rows, buffers)  # its updates are discarded
+            if self._timer.seconds * TRIAL_BATCHES > TRIAL_SECONDS:
                 return
 
     @property
@@ -189,17 +188,17 @@ class EpochStep(BaseStep):
         return self._graph.timer
 
     def _call(self, session: Any, binding: Any, n_batches: int, rest: int) -> np.ndarray:
-        """Run a graph and return the objectives it met."""
-        binding.bind_output(LOSSES, "cpu")  # the one of the last call would force its length
+        """Run a graph and return the objectives of its batches."""
+        binding.bind_output(LOSSES, "cpu")  # the output of the last call would require the same length
         begun = batch_timer.clock()
         session.run_with_iobinding(binding)
         seconds = batch_timer.clock() - begun
-        values = binding.get_outputs_as_ortvaluevector()[0].numpy()  # a list of all takes 40 us
+        values = binding.get_outputs_as_ortvaluevector()[0].numpy()  # get_outputs takes 40 us
         self._timer.note(max(1, len(values)), seconds)
         return np.append(values, self._last.numpy()) if rest and len(values) == n_batches else values
 
     def _run_rows(self, rows: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
-        """Update on some batches, the last of which may be the short one, and return their objectives."""
+        """Update on some batches, of which the last may be short; return their objectives."""
         rest = len(rows) % self.size
         if rest == len(rows) and not self.device.is_native:
             values, own = self._replay(rows, self._rate_value, buffers)
@@ -212,11 +211,11 @@ class EpochStep(BaseStep):
     def _run_in_parts(
         self, order: np.ndarray, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
-        """Run an epoch in several calls: none takes long, or has many sparse rows to copy."""
+        """Run an epoch in several calls, with bounds on the time and the sparse samples of a call."""
         assert self._data is not None
-        begun = buffers.read()
+        initial = buffers.read()
         n_left = len(order) // self.size
-        most = max(1, rows_of_copy(self._trained, self._data) // self.size)
+        most = max(1, rows_per_copy(self._trained, self._data) // self.size)
         values: list[np.ndarray] = []
         start = 0
         while start < len(order):
@@ -225,39 +224,39 @@ class EpochStep(BaseStep):
             stop = start + count * self.size if n_left else len(order)
             values.append(self._run_rows(order[start:stop], buffers))
             if not np.isfinite(values[-1]).all():
-                buffers.write(begun)
-                return self._go_through_again(order, buffers)
+                buffers.write(initial)
+                return self._repeat_epoch(order, buffers)
             buffers.advance()
             start = stop
             if pause is not None and n_left:
                 pause(values)
-        self._note(order, begun)
+        self._remember(order, initial)
         return np.concatenate(values)
 
-    def _note(self, order: np.ndarray, begun: dict | None = None) -> None:
-        """Take note of what was run, in half the memory of an order, and of the weights it began with."""
+    def _remember(self, order: np.ndarray, initial: dict | None = None) -> None:
+        """Remember order, rate and initial values of an epoch, for :meth:`_undo_last_batch`."""
         numbers = order.astype(np.int32, copy=False) if len(order) < np.iinfo(np.int32).max else order
-        self._ran = numbers, self._rate_value, begun
+        self._last_epoch = numbers, self._rate_value, initial
 
-    def _go_through_again(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
-        """Run an epoch batch by batch from the weights it started with."""
+    def _repeat_epoch(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
+        """Repeat an epoch batch by batch from its initial weights."""
         values, own = self._replay(order, self._rate_value, buffers)
-        if np.isfinite(values).all():  # sums made in another order may stay just below an overflow
+        if np.isfinite(values).all():  # sums in another order may avoid an overflow
             buffers.advance()
-            self._note(order)
-        elif len(values) == 1 and self._ran is not None:
-            self._undo_last_batch(buffers)  # the epoch before ended with the weights at fault
+            self._remember(order)
+        elif len(values) == 1 and self._last_epoch is not None:
+            self._undo_last_batch(buffers)  # the weights were non-finite at the end of the previous epoch
             return values
         buffers.write(own.read())
         return values
 
     def _undo_last_batch(self, buffers: CarriedBuffers) -> None:
-        """Step back to the weights that the last batch of the last epoch started with."""
-        assert self._ran is not None
-        order, rate, begun = self._ran
+        """Return to the weights before the last batch of the previous epoch."""
+        assert self._last_epoch is not None
+        order, rate, initial = self._last_epoch
         buffers.step_back(1)
-        if begun is not None:
-            buffers.write(begun)
+        if initial is not None:
+            buffers.write(initial)
         before = order[: -(len(order) % self.size or self.size)].astype(np.int64)
         _, own = self._replay(before, rate, buffers)
         buffers.write(own.read())
@@ -265,9 +264,9 @@ class EpochStep(BaseStep):
     def _replay(
         self, order: np.ndarray, rate: float, buffers: CarriedBuffers
     ) -> tuple[np.ndarray, CarriedBuffers]:
-        """Return the objectives of batches one by one, and what they leave."""
+        """Run batches one by one; return their objectives and the updated buffers."""
         assert self._data is not None
-        if self._trained.graph.sparse:  # the graph itself: rows made dense may be too large
+        if self._trained.graph.sparse:  # SingleGraphStep needs dense samples, which may be too large
             own, now = CarriedBuffers(self.carried, buffers.read(), self.device), self._rate_value
             self.set_rate(rate)
             values = run_batches(self._run_batch, order, self.size, own)
@@ -286,20 +285,20 @@ class EpochStep(BaseStep):
 
     def _single_step(self) -> SingleGraphStep:
         if self._single is None:
-            device = self.device if self.device.is_native else Device("cpu")  # it may not take this graph
+            device = self.device if self.device.is_native else Device("cpu")  # always supported
             self._single = SingleGraphStep(self.task, device, self.n_jobs)
         return self._single
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
-        """Return the objective of the rows of a last batch; what it writes is not kept."""
+        """Return the objective of a last batch with the current weights; the update is discarded."""
         value = self._run_batch(rows, buffers)
         carried = buffers.read()
         if not np.isfinite(value) or not all(np.isfinite(array).all() for array in carried.values()):
-            self._undo_last_batch(buffers)  # the caller steps back to these
+            self._undo_last_batch(buffers)  # the caller steps back to these weights
             buffers.advance()
         return value
 
     def graphs(self) -> dict[str, ModelProto]:
-        """Return the graph of a batch, and of an epoch once its batches are known."""
+        """Return the graph of a batch, and that of an epoch once the batch sizes are known."""
         step = {"step": self._single_step().model}
         return step if self._graph is None else {"epoch": self._graph.model, **step}

@@ -1,4 +1,4 @@
-"""Products of features with trained weights, and the moments of features."""
+"""Products of features with trained weights, and moments of features."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .task import TrainingTask
 
 __all__ = ["FirstLayer", "Moments", "first_layers", "is_product", "moments"]
 
-#: Columns whose standard deviation is below this share of their size are constant but for rounding.
+#: Standard deviation relative to the mean below which columns are constant up to rounding.
 CONSTANT = 1e-6
-#: Rows of which moments are computed at once, so that X is not copied.
+#: Rows per chunk for moments, so that X is not copied.
 ROWS = 8192
 
 
 @dataclass(frozen=True)
 class FirstLayer:
-    """A trained weight that features are multiplied with, and the intercept that is added.
+    """A trained weight that multiplies features, and the intercept that is added.
 
     Attributes
     ----------
@@ -31,32 +31,32 @@ class FirstLayer:
     weight : str
         Weight of shape (d, k).
     intercept : str or None
-        Weight of k elements; None where nothing that is trained is added.
-    alone : bool
-        Whether nothing else reads the features.
+        Weight of k elements; None if no trained weight is added.
+    is_only_reader : bool
+        Whether no other node reads the features.
     """
 
     features: str
     weight: str
     intercept: str | None
-    alone: bool
+    is_only_reader: bool
 
 
 def first_layers(task: TrainingTask) -> list[FirstLayer]:
-    """Return the products of features with trained weights that nothing else in the graph reads."""
+    """Return the products of features with trained weights that no other node reads."""
     view, found = GraphView(task.graph.model), []
     for node in view.nodes:
         if not is_product(node) or node.input[0] not in task.graph.features:
             continue
         weight = node.input[1]
         if weight in task.graph.intercepts and len(view.readers[weight]) == 1:
-            alone = len(view.readers[node.input[0]]) == 1
-            found.append(FirstLayer(node.input[0], weight, _intercept(view, node, task), alone))
+            is_only_reader = len(view.readers[node.input[0]]) == 1
+            found.append(FirstLayer(node.input[0], weight, _intercept(view, node, task), is_only_reader))
     return found
 
 
 def is_product(node: NodeProto) -> bool:
-    """Return whether a node is a product of its first two inputs as they are, and maybe adds a third."""
+    """Return whether a node is a MatMul, or a Gemm without transposition or scaling."""
     if node.op_type != "Gemm":
         return node.op_type == "MatMul"
     values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
@@ -66,7 +66,7 @@ def is_product(node: NodeProto) -> bool:
 
 
 def _intercept(view: GraphView, product: NodeProto, task: TrainingTask) -> str | None:
-    """Return the trained weight that is added to a product, and to nothing else."""
+    """Return the trained weight that is added to a product and not used elsewhere, or None."""
     if product.op_type == "Gemm" and len(product.input) > 2:
         added = [product.input[2]]
     else:
@@ -79,17 +79,17 @@ def _intercept(view: GraphView, product: NodeProto, task: TrainingTask) -> str |
 
 
 def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of each column; zero and root mean square if not centred."""
+    """Return mean and standard deviation of each column, or zero and root mean square if not centred."""
     mean, variance = _mean_and_variance(features, sample_weight, centred)
     return mean, _spread(variance, mean)
 
 
 class Moments:
-    """Moments of columns whose rows come in chunks.
+    """Moments of columns that are read in chunks.
 
-    Those of two sets of rows are merged as in Chan, T. F., Golub, G. H. and LeVeque, R. J., "Algorithms for
-    computing the sample variance", The American Statistician 37 (1983), 242-247. Of one chunk they are those
-    of :func:`moments`, bit for bit.
+    Moments of two chunks are merged as in Chan, T. F., Golub, G. H. and LeVeque, R. J., "Algorithms for
+    computing the sample variance", The American Statistician 37 (1983), 242-247. For one chunk they are
+    bitwise those of :func:`moments`.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Moments:
         self._around_zero: tuple[np.ndarray, np.ndarray] | None = None
 
     def add(self, features: Any, sample_weight: np.ndarray | None) -> None:
-        """Take a chunk into account."""
+        """Add a chunk."""
         added = float(features.shape[0] if sample_weight is None else sample_weight.sum(dtype=np.float64))
         if not added > 0:
             return
@@ -119,7 +119,7 @@ class Moments:
         self.merge(found)
 
     def merge(self, other: Moments) -> None:
-        """Take the moments of other rows into account."""
+        """Add the moments of other chunks."""
         if other._centred is None or other._around_zero is None:
             return
         total, (mean, variance), squares = self._total + other._total, other._centred, other._around_zero
@@ -136,12 +136,12 @@ class Moments:
 
     @property
     def mean_and_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """Both of each column."""
+        """Mean and variance of each column."""
         assert self._centred is not None
         return self._centred
 
     def result(self, centred: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return what :func:`moments` returns of all rows."""
+        """Return the result of :func:`moments` for all chunks."""
         found = self._centred if centred else self._around_zero
         assert found is not None
         return found[0], _spread(found[1], found[0])
@@ -170,7 +170,7 @@ def _mean_and_variance(
 
 
 def _spread(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return standard deviations, zero for columns that are constant but for rounding."""
+    """Return standard deviations, zero for columns that are constant up to rounding."""
     spread = np.sqrt(np.maximum(variance, 0.0))
     spread[spread <= CONSTANT * np.abs(mean)] = 0.0
     return spread

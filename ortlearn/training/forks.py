@@ -1,7 +1,7 @@
-"""Sessions and forked processes: a child has the memory of its parent, and none of its threads.
+"""Sessions and forked processes.
 
-A session of the parent hangs where it waits for a thread, and stops the process where it ends one.
-The child builds its own, and never frees those of the parent.
+A forked child has the memory of its parent but not its threads. A session of the parent hangs there when it
+waits for a thread, and crashes when it is freed. The child builds new sessions and never frees the others.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from threading import Lock
 from typing import Any
 from weakref import WeakSet
 
-__all__ = ["PerProcess", "guard", "outlive_forks"]
+__all__ = ["PerProcess", "acquire_before_fork", "keep_alive_in_forks"]
 
 _SESSIONS: WeakSet = WeakSet()
 _LOCK = Lock()
 
 
 class PerProcess:
-    """A dictionary that is empty in each process that did not fill it itself.
+    """A dictionary that is empty in forked processes.
 
     Examples
     --------
@@ -44,15 +44,15 @@ class PerProcess:
         return values
 
 
-def outlive_forks(session: Any) -> Any:
-    """Return an onnxruntime session that no forked process will free."""
+def keep_alive_in_forks(session: Any) -> Any:
+    """Register an onnxruntime session so that forked processes do not free it, and return it."""
     with _LOCK:
         _SESSIONS.add(session)
     return session
 
 
-def guard(lock: Any, in_child: Callable[[], None] = lambda: None) -> None:
-    """Let no process be forked while another thread holds a lock, which nobody would release in the child."""
+def acquire_before_fork(lock: Any, in_child: Callable[[], None] = lambda: None) -> None:
+    """Acquire a lock before each fork, so that it is not held by a missing thread in the child."""
 
     def release() -> None:
         lock.release()
@@ -62,10 +62,10 @@ def guard(lock: Any, in_child: Callable[[], None] = lambda: None) -> None:
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=release)
 
 
-def _keep_sessions() -> None:
+def _leak_sessions() -> None:
     for session in _SESSIONS:
-        # One reference that nobody gives back, not even at the end of the process.
+        # A reference that is never released, not even when the process ends.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(session._sess))
 
 
-guard(_LOCK, _keep_sessions)
+acquire_before_fork(_LOCK, _leak_sessions)

@@ -26,54 +26,53 @@ logger = logging.getLogger("ortlearn.training")
 class OrtGradientForwardBackward:
     """Forward and backward of an ONNX graph as two calls.
 
-    Bring a graph whose float outputs depend on some weights, and a loop that computes the loss and
-    its gradient between the two calls. See :meth:`new_instance`.
+    A custom training loop computes the loss and its gradient with respect to the outputs between the two
+    calls. See :meth:`new_instance`.
 
     Parameters
     ----------
     onnx_model : onnx.ModelProto
         Graph to differentiate.
     weights_to_train : list of str, default=None
-        Names of the initializers to train, in alphabetical order, which must be their order in the
-        graph; all floating-point initializers by default.
+        Names of the initializers to train, in alphabetical order and in the same order as in the graph; all
+        floating-point initializers by default.
     input_names : list of str, default=None
-        Inputs in the order ``forward`` takes them; those of the graph by default. The gradient of
-        every floating-point one is computed.
+        Inputs in the order of the arguments of ``forward``; those of the graph by default.
     output_names : list of str, default=None
-        Outputs; those of the graph by default. Each is a floating-point tensor.
+        Outputs, all of floating-point types; those of the graph by default.
     class_name : str, default=None
-        Name of the class of the instances.
+        Class name of the instances.
     sess_options : onnxruntime.SessionOptions, default=None
         Options of the sessions.
     providers : str, Device or list, default=None
-        What :func:`~ortlearn.training.parse_device` takes or returns, or a list of execution providers; the
-        CPU by default.
+        Name or result of :func:`~ortlearn.training.parse_device`, or a list of execution providers; the CPU
+        by default.
     provider_options : list of dict, default=None
         Options of the providers.
     run_options : onnxruntime.RunOptions, default=None
-        Options of a run for inference.
+        Options of runs without training.
     graph_builder_config : OrtModuleGraphBuilderConfiguration, default=None
         Replaces the configuration made from weights and inputs.
     device_index : int, default=0
-        Number of the GPU.
+        Index of the GPU.
     enable_logging : bool, default=False
-        Whether to log the steps of the construction to the logger ``ortlearn.training``.
+        Whether to log the construction to the logger ``ortlearn.training``.
     debug : bool, default=False
-        Whether to check number, type and device of what ``forward`` and ``backward`` are given.
-    gradient : {"auto", "rules", "ort"}, default="auto"
-        ``"rules"`` runs two graphs made by our own rules, on any onnxruntime, ``"ort"`` the
-        TrainingAgent of onnxruntime-training. ``"auto"`` is the first where every operator has a rule,
-        else the second where it is installed; with ``graph_builder_config`` it is the second. With
-        ``"straight_through"`` operators that round are differentiated as if they did not.
+        Whether to check number, type and device of the tensors passed to ``forward`` and ``backward``.
+    gradient : {"auto", "rules", "ort", "straight_through"}, default="auto"
+        ``"rules"`` uses ortlearn's gradient rules, on any onnxruntime, ``"ort"`` the TrainingAgent of
+        onnxruntime-training. ``"auto"`` is ``"rules"`` if every operator has a rule, else ``"ort"`` if it is
+        installed; with ``graph_builder_config`` it is ``"ort"``. ``"straight_through"`` is ``"rules"`` with
+        operators that round differentiated as identities.
     input_gradients : bool, default=True
-        Whether the gradients of the floating-point inputs are computed.
+        Whether to compute the gradients of the floating-point inputs.
 
     Raises
     ------
     WeightOrderError
         If the weights are not sorted, or not in the order of the initializers.
     NoTrainableWeightError
-        If there is no weight, or if a name is not an initializer.
+        If there is no weight, or a name is not an initializer.
     GradientError
         If an operator has no gradient.
     DeviceError
@@ -181,12 +180,12 @@ class OrtGradientForwardBackward:
         return _float_inputs(model, self.input_names) if self.input_gradients else []
 
     def new_instance(self) -> OrtGradientForwardBackwardFunction:
-        """Return an object with ``forward`` and ``backward``, and a memory of its own.
+        """Return a new object with ``forward`` and ``backward``.
 
         Returns
         -------
         OrtGradientForwardBackwardFunction
-            One of many that may run side by side.
+            Object with a separate state; graphs and sessions are shared.
         """
         return self.cls_type_(self)
 
@@ -198,7 +197,7 @@ class OrtGradientForwardBackward:
         name : str
             Name.
         exc : bool, default=True
-            Whether an unknown name is an error; None is returned otherwise.
+            Whether an unknown name is an error; otherwise None is returned.
 
         Returns
         -------
@@ -213,11 +212,11 @@ class OrtGradientForwardBackward:
         arrays = initializer_arrays(self.onnx_model, [name])
         if name not in arrays and exc:
             known = [tensor.name for tensor in self.onnx_model.graph.initializer]
-            raise KeyError(f"No initializer is named {name!r} among {known}.")
+            raise KeyError(f"No initializer is named {name!r}. The model has {known}.")
         return arrays.get(name)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what onnxruntime cannot pickle; it is built again."""
+        """Return the attributes without objects of onnxruntime, which are rebuilt."""
         kept = {k: v for k, v in self.__dict__.items() if not k.startswith("_") and not k.endswith("_")}
         return {**kept, "sess_options": None, "run_options": None, "graph_builder_config": None}
 
@@ -238,21 +237,21 @@ def _check_weights(model: ModelProto, names: Sequence[str] | None) -> list[str]:
     missing = [name for name in chosen if name not in known]
     if missing or not chosen:
         raise NoTrainableWeightError(
-            f"Weights {missing} are no initializers of the graph, which has {known}."
+            f"The weights {missing} are not initializers of the graph, which has {known}."
             if missing
-            else f"The graph has no floating-point initializer to train among {known}."
+            else f"The graph has no floating-point initializer to train, only {known}."
         )
     order = sorted(chosen)
     if chosen != order or [name for name in known if name in set(chosen)] != order:
         raise WeightOrderError(
-            f"The weights to train {chosen} must be sorted, and in the order of the graph's initializers "
-            f"{known}: call ortlearn.conversion.onnx_rename_weights on the model."
+            f"The weights to train {chosen} must be sorted and in the order of the graph's initializers "
+            f"{known}. Call ortlearn.conversion.onnx_rename_weights on the model."
         )
     return chosen
 
 
 def _pick_device(providers: Any, index: int) -> tuple[Device, list[Any] | None]:
-    """Return the device of the argument ``providers``, and the list of providers where it is one."""
+    """Return the device of the argument ``providers``, and the providers if it is a list of them."""
     if isinstance(providers, Device):
         return providers, None
     if providers is None or isinstance(providers, str):
@@ -265,7 +264,7 @@ def _pick_device(providers: Any, index: int) -> tuple[Device, list[Any] | None]:
     missing = [name for name in names if name not in available]
     if missing or not names:
         raise DeviceError(
-            f"Providers {missing} are not available, this build of onnxruntime has {available}."
+            f"The providers {missing} are not available. This build of onnxruntime has {available}."
         )
     return Device("cuda" if names[0] == "CUDAExecutionProvider" else "cpu", index), list(providers)
 

@@ -1,4 +1,4 @@
-"""A pair of calls, forward and backward, and what is kept between them."""
+"""A pair of calls, forward and backward, and the state between them."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Owner(Protocol):
     def _engine(self) -> AgentEngine | SplitEngine: ...
 
     def new_instance(self) -> OrtGradientForwardBackwardFunction:
-        """Return one more function."""
+        """Return a new function."""
 
 
 class OrtGradientForwardBackwardFunction:
-    """A pair of calls, ``forward`` and ``backward``, and what is kept between them.
+    """A pair of calls, ``forward`` and ``backward``, and the state between them.
 
-    Made by :meth:`OrtGradientForwardBackward.new_instance`.
+    Created by :meth:`OrtGradientForwardBackward.new_instance`.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class OrtGradientForwardBackwardFunction:
 
     @property
     def _states(self) -> list[Any]:
-        """What forward has left for backward, in this process."""
+        """States of calls of ``forward`` for ``backward``, in this process."""
         return self._kept.values.setdefault("states", [])
 
     def __reduce__(self):
@@ -85,21 +85,21 @@ class OrtGradientForwardBackwardFunction:
         return "Cpu" if device.device_type() == type(device).cpu() else "Gpu"
 
     def input_to_ort(self, tensors: Any, devices: Any = None, debug: bool = False) -> Any:
-        """Return tensors as the vector that onnxruntime takes.
+        """Convert tensors to the vector type of onnxruntime.
 
         Parameters
         ----------
         tensors : OrtValueVector or sequence of ndarray or OrtValue
-            Tensors; a vector is returned as it is.
+            Tensors; a vector is returned unchanged.
         devices : sequence of OrtDevice, default=None
-            Device of each array; the one of the graphs by default.
+            Device of each array; that of the graphs by default.
         debug : bool, default=False
-            Whether to check that tensors are on their device.
+            Whether to check the devices of the tensors.
 
         Returns
         -------
         OrtValueVector
-            Vector; on the CPU it shares the memory of the arrays.
+            Vector; on the CPU it shares memory with the arrays.
 
         Raises
         ------
@@ -115,17 +115,18 @@ class OrtGradientForwardBackwardFunction:
             for value, device in zip(vector, devices, strict=True):
                 if value.device_name().lower()[:3] != ("cpu" if self.device_name(device) == "Cpu" else "cud"):
                     raise DeviceError(
-                        f"A tensor is on {value.device_name()}, the graph on {self.device_name(device)}."
+                        f"A tensor is on {value.device_name()}, but the graph is on "
+                        f"{self.device_name(device)}. Copy the tensor there."
                     )
         return vector
 
     def save_for_backward(self, inputs: Any) -> None:
-        """Keep the inputs of ``forward``; ``saved_tensors`` gives them back.
+        """Store the inputs of ``forward`` for ``saved_tensors``.
 
         Parameters
         ----------
         inputs : sequence of OrtValue
-            What ``forward`` was called with.
+            Inputs of ``forward``.
         """
         self._saved = list(inputs)
 
@@ -133,7 +134,7 @@ class OrtGradientForwardBackwardFunction:
     def saved_tensors(self) -> list[Any]:
         """Inputs of the last ``forward`` with ``training=True``."""
         if self._saved is None:
-            raise RuntimeError("Nothing was saved: call forward(inputs, training=True) first.")
+            raise RuntimeError("Nothing was saved. Call forward(inputs, training=True) first.")
         return self._saved
 
     def forward(self, inputs: Any, training: bool = False, forward_outputs_cache: Any = None) -> Any:
@@ -146,7 +147,7 @@ class OrtGradientForwardBackwardFunction:
         training : bool, default=False
             Whether ``backward`` will follow.
         forward_outputs_cache : OrtValueVector, default=None
-            Tensors that take the outputs; new ones by default.
+            Tensors that receive the outputs; new ones by default.
 
         Returns
         -------
@@ -163,7 +164,7 @@ class OrtGradientForwardBackwardFunction:
         if len(inputs) != n_expected:
             raise ValueError(
                 f"forward takes {n_expected} tensors, {[*owner.input_names, *owner.weights_to_train]}, "
-                f"got {len(inputs)}."
+                f"but got {len(inputs)}."
             )
         engine = owner._engine
         vector = self.input_to_ort(inputs, debug=owner.debug)
@@ -197,7 +198,7 @@ class OrtGradientForwardBackwardFunction:
         grad_outputs : OrtValueVector or sequence of ndarray or OrtValue
             Gradient of the loss with respect to every output.
         backward_outputs_cache : OrtValueVector, default=None
-            Tensors that take the gradients; new ones by default.
+            Tensors that receive the gradients; new ones by default.
 
         Returns
         -------
@@ -207,7 +208,7 @@ class OrtGradientForwardBackwardFunction:
         Raises
         ------
         RuntimeError
-            If no ``forward`` with ``training=True`` came before.
+            If ``forward`` was not called with ``training=True`` before.
         ValueError
             If the number of gradients is wrong.
         """
@@ -217,7 +218,7 @@ class OrtGradientForwardBackwardFunction:
         if len(grad_outputs) != len(owner.output_names):
             raise ValueError(
                 f"backward takes one gradient for each of the outputs {owner.output_names}, "
-                f"got {len(grad_outputs)}."
+                f"but got {len(grad_outputs)}."
             )
         vector = self.input_to_ort(grad_outputs, debug=owner.debug)
         if owner.debug:
@@ -233,9 +234,9 @@ class OrtGradientForwardBackwardFunction:
         Parameters
         ----------
         folder : str or pathlib.Path
-            Where; it is made if missing.
+            Folder, created if missing.
         prefix, suffix : str, default=None
-            Put before and after the names ``training``, ``forward`` and, of two graphs, ``backward``.
+            Prefix and suffix of the names ``training``, ``forward`` and ``backward`` (if a separate graph).
 
         Returns
         -------
@@ -252,12 +253,12 @@ class OrtGradientForwardBackwardFunction:
 
 
 def _check_tensors(vector: Any, names: Sequence[str], infos: Sequence[Any]) -> None:
-    """Compare type and known dimensions of tensors, or of their gradients, with a graph's."""
+    """Raise a ValueError if tensors, or their gradients, differ from a graph in type or known dimensions."""
     known = {info.name: info for info in infos}
     for value, name in zip(vector, names, strict=True):
         info, shape = known[name], value.shape()
         if value.data_type() != info.type:
-            raise ValueError(f"Tensor {name!r} must be a {info.type}, got a {value.data_type()}.")
+            raise ValueError(f"Tensor {name!r} must be a {info.type}, but is a {value.data_type()}.")
         fits = [not isinstance(d, int) or d == got for d, got in zip(info.shape, shape, strict=False)]
         if len(shape) != len(info.shape) or not all(fits):
-            raise ValueError(f"Tensor {name!r} must have the shape {info.shape}, got {shape}.")
+            raise ValueError(f"Tensor {name!r} must have the shape {info.shape}, but has {shape}.")

@@ -1,4 +1,4 @@
-"""A step as forward and backward, each a call of its own."""
+"""A training step with separate calls for forward and backward."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ __all__ = ["ForwardBackwardStep"]
 
 
 class ForwardBackwardStep(BaseStep):
-    """Train with forward and backward apart.
+    """Train with separate calls for forward and backward.
 
-    Where our own rules differentiate the model and its loss is a graph, a batch is two calls: forward, then
-    loss, backward and update. Otherwise it is four, with a loss that may be a function in Python.
+    If ortlearn's rules differentiate the model and the loss is a graph, a batch is two calls: forward, then
+    loss, backward and update. Otherwise it is four calls, and the loss may be a Python function.
 
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
     device : Device
-        Where.
+        Device to run on.
     n_jobs : int, default=None
-        Threads of an operator.
+        Number of threads of an operator.
     """
 
     def build(self) -> list[Carried]:
-        """Return nothing yet: the graphs of two calls need to know the size of a batch."""
+        """Return an empty list: the graphs depend on the batch size."""
         self._calls: TwoCalls | FourCalls | None = None
         return []
 
     def prepare(self, data: Data, sizes: list[int]) -> None:
-        """Build the graphs for the sizes of batch that will come."""
+        """Build the graphs for the batch sizes."""
         if self._calls is None or (isinstance(self._calls, TwoCalls) and self._calls.size != sizes[0]):
             self._calls = self._new_calls(sizes[0])
         self.carried = self._calls.carried
@@ -48,7 +48,7 @@ class ForwardBackwardStep(BaseStep):
     def _new_calls(self, size: int | str) -> TwoCalls | FourCalls:
         def two() -> TwoCalls | FourCalls:
             calls = TwoCalls(self, size)
-            return FourCalls(self, size) if calls.varies else calls
+            return FourCalls(self, size) if calls.has_dynamic_shapes else calls
 
         loss = self.task.objective.loss
         if loss is not None and loss.in_python:
@@ -56,7 +56,7 @@ class ForwardBackwardStep(BaseStep):
         return build_gradient(self.task.gradient, two, lambda: FourCalls(self, size))
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
-        """Allocate the buffers of every size of batch, and bind them once."""
+        """Allocate and bind the buffers of each batch size."""
         assert self._calls is not None
         self._rate = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._batches: dict[int, Any] = {
@@ -64,7 +64,7 @@ class ForwardBackwardStep(BaseStep):
         }
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Read batches from other rows."""
+        """Read batches from other samples."""
         for batch in self._batches.values():
             batch.rebind(data, buffers)
 
@@ -73,7 +73,7 @@ class ForwardBackwardStep(BaseStep):
         self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
     def release(self) -> None:
-        """Let go of data and weights; graphs and sessions stay."""
+        """Release data and weights; keep graphs and sessions."""
         self._batches, self._loaded = {}, None
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
@@ -81,6 +81,6 @@ class ForwardBackwardStep(BaseStep):
         return self._batches[len(rows)].run(rows, buffers.current)
 
     def graphs(self) -> dict[str, ModelProto]:
-        """Return the graphs of the calls; those for any number of rows before the first training."""
+        """Return the graphs of the calls; before the first training, those with a dynamic batch size."""
         calls = self._new_calls(BATCH) if self._calls is None else self._calls
         return calls.graphs()

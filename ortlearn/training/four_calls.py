@@ -1,4 +1,4 @@
-"""A batch as four calls: forward, loss, backward and update; none of them is a loop over weights."""
+"""A batch as four calls: forward, loss, backward and update."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["FourCalls"]
 
 
 class FourCalls:
-    """Graphs and sessions of a step whose loss may be a function in Python: a batch is four calls.
+    """Graphs and sessions of a step with four calls per batch; the loss may be a Python function.
 
     Parameters
     ----------
     step : BaseStep
         Step.
     size : int or str
-        Rows of a full batch; a name where any number will do.
+        Number of samples of a full batch, or the name of a dynamic dimension.
     """
 
     def __init__(self, step: BaseStep, size: int | str):
@@ -62,25 +62,25 @@ class FourCalls:
         ).new_instance()
 
     def bind(self, data: Data, size: int, buffers: CarriedBuffers, rate: Any) -> FourCallBatch:
-        """Return a batch of a size, bound to the data, the weights and the learning rate."""
+        """Return the bound calls for batches of a size."""
         return FourCallBatch(self, data, size, buffers, rate)
 
     def graphs(self) -> dict[str, ModelProto]:
-        """Return forward and backward, loss and update."""
+        """Return the graphs of forward, backward, loss and update."""
         return {**self.function.owner.models_, **self._models}
 
 
 class FourCallBatch:
-    """The buffers and bindings of the batches of a size.
+    """Buffers and bindings of the calls for batches of a size.
 
     Parameters
     ----------
     calls : FourCalls
         Graphs and sessions.
     data : Data
-        Rows to train on.
+        Training samples.
     size : int
-        Rows of a batch.
+        Number of samples of a batch.
     buffers : CarriedBuffers
         Weights and states.
     rate : OrtValue
@@ -118,7 +118,7 @@ class FourCallBatch:
         self.gradient_vector = function.input_to_ort([self.gradients[name] for name in names])
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Read batches from other rows."""
+        """Read batches from other samples."""
         columns = data.columns(self.step.task)
         self.columns = {name: (buffer, columns[name]) for name, (buffer, _) in self.columns.items()}
 
@@ -168,7 +168,7 @@ class FourCallBatch:
         return binding
 
     def run(self, rows: np.ndarray, copy: int) -> float:
-        """Forward, loss, backward, update."""
+        """Update on a batch and return its objective."""
         calls, loss = self.calls, self.step.task.objective.loss
         for buffer, array in self.columns.values():
             buffer.load(array, rows)
@@ -187,10 +187,10 @@ class FourCallBatch:
         return value + float(self.penalty.numpy()) if calls.penalised else value
 
     def _evaluate(self, loss: Any) -> float:
-        """Return the objective of a loss in Python, its gradient written where backward reads it."""
+        """Return the objective of a Python loss, and write its gradient for backward."""
         task = self.step.task
         labels = self.columns[task.objective.label][0].value.numpy()
-        # copies: a function may overwrite what it gets, and backward reads the outputs
+        # copies, since the function may overwrite its arguments, and backward reads the outputs
         predicted = self.output.numpy()
         rows, gradient = loss.evaluate(labels.copy(), predicted.copy())
         if self.step.checks_loss and hasattr(loss, "check_batch"):
@@ -200,7 +200,7 @@ class FourCallBatch:
             weights = self.columns[SAMPLE_WEIGHT][0].value.numpy()
         else:
             weights = np.ones_like(rows)
-        # as mean_loss has it: nothing where no row counts
+        # zero if all weights are zero, as in mean_loss
         shares = weights / max(weights.sum(), np.finfo(rows.dtype).tiny)
         axes = tuple(range(shares.ndim, gradient.ndim))
         self.output_gradient.update_inplace(gradient * np.expand_dims(shares, axes))
@@ -208,10 +208,7 @@ class FourCallBatch:
 
 
 def _output_shape(task: TrainingTask, size: int, labels: np.ndarray) -> tuple[int, ...]:
-    """Return the shape of the scores of a batch, or of the graph's own loss.
-
-    A size that X decides is that of the labels.
-    """
+    """Return the shape of the scores or of the loss of the graph; dynamic axes are those of the labels."""
     shape = task.graph.output_type.shape or ()
     if task.objective.loss is None:
         return tuple(dim for dim in shape if isinstance(dim, int))

@@ -1,4 +1,4 @@
-"""Training on all rows at once: the objective and its gradient for a solver."""
+"""Full-batch training: the objective of all samples and its gradient, for a solver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from ..differentiation import gradient_of_loss
 from ..exceptions import PluginError
-from .activations import rows_of_call
+from .activations import rows_per_call
 from .buffers import Data, taken_rows, with_sparse_rows
 from .cache import cached_session
 from .coordinates import Coordinates
@@ -26,7 +26,7 @@ __all__ = ["FullBatchStep"]
 
 
 class FullBatchGraph:
-    """The graph from all rows and weights to the objective and the gradients of all weights."""
+    """The graph from all samples and weights to the objective and the gradients of the weights."""
 
     def __init__(self, task: TrainingTask, rounded: bool):
         task = task.changed(penalty=task.objective.penalty.without_absolute_values())
@@ -41,21 +41,21 @@ class FullBatchGraph:
 
 
 class FullBatchStep:
-    """The objective of all rows and its gradient, in one call of onnxruntime.
+    """The objective of all samples and its gradient, in one call of onnxruntime.
 
     Parameters
     ----------
     task : TrainingTask
-        What is trained; its learning rate is a solver.
+        Graph, objective and solver.
     device : Device
-        Where.
+        Device to run on.
     n_jobs : int, default=None
-        Threads of an operator.
+        Number of threads of an operator.
 
     Raises
     ------
     PluginError
-        If the penalty has a kink, or if batches update running statistics.
+        If the penalty is not smooth and cannot be rounded, or if batches update running statistics.
     """
 
     def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
@@ -63,7 +63,7 @@ class FullBatchStep:
         left = penalty.without_absolute_values() if solver.takes_absolute_values else penalty
         if not all(part.smooth or part.roundable for part in left.parts()):
             raise PluginError(
-                f"{type(solver).__name__} needs a smooth objective, {penalty!r} is not smooth: use an l2 "
+                f"{type(solver).__name__} needs a smooth objective, but {penalty!r} is not smooth. Use an l2 "
                 "penalty, or another learning rate."
             )
         if task.graph.statistics:
@@ -73,7 +73,7 @@ class FullBatchStep:
                 "rate, LearningRateAdam for instance, or set training_mode=0 in the file."
             )
         self._rounds_penalty = not left.smooth
-        #: Standard deviation of the labels, where scores have their scale.
+        #: Standard deviation of the labels, if scores have their scale.
         self.label_spread = 1.0
         self._data: Data = None  # type: ignore[assignment]
         self._coordinates: Coordinates | None = None
@@ -89,13 +89,13 @@ class FullBatchStep:
 
     @property
     def has_kinks(self) -> bool:
-        """Whether the objective, but for absolute values of weights, has no gradient at some places."""
+        """Whether the objective, without absolute values of weights, is not differentiable everywhere."""
         loss = self.task.objective.loss
         return self._rounds_penalty or (loss is not None and loss.kinks)
 
     @property
     def lower(self) -> np.ndarray | None:
-        """Lower bounds of all weights as one vector, of the weights last started from."""
+        """Lower bounds of the vector of all weights, or None."""
         if not self.task.update.not_negative:
             return None
         names, not_negative = self.task.graph.weights, self.task.update.not_negative
@@ -103,7 +103,7 @@ class FullBatchStep:
 
     @property
     def absolute(self) -> np.ndarray | None:
-        """Factors of the absolute values of all weights, which :meth:`evaluate` leaves out; None without."""
+        """Factors of the absolute values of weights, which :meth:`evaluate` omits; None if there are none."""
         graph, penalty = self.task.graph, self.task.objective.penalty
         factors = [
             sum(part.absolute_factor for part in penalty.parts_for(is_intercept, name))
@@ -113,12 +113,12 @@ class FullBatchStep:
 
     @property
     def anchor(self) -> dict[str, np.ndarray]:
-        """Weights from which the absolute values are taken: zero, or those that training started with.
+        """Centers of the absolute values: zero, or the initial weights.
 
         Raises
         ------
         PluginError
-            If one weight has absolute values from both.
+            If a weight has absolute values with both centers.
         """
         found = {}
         for name, is_intercept in self.task.graph.intercepts.items():
@@ -126,14 +126,15 @@ class FullBatchStep:
             anchors = [part.anchor for part in parts if part.absolute_factor]
             if len({anchor is None for anchor in anchors}) > 1:
                 raise PluginError(
-                    f"Weight {name!r} has absolute values from zero and from its start: use one."
+                    f"The penalties of weight {name!r} have absolute values around zero and around its "
+                    "initial value, which a solver cannot combine. Use one of them."
                 )
             zero = np.zeros(self._shapes[name])
             found[name] = zero if not anchors or anchors[0] is None else anchors[0]
         return found
 
     def units(self) -> np.ndarray:
-        """Return the unit of each element of all weights: that of the labels in the last layer.
+        """Return the unit of each element of all weights: the scale of the labels in the last layer, else 1.
 
         Returns
         -------
@@ -145,15 +146,15 @@ class FullBatchStep:
 
     @property
     def intercepts(self) -> np.ndarray:
-        """Whether each element of all weights is one of an intercept."""
+        """Whether each element of the vector of all weights belongs to an intercept."""
         return self._per_element(list(self.task.graph.intercepts.values()))
 
     def _per_element(self, values: list[Any]) -> np.ndarray:
-        """Return a value of each weight, once for each of its elements."""
+        """Return a value per weight, repeated for its elements."""
         return np.repeat(values, [int(np.prod(self._shapes[name])) for name in self.task.graph.weights])
 
     def coordinates(self) -> Coordinates:
-        """Return coordinates in which the features of the data that were bound are standardised.
+        """Return coordinates that standardise the features of the bound data.
 
         Returns
         -------
@@ -180,11 +181,11 @@ class FullBatchStep:
         Parameters
         ----------
         data : Data
-            All rows.
+            All samples.
         weights : dict of str to ndarray
             Weights by name.
         """
-        if data is not self._data:  # trainings after one another on the same samples share them
+        if data is not self._data:  # shared by successive trainings on the same samples
             self._coordinates = None
         self._data = data
         self._trained = with_sparse_rows(self.task, data) if self.device.reads_entries else self.task
@@ -194,11 +195,11 @@ class FullBatchStep:
         self._width = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
         self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.graph.weights]
         self._bindings: dict[bool, tuple[Any, Any, set[str]]] = {}
-        self._size = rows_of_call(self._trained, data)
+        self._size = rows_per_call(self._trained, data)
         self._whole = self._values(slice(0, len(data))) if self._size is None else None
 
     def _bound(self, rounded: bool) -> tuple[Any, Any, set[str]]:
-        """Return a session, bound to weights and results, and the names of its inputs."""
+        """Return a session, its binding to weights and results, and the names of its inputs."""
         if rounded not in self._bindings:
             graph, session = self._compiled(rounded)
             binding, names = session.io_binding(), {value.name for value in session.get_inputs()}
@@ -212,12 +213,12 @@ class FullBatchStep:
         return self._bindings[rounded]
 
     def release(self) -> None:
-        """Let go of data and weights; graphs and sessions stay."""
+        """Release data and weights; keep graphs and sessions."""
         self._data = self._whole = self._coordinates = None  # type: ignore[assignment]
         self._weights, self._gradients, self._bindings = {}, [], {}
 
     def _values(self, rows: slice) -> dict[str, Any]:
-        """Return some rows as inputs of the graph."""
+        """Return some samples as inputs of the graph."""
         columns, numbers = self._data.columns(self.task), np.arange(rows.start, rows.stop)
         if self._data.is_sparse:
             arrays = taken_rows(self._trained, columns.items(), numbers, len(numbers))
@@ -226,7 +227,7 @@ class FullBatchStep:
         return {name: ort_value(array, self.device) for name, array in arrays.items()}
 
     def _parts(self) -> Iterator[tuple[float, dict[str, Any]]]:
-        """Yield the shares of the objective and their rows: all rows, or chunks of them."""
+        """Yield chunks of samples, or all of them, with their weight in the objective."""
         if self._whole is not None:
             yield 1.0, self._whole
             return
@@ -239,16 +240,16 @@ class FullBatchStep:
                 yield counts[rows].sum() / counts.sum(), self._values(rows)
 
     def evaluate(self, vector: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
-        """Return the objective of all rows and its gradient, of a vector of all weights, in float64.
+        """Return the objective of all samples and its gradient, in float64.
 
-        Absolute values of weights are left out; a width above zero rounds the kinks of the rest.
+        Absolute values of weights are omitted; other kinks are rounded if ``width`` is positive.
 
         Parameters
         ----------
         vector : ndarray of shape (n_elements,)
-            All weights, one after the other.
+            All weights, concatenated.
         width : float, default=0.0
-            How far from a kink of the loss its rounding reaches.
+            Width of the rounding of kinks.
 
         Returns
         -------
@@ -285,20 +286,20 @@ class FullBatchStep:
         return np.concatenate([np.ravel(weights[n]).astype(np.float64) for n in self.task.graph.weights])
 
     def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the weights of a vector, in the graph's type.
+        """Return the weights of a vector, in the type of the graph.
 
         Parameters
         ----------
         vector : ndarray of shape (n_elements,)
-            All weights, one after the other.
+            All weights, concatenated.
 
         Returns
         -------
         dict of str to ndarray
-            Weights by name, in their shapes.
+            Weights by name.
         """
         weights, start = {}, 0
-        with np.errstate(over="ignore"):  # what is not finite shows in the objective
+        with np.errstate(over="ignore"):  # an overflow makes the objective non-finite, too
             for name in self.task.graph.weights:
                 stop = start + int(np.prod(self._shapes[name], dtype=np.int64))
                 part = vector[start:stop].reshape(self._shapes[name])

@@ -19,22 +19,22 @@ from .task import TrainingTask
 
 __all__ = ["Prefix", "hoist", "needs_hoisting", "split_prefix"]
 
-#: Bytes of a chunk of rows, about: memory stays bounded whatever the number of rows.
+#: Approximate bytes of a chunk of samples, which bounds the memory.
 CHUNK_BYTES = 2**24
-#: The same of features computed before the training: the operators after one another find them in the cache.
+#: The same for the frozen part of a graph; smaller, so that its intermediate results stay in the cache.
 FEATURE_BYTES = 2**23
-#: Rows on which the frozen part must give the same one by one as together.
+#: Samples for the check that the frozen part computes each sample independently.
 PROBE_ROWS = 8
-#: Bytes from which on a result that is mostly zeros (text, categories) is kept sparse.
+#: Minimum bytes of results to store them as sparse matrices if they have few nonzeros (text, categories).
 SPARSE_BYTES = 2**28
-#: Bytes of results that are kept for all rows; larger ones are computed batch by batch.
+#: Maximum bytes of results that are stored for all samples; larger ones are computed for each batch.
 MAX_BYTES = 2**31
-#: Share of values other than zero up to which a result is mostly zeros.
+#: Maximum share of nonzeros of sparse results.
 MAX_DENSITY = 0.05
 
 
 def needs_hoisting(task: TrainingTask) -> bool:
-    """Return whether a task has inputs that cannot enter a training loop: text.
+    """Return whether a task has text inputs, which training loops do not support.
 
     Examples
     --------
@@ -49,33 +49,33 @@ def needs_hoisting(task: TrainingTask) -> bool:
 
 
 def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) -> tuple[TrainingTask, Data]:
-    """Compute the frozen prefix of a task on all rows, and return the task that is left.
+    """Compute the frozen prefix of a task on all samples, and return the remaining task.
 
-    A prefix that does not treat rows one by one (a mean over the batch, say) stays where it is, and so does
-    one whose results take more than 2 GiB and more than the rows themselves.
+    A prefix stays in the task if its results for a sample depend on other samples, such as a mean over the
+    batch, or if they take more than 2 GiB and more than the samples themselves.
 
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
     data : Data
-        Rows.
+        Samples.
     device : Device
-        Where to compute.
+        Device to run on.
     n_jobs : int or None
-        Threads of an operator.
+        Number of threads of an operator.
 
     Returns
     -------
     task : TrainingTask
-        The same objective from the results of the prefix; the task itself if there is none.
+        Task whose features are the results of the prefix; the given task if there is no prefix.
     data : Data
-        Rows with these results.
+        Samples with these features.
 
     Raises
     ------
     ConversionError
-        If text would be left for the training loop.
+        If text inputs remain.
 
     Examples
     --------
@@ -102,24 +102,24 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
 
 
 class Prefix:
-    """The frozen part of a graph, to compute on any rows.
+    """The frozen part of a graph.
 
     Parameters
     ----------
     task : TrainingTask
-        What is trained, with this part.
+        Task with this part.
     model : onnx.ModelProto
-        The part.
+        Frozen part.
     device : Device
-        Where to compute.
+        Device to run on.
     n_jobs : int or None
-        Threads of an operator.
+        Number of threads of an operator.
     read : list of str
-        Its inputs.
+        Inputs of the frozen part.
     passed : list of str
-        Inputs of the graph that the rest reads, too.
+        Inputs of the task that the remaining graph reads.
     bytes_of_row : int
-        Bytes of a row before or after it.
+        Bytes of the inputs, or results, per sample.
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class Prefix:
 
     @cached_property
     def session(self) -> Any:
-        """Session, made once in a process."""
+        """Session, created once per process."""
         return open_session(self._model, self._device, self._n_jobs)
 
     def apply(self, data: Data) -> Data:
-        """Return rows with what the rest of the graph reads."""
+        """Return samples with the features of the remaining graph."""
         inputs = data.inputs(self._task)
         feeds = {name: inputs[name] for name in self._read}
         features = _run_in_chunks(self.session, feeds, self.bytes_of_row)
@@ -155,17 +155,17 @@ class Prefix:
 def split_prefix(
     task: TrainingTask, data: Data, device: Device, n_jobs: int | None
 ) -> tuple[TrainingTask, Prefix | None]:
-    """Return the task without its frozen prefix, and the prefix; None if there is none."""
+    """Return the task without its frozen prefix, and the prefix or None."""
     inputs = data.inputs(task)
     frontier = _frontier(task)
     own = [name for name in frontier if name not in inputs]
     if not own:
         return _checked(task), None
-    prefix = _for_any_rows(extract_model(task.graph.model, own, inputs=list(inputs)))
+    prefix = _with_dynamic_rows(extract_model(task.graph.model, own, inputs=list(inputs)))
     feeds = {value.name: inputs[value.name] for value in prefix.graph.input}
     passed = [name for name in frontier if name in inputs]
     found = Prefix(task, prefix, device, n_jobs, list(feeds), passed, row_bytes(feeds.values()))
-    some = _rows_one_by_one(found.session, feeds)
+    some = _rowwise_results(found.session, feeds)
     if some is None or not (needs_hoisting(task) or _fits(some, feeds)):
         return _checked(task), None
     outputs = (value.name for value in found.session.get_outputs())
@@ -184,19 +184,20 @@ def split_prefix(
 
 
 def _checked(task: TrainingTask) -> TrainingTask:
-    """Return a task whose inputs can enter the loop."""
+    """Return the task, or raise an error if it has text inputs."""
     if needs_hoisting(task):
         types = task.graph.features.items()
         texts = [name for name, known in types if known.elem_type == TensorProto.STRING]
         raise ConversionError(
-            f"Inputs {texts} are text, and what reads them cannot be computed before the training: it "
-            "depends on what is trained, or on other rows. Encode these columns as numbers first."
+            f"Inputs {texts} are text, and the operators that read them cannot be computed before the "
+            "training, since they depend on trained weights or on other samples. Encode these columns as "
+            "numbers first."
         )
     return task
 
 
 def _frontier(task: TrainingTask) -> list[str]:
-    """Return the tensors where the frozen part ends."""
+    """Return the inputs and results of the frozen part that the remaining graph reads."""
     changing = {*task.graph.weights, task.objective.label, SAMPLE_WEIGHT}
     frozen = set(task.graph.features)
     constants: set[str] = {tensor.name for tensor in task.graph.model.graph.initializer}
@@ -214,20 +215,20 @@ def _frontier(task: TrainingTask) -> list[str]:
     return list(dict.fromkeys(read))
 
 
-def _for_any_rows(prefix: ModelProto) -> ModelProto:
-    """Return a prefix that takes any number of rows, also where the model declares one."""
+def _with_dynamic_rows(prefix: ModelProto) -> ModelProto:
+    """Return a prefix with a dynamic number of samples."""
     for source in prefix.graph.input:
         for dim in source.type.tensor_type.shape.dim[:1]:
             dim.dim_param = "rows"
     for value in prefix.graph.output:
-        if value.type.HasField("tensor_type"):  # onnx knows no types behind fused operators
+        if value.type.HasField("tensor_type"):  # types after fused operators are unknown
             value.type.tensor_type.ClearField("shape")
     return prefix
 
 
-def _rows_one_by_one(session: Any, feeds: dict[str, Any]) -> list[np.ndarray] | None:
-    """Return the results of some rows, None if they are others together than one by one."""
-    # Far apart: neighbours are often alike, and alike rows tell nothing.
+def _rowwise_results(session: Any, feeds: dict[str, Any]) -> list[np.ndarray] | None:
+    """Return the results for some samples, or None if they depend on the other samples of a batch."""
+    # Spread over the data, since neighbours are often equal.
     last = _n_rows(feeds) - 1
     rows = np.linspace(0, last, min(PROBE_ROWS, last + 1)).astype(np.int64)
     probe = {name: take_rows(array, rows) for name, array in feeds.items()}
@@ -251,7 +252,7 @@ def _is_close(left: np.ndarray, right: np.ndarray) -> bool:
 
 
 def _fits(values: list[np.ndarray], feeds: dict[str, Any]) -> bool:
-    """Return whether results, of which some are given, can be kept for all rows; there is room for inputs."""
+    """Return whether results can be stored for all samples, given those for some of them."""
     n_rows, total = _n_rows(feeds), 0.0
     for value in values:
         is_sparse = _stays_sparse(value, n_rows)
@@ -267,7 +268,7 @@ def _n_rows(feeds: dict[str, Any]) -> int:
 
 
 def _run_in_chunks(session: Any, feeds: dict[str, Any], bytes_of_row: int) -> dict[str, Any]:
-    """Return what a session computes of all rows, what is large and mostly zeros as CSR matrices."""
+    """Return the results of a session for all samples; large ones with few nonzeros as CSR matrices."""
     outputs = [value.name for value in session.get_outputs()]
     n_rows = _n_rows(feeds)
     size = max(1, FEATURE_BYTES // max(1, bytes_of_row))
@@ -296,7 +297,7 @@ def _stays_sparse(value: np.ndarray, n_rows: int) -> bool:
 
 
 def _as_sparse(dense: np.ndarray) -> csr_matrix:
-    """Return a matrix without its zeros; scipy looks for them in two dimensions, which takes longer."""
+    """Return a dense matrix as CSR, faster than scipy, which searches nonzeros in two dimensions."""
     found = np.flatnonzero(dense.ravel() != 0)
     starts = np.searchsorted(found, np.arange(len(dense) + 1) * dense.shape[1])
     return csr_matrix((dense.ravel()[found], found % dense.shape[1], starts), shape=dense.shape)

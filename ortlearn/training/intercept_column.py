@@ -1,4 +1,4 @@
-"""Coefficients and intercept of the first layer as one matrix: the samples get a column of ones."""
+"""Coefficients and intercept of the first layer as one matrix, with a column of ones in the samples."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .task import TrainingTask
 __all__ = ["InterceptColumn", "first_layer", "loop_weights"]
 
 JOINED = "ortlearn_coef_and_intercept"
-#: Numbers of a batch up to which two nodes less are worth a copy of its samples.
+#: Maximum elements of a batch for which two nodes less are worth a copy of its samples.
 MAX_NUMBERS = 2_000
 
 
 def loop_weights(task: TrainingTask, size: int, joins_intercepts: bool) -> Packing | None:
-    """Return the form of the weights inside of the loops of an epoch, None for that of the model."""
-    if task.graph.statistics:  # they have another update than the rest
+    """Return the packed form of the weights inside the loops of an epoch, or None to leave them separate."""
+    if task.graph.statistics:  # their update differs from that of the weights
         return None
     if is_worth_packing(task):
         return Packing(task)
@@ -34,8 +34,10 @@ def loop_weights(task: TrainingTask, size: int, joins_intercepts: bool) -> Packi
 
 
 def first_layer(task: TrainingTask, size: int) -> tuple[str, str] | None:
-    """Return coefficients and intercept that may be updated as one matrix, or None."""
-    # Both are read by x @ coef + intercept only and have no penalty; their update goes element by element.
+    """Return coefficients and intercept that can be updated as one matrix, or None.
+
+    Both must be used only in ``x @ coef + intercept``, without penalty, with an elementwise update.
+    """
     rate = task.update.learning_rate
     if not rate.elementwise or task.is_proximal or task.update.not_negative or task.graph.sparse:
         return None
@@ -68,9 +70,9 @@ def _is_layer(task: TrainingTask, graph: GraphView, coef: str, intercept: str) -
 
 
 class InterceptColumn(Packing):
-    """A task whose first layer is one matrix inside of the loop, with the intercept as last row.
+    """Packing of the first layer as one matrix, with the intercept as its last row.
 
-    With ``z = [x, 1] @ [coef; intercept]`` the gradient of both is one product, and so is their update.
+    With ``z = [x, 1] @ [coef; intercept]``, the gradient of both is one product with one update.
     """
 
     def __init__(self, task: TrainingTask, coef: str, intercept: str):
@@ -78,12 +80,12 @@ class InterceptColumn(Packing):
         self._pair = coef, intercept
 
     def task(self) -> TrainingTask:
-        """Return a task with one weight in place of two."""
+        """Return a task with the matrix instead of the two weights."""
         kept = {k: v for k, v in self._task.graph.intercepts.items() if k not in self._pair}
         return self._task.changed(intercepts={JOINED: False, **kept})
 
     def objective(self, objective: ModelProto) -> ModelProto:
-        """Return an objective that takes the matrix, and appends a column of ones to the samples."""
+        """Return an objective that reads the matrix, and appends a column of ones to the samples."""
         coef, intercept = self._pair
         n_features, n_outputs = self._shapes[coef]
         op = GraphBuilder(
@@ -103,7 +105,7 @@ class InterceptColumn(Packing):
         return with_fields(model, input=[v for v in model.graph.input if v.name not in self._pair])
 
     def join(self, op: GraphBuilder, carried: Sequence[Carried]) -> tuple[list[str], list[ValueInfoProto]]:
-        """Append the matrices, and return the names of all values and the inputs they are made of."""
+        """Append the packed values, and return their names and the inputs they are built from."""
         values: list[str] = []
         pieces: list[ValueInfoProto] = []
         n_outputs = self._shapes[self._pair[0]][1]
@@ -121,7 +123,7 @@ class InterceptColumn(Packing):
     def split(
         self, op: GraphBuilder, carried: Sequence[Carried], results: Mapping[Carried, str]
     ) -> list[tuple[Carried, ValueInfoProto]]:
-        """Append the weights and states after the loop, each under a name of its own."""
+        """Append the separate weights and states after the loop."""
         found: list[tuple[Carried, ValueInfoProto]] = []
         n_features = self._shapes[self._pair[0]][0]
         for item in carried:
@@ -139,7 +141,7 @@ class InterceptColumn(Packing):
         return found
 
     def _pieces(self, item: Carried, each: bool = False) -> list[Piece]:
-        """Return what a value is made of outside of the loop; the first or each where it is shared."""
+        """Return the parts of a packed value; of shared states only the first, unless ``each``."""
         own = self._pair if item.weight == JOINED else (item.weight,)
         if self._is_shared(item.state) and not each:
             own = own[:1]

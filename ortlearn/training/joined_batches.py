@@ -1,4 +1,4 @@
-"""What several batches of an iteration compute together: what depends on samples only, and the losses."""
+"""Joint computation for the batches of an iteration: nodes that depend only on samples, and losses."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from .step_graphs import OBJECTIVE
 
 __all__ = ["JoinedLosses", "joined_losses", "with_joined_rows"]
 
-#: Bytes of the samples of an iteration up to which they stay in the cache of a core until they are read.
+#: Maximum bytes of the samples of an iteration, so that they stay in the cache of a core.
 MAX_BYTES = 2**16
-#: Samples of a batch up to which losses are joined: columns are put side by side number by number.
+#: Maximum samples of a batch for joint losses, since concatenating columns copies single elements.
 MAX_SAMPLES = 64
 REDUCTIONS = {"ReduceMean", "ReduceSum", "ReduceSumSquare"}
-#: Exact to the last bit: others round the numbers that do not fill a vector of the processor differently.
+#: Operators with bitwise the same results for any shape; others may round the last elements differently.
 ELEMENTWISE = set("Abs Add Clip Div Max Min Mul Neg Relu Sqrt Sub".split())
 
 
 def with_joined_rows(
     op: GraphBuilder, batch: ModelProto, wholes: Mapping[str, str], n_batches: int
 ) -> tuple[ModelProto, dict[str, str]]:
-    """Compute what depends on the samples only for all batches of an iteration at once."""
+    """Move nodes that depend only on samples out of the batches, and write them once for all of them."""
     graph, found, nodes = GraphView(batch), dict(wholes), []
     for node in graph.nodes:
-        if _goes_by_rows(graph, node, found) and _nbytes(graph, node.output[0]) * n_batches <= MAX_BYTES:
+        if _is_rowwise(graph, node, found) and _nbytes(graph, node.output[0]) * n_batches <= MAX_BYTES:
             (name,) = node.output
             found[name] = op.unique(f"joined_{name}")
             op.nodes.append(renamed_node(node, found))
@@ -41,8 +41,8 @@ def with_joined_rows(
     return with_fields(batch, node=nodes), {name: whole for name, whole in found.items() if name in read}
 
 
-def _goes_by_rows(graph: GraphView, node: NodeProto, wholes: Mapping[str, str]) -> bool:
-    """Return whether a node makes rows of rows, one by one, and reads nothing else that changes."""
+def _is_rowwise(graph: GraphView, node: NodeProto, wholes: Mapping[str, str]) -> bool:
+    """Return whether a node computes each sample independently, and depends only on samples and constants."""
     if node.domain != "" or len(node.output) != 1 or graph.keeps_name(node.output[0]):
         return False
     if node.op_type == "Gather":
@@ -58,14 +58,14 @@ def _goes_by_rows(graph: GraphView, node: NodeProto, wholes: Mapping[str, str]) 
 
 
 def _nbytes(graph: GraphView, name: str) -> float:
-    """Return the bytes of a tensor, infinity where they are not known."""
+    """Return the bytes of a tensor, infinity if unknown."""
     sizes, dtype = graph.sizes(name), graph.op.dtype(name)
     return np.inf if sizes is None or dtype is None else float(np.prod(sizes)) * dtype.itemsize
 
 
 @dataclass(frozen=True)
 class JoinedLosses:
-    """The nodes of a batch that only its objective depends on, and the columns of numbers they begin with."""
+    """The nodes of a batch that only its objective depends on, and the columns that they read."""
 
     nodes: list[NodeProto]
     sources: list[str]
@@ -76,10 +76,10 @@ class JoinedLosses:
         return with_fields(batch, node=[n for n in batch.graph.node if not made & set(n.output)])
 
     def write(self, op: GraphBuilder, copies: Sequence[Mapping[str, str]]) -> str:
-        """Append the objectives of some batches, and return their name.
+        """Append the objectives of some batches, and return the name of the result.
 
-        Batches are columns, which are summed sample by sample: each sum is the same, bit for bit, whatever is
-        in the other columns. Onnxruntime would sum a single column in another order.
+        Batches are columns of a matrix, so that their sums are bitwise independent of the other columns. For
+        a single column, onnxruntime sums in another order.
         """
         names = {}
         for source in self.sources:
@@ -95,8 +95,10 @@ class JoinedLosses:
 
 
 def joined_losses(batch: ModelProto) -> JoinedLosses | None:
-    """Return the nodes that only the objective depends on; None where they cannot run for several batches."""
-    # The objective is a sum, or mean, over a column of few samples.
+    """Return the nodes that only the objective depends on, or None if they cannot be joined.
+
+    The objective must be a sum or mean over a column of few samples.
+    """
     graph = GraphView(batch)
     last = graph.producer(OBJECTIVE)
     if last is None or last.op_type not in REDUCTIONS or len(last.input) != 1 or graph.op.opset < 18:

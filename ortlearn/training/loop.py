@@ -1,4 +1,4 @@
-"""The training loop: epochs of batches, validation, and what to do when a loss is not finite."""
+"""The training loop."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .solver_loop import run_full_batch
 
 __all__ = ["LoopSettings", "TrainingResult", "run_training"]
 
-#: Seconds between two times that an observer hears of an epoch in progress.
+#: Minimum seconds between two calls of ``pause`` of an observer.
 PAUSE = 0.05
 #: Objectives of an epoch that has not begun.
-NONE = np.zeros(0)
-#: Objectives that a message about a loss that is not finite names.
+NO_OBJECTIVES = np.zeros(0)
+#: Number of objectives in the message about a non-finite loss.
 RECENT = 10
 
 
@@ -53,30 +53,30 @@ def run_training(
     Parameters
     ----------
     step : BaseStep or FullBatchStep
-        How a batch updates the weights, or the objective of all rows.
+        Training step, or full-batch objective for a solver.
     data : Data
-        Rows; some of them where ``passes`` are given.
+        Samples; a part of them if ``passes`` is given.
     weights : dict of str to ndarray
         Initial weights.
     settings : LoopSettings
-        How long and in which order.
+        Number of epochs, batch size, stopping and messages.
     seed : int
-        Seed of the orders of the samples: that of an epoch depends on seed, shard and epoch alone.
+        Seed of the orders of samples. The order of an epoch depends only on seed, shard and epoch.
     shard : int, default=0
-        Number of the part of the data that these samples are.
+        Number of the shard of the data that has these samples.
     states : dict, default=None
-        States of the update to go on from.
+        Initial states of the update.
     validate : callable, default=None
-        Takes weights, returns loss and score on other rows.
+        Returns loss and score of weights on validation data.
     observer : Observer, default=None
-        Hears of every epoch, and may end the training.
+        Called for every epoch; may end the training.
     convert : callable, default=None
-        Returns the weights of what is trained, where these are a point in other coordinates.
+        Converts trained points in other coordinates to weights.
     position : Position, default=None
-        Where to continue a training of the same step, data, settings and seed; ``weights`` and ``states`` are
-        those of its beginning.
+        Position to continue a training from, with the same step, data, settings, seed, initial weights and
+        states.
     passes : Passes, default=None
-        Rows of every epoch, with seed and shard of their own; ``data`` by default.
+        Samples of every epoch, with their own seed and shard; ``data`` by default.
 
     Returns
     -------
@@ -86,11 +86,11 @@ def run_training(
     Raises
     ------
     ConvergenceError
-        If a loss is not finite and ``settings.exc`` is True.
+        If a loss is non-finite and ``settings.exc`` is True.
     Interrupted
-        At a Ctrl-C, a KeyboardInterrupt with what the training has reached.
+        On a KeyboardInterrupt; it has a snapshot of the training.
     ReadingFailed
-        If the next rows of ``passes`` cannot be read, with what the training has reached.
+        If the next samples of ``passes`` cannot be read; it has a snapshot of the training.
     """
     if isinstance(step, FullBatchStep):
         return run_full_batch(step, data, weights, settings, validate, observer, position=position)
@@ -119,34 +119,34 @@ def run_training(
 
 
 class _Epoch:
-    """Objectives of an epoch, in arrays of some batches each, and what these count in the mean."""
+    """Objectives of an epoch, as arrays of several batches, and their weights in the mean."""
 
     def __init__(self, position: Position | None = None):
-        known = NONE if position is None else position.objectives.astype(np.float64)
+        known = NO_OBJECTIVES if position is None else position.objectives.astype(np.float64)
         self.objectives, self.n_batches = [known], len(known)
-        self._shares = [NONE if position is None else position.shares]
+        self._shares = [NO_OBJECTIVES if position is None else position.shares]
 
     def begin_part(self, shares: np.ndarray) -> None:
-        """Take note of what the next batches count."""
+        """Add the weights of the next batches."""
         self._shares.append(shares)
 
     def end_part(self, objectives: np.ndarray) -> None:
-        """Take note of their objectives."""
+        """Add the objectives of these batches."""
         self.objectives.append(objectives)
         self.n_batches += len(objectives)
 
     def measured(
         self, n_parts: int | None = None, others: Sequence[Any] = ()
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the objectives of some parts, and then others, with their shares."""
+        """Return the objectives of the first parts, followed by ``others``, and their weights."""
         values = np.concatenate([*self.objectives[:n_parts], *map(np.atleast_1d, others)])
         return values, np.concatenate(self._shares)[: len(values)]
 
 
-class _Place(NamedTuple):
-    """Where a loop is: complete epochs and their last objectives, the epoch in progress, the copy to update.
+class _LoopState(NamedTuple):
+    """State of the loop: complete epochs, their last objectives, the current epoch, and the current copy.
 
-    Of the epoch, some parts are complete, and of the next one as many batches as there are values.
+    Of the epoch, ``n_parts`` parts are complete, and the first ``n_values`` batches of the next one.
     """
 
     n_epochs: int
@@ -158,18 +158,18 @@ class _Place(NamedTuple):
     n_values: int = 0
 
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the objectives of the epoch and their shares."""
+        """Return the objectives of the epoch and their weights."""
         return self.epoch.measured(self.n_parts, (self.values or [])[: self.n_values])
 
 
-def _with_position(snapshot: Snapshot, position: Position, place: Any) -> Snapshot:
-    """Return a snapshot with its position, of which a monitor knows one part and a place the other."""
-    objectives, shares = place.measured()
+def _with_position(snapshot: Snapshot, position: Position, state: Any) -> Snapshot:
+    """Return a snapshot with its position, completed by the state of the loop."""
+    objectives, shares = state.measured()
     position = replace(
         position,
         objectives=objectives,
         shares=shares,
-        recent=place.recent,
+        recent=state.recent,
         weights=snapshot.raw,
         states=snapshot.states,
     )
@@ -177,7 +177,7 @@ def _with_position(snapshot: Snapshot, position: Position, place: Any) -> Snapsh
 
 
 class _Run:
-    """Epochs of batches, one after the other; its place is consistent whenever an interrupt comes."""
+    """A training in epochs; its state is consistent at any interrupt."""
 
     def __init__(
         self,
@@ -195,26 +195,26 @@ class _Run:
         self.rate = float("nan")
         self._n_batches = -(-passes.n_samples // settings.batch_size)
         self._sizes: dict[int, np.ndarray] = {}
-        self._pause_of = getattr(observer, "pause", None)
-        self._paused = batch_timer.clock()
+        self._on_pause = getattr(observer, "pause", None)
+        self._last_pause = batch_timer.clock()
         self._epoch, recent = _Epoch(position), [] if position is None else position.recent
-        self._place = _Place(monitor.result.n_iter, recent, self._epoch, buffers.current)
+        self._state = _LoopState(monitor.result.n_iter, recent, self._epoch, buffers.current)
         monitor.locate = _with_position
 
     def located(self) -> Snapshot:
-        """Return weights, states and position of the last place."""
-        place, position = self._place, self.monitor.position()
-        if place.n_epochs < position.n_epochs:  # the interrupt came when an epoch had just ended
-            place = cast(_Place, self.monitor.place)
-        return _with_position(snapshot_of(self.buffers, self.convert, place.copy), position, place)
+        """Return weights, states and position of the last consistent state."""
+        state, position = self._state, self.monitor.position()
+        if state.n_epochs < position.n_epochs:  # interrupted between the monitor's update and this one's
+            state = cast(_LoopState, self.monitor.loop_state)
+        return _with_position(snapshot_of(self.buffers, self.convert, state.copy), position, state)
 
     def recent(self, values: np.ndarray | None = None) -> list[float]:
-        """Return the last objectives, those of the epoch included."""
+        """Return the last objectives, including those of the current epoch."""
         values = np.concatenate(self._epoch.objectives) if values is None else values
-        return [*self._place.recent, *values[-RECENT:].tolist()][-RECENT:]
+        return [*self._state.recent, *values[-RECENT:].tolist()][-RECENT:]
 
     def train(self) -> None:
-        """Train up to the last epoch, or until the monitor stops; check what the last batch left."""
+        """Train until the last epoch, or until the monitor stops; check the final weights."""
         settings, monitor = self.settings, self.monitor
         past = [*settings.past_losses, *monitor.result.train_losses]
         rates = Rates(self.step.task.update.learning_rate, past)
@@ -228,26 +228,26 @@ class _Run:
             values, shares = self._epoch.measured()
             loss = float(np.dot(values, shares) / shares.sum())
             rates.note(loss)
-            place = _Place(monitor.result.n_iter + 1, self.recent(values), _Epoch(), self.buffers.current)
-            stops = monitor.end(loss, self.rate, lambda: snapshot_of(self.buffers, self.convert), place)
-            self._place, self._epoch = place, place.epoch
+            state = _LoopState(monitor.result.n_iter + 1, self.recent(values), _Epoch(), self.buffers.current)
+            stops = monitor.end(loss, self.rate, lambda: snapshot_of(self.buffers, self.convert), state)
+            self._state, self._epoch = state, state.epoch
             if stops:
                 break
-        if not epochs:  # it was resumed after its last one
+        if not epochs:  # resumed after the last epoch
             last = max(first - 1, 0)
             self.step.set_rate(rates.of(last))
             rows = self._last_batch(last)
-        check_last(self.step, self.buffers, rows)  # its loss, which nobody computed
+        check_last(self.step, self.buffers, rows)
 
     def _run_epoch(self, number: int) -> np.ndarray:
-        """Update on the batches of an epoch that are left; return the rows of the last one."""
+        """Update on the remaining batches of an epoch; return the samples of the last one."""
         size, rows = self.settings.batch_size, np.empty(0, np.int64)
         with closing(self._chunks(number, self._epoch.n_batches)) as chunks:
             for data, order in chunks:
                 self.step.load(data, self.buffers)
-                rows = order[-(len(order) % size or size) :].copy()  # a view would keep all of them
-                # The weights before the last batch of a chunk are needed once its loss is not finite, which
-                # is seen in the next chunk.
+                rows = order[-(len(order) % size or size) :].copy()  # a view would keep the order alive
+                # The last batch of a chunk is a separate part: if it makes the weights non-finite, which the
+                # next chunk detects, the weights before it are needed.
                 is_whole = len(data) == self.passes.n_samples
                 for part in [order] if is_whole else [order[: -len(rows)], rows]:
                     if len(part):
@@ -255,7 +255,7 @@ class _Run:
         return rows
 
     def _run_part(self, data: Data, order: np.ndarray) -> None:
-        """Update on some batches."""
+        """Update on a part of the batches of an epoch."""
         epoch, size = self._epoch, self.settings.batch_size
         epoch.begin_part(self._shares(order, data.row_weight))
         values = self.step.run_epoch(order, size, self.buffers, self._pause)
@@ -266,7 +266,7 @@ class _Run:
             self._pause([])
 
     def _shares(self, order: np.ndarray, row_weight: np.ndarray | None) -> np.ndarray:
-        """Return what each batch counts: without weights, the same in every epoch."""
+        """Return the weight of each batch in the mean; without sample weights it is cached."""
         if row_weight is not None:
             return batch_shares(order, self.settings.batch_size, row_weight)
         if len(order) not in self._sizes:
@@ -274,18 +274,18 @@ class _Run:
         return self._sizes[len(order)]
 
     def _pause(self, values: list[Any]) -> None:
-        """Take note that some batches are done, and tell the observer now and then."""
-        place, n_parts = self._place, len(self._epoch.objectives)
-        self._place = _Place(*place[:3], self.buffers.current, n_parts, values, len(values))
-        if self._pause_of is None:
+        """Record that some batches are complete, and call ``pause`` of the observer from time to time."""
+        state, n_parts = self._state, len(self._epoch.objectives)
+        self._state = _LoopState(*state[:3], self.buffers.current, n_parts, values, len(values))
+        if self._on_pause is None:
             return
         now = batch_timer.clock()
-        if now - self._paused > PAUSE:
-            self._paused = now
-            self._pause_of(self.located)
+        if now - self._last_pause > PAUSE:
+            self._last_pause = now
+            self._on_pause(self.located)
 
     def _chunks(self, epoch: int, n_batches: int) -> Generator[Chunk, None, None]:
-        """Yield the chunks of an epoch after some batches."""
+        """Yield the chunks of an epoch after ``n_batches`` batches."""
         with closing(self.passes.chunks(epoch, n_batches * self.settings.batch_size)) as chunks:
             while True:
                 try:
@@ -297,7 +297,7 @@ class _Run:
                 yield chunk
 
     def _last_batch(self, epoch: int) -> np.ndarray:
-        """Return the rows of the last batch of an epoch, which the step then holds."""
+        """Load the last chunk of an epoch, and return the samples of its last batch."""
         with closing(self._chunks(epoch, self._n_batches - 1)) as chunks:
             data, rows = next(chunks)
             self.step.load(data, self.buffers)

@@ -1,4 +1,4 @@
-"""Settings of a training loop, what it measures, and its result."""
+"""Settings, observers and results of the training loop."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ __all__ = ["LoopSettings", "Measured", "Observer", "Snapshot", "TrainingResult"]
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """How long and in which order to train.
+    """Settings of the training loop.
 
     Attributes
     ----------
     max_iter : int
-        Epochs.
+        Number of epochs.
     batch_size : int
-        Rows of a batch.
+        Number of samples of a batch.
     shuffle : bool
-        Whether rows come in a new random order every epoch.
+        Whether to shuffle the samples in every epoch.
     first_epoch : int
         Number of the first epoch, for the schedule.
     past_losses : sequence of float
-        Mean losses of the epochs before it, for a schedule that reacts to them.
+        Mean losses of earlier epochs, for adaptive schedules.
     validation_every : int
-        Epochs between two validations.
+        Number of epochs between two validations.
     watch : {"loss", "validation_loss", "validation_score"} or None
-        What must go on getting better; None trains ``max_iter`` epochs. Where it is measured on other
-        rows, the best weights are kept.
+        Criterion of early stopping; None trains ``max_iter`` epochs. With a validation criterion, the best
+        weights are kept.
     tol : float
-        What counts as better is so by more than this.
+        Minimum improvement of the criterion.
     n_iter_no_change : int
-        Epochs (or validations) without that, after which the training stops.
+        Number of epochs (or validations) without improvement after which the training stops.
     exc : bool
-        Whether a loss that is not finite is an error, or a warning.
+        Whether a non-finite loss is an error or a warning.
     verbose : int
         Whether to show a progress bar.
     description : str
-        Text before the bar.
+        Text of the progress bar.
     advice : callable
-        Returns a sentence for the message about a loss that is not finite, after a space, or nothing.
+        Returns a sentence, after a space, to add to the message about a non-finite loss, or an empty string.
     stream : object or None
-        Estimator whose calls share a line of progress; None for a bar of this training.
+        Estimator whose calls share a line of progress; None for a separate progress bar.
     columns : callable
-        Returns what else the record of an epoch has, by name.
+        Returns additional entries of the record of an epoch.
     """
 
     max_iter: int
@@ -72,19 +72,19 @@ class LoopSettings:
 
     @property
     def keeps_best(self) -> bool:
-        """Whether the weights of the best validation are those that are kept."""
+        """Whether the weights of the best validation are kept."""
         return self.watch is not None and self.watch.startswith("validation")
 
 
 class Measured(NamedTuple):
-    """What a validation measures.
+    """Result of a validation.
 
     Attributes
     ----------
     loss : float
         Mean loss.
     score : float or None
-        Score, where there is one.
+        Score, if any.
     """
 
     loss: float
@@ -98,13 +98,13 @@ class Snapshot:
     Attributes
     ----------
     raw : dict of str to ndarray
-        What the next batch would update: weights, or points of other coordinates.
+        Weights that the next batch updates, or points in other coordinates.
     states : dict of (str, str) to ndarray
         States of the update.
     convert : callable or None
-        Returns the weights of a point.
+        Converts points to weights.
     position : Position or None
-        Where the training is, to continue it from there.
+        Position to continue the training from.
     """
 
     raw: dict[str, np.ndarray]
@@ -114,12 +114,12 @@ class Snapshot:
 
     @cached_property
     def weights(self) -> dict[str, np.ndarray]:
-        """Weights to predict with: averages where there are any."""
+        """Weights for predictions: averages, if any."""
         return self._converted(averages(self.states, self.raw) if is_averaged(self.states) else self.raw)
 
     @cached_property
     def next_weights(self) -> dict[str, np.ndarray]:
-        """Weights that the next batch would update."""
+        """Weights that the next batch updates."""
         return self._converted(self.raw)
 
     def _converted(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -127,35 +127,35 @@ class Snapshot:
 
 
 class Observer(Protocol):
-    """What hears of every epoch."""
+    """Object that is called for every epoch."""
 
     def begin(self, epoch: int) -> None:
-        """Hear that an epoch begins, counted from 0.
+        """Called at the beginning of an epoch.
 
         Parameters
         ----------
         epoch : int
-            Its number.
+            Number of the epoch, counted from 0.
         """
 
     def end(self, record: dict[str, Any], snapshot: Callable[[], Snapshot]) -> bool | None:
-        """Hear what an epoch has left; True ends the training.
+        """Called at the end of an epoch.
 
         Parameters
         ----------
         record : dict
-            What the history has of the epoch.
+            Entry of the epoch in the history.
         snapshot : callable
             Returns weights and states, read from the device when it is called.
 
         Returns
         -------
         bool or None
-            Whether to stop.
+            Whether to stop the training.
         """
 
     def pause(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Hear that a part of an epoch is done, at most a few times a second.
+        """Called within an epoch, at most a few times per second.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class Observer(Protocol):
 
 @dataclass
 class TrainingResult:
-    """What a training leaves.
+    """Result of a training.
 
     Attributes
     ----------
@@ -175,16 +175,16 @@ class TrainingResult:
     states : dict of (str, str) to ndarray
         States of the update.
     raw_weights : dict of str to ndarray
-        Weights that the next batch would update: others than the trained ones where these are averages.
+        Weights that the next batch updates; they differ from ``weights`` if these are averages.
     history : list of dict
-        What each epoch has left: ``epoch`` (from 1), ``loss``, ``validation_loss``,
-        ``validation_score``, ``rate`` and ``seconds``; None where nothing was measured.
+        Records of the epochs: ``epoch`` (from 1), ``loss``, ``validation_loss``, ``validation_score``,
+        ``rate`` and ``seconds``; None if not measured.
     best_epoch : int or None
-        Epoch whose weights these are, where the best ones were kept.
+        Epoch of the weights, if the best ones were kept.
     start_kept : bool
-        Whether these are the weights that training started from.
+        Whether these are the initial weights.
     position : Position or None
-        Where the training is; None once it is over.
+        Position of an incomplete training; None once it has ended.
     """
 
     weights: dict[str, np.ndarray] = field(default_factory=dict)
@@ -197,23 +197,23 @@ class TrainingResult:
 
     @classmethod
     def of_start(cls, weights: dict[str, np.ndarray]) -> TrainingResult:
-        """Return the result of a training that leaves its starting weights as they are.
+        """Return the result of a training without epochs.
 
         Parameters
         ----------
         weights : dict of str to ndarray
-            These weights.
+            Initial weights.
 
         Returns
         -------
         TrainingResult
-            Result without epochs.
+            Result with the initial weights.
         """
         return cls(weights, {}, weights, start_kept=True)
 
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> TrainingResult:
-        """Return what a training has reached that is not over.
+        """Return the result of an incomplete training.
 
         Parameters
         ----------
@@ -230,19 +230,19 @@ class TrainingResult:
         return found
 
     def go_back_to(self, weights: dict[str, np.ndarray]) -> None:
-        """Make the weights those that training started from.
+        """Replace the weights by the initial ones.
 
         Parameters
         ----------
         weights : dict of str to ndarray
-            These weights.
+            Initial weights.
         """
         self.weights, self.raw_weights, self.states = weights, weights, {}
         self.best_epoch, self.start_kept = None, True
 
     @property
     def n_iter(self) -> int:
-        """Epochs run."""
+        """Number of epochs."""
         return len(self.history)
 
     @property
@@ -257,7 +257,7 @@ class TrainingResult:
         return [loss for loss in losses if loss is not None]
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Make weights and states those of a snapshot.
+        """Set weights, states and position to those of a snapshot.
 
         Parameters
         ----------

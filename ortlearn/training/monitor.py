@@ -21,32 +21,32 @@ Validate = Callable[[dict[str, np.ndarray]], Measured]
 
 
 class Monitor:
-    """The records of a training, and the decision to stop it.
+    """History of a training, validation, early stopping and the selection of the best weights.
 
     Parameters
     ----------
     settings : LoopSettings
-        What to watch, and how patiently.
+        Settings of the loop.
     validate : callable, default=None
-        Takes weights, returns what is measured on other rows.
+        Returns loss and score of weights on validation data.
     observer : Observer, default=None
-        Hears of every epoch.
+        Called for every epoch.
     advance : callable, default=None
-        Takes the record of each epoch, to show it.
+        Called with the record of each epoch, to show progress.
     position : Position, default=None
-        Where an earlier training ended, which this one continues.
+        Position of an earlier training, which is continued.
     convert : callable, default=None
-        Returns the weights of a point of other coordinates.
+        Converts points in other coordinates to weights.
 
     Attributes
     ----------
     result : TrainingResult
-        Records so far; ``finish`` puts in the weights.
+        History so far; ``finish`` adds the weights.
     stopped : bool
-        Whether the training ended by itself, or because the observer said so.
+        Whether early stopping or the observer ended the training.
     locate : callable
-        Returns a snapshot of the end of an epoch with its position, of which the loop knows a part: it takes
-        the snapshot, what is known here, and the place that the loop gave.
+        Set by the loop: adds a position to a snapshot, given the position from this object and the state of
+        the loop at the end of the epoch.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Monitor:
     ):
         self.result = TrainingResult()
         self.stopped = False
-        self.locate: Callable[[Snapshot, Position, Any], Snapshot] = _as_it_is
+        self.locate: Callable[[Snapshot, Position, Any], Snapshot] = _without_position
         self._replayed: list[dict] = []
         self._settings = settings
         self._validate = validate
@@ -72,10 +72,10 @@ class Monitor:
         self._failed = False
         self._order_version = ORDER_VERSION if position is None else position.order_version
         if position is not None and position.evaluations is not None:
-            self._replayed = position.history  # a solver is run again, and told what it was told
+            self._replayed = position.history  # a solver is run again with the recorded objectives
         elif position is not None:
             self._continue_from(position, convert)
-        self._mark(None)
+        self._save_state(None)
 
     def _continue_from(
         self,
@@ -90,23 +90,23 @@ class Monitor:
         for record in position.history if self._advance is not None else ():
             self._advance(record)  # type: ignore[misc]
 
-    def _mark(self, place: object) -> None:
-        """Take note of all that an epoch has left, at once: an interrupt may come between two statements."""
+    def _save_state(self, loop_state: object) -> None:
+        """Store the state after an epoch in one assignment, so that it is consistent at any interrupt."""
         result = self.result
-        self._marked = (
+        self._saved_state = (
             (result.n_iter, self._lowest, self._without_change, self._best, result.best_epoch),
             (self.stopped, self._failed),
-            place,
+            loop_state,
         )
 
     @property
-    def place(self) -> object:
-        """Where the loop was when the last epoch had ended, in its own terms."""
-        return self._marked[2]
+    def loop_state(self) -> object:
+        """State of the loop at the end of the last epoch."""
+        return self._saved_state[2]
 
     def position(self) -> Position:
-        """Return where the training was at the end of the last epoch, without weights and states."""
-        (n_epochs, lowest, without_change, best, best_epoch), (stopped, failed), _ = self._marked
+        """Return the position at the end of the last epoch, without weights and states."""
+        (n_epochs, lowest, without_change, best, best_epoch), (stopped, failed), _ = self._saved_state
         return Position(
             n_epochs=n_epochs,
             history=self.result.history[:n_epochs],
@@ -122,11 +122,11 @@ class Monitor:
 
     @property
     def _is_replayed(self) -> bool:
-        """Whether the epoch in progress was recorded by an earlier run."""
+        """Whether the current epoch was recorded by an earlier run."""
         return self.result.n_iter < len(self._replayed)
 
     def begin(self, since: float | None = None) -> None:
-        """Take note of the beginning of an epoch, now or at an earlier time of ``perf_counter``."""
+        """Begin an epoch, now or at an earlier time of ``perf_counter``."""
         if self._observer is not None and not self._is_replayed:
             self._observer.begin(self._settings.first_epoch + self.result.n_iter)
         self._begun = time.perf_counter() if since is None else since
@@ -136,9 +136,9 @@ class Monitor:
         loss: float,
         rate: float | None,
         snapshot: Callable[[], Snapshot],
-        place: object = None,
+        loop_state: object = None,
     ) -> bool:
-        """Take note of what an epoch has left."""
+        """End an epoch; return whether to stop the training."""
         seconds = time.perf_counter() - self._begun
         number = self.result.n_iter + 1
         taken: list[Snapshot] = []
@@ -150,9 +150,7 @@ class Monitor:
 
         was_replayed, measured = self._is_replayed, None
         due = (self._settings.first_epoch + number) % self._settings.validation_every == 0
-        if was_replayed:
-            pass
-        elif self._validate is not None and due:
+        if self._validate is not None and due and not was_replayed:
             measured = self._validate(current().weights)
         record = {
             "epoch": self._settings.first_epoch + number,
@@ -169,12 +167,12 @@ class Monitor:
         if self._advance is not None:
             self._advance(record)
         self._watch(record, current)
-        self._mark(place)
+        self._save_state(loop_state)
         if was_replayed or self._observer is None:
             return self.stopped
-        if self._observer.end(record, lambda: self.locate(current(), self.position(), place)):
+        if self._observer.end(record, lambda: self.locate(current(), self.position(), loop_state)):
             self.stopped = True
-            self._mark(place)
+            self._save_state(loop_state)
         return self.stopped
 
     def _watch(self, record: dict, current: Callable[[], Snapshot | None]) -> None:
@@ -192,41 +190,39 @@ class Monitor:
         if self._without_change >= settings.n_iter_no_change:
             self.stopped = True
 
-    def _fail(self, what: str) -> None:
+    def _fail(self, reason: str) -> None:
         self._failed = True
-        message = (
-            f"{what}: nothing tells which weights are best. Look at the rows to validate on and at scoring"
-        )
+        message = f"{reason}, so the best weights are unknown. Check the validation data and scoring"
         if self._settings.exc:
             raise ConvergenceError(message + ", or keep the last weights with exc=False.")
         warn_user(message + "; the best weights so far, or the last ones, are kept.", ConvergenceWarning)
         self.stopped = True
 
     def check_best(self) -> None:
-        """Raise an error where the best weights were to be kept, and none were."""
+        """Raise an error or warn if the best weights were to be kept, but no validation was finite."""
         watch = self._settings.watch
         measured = any(record[watch] is not None for record in self.result.history) if watch else False
         if self._settings.keeps_best and measured and self._best is None and not self._failed:
             self._fail(f"The {watch} was never finite")
 
     def check_end(self) -> None:
-        """Warn where the epochs ran out before the training could stop, or nothing was ever best."""
+        """Warn if max_iter was reached before convergence, or no validation was finite."""
         settings = self._settings
         self.check_best()
         if settings.watch is not None and not self.stopped:
             warn_user(
-                f"The training ran all of max_iter={settings.max_iter} epochs before the {settings.watch} "
-                f"got no better by tol={settings.tol:g} for n_iter_no_change={settings.n_iter_no_change} "
-                "times in a row: increase max_iter, tol or the learning rate.",
+                f"The training reached max_iter={settings.max_iter} epochs before the {settings.watch} "
+                f"stopped improving by tol={settings.tol:g} for n_iter_no_change="
+                f"{settings.n_iter_no_change} times in a row. Increase max_iter, tol or the learning rate.",
                 ConvergenceWarning,
             )
 
     def finish(self, last: Snapshot) -> TrainingResult:
-        """Return the records with the best weights, or the last ones."""
+        """Return the result with the best weights, or the last ones."""
         self.result.keep(last if self._best is None else self._best)
         self.result.position = None
         return self.result
 
 
-def _as_it_is(snapshot: Snapshot, position: Position, place: Any) -> Snapshot:
+def _without_position(snapshot: Snapshot, position: Position, loop_state: Any) -> Snapshot:
     return snapshot

@@ -1,4 +1,4 @@
-"""The objective of a batch as nodes: weighted mean of the losses, plus penalty."""
+"""Nodes of the objective of a batch: weighted mean of the losses, plus penalty."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["add_terms", "mean_loss", "penalty_terms"]
 
 
 def mean_loss(op: GraphBuilder, rows: str, sample_weight: str | None) -> str:
-    """Write ``sum(w * l) / sum(w)``, or the mean where there are no weights."""
+    """Write ``sum(w * l) / sum(w)``, or the mean without weights."""
     if sample_weight is None:
         return op.ReduceMean(rows, keepdims=0)
     total = op.ReduceSum(op.Mul(rows, sample_weight), keepdims=0)
@@ -23,12 +23,12 @@ def mean_loss(op: GraphBuilder, rows: str, sample_weight: str | None) -> str:
 
 
 def penalty_terms(op: GraphBuilder, task: TrainingTask, smooth_only: bool = False) -> dict[str, str]:
-    """Write the penalty of every weight that has one."""
+    """Write the penalty of each weight that has one, by weight."""
     found = {}
     for name in task.graph.weights:
         parts = task.penalties_of(name)
         if parts:
-            # A weight used twice in one node, and nowhere else, makes the C++ builder fail.
+            # The C++ builder fails for a weight that is used twice in one node and nowhere else.
             weight = op.Identity(name)
             known = op.type(name)
             if known is not None:

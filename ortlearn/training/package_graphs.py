@@ -1,4 +1,4 @@
-"""The graphs of a training package: a step, an epoch and an evaluation, for any ONNX Runtime."""
+"""Graphs of a training package: step, epoch and evaluation, for any ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ PREDICTED = "ortlearn_predicted_{}"
 
 @dataclass(frozen=True)
 class PackageGraphs:
-    """Graphs that train.
+    """Training graphs of a package.
 
     Attributes
     ----------
     step, epoch : onnx.ModelProto
-        A batch of any number of rows; a whole number of full batches. Both take all rows, and the numbers of
-        those to train on.
+        A batch of any size, and any number of full batches. Inputs are all samples and the indices of those
+        to train on.
     carried : dict of str to (Carried, Carried)
-        Weights and states by the name that the step reads them under, in both graphs.
+        Weights and states in both graphs, by the name of the input of the step.
     """
 
     step: ModelProto
@@ -52,7 +52,7 @@ class PackageGraphs:
 
 
 def package_graphs(task: TrainingTask, batch_size: int) -> PackageGraphs:
-    """Return the graphs that train."""
+    """Return the training graphs of a package."""
     step, epoch = step_graph(task), epoch_graph(task, batch_size, 0)
     in_epoch = {(item.weight, item.state): item for item in epoch.carried}
     carried = {item.source: (item, in_epoch[item.weight, item.state]) for item in step.carried}
@@ -62,7 +62,7 @@ def package_graphs(task: TrainingTask, batch_size: int) -> PackageGraphs:
 def evaluation_graph(
     task: TrainingTask, model: ModelProto, predicted: str | None, classes: np.ndarray | None
 ) -> ModelProto:
-    """Return the graph of the mean loss of some rows, without penalty, and of their score."""
+    """Return the graph of the mean loss of samples, without penalty, and of their score."""
     graph, losses = row_loss_graph(task)
     weighted = SAMPLE_WEIGHT if task.objective.weighted else None
     scalar = TensorType(elem_type(task), ())
@@ -79,7 +79,7 @@ def evaluation_graph(
         name = _append_predictions(task, op, model, predicted)
         label = op.Cast(task.objective.label, to=elem_type(task))
         if classes is None:
-            found = _determination(op, name, label, weighted)
+            found = _r2_score(op, name, label, weighted)
         else:
             shape = task.objective.label_type.shape or ()
             found = _accuracy(op, name, label, classes, weighted, len(shape) == 2 and shape[1] != 1)
@@ -93,7 +93,7 @@ def evaluation_graph(
 
 
 def _append_predictions(task: TrainingTask, op: GraphBuilder, model: ModelProto, predicted: str) -> str:
-    """Append a part of a model to nodes that read the same inputs and weights; return its result."""
+    """Append the part of a model that computes predictions, and return their name."""
     part = make_inputs_of(extract_model(model, [predicted]), task.graph.weights)
     shared = {value.name for value in part.graph.input}
     own = graph_names(part.graph) - shared
@@ -111,7 +111,7 @@ def _append_predictions(task: TrainingTask, op: GraphBuilder, model: ModelProto,
 def _accuracy(
     op: GraphBuilder, predicted: str, label: str, classes: np.ndarray, weights: str | None, one_hot: bool
 ) -> str:
-    """Append the share of rows whose class is that of the label: its number, or one-hot."""
+    """Append the accuracy; labels are class numbers or one-hot."""
     numbers = np.arange(len(classes))
     column = op.Reshape(predicted, np.array([-1, 1]))
     if classes.dtype.kind in "OUS":
@@ -133,11 +133,11 @@ def _accuracy(
     else:
         flat = op.Cast(op.Reshape(label, np.array([-1, 1])), to=TensorProto.INT64)
         expected = op.Equal(flat, numbers.reshape(1, -1))
-    right = op.Cast(op.And(hits, expected), to=helper.np_dtype_to_tensor_dtype(op.float_dtype))
-    return mean_loss(op, op.ReduceSum(right, np.array([1]), keepdims=0), weights)
+    correct = op.Cast(op.And(hits, expected), to=helper.np_dtype_to_tensor_dtype(op.float_dtype))
+    return mean_loss(op, op.ReduceSum(correct, np.array([1]), keepdims=0), weights)
 
 
-def _determination(op: GraphBuilder, predicted: str, label: str, weights: str | None) -> str:
+def _r2_score(op: GraphBuilder, predicted: str, label: str, weights: str | None) -> str:
     """Append R2 = 1 - sum (y - f)^2 / sum (y - mean y)^2, weighted."""
     label, predicted = op.Reshape(label, np.array([0, -1])), op.Reshape(predicted, np.array([0, -1]))
 
@@ -148,5 +148,5 @@ def _determination(op: GraphBuilder, predicted: str, label: str, weights: str | 
 
     ones = op.Add(op.Mul(label, 0.0), 1.0)
     mean = op.Div(total(label), total(ones))
-    wrong, off = op.Sub(label, predicted), op.Sub(label, mean)
-    return op.Sub(1.0, op.Div(total(op.Mul(wrong, wrong)), total(op.Mul(off, off))))
+    residual, deviation = op.Sub(label, predicted), op.Sub(label, mean)
+    return op.Sub(1.0, op.Div(total(op.Mul(residual, residual)), total(op.Mul(deviation, deviation))))

@@ -1,4 +1,4 @@
-"""What the graphs of a training package compute besides training: weights of classes, averages of weights."""
+"""Class weights and averaged weights in the graphs of a training package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .task import TrainingTask
 
 __all__ = ["GIVEN_WEIGHT", "with_averages", "with_class_weights"]
 
-#: Input of the weights of rows in graphs that multiply them by those of classes.
+#: Input of the sample weights in graphs that multiply them by class weights.
 GIVEN_WEIGHT = "ortlearn_given_weight"
 AVERAGE_OF = "ortlearn_average_of_{}"
 
@@ -31,7 +31,7 @@ AVERAGE_OF = "ortlearn_average_of_{}"
 def with_class_weights(
     model: ModelProto, task: TrainingTask, table: Sequence[float], weighted: bool
 ) -> ModelProto:
-    """Return a training graph that computes the weights of rows from their labels."""
+    """Return a training graph that multiplies sample weights by the class weights of the labels."""
     op = GraphBuilder(
         opset_versions(model)[""],
         dtype=task.graph.dtype,
@@ -55,7 +55,7 @@ def with_class_weights(
 
 
 def with_averages(model: ModelProto, task: TrainingTask, carried: Mapping[str, Carried]) -> ModelProto:
-    """Return a graph that takes the means of the weights since averaging began."""
+    """Return a graph that uses the averages of the weights, once averaging has begun."""
     states = {(item.weight, item.state): name for name, item in carried.items()}
     known = {value.name: value for value in model.graph.input}
     weights = [name for name in task.graph.weights if name in known]

@@ -1,4 +1,4 @@
-"""Weights as one vector: an update that goes element by element is written once for all of them."""
+"""Weights packed into one vector, so that an elementwise update is written once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .task import TrainingTask
 __all__ = ["Packing", "is_worth_packing"]
 
 PACKED = "ortlearn_weights"
-#: A name of the model never begins like this.
+#: Names in models never have this prefix.
 PACKED_OF = "ortlearn_packed_{}_{}"
-#: Elements up to which the fewer nodes are worth a copy of weights and gradients.
+#: Maximum number of elements for which fewer nodes are worth a copy of weights and gradients.
 MAX_ELEMENTS = 100_000
 
 
 def is_worth_packing(task: TrainingTask) -> bool:
-    """Return whether a training is faster with its weights as one vector."""
+    """Return whether a training is faster with packed weights."""
     if not task.update.learning_rate.elementwise or task.folds_rate or len(task.graph.weights) < 2:
         return False
     if task.is_proximal or task.update.not_negative:
@@ -46,7 +46,7 @@ def _shapes(task: TrainingTask) -> dict[str, tuple[int, ...]]:
 
 @dataclass
 class Piece:
-    """A weight, or a state of one, outside of the loop."""
+    """A weight or state outside the loop."""
 
     weight: str
     state: str | None
@@ -55,12 +55,12 @@ class Piece:
 
 
 class Packing:
-    """The weights and states of a task, apart outside of the loop and as vectors inside.
+    """Conversion of the weights and states of a task to vectors inside the loop, and back.
 
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Task with separate weights.
     """
 
     def __init__(self, task: TrainingTask):
@@ -73,7 +73,7 @@ class Packing:
         return self._task.changed(intercepts={PACKED: False})
 
     def objective(self, objective: ModelProto) -> ModelProto:
-        """Return an objective that takes its weights from one vector."""
+        """Return an objective that reads its weights from one vector."""
         op = GraphBuilder(
             opset_versions(objective)[""], existing_names=graph_names(objective.graph), prefix="pack_"
         )
@@ -89,9 +89,9 @@ class Packing:
         return make_value_info(name, TensorType(elem_type, tuple(int(dim) for dim in shape)))
 
     def join(self, op: GraphBuilder, carried: Sequence[Carried]) -> tuple[list[str], list[ValueInfoProto]]:
-        """Append the vectors, and return their names and the inputs they are made of.
+        """Append the vectors, and return their names and the inputs they are built from.
 
-        A state that is one number is the same for all weights: that of the first is taken.
+        Scalar states are equal for all weights: that of the first is used.
         """
         vectors: list[str] = []
         pieces: list[ValueInfoProto] = []
@@ -109,7 +109,7 @@ class Packing:
     def split(
         self, op: GraphBuilder, carried: Sequence[Carried], results: Mapping[Carried, str]
     ) -> list[tuple[Carried, ValueInfoProto]]:
-        """Append the weights and states after the loop, each under a name of its own."""
+        """Append the separate weights and states after the loop."""
         found: list[tuple[Carried, ValueInfoProto]] = []
         for item in carried:
             shared = self._is_shared(item.state)
@@ -129,7 +129,7 @@ class Packing:
         return found
 
     def _example(self, state: str | None) -> np.ndarray:
-        """Return a weight of two elements, or a state of one."""
+        """Return a weight of two elements, or its state."""
         weight = np.zeros(2, dtype=self._task.graph.dtype)
         return weight if state is None else self._task.update.learning_rate.init(weight)[state]
 

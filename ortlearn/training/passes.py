@@ -1,4 +1,4 @@
-"""Passes over the rows of a training: in memory, or in chunks that are read while others are trained on."""
+"""Passes over the training samples: in memory, or in chunks that are read during the training."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from .buffers import Data
 
 __all__ = ["Chunk", "PassesInMemory", "Passes"]
 
-#: Rows, and their numbers in the order they are visited.
+#: Samples, and their indices in the order they are visited.
 Chunk = tuple[Data, np.ndarray]
 
 
 class Passes(Protocol):
-    """Rows of which an epoch is a pass, in chunks."""
+    """Source of the samples of each epoch, in chunks."""
 
     @property
     def n_samples(self) -> int:
-        """Rows of an epoch."""
+        """Number of samples of an epoch."""
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
-        """Yield the rows of an epoch in chunks, from a row on.
+        """Yield the samples of an epoch in chunks, without the first ``n_rows``.
 
-        All chunks but the last have whole batches. Closing the iterator ends what reads ahead.
+        All chunks but the last consist of full batches. Closing the iterator stops reading ahead.
         """
 
 
 class PassesInMemory:
-    """All rows as one chunk.
+    """All samples as one chunk.
 
     Parameters
     ----------
     data : Data
-        Rows.
+        Samples.
     seed : int or None
-        Seed of the orders; None keeps the rows in their own.
+        Seed of the orders; None for no shuffling.
     shard : int, default=0
-        Number of the part of the data that these rows are.
+        Number of the shard of the data that has these samples.
     version : int, default=2
         Version of the orders.
     """
@@ -50,12 +50,12 @@ class PassesInMemory:
 
     @property
     def n_samples(self) -> int:
-        """Rows of an epoch."""
+        """Number of samples of an epoch."""
         return len(self._data)
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
-        """Yield all rows, and the order of those to visit."""
-        # Of sparse rows an order is a large part of the memory.
+        """Yield all samples, and the order of those to visit."""
+        # For sparse data, the order is a large part of the memory.
         dtype = np.int32 if self._data.is_sparse and len(self._data) < 2**30 else np.int64
         order = epoch_order(len(self._data), self._seed, epoch, self._shard, self._version, dtype)
         yield self._data, order[n_rows:]

@@ -1,4 +1,4 @@
-"""Which execution provider runs which nodes of a graph."""
+"""Assignment of nodes to execution providers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RECORD = "session.record_ep_graph_assignment_info"
 
 
 def node_providers(model: ModelProto, device: Device, n_jobs: int | None = None) -> dict[str, dict[str, int]]:
-    """Return the operators that each execution provider runs, and how many nodes of them.
+    """Return the operators that each execution provider runs, with their number of nodes.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def node_providers(model: ModelProto, device: Device, n_jobs: int | None = None)
     ort = runtime()
     if not hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
         raise DeviceError(
-            f"onnxruntime {ort.__version__} does not tell which provider runs a node: install 1.24 or later."
+            f"onnxruntime {ort.__version__} does not report the provider of a node. Install 1.24 or later."
         )
     options = session_options(n_jobs)
     options.add_session_config_entry(_RECORD, "1")

@@ -1,4 +1,4 @@
-"""Where a training is: what another process needs to continue it with the same bits."""
+"""Position of a training, to continue it in another process with bitwise the same result."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 
 __all__ = ["EvaluationLog", "Evaluations", "Interrupted", "Position", "ReadingFailed"]
 
-#: Bytes of gradients that are kept of a solver; evaluations after them are computed again.
-MOST_BYTES = 1 << 26
+#: Maximum bytes of recorded gradients of a solver; later evaluations are repeated.
+MAX_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
 class Evaluations:
-    """What a solver was told so far, in its order: it asks the same again when it is run again.
+    """Recorded evaluations of a solver, in order, to replay them when it is run again.
 
     Attributes
     ----------
     checks : ndarray of shape (n_evaluations,), uint32
-        Checksums of the weights that were asked for.
+        Checksums of the weights.
     values : ndarray of shape (n_evaluations,), float64
         Objectives.
     gradients : ndarray of shape (n_evaluations, n_elements), float64
@@ -36,40 +36,40 @@ class Evaluations:
 
 @dataclass(frozen=True)
 class Position:
-    """Place in a training, between two calls of onnxruntime.
+    """Position of a training between two calls of onnxruntime.
 
     Attributes
     ----------
     n_epochs : int
-        Epochs, or iterations of a solver, that are complete.
+        Number of complete epochs, or iterations of a solver.
     objectives : ndarray of shape (n_batches,)
-        Objectives of the batches of the epoch in progress.
+        Objectives of the batches of the current epoch.
     shares : ndarray of shape (n_batches,)
         Weights of these batches in the mean loss of the epoch.
     recent : list of float
         Objectives of the last batches before the epoch.
     weights : dict of str to ndarray
-        What the next batch updates: weights, or points of other coordinates.
+        Weights that the next batch updates, or points in other coordinates.
     states : dict of (str, str) to ndarray
         States of the update.
     history : list of dict
         Records of the complete epochs.
     lowest : float
-        Best value of what is watched.
+        Best value of the criterion of early stopping; scores are negated.
     without_change : int
-        Epochs or validations since it got better.
+        Number of epochs or validations since it improved.
     best_epoch : int or None
-        Epoch of the best weights, where they are kept.
+        Epoch of the best weights, if they are kept.
     best_weights, best_states : dict
-        What that epoch left; empty where nothing is kept.
+        Weights and states of that epoch, or empty.
     stopped : bool
-        Whether the training ended by itself.
+        Whether the training was stopped.
     failed : bool
-        Whether a validation was not a number.
+        Whether a validation was NaN.
     evaluations : Evaluations or None
-        What a solver was told.
+        Recorded evaluations of a solver.
     order_version : int
-        Version of the orders of the samples; 1 in files that name none.
+        Version of the sample orders; 1 in files without it.
     """
 
     n_epochs: int = 0
@@ -96,14 +96,14 @@ class Position:
 
 
 class Interrupted(KeyboardInterrupt):
-    """An interrupt of a training, with the arguments of the interrupt.
+    """A KeyboardInterrupt of a training, with the same arguments.
 
     Attributes
     ----------
     snapshot : Snapshot
-        What the training has reached, and its position.
+        Weights, states and position of the training.
     model : object
-        What the caller makes of it.
+        Fitted model, added by the caller.
     """
 
     def __init__(self, snapshot: Any, *arguments: Any):
@@ -113,14 +113,14 @@ class Interrupted(KeyboardInterrupt):
 
 
 class ReadingFailed(Exception):
-    """The next rows of a training cannot be read; the cause says why.
+    """The next samples of a training cannot be read; see ``__cause__``.
 
     Attributes
     ----------
     snapshot : Snapshot
-        What the training has reached, and its position.
+        Weights, states and position of the training.
     model : object
-        What the caller makes of it.
+        Fitted model, added by the caller.
     """
 
     def __init__(self, snapshot: Any):
@@ -130,12 +130,12 @@ class ReadingFailed(Exception):
 
 
 class EvaluationLog:
-    """The objective of a solver, which remembers what it returned, and returns it again in a second run.
+    """Records the evaluations of a solver, and replays those of an earlier run.
 
     Parameters
     ----------
     known : Evaluations or None
-        What an earlier run of the same training was told.
+        Evaluations of an earlier run of the same training.
     """
 
     def __init__(self, known: Evaluations | None = None):
@@ -151,27 +151,27 @@ class EvaluationLog:
         vector: np.ndarray,
         width: float,
     ) -> tuple[float, np.ndarray]:
-        """Return objective and gradient, computed where they are not known."""
+        """Return objective and gradient, computed if they are not known."""
         check = zlib.crc32(np.float64(width).tobytes(), zlib.crc32(np.ascontiguousarray(vector)))
-        found = self._recalled(check)
+        found = self._replayed(check)
         value, gradient = compute(vector, width) if found is None else found
-        if len(self._values) == self._next and gradient.nbytes * (self._next + 1) <= MOST_BYTES:
+        if len(self._values) == self._next and gradient.nbytes * (self._next + 1) <= MAX_BYTES:
             self._checks.append(check)
             self._values.append(value)
             self._gradients.append(gradient.copy())
         self._next += 1
         return value, gradient
 
-    def _recalled(self, check: int) -> tuple[float, np.ndarray] | None:
+    def _replayed(self, check: int) -> tuple[float, np.ndarray] | None:
         known, number = self._known, self._next
         if known is None or number >= len(known.checks):
             return None
         if int(known.checks[number]) != check:
-            self._known = None  # another version of the solver asks otherwise
+            self._known = None  # the solver differs, for example in its version
             return None
         return float(known.values[number]), known.gradients[number].copy()
 
     def evaluations(self) -> Evaluations:
-        """Return what was told so far."""
+        """Return the recorded evaluations."""
         gradients = np.stack(self._gradients) if self._gradients else np.zeros((0, 0))
         return Evaluations(np.array(self._checks, dtype=np.uint32), np.array(self._values), gradients)

@@ -1,4 +1,4 @@
-"""Progress of a training: a bar, drawn by rich where it is installed, or the line of a stream."""
+"""Progress of a training: a bar, if rich is installed, or a line for calls of partial_fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["progress_bar"]
 def progress_bar(
     total: int | None, description: str, enabled: bool, stream: Any = None
 ) -> Iterator[Callable[[dict], None]]:
-    """Show a bar while epochs pass, or the line of a stream, which stays open."""
+    """Show a progress bar, or the line of a stream, which stays open."""
     if stream is not None and enabled:
         try:
             yield lambda record: show_stream(stream, description, record)
@@ -33,7 +33,7 @@ def progress_bar(
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     except ImportError:
         warnings.warn(
-            "verbose needs rich for its progress bar: pip install 'ortlearn[progress]'.", stacklevel=3
+            "verbose requires rich to show a progress bar: pip install 'ortlearn[progress]'.", stacklevel=3
         )
         yield _show_nothing
         return
@@ -48,7 +48,7 @@ def progress_bar(
     progress = Progress(*columns)
     try:
         progress.start()
-    except LiveError:  # rich before 14.1 draws one bar at a time, and another one is being drawn
+    except LiveError:  # rich before 14.1 supports one bar at a time
         yield _show_nothing
         return
     with progress:

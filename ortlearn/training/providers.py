@@ -1,4 +1,4 @@
-"""Execution providers: those of the installed onnxruntime, and those that plugin packages bring."""
+"""Execution providers of the installed onnxruntime and of plugin packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from ..exceptions import DeviceError
-from .forks import guard
+from .forks import acquire_before_fork
 from .runtime import runtime
 
 __all__ = [
@@ -27,20 +27,20 @@ __all__ = [
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 _SUFFIX = "ExecutionProvider"
-#: Names of packages of providers, ``onnxruntime-ep-*``, as modules.
+#: Prefix of the modules of plugin packages, ``onnxruntime-ep-*``.
 _PLUGINS = "onnxruntime_ep_"
-#: Names that users know a provider by, where it has another.
+#: Short names that differ from the name in onnxruntime.
 _ALIASES = {"directml": "DmlExecutionProvider", "tensorrt_rtx": "NvTensorRTRTXExecutionProvider"}
-#: Who runs the nodes that a provider leaves, before the CPU.
+#: Providers of the nodes that another provider does not support, before the CPU.
 _FALLBACKS = {"TensorrtExecutionProvider": CUDA}
 
 _REGISTERED: set[str] = set()
 _LOCK = Lock()
-guard(_LOCK)
+acquire_before_fork(_LOCK)
 
 
 def short_name(provider: str) -> str:
-    """Return the name that ``device`` takes for a provider.
+    """Return the short name of a provider for the parameter ``device``.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def short_name(provider: str) -> str:
 
 
 def provider_names() -> list[str]:
-    """Return what ``device`` takes here: providers of this onnxruntime, and those registered with it."""
+    """Return the short names of the available providers, including registered plugins."""
     known = [*runtime().get_available_providers(), *_registered_names()]
     return sorted({short_name(name) for name in known})
 
@@ -71,18 +71,18 @@ def find_provider(name: str) -> tuple[str, bool]:
 
 
 def unknown_device(name: Any, failures: Sequence[str] = ()) -> DeviceError:
-    """Return the error for a device that is not there, with the providers that are."""
+    """Return the error for an unknown device, with the available providers."""
     known = ", ".join(repr(short) for short in provider_names())
     return DeviceError(
-        f"device={name!r} is unknown, use 'cpu', 'cuda' or 'cuda:1', or a provider that is installed, with "
+        f"device={name!r} is unknown. Use 'cpu', 'cuda' or 'cuda:1', or an installed provider, with "
         f"options as in ('openvino', {{'device_type': 'CPU'}}). onnxruntime {runtime().__version__} has "
-        f"{known} here. Another provider needs a build of onnxruntime that has it, in place of this one, or "
-        f"its plugin (onnxruntime-ep-*) beside onnxruntime 1.24 or later.{''.join(failures)}"
+        f"{known} here. Other providers need a build of onnxruntime that includes them, or a plugin "
+        f"(onnxruntime-ep-*) with onnxruntime 1.24 or later.{''.join(failures)}"
     )
 
 
 def _find(name: str) -> tuple[str | None, bool]:
-    """Return the provider of a name, and whether it is built in; both are listed as available."""
+    """Return the provider with a name, and whether it is built in; plugins are preferred."""
     plugin = None if name in (CPU, short_name(CPU)) else _named(name, _registered_names())
     return (plugin, False) if plugin else (_named(name, runtime().get_available_providers()), True)
 
@@ -92,7 +92,7 @@ def _named(name: str, providers: list[str]) -> str | None:
 
 
 def plugin_devices(provider: str) -> list[Any]:
-    """Return the devices of a plugin provider, as ``onnxruntime.get_ep_devices`` has them."""
+    """Return the devices of a plugin provider, from ``onnxruntime.get_ep_devices``."""
     return [device for device in _registered_devices() if device.ep_name == provider]
 
 
@@ -106,30 +106,30 @@ def _registered_names() -> list[str]:
 
 
 def _plugin_modules() -> list[str]:
-    """Return the modules of plugin packages; none of them is imported."""
+    """Return the modules of plugin packages, without importing them."""
     return sorted(module.name for module in pkgutil.iter_modules() if module.name.startswith(_PLUGINS))
 
 
 def _register(module: str) -> str:
-    """Register the library of a plugin package, once in a process; return why that failed, or nothing."""
+    """Register the library of a plugin package once per process; return the error, or an empty string."""
     ort = runtime()
     if not hasattr(ort, "get_ep_devices"):
-        return f" The plugin {module} needs onnxruntime 1.24 or later, this is {ort.__version__}."
+        return f" The plugin {module} needs onnxruntime 1.24 or later, but {ort.__version__} is installed."
     with _LOCK:
         if module not in _REGISTERED:
             try:
                 path = importlib.import_module(module).get_library_path()
                 ort.register_execution_provider_library(module, path)
-            except Exception as error:  # a plugin that is broken breaks no other
+            except Exception as error:  # other plugins still work
                 return f" The plugin {module} cannot be loaded: {error}"
             _REGISTERED.add(module)
     return ""
 
 
 def default_options(provider: str, threads: int) -> dict[str, str]:
-    """Return options that a provider gets where the user gives no others of the same names.
+    """Return the default options of a provider.
 
-    OpenVINO computes in bfloat16 or float16 where a processor has them, and takes all its cores.
+    By default, OpenVINO computes in bfloat16 or float16 if the processor supports it, on all cores.
     """
     if provider != "OpenVINOExecutionProvider":
         return {}
@@ -139,6 +139,6 @@ def default_options(provider: str, threads: int) -> dict[str, str]:
 
 
 def fallbacks(provider: str) -> list[str]:
-    """Return the providers of the nodes that one leaves, the CPU last."""
+    """Return the providers of the nodes that a provider does not support, the CPU last."""
     others = [name for name in runtime().get_available_providers() if name == _FALLBACKS.get(provider)]
     return [*others, CPU]

@@ -1,4 +1,4 @@
-"""Bindings of sessions whose providers have a memory of their own, though tensors stay with the CPU."""
+"""Bindings for providers that copy inputs from the CPU to their memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ __all__ = ["Rebinding", "rebinding_session"]
 
 
 class Rebinding:
-    """A binding that hands its inputs over at every run: onnxruntime copies those of the CPU when bound.
+    """A binding that binds its inputs again before every run.
+
+    onnxruntime copies inputs on the CPU when they are bound, so that later changes would have no effect.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class Rebinding:
         self._iobinding.bind_ortvalue_output(name, getattr(value, "_ortvalue", value))
 
     def refresh(self) -> Any:
-        """Hand the inputs over as they are now, and return the binding."""
+        """Bind the inputs with their current values, and return the binding."""
         for name, value in self._inputs.items():
             self._iobinding.bind_ortvalue_input(name, value)
         return self._binding
@@ -44,7 +46,7 @@ class Rebinding:
 
 @lru_cache(maxsize=1)
 def rebinding_session() -> Any:
-    """Return the class of sessions whose bindings are of this kind."""
+    """Return the class of sessions with such bindings."""
 
     class RebindingSession(runtime().InferenceSession):  # type: ignore[name-defined, misc]
         def io_binding(self) -> Rebinding:

@@ -1,4 +1,4 @@
-"""Updates of weights in units of their own, for labels that are not scaled."""
+"""Updates of weights in units of the labels, for labels that are not scaled."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .wrapped_rate import WrappedRate
 
 __all__ = ["Rescaled", "last_weights", "unit_lengths"]
 
-#: State of a weight: how long a step of one is.
+#: State of a weight: the unit of each element.
 UNIT = "unit_length"
 
 
 class Rescaled(WrappedRate):
-    """A learning rate for weights of any size: ``w / unit`` is updated, with a unit for each element.
+    """A learning rate that updates ``w / unit``, with a unit for each element.
 
-    Units are a state of each weight, ones at first; see :func:`unit_lengths`.
+    Units are a state of each weight, initially one; see :func:`unit_lengths`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Rescaled(WrappedRate):
     """
 
     def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the initial state of one weight: that of the update, and units of one."""
+        """Return the initial state of one weight: that of the update, and units."""
         return {**self.learning_rate.init(weight), UNIT: np.ones_like(weight)}
 
     def update(
@@ -43,14 +43,14 @@ class Rescaled(WrappedRate):
         return op.Mul(new, unit), {**after, UNIT: op.Identity(unit)}
 
     def graph_key(self) -> Hashable:
-        """Return what the nodes depend on."""
+        """Return a key of the nodes."""
         return type(self), self.learning_rate.graph_key()
 
 
 def unit_lengths(
     task: TrainingTask, weights: Mapping[str, np.ndarray], spread: float
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Return the units of weights for labels as they are: their scale in the last layer, one elsewhere."""
+    """Return the units of weights: the scale of the labels in the last layer, one elsewhere."""
     last = last_weights(task)
     return {
         (name, UNIT): np.full_like(array, spread if name in last else 1.0) for name, array in weights.items()
@@ -58,7 +58,7 @@ def unit_lengths(
 
 
 def last_weights(task: TrainingTask) -> list[str]:
-    """Return the trained weights of the product, and the sum, that give the scores."""
+    """Return the trained weights of the last layer: of the product and the addition that give the scores."""
     view, found = GraphView(task.graph.model), []
     node = view.producer(task.graph.output, passing=("Identity", "Reshape"))
     while node is not None and node.op_type in ("Add", "MatMul", "Gemm"):

@@ -15,19 +15,19 @@ def runtime() -> ModuleType:
         import onnxruntime
     except ImportError as error:
         raise MissingRuntimeError(
-            "No onnxruntime is installed. Install one of the extras: pip install 'ortlearn[training]' to "
-            "train and predict on the CPU (Python 3.10 to 3.12), 'ortlearn[training-gpu]' on a GPU."
+            "onnxruntime is not installed. Install one of the extras: pip install 'ortlearn[training]' to "
+            "train and predict on the CPU (Python 3.10 to 3.12), or 'ortlearn[training-gpu]' on a GPU."
         ) from error
     return onnxruntime
 
 
 def not_implemented() -> type[Exception]:
-    """Return the error of onnxruntime for an operator without a kernel for its types."""
+    """Return the error class of onnxruntime for operators without a kernel for their types."""
     return runtime().capi.onnxruntime_pybind11_state.NotImplemented
 
 
 def runtime_failures() -> tuple[type[Exception], ...]:
-    """Return the errors of onnxruntime for a graph that a provider cannot compile or run."""
+    """Return the error classes of onnxruntime for graphs that a provider cannot compile or run."""
     errors = runtime().capi.onnxruntime_pybind11_state
     names = ("Fail", "EPFail", "InvalidArgument", "InvalidGraph", "NotImplemented", "RuntimeException")
     return (RuntimeError, *(getattr(errors, name) for name in names))

@@ -1,4 +1,4 @@
-"""Sessions of onnxruntime: the only place that makes them."""
+"""Creation of onnxruntime sessions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx import ModelProto
 from ..exceptions import DeviceError
 from ..graphs import count_nodes, with_loop_limits
 from .devices import Device
-from .forks import outlive_forks
+from .forks import keep_alive_in_forks
 from .rebinding import Rebinding, rebinding_session
 from .runtime import runtime
 
@@ -28,24 +28,25 @@ __all__ = [
     "session_options",
 ]
 
-#: Optimizations that onnxruntime goes without: this one stops at a Gemm of the third output of a Split, or
-#: a later one, whose result is summed, as the gradients of slices are.
-FAULTY = frozenset({"GemmSumFusion"})
-#: Nodes from which on tensors do not share memory: the arena uses again what is released, all the same.
+#: Disabled optimizations of onnxruntime: this one fails for a sum with a Gemm of the third or a later output
+#: of a Split, as in gradients of slices.
+DISABLED_OPTIMIZERS = frozenset({"GemmSumFusion"})
+#: Number of nodes above which memory reuse is not planned; the arena still reuses released memory.
 MANY_NODES = 4096
-#: Condition of the Loops over batches, which may have any number of iterations.
+#: Name of the condition of Loops over batches, which identifies them.
 CONDITION = "ortlearn_condition"
 
 
 def session_options(n_jobs: int | None = None, spins: bool = True) -> Any:
-    """Return session options for some threads: None is one, -1 all cores.
+    """Return session options for a number of threads: None means one, -1 all cores.
 
-    Threads that wait may spin, unless several sessions take turns: those of one take the cores of the other.
+    Use ``spins=False`` if several sessions run alternately: the waiting threads of one would occupy the cores
+    of the other.
     """
     ort = runtime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = n_threads(n_jobs)
-    if _is_worker() or not spins:  # other workers need the cores, too
+    if _is_worker() or not spins:  # other workers need the cores
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
@@ -71,15 +72,15 @@ def make_session(
     model : onnx.ModelProto
         Graph.
     device : Device
-        Where it runs.
+        Device to run on.
     n_jobs : int, default=None
-        Threads of an operator: None is one, -1 all cores.
+        Number of threads of an operator: None means one, -1 all cores.
     options : onnxruntime.SessionOptions, default=None
-        Replaces the options made from ``n_jobs``.
+        Replaces the options from ``n_jobs``.
     provider_options, providers : default=None
         Replace those of the device.
     spins : bool, default=True
-        Whether threads that wait may spin: False where sessions take turns.
+        Whether waiting threads may spin; False for sessions that run alternately.
 
     Returns
     -------
@@ -94,7 +95,7 @@ def make_session(
     own = providers is None
     if options is None:
         options = session_options(n_jobs, spins)
-        # Planning which tensors share memory takes time that grows with the square of the nodes.
+        # The time to plan memory reuse is quadratic in the number of nodes.
         options.enable_mem_reuse = options.enable_mem_pattern = count_nodes(model.graph) < MANY_NODES
     if own and device.plugin:
         device.add_plugin(options, options.intra_op_num_threads)
@@ -107,18 +108,18 @@ def make_session(
         options,
         providers=providers,
         provider_options=provider_options,
-        disabled_optimizers=FAULTY,
+        disabled_optimizers=DISABLED_OPTIMIZERS,
     )
     if own and device.provider not in session.get_providers():
         raise DeviceError(
-            f"onnxruntime has the {device.provider}, and cannot start it here: it would run on "
-            f"{session.get_providers()} alone. Install the driver and the libraries that it needs."
+            f"onnxruntime has the {device.provider}, but cannot start it here and would only use "
+            f"{session.get_providers()}. Install the driver and the libraries that it needs."
         )
-    return outlive_forks(session)
+    return keep_alive_in_forks(session)
 
 
 def _is_worker() -> bool:
-    """Return whether this is a process that another one started to share work with, as joblib does."""
+    """Return whether this is a worker process, as of joblib."""
     return multiprocessing.parent_process() is not None
 
 
@@ -131,7 +132,7 @@ def n_threads(n_jobs: int | None) -> int:
     >>> n_threads(None), n_threads(2)
     (1, 2)
     """
-    # Workers of a pool may have no children: joblib says one, and warns of loops that nobody asked for.
+    # In daemonic workers, effective_n_jobs returns one with a warning.
     wanted = 1 if multiprocessing.current_process().daemon else effective_n_jobs(n_jobs)
     share = os.environ.get("OMP_NUM_THREADS", "")
     if _is_worker() and share.isdigit():
@@ -147,7 +148,7 @@ def _default_run_options() -> Any:
 def bound_run(
     session: Any, input_names: list[str], feeds: Any, output_names: list[str], fetches: Any
 ) -> Callable[[], None]:
-    """Return a call that runs a session on the same tensors each time, written in place."""
+    """Return a function that runs a session on the same tensors each time, in place."""
     made = session.io_binding()
     binding = made if isinstance(made, Rebinding) else made._iobinding
     for name, value in zip(input_names, feeds, strict=True):

@@ -1,4 +1,4 @@
-"""A step as one call: rows gathered, objective, gradient and update in one graph."""
+"""A training step as one call: gather, objective, gradient and update in one graph."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["SingleGraphStep"]
 
 
 class SingleGraphStep(BaseStep):
-    """Train with a single graph; the whole data set is handed over once.
+    """Train with one graph per batch; all samples are bound once.
 
     Parameters
     ----------
     task : TrainingTask
-        What is trained.
+        Graph, objective and update.
     device : Device
-        Where.
+        Device to run on.
     n_jobs : int, default=None
-        Threads of an operator.
+        Number of threads of an operator.
     """
 
     def build(self) -> list[Carried]:
@@ -35,7 +35,7 @@ class SingleGraphStep(BaseStep):
         return graph.carried
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
-        """Bind data, weights and results once for every size of batch and copy of the weights."""
+        """Bind data, weights and results once for every batch size and copy of the weights."""
         fixed = data.columns(self.task)
         names = {value.name for value in self.session.get_inputs()}
         self._sparse: dict[int, list[tuple[BatchBuffer, Any]]] | None = {} if data.is_sparse else None
@@ -49,7 +49,7 @@ class SingleGraphStep(BaseStep):
         for size in sizes:
             self._rows[size] = ort_value(np.arange(size, dtype=np.int64), self.device)
             if self._sparse is not None:
-                # Sparse rows are made dense a batch at a time: the graph gets the batch as if it were all.
+                # Sparse samples are converted to dense for each batch, which replaces the columns.
                 own = {name: BatchBuffer(a, size, self.device) for name, a in fixed.items()}
                 self._sparse[size] = [(own[name], a) for name, a in fixed.items()]
                 values = {name: buffer.value for name, buffer in own.items() if name in names}
@@ -58,7 +58,7 @@ class SingleGraphStep(BaseStep):
                 self._bindings[size, copy] = self._binding(inputs, names, buffers, copy)
 
     def release(self) -> None:
-        """Let go of data and weights; graphs and sessions stay."""
+        """Release data and weights; keep graphs and sessions."""
         self._rows, self._bindings, self._sparse, self._loaded = {}, {}, None, None
 
     def _binding(self, inputs: dict, names: set[str], buffers: CarriedBuffers, copy: int) -> Any:

@@ -1,4 +1,4 @@
-"""Objectives whose losses have no kinks, for solvers that need a gradient everywhere."""
+"""Objectives with rounded kinks, for solvers that need a gradient everywhere."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .task import TrainingTask
 
 __all__ = ["WIDTH", "SmoothedLoss", "SmoothedPenalty", "smoothed_objective"]
 
-#: Input of the graph: how wide the rounded kinks are.
+#: Input of the graph: width of the rounded kinks.
 WIDTH = "ortlearn_width"
 
 
 class _RoundingBuilder:
-    """A builder that writes ``sqrt(x ** 2 + width ** 2)`` for ``|x|``, and Relu by means of it."""
+    """A builder that writes ``|x|`` as ``sqrt(x ** 2 + width ** 2)``, and Relu and Sqrt accordingly."""
 
     def __init__(self, op: GraphBuilder):
         self._op = op
@@ -39,12 +39,12 @@ class _RoundingBuilder:
 
 
 class SmoothedLoss(BaseLoss):
-    """A loss whose kinks are rounded; a loss of slope s is never more than s times the width too high.
+    """A loss with rounded kinks, which exceeds a loss of slope s by at most s times the width.
 
     Parameters
     ----------
     loss : BaseLoss
-        Loss, its kinks written with Abs or Relu.
+        Loss whose kinks are written with Abs or Relu.
     """
 
     def __init__(self, loss):
@@ -56,17 +56,17 @@ class SmoothedLoss(BaseLoss):
         return self.loss.by_position
 
     def forward(self, op, expected, predicted):
-        """Write the loss of each row; it reads the width."""
+        """Write the loss of each sample, depending on the width."""
         return self.loss.forward(_RoundingBuilder(op), expected, predicted)
 
 
 class SmoothedPenalty(BasePenalty):
-    """A penalty whose kinks are rounded, as those of :class:`SmoothedLoss`.
+    """A penalty with rounded kinks, as in :class:`SmoothedLoss`.
 
     Parameters
     ----------
     penalty : BasePenalty
-        Penalty, its kinks written with Abs, Relu or Sqrt.
+        Penalty whose kinks are written with Abs, Relu or Sqrt.
     """
 
     def __init__(self, penalty):
@@ -82,12 +82,12 @@ class SmoothedPenalty(BasePenalty):
         return [SmoothedPenalty(part) for part in self.penalty.parts_for(is_intercept, name)]
 
     def forward(self, op, weight):
-        """Write the penalty of one weight; it reads the width."""
+        """Write the penalty of one weight, depending on the width."""
         return self.penalty.forward(_RoundingBuilder(op), weight)
 
 
 def smoothed_objective(task: TrainingTask) -> ModelProto:
-    """Return the graph of the objective of a batch with its kinks rounded; its last input is the width.
+    """Return the graph of the objective of a batch with rounded kinks; its last input is the width.
 
     References
     ----------

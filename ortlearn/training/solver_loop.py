@@ -1,4 +1,4 @@
-"""The loop of a solver, which asks for the objective of all rows as often as it likes."""
+"""Training by a solver, on the objective of all samples."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from .progress import progress_bar
 __all__ = ["run_full_batch", "standardised_weights"]
 
 
-#: How strongly intercepts are pulled, as a share: they are few, and follow the shares of classes.
+#: Factor of ``pull`` for intercepts, which are few and follow the class frequencies.
 INTERCEPTS = 0.1
-#: Length of the step that curvatures are measured with, relative to the weights.
+#: Length of the finite difference for curvatures, relative to the weights.
 PROBE = 1e-2
 
 
 class _NotFinite(Exception):
-    """The objective stopped being finite."""
+    """The objective is non-finite."""
 
 
 class _Stopped(Exception):
-    """The training is to end."""
+    """The monitor ends the training."""
 
 
 def _with_position(
-    log: EvaluationLog, snapshot: Snapshot, position: Position, place: object = None
+    log: EvaluationLog, snapshot: Snapshot, position: Position, loop_state: object = None
 ) -> Snapshot:
-    """Return a snapshot with its position: what the solver was told."""
+    """Return a snapshot with its position and the recorded evaluations."""
     return replace(snapshot, position=replace(position, evaluations=log.evaluations()))
 
 
 class _Run:
-    """One training: the objective for a solver, and the last point at which it was finite.
+    """The objective for a solver, and the last point at which it was finite.
 
-    Points are those of the step's coordinates.
+    Points are in the coordinates of the step.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class _Run:
         self.coordinates = step.coordinates()
         self.units = step.units()
         self.best = self.start = self.coordinates.point(step.pack(weights)) / self.units
-        self.lower = step.lower  # coordinates of bounded weights are multiples of them
+        self.lower = step.lower  # coordinates of bounded weights are scaled, but not shifted
         factors = step.absolute
         self.absolute = self.anchor = None
         if factors is not None:
@@ -74,7 +74,7 @@ class _Run:
             self.anchor = step.pack(step.anchor) / lengths / self.units
         self._last: tuple[np.ndarray, tuple[float, np.ndarray]] | None = None
         self.pull, self.center = 0.0, self.coordinates.point(step.pack(toward)) / self.units
-        # the objective is divided by its first value, so that tolerances mean the same for any labels
+        # the objective is divided by its first value, so that tolerances do not depend on the labels
         self.scale = 1.0
         first, slopes = self._evaluate(self.start)
         self.scale = abs(first) if np.isfinite(first) and first != 0 else 1.0
@@ -88,15 +88,15 @@ class _Run:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The last weights at which the objective was finite."""
+        """The last weights with a finite objective."""
         return Snapshot(self.step.unpack(self.coordinates.weights(self.best * self.units)), {})
 
     def located(self) -> Snapshot:
-        """Return the last weights, and where the training is."""
+        """Return the last weights with the position of the training."""
         return _with_position(self._log, self.snapshot, self.monitor.position())
 
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return objective and gradient; asking twice for the same point costs nothing."""
+        """Return objective and gradient; those of the last point are cached."""
         if self._last is None or not np.array_equal(self._last[0], point):
             self._last = np.array(point), self._evaluate(point)
         value, gradient = self._last[1]
@@ -114,15 +114,15 @@ class _Run:
 
     @property
     def has_kinks(self) -> bool:
-        """Whether the objective has no gradient at some places."""
+        """Whether the objective is not differentiable everywhere."""
         return self.step.has_kinks
 
     def rounded(self, width: float) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-        """Return the objective with its kinks rounded."""
+        """Return the objective with rounded kinks."""
         return lambda point: self._evaluate(point, width)
 
     def accept(self, point: np.ndarray) -> float:
-        """Keep a point, if its objective is finite, and return it, absolute values of weights included."""
+        """Keep a point with a finite objective; return the objective including absolute values of weights."""
         value = self(point)[0]
         if self.absolute is not None:
             value += float(self.absolute @ np.abs(point - self.anchor))
@@ -131,10 +131,10 @@ class _Run:
         self.best = np.array(point)
         return value * self.scale
 
-    def note(self, point: np.ndarray) -> None:
-        """Take note of the point after an iteration."""
+    def end_iteration(self, point: np.ndarray) -> None:
+        """Record an iteration."""
         value = self.accept(point)
-        self.monitor.begin(self._since)  # only now is it known that there is an iteration
+        self.monitor.begin(self._since)  # solvers report only the end of an iteration
         if self.monitor.end(value, None, lambda: self.snapshot):
             raise _Stopped
         self._since = time.perf_counter()
@@ -152,7 +152,11 @@ def run_full_batch(
     toward: dict[str, np.ndarray] | None = None,
     position: Position | None = None,
 ) -> TrainingResult:
-    """Train by a solver."""
+    """Train by a solver.
+
+    ``pull`` adds a quadratic penalty on the distance from the weights ``toward``, relative to the curvature
+    of the objective.
+    """
     solver = step.task.update.learning_rate
     assert isinstance(solver, BaseSolver)
     step.start(data, weights)
@@ -163,7 +167,7 @@ def run_full_batch(
         run = _Run(step, monitor, weights, pull, weights if toward is None else toward, log)
         try:
             run.accept(run.start)
-            found = solver.minimize(run, run.start, settings.max_iter, run.note, precision)
+            found = solver.minimize(run, run.start, settings.max_iter, run.end_iteration, precision)
             run.accept(found.weights)
             if not found.converged:
                 warn_user(
@@ -184,13 +188,13 @@ def run_full_batch(
 def standardised_weights(
     step: FullBatchStep, data: Data, weights: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the weights of a model of which some are meant for standardised features."""
+    """Return weights for the given features, from weights for standardised features."""
     step.start(data, weights)
     return step.unpack(step.coordinates().weights(step.pack(weights)))
 
 
 def _curvature(run: _Run, point: np.ndarray) -> float:
-    """Return the second derivative of the objective along its gradient, by a difference; one without any."""
+    """Return the second derivative of the objective along its gradient, by a finite difference, or one."""
     _, gradient = run(point)
     length = float(np.linalg.norm(gradient))
     if not np.isfinite(length) or length == 0:
@@ -205,7 +209,7 @@ def _curvature(run: _Run, point: np.ndarray) -> float:
 def _report(value: str, past: list[float], settings: LoopSettings) -> None:
     losses = past[-10:]
     message = (
-        f"The objective is {value} after {len(past)} iterations; last ones: "
+        f"The objective is {value} after {len(past)} iterations; last values: "
         f"{', '.join(f'{loss:.6g}' for loss in losses) or 'none'}. Scale the features or the labels"
     )
     if settings.exc:

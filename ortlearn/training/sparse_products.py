@@ -28,23 +28,23 @@ __all__ = [
     "with_sparse_products",
 ]
 
-#: Inputs that stand for a sparse feature: its entries, row by row, with their values, their columns and the
-#: numbers of their rows, counted from the first of the batch; and where the entries of a row begin and end.
+#: Inputs of a sparse feature: values, column indices and row indices (within the batch) of its entries, row
+#: by row, and the start and end of the entries of each row.
 VALUES, COLUMNS, ROWS = "ortlearn_values_of_{}", "ortlearn_columns_of_{}", "ortlearn_rows_of_{}"
 STARTS, ENDS = "ortlearn_starts_of_{}", "ortlearn_ends_of_{}"
 ENTRIES, BOUNDS = (VALUES, COLUMNS, ROWS), (STARTS, ENDS)
-#: Share of entries up to which they take no longer than rows made dense.
+#: Maximum density for which entries are faster than dense rows.
 MAX_DENSITY = 0.03
-#: Scatter operators add from this opset on.
-ADDING = 16
-#: A batch's part of the entries; no name of a model begins like this.
+#: First opset in which Scatter operators add.
+MIN_OPSET = 16
+#: Entries of a batch; names in models never have this prefix.
 PART = "ortlearn_batch_{}"
 
 
 def sparse_features(model: ModelProto, names: Iterable[str]) -> frozenset[str]:
-    """Return the inputs that nothing reads but products with matrices of known shapes."""
+    """Return the inputs that are only read by products with matrices of known shapes."""
     sparse = list(names)
-    if not sparse or opset_versions(model)[""] < ADDING:
+    if not sparse or opset_versions(model)[""] < MIN_OPSET:
         return frozenset()
     view = GraphView(model)
 
@@ -57,7 +57,7 @@ def sparse_features(model: ModelProto, names: Iterable[str]) -> frozenset[str]:
 
 
 def stays_sparse(rows: Any) -> bool:
-    """Return whether rows are sparse, and have so few entries that these are faster than dense rows."""
+    """Return whether rows are sparse and have few enough entries to be faster than dense rows."""
     return issparse(rows) and rows.nnz <= MAX_DENSITY * math.prod(rows.shape)
 
 
@@ -68,22 +68,22 @@ def _is_sparse_product(view: GraphView, node: NodeProto, name: str) -> bool:
 
 
 def with_sparse_products(model: ModelProto, features: Iterable[str], batch: int | str) -> ModelProto:
-    """Return a model that takes the entries of sparse features in place of their rows.
+    """Return a model that reads the entries of sparse features instead of dense rows.
 
-    ``x @ w`` is the sum over the entries of a row of ``value * w[column]``. Its gradient is left to the
-    rules of the operators: it is added to the rows of ``w`` whose columns are present.
+    ``x @ w`` is the sum of ``value * w[column]`` over the entries of a row. By the gradient rules, its
+    gradient is added only to the rows of ``w`` with entries.
     """
     names, view = set(features), GraphView(model, prefix="sparse_")
     taken = {value.name: value for value in model.graph.input if value.name in names}
     inputs = [value for value in model.graph.input if value.name not in taken]
     for value in taken.values():
         inputs += entry_inputs(value)[: len(ENTRIES) + isinstance(batch, str)]
-    view.rewrite(partial(_summed, view, names, batch))
+    view.rewrite(partial(_write_from_entries, view, names, batch))
     return with_fields(view.to_model(), input=inputs)
 
 
-def _summed(view: GraphView, names: set[str], batch: int | str, node: NodeProto) -> bool:
-    """Write a product as a sum over entries."""
+def _write_from_entries(view: GraphView, names: set[str], batch: int | str, node: NodeProto) -> bool:
+    """Write a product of a sparse feature as a sum over its entries."""
     if not node.input or node.input[0] not in names:
         return False
     op, (name, weight, *added) = view.op, node.input
@@ -92,7 +92,7 @@ def _summed(view: GraphView, names: set[str], batch: int | str, node: NodeProto)
     assert known is not None and known.shape is not None and isinstance(known.shape[1], int)
     dtype, width = helper.tensor_dtype_to_np_dtype(known.elem_type), known.shape[1]
     outputs = None if added else node.output
-    if width == 1:  # onnxruntime gathers and scatters single numbers fastest one by one
+    if width == 1:  # GatherElements and ScatterElements are the fastest operators for scalars
         read = op.GatherElements(op.Reshape(weight, [-1]), columns, axis=0)
         terms = op.Mul(read, values)
         zeros = _zeros(op, name, batch, [], dtype)
@@ -100,22 +100,22 @@ def _summed(view: GraphView, names: set[str], batch: int | str, node: NodeProto)
         product = op.node("Reshape", sums, [-1, 1], outputs=outputs)
     else:
         terms = op.Mul(op.Gather(weight, columns, axis=0), op.Unsqueeze(values, [1]))
-        places = op.Unsqueeze(op.Cast(rows, to=TensorProto.INT64), [1])
+        indices = op.Unsqueeze(op.Cast(rows, to=TensorProto.INT64), [1])
         zeros = _zeros(op, name, batch, [width], dtype)
-        product = op.node("ScatterND", zeros, places, terms, reduction="add", outputs=outputs)
+        product = op.node("ScatterND", zeros, indices, terms, reduction="add", outputs=outputs)
     if added:
         op.node("Add", product, added[0], outputs=node.output)
     return True
 
 
 def product_widths(model: ModelProto, features: Iterable[str]) -> dict[str, int]:
-    """Return the numbers that products compute of each entry of sparse features."""
+    """Return the total width of the products with each sparse feature."""
     view = GraphView(model)
     return {n: sum((view.sizes(node.input[1]) or (0, 0))[1] for node in view.readers[n]) for n in features}
 
 
 def _zeros(op: GraphBuilder, name: str, batch: int | str, width: list[int], dtype: np.dtype) -> str:
-    """Return the sums of a batch before anything is added."""
+    """Return the zeros that the entries of a batch are added to."""
     if isinstance(batch, int):
         return op.constant(np.zeros((batch, *width), dtype=dtype))
     shape = op.Shape(STARTS.format(name))
@@ -124,23 +124,23 @@ def _zeros(op: GraphBuilder, name: str, batch: int | str, width: list[int], dtyp
 
 
 def entry_inputs(value: ValueInfoProto) -> list[ValueInfoProto]:
-    """Return the inputs that stand for a sparse feature."""
+    """Return the inputs of a sparse feature."""
     name, elem_type = value.name, value.type.tensor_type.elem_type
-    entries = (f"entries_of_{name}",)  # one name, from which it is known that they have one length
+    entries = (f"entries_of_{name}",)  # the same symbolic length for all three
     types = [TensorType(elem_type, entries), *[TensorType(TensorProto.INT32, entries)] * 2]
     types += [TensorType(TensorProto.INT64, (None,))] * len(BOUNDS)
     return [make_value_info(n.format(name), t) for n, t in zip((*ENTRIES, *BOUNDS), types, strict=True)]
 
 
 def all_entries(model: ModelProto, features: Iterable[str]) -> dict[str, ValueInfoProto]:
-    """Return the inputs that stand for sparse features of a model, by their names."""
+    """Return the inputs of the sparse features of a model by name."""
     names = set(features)
     taken = [value for value in model.graph.input if value.name in names]
     return {value.name: value for feature in taken for value in entry_inputs(feature)}
 
 
 def append_slices(op: GraphBuilder, feature: str, rows: str) -> dict[str, str]:
-    """Write the entries of the rows of a batch, which follow one another, and return their names."""
+    """Write slices with the entries of a batch of consecutive rows, and return their names."""
     start = op.Gather(STARTS.format(feature), op.Gather(rows, np.array([0])))
     end = op.Gather(ENDS.format(feature), op.Gather(rows, np.array([-1])))
     found = {part.format(feature): PART.format(part.format(feature)) for part in ENTRIES}
@@ -150,7 +150,7 @@ def append_slices(op: GraphBuilder, feature: str, rows: str) -> dict[str, str]:
 
 
 def entry_arrays(feature: str, csr: Any, rows: np.ndarray, size: int) -> dict[str, np.ndarray]:
-    """Return the inputs that stand for some rows of a sparse feature."""
+    """Return the arrays of the inputs of a sparse feature for some rows."""
     part = csr_matrix(csr[rows])
     counts = np.diff(part.indptr)
     numbers = np.arange(len(rows), dtype=np.int32) % np.int32(size)
@@ -161,7 +161,7 @@ def entry_arrays(feature: str, csr: Any, rows: np.ndarray, size: int) -> dict[st
 
 
 def entry_bytes(csr: Any, width: int = 0) -> int:
-    """Return the bytes that a row takes as entries, on average and rounded up."""
+    """Return the average bytes of the entries of a row, rounded up."""
     of_entry = csr.dtype.itemsize * (1 + width) + 2 * np.dtype(np.int32).itemsize
     of_row = len(BOUNDS) * np.dtype(np.int64).itemsize
     return of_row - -csr.nnz * of_entry // max(1, csr.shape[0])

@@ -1,4 +1,4 @@
-"""The graphs of a training step: objective, gradient and update as one, or apart."""
+"""Graphs of a training step: objective, gradient and update, together or separate."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ RATE = "ortlearn_rate"
 OBJECTIVE = "ortlearn_objective"
 SMOOTH = "ortlearn_smooth_objective"
 BATCH = "batch"
-#: Names that no other tensor may have.
+#: Reserved names.
 OWN_NAMES = {SAMPLE_WEIGHT, ROWS, RATE, OBJECTIVE}
 
 
 @dataclass(frozen=True)
 class Carried:
-    """A weight or a piece of its state, which a step reads and writes anew.
+    """A weight or state that a step updates.
 
     Attributes
     ----------
@@ -88,14 +88,14 @@ class StepGraph:
 
 
 def batch_type(known: TensorType, batch: int | str) -> TensorType:
-    """Return the type of the rows of a batch."""
+    """Return the type of a column of a batch."""
     if not known.shape:
         return known
     return TensorType(known.elem_type, (batch, *known.shape[1:]))
 
 
 def builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder:
-    """Return a builder of nodes that follow a graph of a task."""
+    """Return a builder for nodes to append to a graph of a task."""
     return GraphBuilder(
         opset_versions(model)[""],
         dtype=task.graph.dtype,
@@ -106,7 +106,7 @@ def builder(task: TrainingTask, model: ModelProto, prefix: str) -> GraphBuilder:
 
 
 def batch_inputs(task: TrainingTask, batch: int | str) -> list[ValueInfoProto]:
-    """Return the inputs of the objective besides X and the weights."""
+    """Return the inputs of the objective other than features and weights."""
     inputs, objective = [], task.objective
     if objective.loss is not None:
         inputs.append(make_value_info(objective.label, batch_type(objective.label_type, batch)))
@@ -116,7 +116,7 @@ def batch_inputs(task: TrainingTask, batch: int | str) -> list[ValueInfoProto]:
 
 
 def row_type(task: TrainingTask, batch: int | str) -> TensorType:
-    """Return the type of the losses of a batch, and of their weights: one for each row, or each position."""
+    """Return the type of the losses of a batch and of sample weights: per sample, or per position."""
     loss, labels = task.objective.loss, task.objective.label_type.shape or ()
     positions = labels[1:2] if loss is not None and loss.by_position else ()
     return TensorType(elem_type(task), (batch, *positions))
@@ -128,7 +128,7 @@ def elem_type(task: TrainingTask) -> int:
 
 
 def with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
-    """Return the model of a task whose columns have the rows of a batch."""
+    """Return the model of a task with the batch size as first dimension of the columns."""
     model = copy_model(task.graph.model)
     features = task.graph.features
     for value in model.graph.input:
@@ -145,7 +145,7 @@ def with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
 
 
 def row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
-    """Write the loss of each row of a batch, or of each position of them."""
+    """Write the loss of each sample of a batch, or of each of its positions."""
     objective, output = task.objective, task.graph.output
     assert objective.loss is not None
     op.set_type(objective.label, *batch_type(objective.label_type, batch))
@@ -155,7 +155,7 @@ def row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
 
 
 def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
-    """Return the graph of the loss of each row, or position, and the name of its output."""
+    """Return the graph of the loss of each sample or position, and the name of its output."""
     model = with_batch_dimension(task, BATCH)
     op = builder(task, model, "loss_")
     rows = row_losses(task, op, BATCH)
@@ -165,10 +165,9 @@ def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
 
 
 def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
-    """Return the graph of the objective of a batch, penalty included.
+    """Return the graph of the objective of a batch, including the penalty.
 
-    Where the penalty has a proximal step, a second output is the objective without what that step
-    is for.
+    If the penalty has a proximal step, a second output is the objective without the part of that step.
     """
     model = with_batch_dimension(task, batch)
     op = builder(task, model, "loss_")
@@ -201,7 +200,7 @@ def statistic_outputs(task: TrainingTask, model: ModelProto) -> list[ValueInfoPr
 
 
 def penalty_graph(task: TrainingTask) -> ModelProto | None:
-    """Return the graph from the weights to their penalty; None where they have none."""
+    """Return the graph from the weights to their penalty, or None if there is no penalty."""
     source = task.graph.model
     inputs = [copy_value(value) for value in source.graph.input if value.name in task.graph.intercepts]
     model = helper.make_model(
@@ -218,15 +217,15 @@ def penalty_graph(task: TrainingTask) -> ModelProto | None:
 
 
 def differentiated(task: TrainingTask) -> str:
-    """Return the output of the objective's graph whose gradient the updates take."""
+    """Return the output of the objective graph to differentiate for the updates."""
     return SMOOTH if task.is_proximal else OBJECTIVE
 
 
 def step_graph(task: TrainingTask) -> StepGraph:
-    """Return the graph of a whole step: rows gathered, objective, gradient, update.
+    """Return the graph of a step: gather, objective, gradient and update.
 
-    Its inputs are X, the labels and the weights of all rows, the numbers of a batch's rows
-    (``ortlearn_rows``), the learning rate (``ortlearn_rate``), then what is carried.
+    Its inputs are the columns of all samples, the sample indices of a batch (``ortlearn_rows``), weights,
+    learning rate (``ortlearn_rate``) and states.
     """
     objective, target, names = objective_graph(task), differentiated(task), task.graph.weights
     gradient = gradient_of_loss(
@@ -256,12 +255,12 @@ def step_graph(task: TrainingTask) -> StepGraph:
 
 
 def copy_value(value: ValueInfoProto) -> ValueInfoProto:
-    """Return a copy that outlives the graph it came from."""
+    """Return a copy, which stays valid when the graph is changed."""
     return ValueInfoProto.FromString(value.SerializeToString())
 
 
 def renamed_value(value: ValueInfoProto, name: str) -> ValueInfoProto:
-    """Return a copy under another name."""
+    """Return a copy with another name."""
     copied = copy_value(value)
     copied.name = name
     return copied
@@ -270,11 +269,11 @@ def renamed_value(value: ValueInfoProto, name: str) -> ValueInfoProto:
 def append_updates(
     task: TrainingTask, model: ModelProto, gradients: dict[str, str], value: str | None
 ) -> StepGraph:
-    """Append the update of every weight; outputs are the value, then the new weights and states.
+    """Append the updates of all weights; outputs are the value, then the new weights and states.
 
-    Gradients are clipped first, where the task asks for it. Running statistics are those that the model
-    computes, or stay as they are. Where the gradients are those of the objective
-    times the negative learning rate, the update gets a rate of -1.
+    Gradients are clipped first, if the task has bounds. Running statistics become those that the model
+    computes, or stay unchanged. If the graph already reads the learning rate, gradients include its negative
+    as a factor, and the update gets a rate of -1.
     """
     op = builder(task, model, "update_")
     types = {v.name: v for v in model.graph.input}
@@ -314,7 +313,7 @@ def append_updates(
 
 
 def _proximal(task: TrainingTask, op: GraphBuilder, name: str, new: str, shape: tuple[int, ...]) -> str:
-    """Append the proximal step of the penalty to the update of a weight, where there is one."""
+    """Append the proximal step of the penalty to the update of a weight, if any."""
     parts = task.penalties_of(name) if task.is_proximal else []
     steps = [part for part in parts if task.acts_by_step(part)]
     scale = task.update.learning_rate.proximal_scale
@@ -326,7 +325,7 @@ def _proximal(task: TrainingTask, op: GraphBuilder, name: str, new: str, shape: 
 
 
 def _bounded(task: TrainingTask, op: GraphBuilder, name: str, new: str) -> str:
-    """Append the projection of a weight that must not be negative: after a proximal step it is exact."""
+    """Append the projection of a non-negative weight, which is exact after a proximal step."""
     return op.Max(new, 0.0) if name in task.update.not_negative else new
 
 

@@ -1,4 +1,4 @@
-"""Progress of streams: a line for an estimator, from one call of ``partial_fit`` to the next."""
+"""Progress lines of estimators across calls of ``partial_fit``."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
-from .forks import guard
+from .forks import acquire_before_fork
 
 __all__ = ["MeasuredText", "close_stream", "interrupt_line", "show_stream"]
 
-#: What is shown of the record of an epoch, and under which name.
+#: Entries of the record of an epoch to show, and their labels.
 SHOWN = {"loss": "loss", "validation_loss": "val", "rate": "rate"}
-#: Seconds between two drawings of the line.
+#: Minimum seconds between two drawings of the line.
 PERIOD = 0.1
-#: Carriage return, and the control sequence that erases a line.
+#: Carriage return and control sequence to erase a line.
 ERASED = "\r\x1b[K"
 
 _LOCK = RLock()
 
 
 class MeasuredText:
-    """Text of what was measured; a validation stays there until the next one."""
+    """Text of the last measured values; a validation is shown until the next one."""
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
@@ -39,7 +39,7 @@ class MeasuredText:
 
 @dataclass
 class _Stream:
-    """The calls of one estimator."""
+    """Progress of one estimator."""
 
     description: str
     measured: MeasuredText
@@ -53,8 +53,8 @@ class _Stream:
         return f"{self.description} epoch {self.epoch} {self.text} {minutes}:{seconds:02}"
 
 
-class _Lines:
-    """Open streams, drawn in one line of a terminal; elsewhere a stream is written once it is closed."""
+class _StreamLine:
+    """Open streams, drawn in one line of a terminal; otherwise each is written when it is closed."""
 
     def __init__(self) -> None:
         self._streams: dict[int, _Stream] = {}
@@ -64,7 +64,7 @@ class _Lines:
     def show(self, owner: Any, description: str, record: dict) -> None:
         key = id(owner)
         if key not in self._streams:
-            # Once the estimator is gone, another object may have its number.
+            # Another object may get the same id once the estimator is deleted.
             finalizer = weakref.finalize(owner, close_key, key)
             self._streams[key] = _Stream(description, MeasuredText(), time.monotonic(), finalizer)
         stream = self._streams[key]
@@ -88,7 +88,7 @@ class _Lines:
             self._unfinished = False
 
     def forget(self) -> None:
-        """Leave the streams to the process that this one was forked from."""
+        """Remove all streams, which belong to the parent of a forked process."""
         for stream in self._streams.values():
             stream.finalizer.detach()
         self._streams, self._unfinished = {}, False
@@ -97,46 +97,45 @@ class _Lines:
         self._drawn = time.monotonic()
         self._unfinished = True
         line = " | ".join(stream.line() for stream in list(self._streams.values()))
-        _write(
-            ERASED + line[: shutil.get_terminal_size().columns - 1]
-        )  # one that is wrapped cannot be erased
+        width = shutil.get_terminal_size().columns - 1  # a wrapped line could not be erased
+        _write(ERASED + line[:width])
 
 
-_LINES = _Lines()
-guard(_LOCK, lambda: _LINES.forget())
+_STREAMS = _StreamLine()
+acquire_before_fork(_LOCK, lambda: _STREAMS.forget())
 
 
 def show_stream(owner: Any, description: str, record: dict) -> None:
     """Show the last epoch of a stream."""
     with _LOCK:
-        _LINES.show(owner, description, record)
+        _STREAMS.show(owner, description, record)
 
 
 def close_stream(owner: Any) -> None:
-    """End the line of an estimator; nothing happens where it has none."""
+    """End the line of an estimator, if it has one."""
     close_key(id(owner))
 
 
 def close_key(key: int) -> None:
-    """End the line of the estimator of this identity; it may be gone."""
+    """End the line of the estimator with this id, which may be deleted."""
     with _LOCK:
-        _LINES.close(key)
+        _STREAMS.close(key)
 
 
 def interrupt_line() -> None:
-    """End what is drawn with a line break, so that something else can be written; streams stay open."""
+    """Write a line break after the drawn line, before other output; streams stay open."""
     with _LOCK:
-        _LINES.interrupt()
+        _STREAMS.interrupt()
 
 
 def _is_interactive() -> bool:
-    """Return whether a carriage return goes back to the beginning of the line on standard output."""
+    """Return whether standard output is a terminal or notebook, which supports carriage returns."""
     stream = sys.stdout
-    if stream is None or hasattr(stream, "rich_proxied_file"):  # a live display of rich owns the terminal
+    if stream is None or hasattr(stream, "rich_proxied_file"):  # a live display of rich is active
         return False
     try:
         return type(stream).__module__.startswith("ipykernel") or stream.isatty()
-    except (AttributeError, ValueError):  # no terminal, or closed
+    except (AttributeError, ValueError):  # not a file, or closed
         return False
 
 
@@ -144,5 +143,5 @@ def _write(text: str) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except (AttributeError, OSError, ValueError):  # there is no standard output, or it is closed
+    except (AttributeError, OSError, ValueError):  # standard output is missing or closed
         pass

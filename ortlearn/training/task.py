@@ -1,4 +1,4 @@
-"""The training task: the contract between the estimators and the training steps."""
+"""The training task: graph, objective and update, the interface between estimators and training steps."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ __all__ = ["Objective", "ScoreGraph", "TrainingTask", "Update"]
 
 @dataclass(frozen=True)
 class ScoreGraph:
-    """A graph from X (and the labels of a graph with its own loss) to scores or a loss.
+    """A graph from X to scores, or from X and labels to a loss.
 
     Attributes
     ----------
     model : onnx.ModelProto
-        Graph; the weights are inputs.
+        Graph, with the weights as inputs.
     features : dict of str to TensorType
-        Inputs that take X, or what a part of the graph computed of it before.
+        Inputs for X, or for features that were computed from it before the training.
     output : str
-        Raw scores of shape (n, k), or the loss of a graph with its own.
+        Raw scores of shape (n, k), or the loss.
     output_type : TensorType
         Type of the output.
     intercepts : dict of str to bool
-        Inputs to train, sorted, and whether each is an intercept.
+        Weights to train, sorted, and whether each is an intercept.
     origin : str or None
-        Where the graph comes from; shown where an operator has no gradient.
+        Origin of the graph, for error messages about operators without gradient.
     dtype : numpy.dtype
         Floating-point type of scores, weights and states.
     sparse : frozenset of str
-        Features that a batch has the entries of, in place of its rows.
+        Features that are read as entries of sparse rows.
     statistics : dict of str to str
-        Running statistics among the inputs to train, and the output with the value that a batch leaves: they
+        Running statistics among the inputs to train, with the output that holds the value after a batch. They
         have no gradient, no penalty and no learning rate.
     """
 
@@ -57,7 +57,7 @@ class ScoreGraph:
 
     @cached_property
     def weights(self) -> list[str]:
-        """Inputs to train, sorted."""
+        """Weights to train, sorted."""
         return list(self.intercepts)
 
     @cached_property
@@ -68,20 +68,20 @@ class ScoreGraph:
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised.
+    """Loss and penalty to minimise.
 
     Attributes
     ----------
     loss : BaseLoss or None
-        Loss between labels and scores; None if the graph has its own.
+        Loss of labels and scores; None if the output of the graph is the loss.
     penalty : BasePenalty
         Penalty on the weights.
     label_type : TensorType
         Type of the labels.
     label : str
-        Name of the label input of a graph with its own loss, a free name otherwise.
+        Name of the label input; if ``loss`` is None, it is an input of the graph.
     weighted : bool
-        Whether samples have weights; those of a graph with its own loss are an input of it.
+        Whether there are sample weights; if ``loss`` is None, they are an input of the graph.
     """
 
     loss: BaseLoss | None
@@ -93,18 +93,18 @@ class Objective:
 
 @dataclass(frozen=True)
 class Update:
-    """How a batch changes the weights.
+    """Update of the weights for a batch.
 
     Attributes
     ----------
     learning_rate : BaseLearningRate
         Schedule and update.
     clip_norm : float or None
-        Bound of the norm of all gradients together, above 0.
+        Bound of the joint norm of all gradients, above 0.
     clip_value : float or None
         Bound of each entry of the gradients, above 0; applied first.
     not_negative : frozenset of str
-        Weights that updates cut off at zero.
+        Weights that are projected to non-negative values.
     """
 
     learning_rate: BaseLearningRate
@@ -135,12 +135,12 @@ class TrainingTask:
     gradient: str = "auto"
 
     def changed(self, **fields_of_parts: Any) -> TrainingTask:
-        """Return the task with other values of fields of its graph, objective and update.
+        """Return the task with some fields of its graph, objective and update replaced.
 
         Parameters
         ----------
         **fields_of_parts
-            Values by the names of the fields.
+            New values by the name of the field.
 
         Returns
         -------
@@ -173,35 +173,35 @@ class TrainingTask:
 
     @property
     def is_proximal(self) -> bool:
-        """Whether updates are followed by the proximal step of the penalty, in place of a gradient."""
+        """Whether updates are followed by a proximal step of the penalty, instead of using its gradient."""
         return any(self.acts_by_step(part) for part in self.objective.penalty.parts())
 
     def acts_by_step(self, penalty: BasePenalty) -> bool:
-        """Return whether a part of the penalty acts by its proximal step, in place of a gradient.
+        """Return whether a part of the penalty uses its proximal step instead of its gradient.
 
         Parameters
         ----------
         penalty : BasePenalty
-            One of its parts.
+            Part of the penalty.
 
         Returns
         -------
         bool
-            Whether it does.
+            Whether it uses the proximal step.
         """
         return penalty.acts_by_step(self.update.learning_rate.proximal_scale is not None)
 
     @property
     def folds_rate(self) -> bool:
-        """Whether the rate may be a factor of the objective, before it is differentiated.
+        """Whether the objective may be multiplied by the rate before it is differentiated.
 
-        Clipping is of the gradient without the rate.
+        Not with clipping, which applies to the gradient without the rate.
         """
         clips = self.update.clip_norm is not None or self.update.clip_value is not None
         return self.update.learning_rate.scales_gradient and not clips
 
     def graph_key(self) -> Hashable:
-        """Return what the graphs of a training depend on; tasks of equal keys share compiled graphs.
+        """Return a key of the graphs of a training; tasks with equal keys share compiled graphs.
 
         Returns
         -------

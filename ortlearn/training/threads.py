@@ -1,4 +1,4 @@
-"""How many threads a training takes: several pay for large products only."""
+"""Number of threads of a training: several are faster only for large products."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .task import TrainingTask
 
 __all__ = ["largest_product", "threads_of_training"]
 
-#: Floating-point operations of a product from which on several threads are faster than one. With the largest
-#: product of 4.2 million two threads took 1.16 times as long as one, with 103 million 0.73 times.
+#: Floating-point operations of a product above which several threads are faster. Relative to one thread, two
+#: threads took 1.16 times as long for 4.2 million operations, and 0.73 times for 103 million.
 LARGE = 2**24
-#: Operators whose products are not seen in their inputs and output.
+#: Operators whose cost does not follow from the shapes of their inputs and output.
 WITH_PRODUCTS_INSIDE = frozenset(
     {"ConvTranspose", "DeformConv", "Einsum", "GRU", "If", "LSTM", "Loop", "RNN", "Scan"}
 )
 
 
 def threads_of_training(task: TrainingTask, size: int | str, n_jobs: int | None) -> int | None:
-    """Return ``n_jobs``, or 1 where no product of a batch is large enough for several threads."""
+    """Return ``n_jobs``, or 1 if no product of a batch is large enough for several threads."""
     if n_threads(n_jobs) == 1:
         return n_jobs
     return n_jobs if largest_product(task, size) >= LARGE else 1
 
 
 def largest_product(task: TrainingTask, size: int | str) -> float:
-    """Return the floating-point operations of the largest product of matrices, or convolution, of a batch."""
+    """Return the floating-point operations of the largest matrix product or convolution of a batch."""
     model = with_batch_dimension(task, size)
     types = value_types(model)
     return max((_operations(node, types) for node in model.graph.node), default=0.0)
@@ -53,7 +53,7 @@ def _operations(node: NodeProto, types: dict[str, TensorType]) -> float:
 
 
 def _sizes(types: dict[str, TensorType], name: str) -> list[int] | None:
-    """Return the shape of a tensor where all of it is known."""
+    """Return the shape of a tensor, or None if it is not completely known."""
     known = types[name].shape if name in types else None
     sizes = [dim for dim in known or () if isinstance(dim, int)]
     return sizes if known is not None and len(sizes) == len(known) else None

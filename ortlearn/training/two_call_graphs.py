@@ -1,4 +1,4 @@
-"""The graphs of a step as two calls, and of a loss and an update around a forward and a backward."""
+"""Graphs of a step with separate calls for forward and backward."""
 
 from __future__ import annotations
 
@@ -42,16 +42,15 @@ __all__ = ["TwoCallGraphs", "loss_gradient_graph", "two_call_graphs", "update_gr
 
 
 class TwoCallGraphs(NamedTuple):
-    """A step on a batch in two graphs; both gather their columns from those of all rows.
+    """A step on a batch in two graphs; both gather the batch from the columns of all samples.
 
     Attributes
     ----------
     forward : StepGraph
-        From the features, the numbers of the rows of the batch (``ortlearn_rows``) and the weights to the
-        output of the model, and to what the second graph needs besides.
+        From features, sample indices of the batch (``ortlearn_rows``) and weights to the output of the model
+        and other tensors for ``backward``.
     backward : StepGraph
-        From these, the labels, the learning rate and what is carried to the objective and the new weights and
-        states.
+        From these, labels, learning rate, weights and states to the objective and the new weights and states.
     """
 
     forward: StepGraph
@@ -59,7 +58,7 @@ class TwoCallGraphs(NamedTuple):
 
 
 def two_call_graphs(task: TrainingTask, size: int | str = BATCH) -> TwoCallGraphs:
-    """Return the graphs of a step on a batch, by our own rules, cut after the output of the model."""
+    """Return the graphs of a step on a batch, split after the output of the model."""
     if task.gradient == "auto":
         task = task.changed(gradient="rules")
     step = batch_graph(task, size, keep_output=True)
@@ -89,7 +88,7 @@ def _input(step: StepGraph, name: str) -> ValueInfoProto:
 def _part(
     model: ModelProto, nodes: list[NodeProto], inputs: list[ValueInfoProto], outputs: list[ValueInfoProto]
 ) -> ModelProto:
-    """Return some nodes of a model as a model."""
+    """Return a model with some of the nodes."""
     read = {name for node in nodes for name in node_inputs(node)} | {value.name for value in outputs}
     constants = [tensor for tensor in model.graph.initializer if tensor.name in read]
     needed = [value for value in inputs if value.name in read]
@@ -128,8 +127,8 @@ def loss_gradient_graph(task: TrainingTask) -> ModelProto:
 def update_graph(task: TrainingTask) -> StepGraph:
     """Return the graph that adds the penalty's gradient and updates all weights.
 
-    Its inputs are the weights, ``<weight>_grad`` of each, the learning rate and the states; its
-    value is the penalty, None where there is none.
+    Its inputs are the weights, ``<weight>_grad`` of each, the learning rate and the states; its value is the
+    penalty, or None.
     """
     values = [copy_value(v) for v in task.graph.model.graph.input if v.name in task.graph.weights]
     model = _empty_model(task, values)
@@ -166,7 +165,7 @@ def _with_penalty_gradients(
     reached: list[str],
     inputs: list[ValueInfoProto],
 ) -> StepGraph:
-    """Append the updates to the graph of a penalty, whose gradients are added to those of the loss."""
+    """Add the gradients of a penalty to those of the loss, and append the updates."""
     own = gradient_of_loss(penalty, differentiated(task), reached, task.gradient, keep_outputs=True)
     own = map_names(own, {f"{name}_grad": f"{name}_penalty_grad" for name in reached})
     known = {value.name for value in own.graph.input}

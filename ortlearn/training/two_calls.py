@@ -14,7 +14,7 @@ from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
 from .cache import cached_session
 from .devices import ort_value
-from .engines import VARYING
+from .engines import DYNAMIC_SHAPE_OPERATORS
 from .sessions import bound_run
 from .step_graphs import OBJECTIVE, RATE, ROWS, StepGraph
 from .two_call_graphs import two_call_graphs
@@ -23,14 +23,14 @@ __all__ = ["TwoCalls"]
 
 
 class TwoCalls:
-    """Graphs and sessions of a step whose loss is a graph: a batch is two calls of onnxruntime.
+    """Graphs and sessions of a step with two calls per batch; the loss is a graph.
 
     Parameters
     ----------
     step : BaseStep
         Step.
     size : int or str
-        Rows of a full batch; a name where any number will do.
+        Number of samples of a full batch, or the name of a dynamic dimension.
     """
 
     def __init__(self, step: BaseStep, size: int | str):
@@ -39,7 +39,7 @@ class TwoCalls:
         self.carried = self.compiled(size)[1][0].carried
 
     def compiled(self, size: int | str) -> list[tuple[StepGraph, Any]]:
-        """Return graph and session of both calls, for batches of a size."""
+        """Return graphs and sessions of both calls for batches of a size."""
         if size not in self._compiled:
             build = cache(partial(two_call_graphs, self.step.task, size))
             self._compiled[size] = [self._session(size, part, build) for part in (0, 1)]
@@ -51,13 +51,13 @@ class TwoCalls:
         return cached_session(*arguments, spins=False)
 
     @property
-    def varies(self) -> bool:
-        """Whether tensors between the calls have shapes that depend on values."""
+    def has_dynamic_shapes(self) -> bool:
+        """Whether the shapes of tensors between the calls depend on values."""
         (forward, _), _ = self.compiled(self.size)
-        return any(node.op_type in VARYING for node in all_nodes(forward.model.graph))
+        return any(node.op_type in DYNAMIC_SHAPE_OPERATORS for node in all_nodes(forward.model.graph))
 
     def bind(self, data: Data, size: int, buffers: CarriedBuffers, rate: Any) -> TwoCallBatch:
-        """Return a batch of a size, bound to the data, the weights and the learning rate."""
+        """Return the bound calls for batches of a size."""
         return TwoCallBatch(self, data, size, buffers, rate)
 
     def graphs(self) -> dict[str, ModelProto]:
@@ -67,16 +67,16 @@ class TwoCalls:
 
 
 class TwoCallBatch:
-    """The tensors of the batches of a size, and the calls that are bound to them.
+    """Tensors and bound calls for batches of a size.
 
     Parameters
     ----------
     calls : TwoCalls
         Graphs and sessions.
     data : Data
-        Rows to train on.
+        Training samples.
     size : int
-        Rows of a batch.
+        Number of samples of a batch.
     buffers : CarriedBuffers
         Weights and states.
     rate : OrtValue
@@ -95,12 +95,12 @@ class TwoCallBatch:
         self.rebind(data, buffers)
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Read batches from other rows."""
+        """Read batches from other samples."""
         columns = data.columns(self._task)
         self._loads = []
-        self._numbers[:] = 0  # those of other rows may be too large
+        self._numbers[:] = 0  # old indices may be out of bounds
         if data.is_sparse:
-            # Sparse rows are made dense a batch at a time: the graphs get the batch as if it were all.
+            # Sparse samples are converted to dense for each batch, which replaces the columns.
             size = len(self._numbers)
             self._numbers[:] = np.arange(size)
             own = {name: BatchBuffer(array, size, self._device) for name, array in columns.items()}
@@ -114,7 +114,7 @@ class TwoCallBatch:
         self._calls = [self._bound(values, buffers, copy) for copy in range(buffers.COPIES)]
 
     def _saved(self, values: dict[str, Any], buffers: CarriedBuffers) -> dict[str, Any]:
-        """Return the tensors between the calls, which a first call makes and the others write again."""
+        """Return the tensors between the calls, allocated by a first call of forward."""
         session = self._parts[0][1]
         names = [value.name for value in session.get_outputs()]
         known = values | buffers.weights(buffers.current)
@@ -141,7 +141,7 @@ class TwoCallBatch:
         return calls[0], calls[1]
 
     def run(self, rows: np.ndarray, copy: int) -> float:
-        """Forward, then loss, backward and update."""
+        """Update on a batch and return its objective."""
         for buffer, array in self._loads:
             buffer.load(array, rows)
         if not self._loads:

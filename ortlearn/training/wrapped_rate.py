@@ -1,4 +1,4 @@
-"""A learning rate around another one, whose schedule it has."""
+"""Learning rates that wrap another one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["WrappedRate"]
 
 
 class WrappedRate(BaseLearningRate):
-    """Base class of learning rates that change the update of another one.
+    """Base class of learning rates that change the update of another one, with the same schedule.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class WrappedRate(BaseLearningRate):
 
     @property
     def elementwise(self) -> bool:  # type: ignore[override]
-        """Whether each element of a weight is updated by itself."""
+        """Whether the update is elementwise."""
         return self.learning_rate.elementwise
 
     def rate(self, epoch: int, memory: Any = None) -> float:
@@ -31,9 +31,9 @@ class WrappedRate(BaseLearningRate):
         return self.learning_rate.rate(epoch, memory)
 
     def start(self) -> Any:
-        """Return what is remembered before the first epoch."""
+        """Return the initial state of the schedule."""
         return self.learning_rate.start()
 
     def remember(self, memory: Any, loss: float) -> Any:
-        """Return what is remembered once an epoch has ended."""
+        """Return the state of the schedule after an epoch."""
         return self.learning_rate.remember(memory, loss)

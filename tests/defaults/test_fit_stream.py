@@ -71,6 +71,6 @@ def test_nothing_is_held_out_of_a_source(either, rows):
     options = {"batch_size": 16, "max_iter": 4, "random_state": 0}
     found = either(MLPClassifier((4,)), **options).fit_stream(cut(50, X, y))
     assert found.n_iter_ == 4 and found.validation_losses_ == []
-    with pytest.warns(UserWarning, match="ran all of max_iter=4 epochs before the validation_loss"):
+    with pytest.warns(UserWarning, match="reached max_iter=4 epochs before the validation_loss"):
         found.fit_stream(cut(50, X[:400], y[:400]), source_val=cut(50, X[400:], y[400:]))
     assert len(found.validation_losses_) == 4  # validation says which weights are kept

@@ -295,7 +295,7 @@ def test_parquet_files_are_read_on_the_workers(client, regression, tmp_path):
     two = trained(client, LinearRegression(), paths, "label", features=["b", "a"])
     assert two.feature_names_in_.tolist() == ["b", "a"]
     stopped = DaskOrtGradientOptimizer(LinearRegression(), client=client, early_stopping=True, **OPTIONS)
-    with pytest.warns(UserWarning, match="ran all of max_iter"):
+    with pytest.warns(UserWarning, match="reached max_iter"):
         stopped.fit(paths, "label", X_val=tmp_path / "one.parquet")
     assert len(stopped.validation_losses_) == 3
     with pytest.raises(SourceError, match="No parquet files can be read at"):

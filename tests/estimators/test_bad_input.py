@@ -121,7 +121,7 @@ def test_data_of_predict(name, fitted, rows, unchanged):
 
 
 PARAMETERS = [
-    ({"device": "tpu"}, DeviceError, "device='tpu' is unknown, use 'cpu', 'cuda'"),
+    ({"device": "tpu"}, DeviceError, "device='tpu' is unknown. Use 'cpu', 'cuda'"),
     ({"device": "cpu:3"}, DeviceError, "device='cpu:3' is unknown"),
     ({"learning_loss": "squarederror"}, UnknownPluginError, "Did you mean 'squared_error'"),
     ({"learning_penalty": "elastik"}, UnknownPluginError, "Did you mean 'elastic'"),

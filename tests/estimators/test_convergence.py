@@ -1,4 +1,4 @@
-"""A loss that stops being finite."""
+"""Trainings whose loss becomes non-finite."""
 
 import pickle
 
@@ -23,7 +23,7 @@ def test_error_with_losses_and_rate(optimizer, diabetes):
     model = optimizer(LinearRegression(), learning_rate=HUGE, max_iter=5, random_state=0)
     before = dict(model.__dict__)
     with pytest.raises(
-        ConvergenceError, match=r"stopped being finite.*epoch 1.*Lower the learning rate"
+        ConvergenceError, match=r"training diverged.*epoch 1.*Lower the learning rate"
     ) as caught:
         model.fit(*diabetes)
     error = caught.value

@@ -187,10 +187,10 @@ def test_tolerance_of_the_training_loss(optimizer, diabetes_units):
 def test_epochs_run_out(optimizer, diabetes_units):
     X, y = diabetes_units
     model = optimizer(LinearRegression(), tol=1e-9, max_iter=3, learning_rate=1e-4, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="max_iter=3 epochs before the loss got no better"):
+    with pytest.warns(ConvergenceWarning, match="max_iter=3 epochs before the loss stopped improving"):
         model.fit(X, y)
     assert model.n_iter_ == 3
-    with pytest.warns(ConvergenceWarning, match="before the validation_loss got no better"):
+    with pytest.warns(ConvergenceWarning, match="before the validation_loss stopped improving"):
         model.set_params(early_stopping=True).fit(X, y)
     assert model.best_epoch_ == 3
 

@@ -145,10 +145,10 @@ def test_the_last_finite_weights_are_kept_across_chunks(optimizer, size):
     y = np.zeros(160)
     options = {"learning_rate": LearningRateSGD(eta0=0.1, learning_rate="constant"), "batch_size": 16}
     options |= {"max_iter": 2, "shuffle": False, "random_state": 0, "exc": False}
-    with pytest.warns(UserWarning, match="stopped being finite"):
+    with pytest.warns(UserWarning, match="training diverged"):
         in_memory = optimizer(LinearRegression(), **options).fit(X, y)
     found = optimizer(LinearRegression(), **options)
-    with pytest.warns(UserWarning, match="stopped being finite"):
+    with pytest.warns(UserWarning, match="training diverged"):
         found.fit_stream([(X[a : a + 5], y[a : a + 5]) for a in range(0, 160, 5)], shuffle_buffer=size)
     # those in memory are found by going through the epoch again, batch by batch, in another graph
     np.testing.assert_allclose(found.trained_coef_["coef"], in_memory.trained_coef_["coef"], rtol=1e-6)

@@ -265,7 +265,7 @@ def test_what_makes_no_sense(penalties, message, rows, network):
 @pytest.mark.parametrize(
     "rate, penalty, message",
     [
-        ("LBFGS", "max_norm", "needs a smooth objective, PerWeightPenalty"),
+        ("LBFGS", "max_norm", "needs a smooth objective, but PerWeightPenalty"),
         ("Adam", "group_lasso", "GroupLassoPenalty acts by a proximal step"),
     ],
 )

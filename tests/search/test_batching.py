@@ -289,7 +289,7 @@ def test_every_rule_is_tested():
             "y = Loop (, go, x) <body = step (int64 i, bool c, float a) => (bool d, float b)"
             "{ b = Mul (a, a) e = Constant <value_float: float = 0.1> () d = Less (e, b) }>",
             "float y",
-            "Loop with a number of iterations that differs",
+            "Loop with a trip count or condition that differs",
         ),
         (
             "bool go, float x",

@@ -25,7 +25,7 @@ FLOAT = 1
 
 
 class FourCallStep(ForwardBackwardStep):
-    """What losses in Python and the C++ builder need, for other losses and our own rules."""
+    """ForwardBackwardStep with four calls, as for Python losses and the C++ builder."""
 
     def _new_calls(self, size):
         return FourCalls(self, size)
@@ -36,19 +36,19 @@ STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep, "four_c
 
 @pytest.fixture(params=list(STEPS))
 def step_class(request):
-    """Each of the training steps that take batch by batch."""
+    """Each training step that runs one batch per call."""
     return STEPS[request.param]
 
 
 @pytest.fixture(params=["epoch", *STEPS])
 def any_step_class(request):
-    """Each of the training steps, and the one that runs an epoch in one call."""
+    """Each training step, including the one that runs an epoch per call."""
     return {**STEPS, "epoch": EpochStep}[request.param]
 
 
 @pytest.fixture
 def make_task():
-    """Make the task of fitting ``x @ coef`` with a few changes."""
+    """Return a function that creates the task of fitting ``x @ coef``, with changes."""
     graph = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef) => (float[N,1] score) { score = MatMul (x, coef) }""")
@@ -68,14 +68,14 @@ def make_task():
 
 @pytest.fixture
 def rows():
-    """Twenty-three rows of a linear function."""
+    """Twenty-three samples of a linear function."""
     X = np.random.RandomState(0).normal(size=(23, 2)).astype(np.float32)
     return Data(X, X @ np.array([[1.0], [-2.0]], np.float32))
 
 
 @pytest.fixture
 def make_linear(make_task):
-    """Make the task of fitting ``x @ coef + intercept`` in float32 or float64."""
+    """Return a function that creates the task of fitting ``x @ coef + intercept``."""
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (DTYPE[N,2] x, DTYPE[2,1] coef, DTYPE[1] intercept) => (DTYPE[N,1] score)
         { product = MatMul (x, coef) score = Add (product, intercept) }"""
@@ -99,7 +99,7 @@ def make_linear(make_task):
 
 @pytest.fixture
 def make_rows():
-    """Make twenty-three rows of a linear function with noise, in float32 or float64."""
+    """Return a function that creates twenty-three samples of a linear function with noise."""
 
     def make(dtype="float32"):
         rng = np.random.RandomState(0)

@@ -1,4 +1,4 @@
-"""Bytes of activations are those of the tensors that a graph computes."""
+"""Bytes of activations are those of the results of all nodes."""
 
 import numpy as np
 import pytest
@@ -16,12 +16,12 @@ SIZED = """<ir_version: 8, opset_import: ["": 18]> g (float[N,C,H,W] x) => (floa
 def test_samples_are_found_in_any_dimension():
     model = parser.parse_model(DENSE)
     model.graph.initializer.append(numpy_helper.from_array(np.ones((3, 2), np.float32), "w"))
-    # f, m, h and y have 5 steps of 3, 2, 2 and 2 numbers; t is the same for any number of samples
+    # f, m, h and y have 5 steps of 3, 2, 2 and 2 elements; t does not depend on the samples
     assert activation_bytes(model, {"x": np.zeros((7, 5, 3))}) == 4 * 5 * (3 + 2 + 2 + 2)
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (1, 50, 20)])
-def test_sizes_that_the_graph_leaves_open(shape):
+def test_dynamic_dimensions(shape):
     model = parser.parse_model(SIZED)
     assert activation_bytes(model) == 4 * 2
     assert activation_bytes(model, {"x": np.zeros((2, *shape))}) == 4 * 2 * np.prod(shape)

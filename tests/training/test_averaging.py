@@ -51,7 +51,7 @@ def starting(dtype):
 
 
 def train(step, data, start, size, *, rate=0.05, n_epochs=3, states=None):
-    """Return weights and states after some epochs in the order of the rows."""
+    """Return weights and states after some epochs without shuffling."""
     buffers = step.start(data, [size] + ([len(data) % size] if len(data) % size else []), start, states)
     step.set_rate(rate)
     for _ in range(n_epochs):
@@ -65,7 +65,7 @@ def parts(carried):
 
 
 def mean_of_path(task, data, start, size, begin, *, rate=0.05, n_epochs=3):
-    """Return the mean of the weights after each update, read from a training batch by batch."""
+    """Return the mean of the weights after each update, from a training batch by batch."""
     learning_rate = task.update.learning_rate
     if isinstance(learning_rate, Averaged):
         learning_rate = learning_rate.learning_rate
@@ -88,7 +88,7 @@ def mean_of_path(task, data, start, size, begin, *, rate=0.05, n_epochs=3):
     any_step_class=["epoch", "one_graph", "two_calls"],
     dtype=RTOL,
 )
-def test_scikit_learn(dtype, begin, any_step_class, make_linear, make_rows):
+def test_results_are_those_of_scikit_learn(dtype, begin, any_step_class, make_linear, make_rows):
     data = make_rows(dtype)
     reference = SGDRegressor(
         average=begin, penalty=None, shuffle=False, learning_rate="constant", eta0=0.02, max_iter=3, tol=None
@@ -114,7 +114,7 @@ def test_scikit_learn(dtype, begin, any_step_class, make_linear, make_rows):
     any_step_class=["epoch", "one_graph", "two_calls"],
     gradient=["rules", ORT],
 )
-def test_the_mean_of_the_path(rate, begin, gradient, any_step_class, make_linear, make_rows):
+def test_mean_of_the_weights_after_each_update(rate, begin, gradient, any_step_class, make_linear, make_rows):
     task = make_linear("float64", learning_rate=Averaged(RATES[rate], begin), gradient=gradient)
     data, start = make_rows("float64"), starting("float64")
     expected = mean_of_path(task, data, start, 5, begin)
@@ -128,7 +128,7 @@ def test_the_mean_of_the_path(rate, begin, gradient, any_step_class, make_linear
             np.testing.assert_array_equal(means[name], weights[name])
 
 
-def test_the_training_is_that_of_the_wrapped_one(any_step_class, make_linear, make_rows):
+def test_updates_are_those_of_the_wrapped_learning_rate(any_step_class, make_linear, make_rows):
     for rate in RATES.values():
         task = make_linear("float64", learning_rate=rate)
         expected, own = train(any_step_class(task, CPU), make_rows("float64"), starting("float64"), 5)
@@ -142,7 +142,7 @@ def test_the_training_is_that_of_the_wrapped_one(any_step_class, make_linear, ma
 
 
 @pytest.mark.parametrize("penalty", [L1Penalty(0.8), MaxNormPenalty(0.4)], ids=["l1", "max_norm"])
-def test_weights_count_after_the_proximal_step(penalty, any_step_class, make_linear, make_rows):
+def test_weights_are_averaged_after_the_proximal_step(penalty, any_step_class, make_linear, make_rows):
     learning_rate = Averaged(LearningRateSGDNesterov(momentum=0.5), 2)
     task = make_linear("float64", learning_rate=learning_rate, penalty=penalty, clip_norm=5.0)
     assert task.is_proximal and task.update.learning_rate.proximal_scale == 2.0
@@ -199,7 +199,7 @@ def test_several_batches_in_an_iteration(make_linear, make_rows, monkeypatch):
 
 
 def test_rows_of_a_table(make_task):
-    """A batch changes few rows of a table: the mean is of all of them."""
+    """A batch updates few rows of a table, but all of them are averaged."""
     graph = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (int64[N] x, float[6,1] table) => (float[N,1] score) { score = Gather <axis = 0> (table, x) }""")
     task = make_task(
@@ -222,7 +222,7 @@ def test_rows_of_a_table(make_task):
 
 
 @pytest.mark.parametrize("begin", [1, 5, 12])
-def test_going_on_from_states(begin, any_step_class, make_linear, make_rows):
+def test_continued_from_states(begin, any_step_class, make_linear, make_rows):
     task = make_linear("float64", learning_rate=Averaged(LearningRateAdam(), begin))
     data, start = make_rows("float64"), starting("float64")
     step = any_step_class(task, CPU)
@@ -233,8 +233,8 @@ def test_going_on_from_states(begin, any_step_class, make_linear, make_rows):
         np.testing.assert_allclose(array, expected[name], rtol=1e-12)
 
 
-def test_averaging_goes_on_after_many_updates(make_linear, make_rows):
-    """A float32 does not count beyond 2 ** 24, nor see a share of that size."""
+def test_averages_after_many_updates(make_linear, make_rows):
+    """In float32, counts would stop at 2 ** 24, and sums would ignore small terms."""
     task = make_linear(learning_rate=Averaged(LearningRateSGD()))
     data, start, many = make_rows(), starting("float32"), 2.0**26
     states = {(name, "averaged_sum"): array * many for name, array in start.items()}
@@ -268,7 +268,7 @@ def test_a_divergence_is_replayed(settled, size, sparse, make_linear, make_rows)
         np.testing.assert_allclose(found[1].weights[name], array, rtol=1e-4)
 
 
-def test_it_behaves_as_the_wrapped_learning_rate():
+def test_attributes_are_those_of_the_wrapped_learning_rate():
     for rate in RATES.values():
         averaged = Averaged(rate, 2)
         for name in ("scales_gradient", "elementwise", "full_batch", "proximal_scale"):
@@ -283,7 +283,7 @@ def test_it_behaves_as_the_wrapped_learning_rate():
     assert own.of(6) < 0.1
 
 
-def test_a_real_estimator():
+def test_estimator():
     averaged = Averaged(LearningRateAdam(beta_1=0.5), begin=9)
     for other in (clone(averaged), pickle.loads(pickle.dumps(averaged))):
         assert other.get_params()["learning_rate__beta_1"] == 0.5

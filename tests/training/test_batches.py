@@ -1,4 +1,4 @@
-"""Every sample once, the last short batch kept, in an order of seed, shard and epoch alone."""
+"""An epoch has every sample once, in an order that depends only on seed, shard and epoch."""
 
 import itertools
 
@@ -17,7 +17,7 @@ KEYS = list(itertools.product([0, 7, 2**63], [0, 1, 5], [0, 1, 2, 100]))
 @pytest.mark.parametrize("n_rows", [1, 2, 9, 10, 11, 100])
 @pytest.mark.parametrize("batch_size", [1, 3, 10, 1000])
 @pytest.mark.parametrize("seed", [0, None])
-def test_every_row_once(n_rows, batch_size, seed):
+def test_every_sample_once(n_rows, batch_size, seed):
     batches = list(epoch_batches(n_rows, batch_size, seed))
     assert all(rows.dtype == np.int64 for rows in batches)
     assert sorted(np.concatenate(batches)) == list(range(n_rows))
@@ -25,7 +25,7 @@ def test_every_row_once(n_rows, batch_size, seed):
     assert list(dict.fromkeys(len(rows) for rows in batches)) == batch_sizes(n_rows, batch_size)
 
 
-def test_own_order():
+def test_order_without_seed():
     assert [rows.tolist() for rows in epoch_batches(5, 2, None, epoch=3)] == [[0, 1], [2, 3], [4]]
 
 
@@ -35,9 +35,9 @@ def test_orders_of_other_seeds_shards_and_epochs_differ():
     assert tuple(range(60)) not in orders
 
 
-def test_an_order_depends_on_the_three_numbers_alone():
+def test_order_depends_only_on_seed_shard_and_epoch():
     first = {key: epoch_order(60, key[0], key[2], key[1]) for key in KEYS}
-    np.random.seed(3)  # the global generator does not matter
+    np.random.seed(3)  # the global generator has no effect
     for key in reversed(KEYS):
         np.testing.assert_array_equal(epoch_order(60, key[0], key[2], key[1]), first[key])
 
@@ -48,13 +48,13 @@ def test_orders_are_uniform():
     assert abs(counts / 6000 - 0.25).max() < 0.03  # five standard deviations
 
 
-#: Samples that are mixed at a time, and numbers of samples around it.
+#: Number of samples that are shuffled together, and numbers of samples near it.
 TOGETHER = NEIGHBOURS * GROUPS
 SIZES = [TOGETHER + 1, TOGETHER + NEIGHBOURS, 2 * TOGETHER, 3 * TOGETHER + 1000, 20_000]
 
 
 @pytest.mark.parametrize("n_samples", SIZES)
-def test_every_sample_once_of_many(n_samples):
+def test_every_sample_once_in_large_data(n_samples):
     orders = [epoch_order(n_samples, 7, epoch, shard) for epoch in range(3) for shard in range(2)]
     for order in orders:
         np.testing.assert_array_equal(np.sort(order), np.arange(n_samples))
@@ -83,12 +83,12 @@ def test_neighbours_are_visited_near_each_other():
 
 
 def test_batches_of_sorted_samples_are_mixed():
-    """A batch has samples of all classes, in their shares, where samples are sorted by class."""
+    """Batches of samples that are sorted by class have all classes, in their proportions."""
     labels = np.repeat([0, 1], [50_000, 50_000])
     for version, bound in (
         (1, 1.3),
         (2, 1.7),
-    ):  # version 2 adds the spread of 256 groups
+    ):  # version 2 adds the variance of 256 groups
         shares = [labels[rows].mean() for rows in np.array_split(labels_order(labels, version), 390)]
         assert np.std(shares) < bound * np.sqrt(0.25 / 256)
     assert np.std([part.mean() for part in np.array_split(labels, 390)]) > 10 * np.sqrt(0.25 / 256)
@@ -98,12 +98,12 @@ def labels_order(labels, version):
     return epoch_order(len(labels), 3, version=version)
 
 
-def test_samples_that_are_left_over_differ():
-    """Each sample is among the last ones of an epoch as often as any other."""
+def test_samples_outside_of_groups_differ():
+    """Each sample is equally often among the last ones of an epoch."""
     n_samples, n_epochs = TOGETHER + NEIGHBOURS + 5, 400
     last = np.concatenate([epoch_order(n_samples, 1, epoch)[TOGETHER:] for epoch in range(n_epochs)])
     counts = np.bincount(last, minlength=n_samples)
-    # binomial with 400 draws of probability 21 / 4117: mean 2.04; 14 or more comes once in 10^8
+    # binomial with 400 draws of probability 21 / 4117: mean 2.04; 14 or more has a probability of 1e-8
     assert counts.max() < 14
 
 
@@ -122,15 +122,15 @@ def test_a_resumed_training_keeps_the_version_of_its_orders(version, any_step_cl
     assert result.position is None or result.position.order_version == version
 
 
-def test_a_position_without_a_version_is_of_the_first():
+def test_positions_without_a_version_have_version_1():
     known = {"n_epochs": 3, "objectives": np.zeros(0)}
     assert TYPES["Position"].make(known).order_version == 1
     ((_, order),) = PassesInMemory(Data(np.zeros((5000, 1)), np.zeros(5000)), 4).chunks(0, 0)
-    np.testing.assert_array_equal(order, epoch_order(5000, 4, version=2))  # of new trainings
+    np.testing.assert_array_equal(order, epoch_order(5000, 4, version=2))  # as for new trainings
 
 
 @pytest.mark.parametrize("shard", [0, 3])
-def test_the_loop_takes_the_orders_of_its_epochs(shard, any_step_class, make_task, rows):
+def test_orders_of_the_loop(shard, any_step_class, make_task, rows):
     seen: list[np.ndarray] = []
     step = any_step_class(make_task(), Device("cpu"))
     run_epoch = step.run_epoch

@@ -1,4 +1,4 @@
-"""Copies of the weights, and the memory of a batch."""
+"""Copies of weights, and buffers of batches."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def test_batch_buffer_takes_rows():
         np.testing.assert_array_equal(buffer.value.numpy(), array[rows])
 
 
-def test_step_back_gives_earlier_copies():
+def test_step_back_returns_to_earlier_copies():
     carried = [Carried("w", None, "w", "new_w"), Carried("w", "mean", "w_mean", "new_mean")]
     start = {("w", None): np.zeros(2, np.float32), ("w", "mean"): np.ones(2, np.float32)}
     buffers = CarriedBuffers(carried, start, CPU)
@@ -34,7 +34,7 @@ def test_step_back_gives_earlier_copies():
     assert start["w", None].tolist() == [0, 0]
 
 
-def test_one_step_goes_back_to_the_start():
+def test_step_back_after_one_step():
     buffers = CarriedBuffers([Carried("w", None, "w", "v")], {("w", None): np.array([7.0])}, CPU)
     buffers.advance()
     buffers.step_back(2)

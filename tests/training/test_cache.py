@@ -1,4 +1,4 @@
-"""Compiled graphs are shared between trainings of the same structure, and only those."""
+"""Compiled graphs are shared only between trainings of the same structure."""
 
 import gc
 import threading
@@ -21,7 +21,7 @@ from ortlearn.training import Device, EpochStep, cache
 
 @pytest.fixture(autouse=True)
 def empty():
-    """Start with nothing compiled."""
+    """Clear the cache."""
     cache.clear_cache()
     yield
     cache.clear_cache()
@@ -29,7 +29,7 @@ def empty():
 
 @pytest.fixture
 def made(monkeypatch):
-    """Number of graphs compiled for an epoch."""
+    """Return a function that returns the number of epoch graphs that were built."""
     calls = []
     make = cache.make_session
 
@@ -80,7 +80,7 @@ OTHER = {
 
 
 @pytest.mark.parametrize("change", list(SAME))
-def test_what_needs_no_other_graph(change, made, data):
+def test_changes_that_share_the_graph(change, made, data):
     optimizer().fit(*data)
     begun = made()
     optimizer(**SAME[change]).fit(*data)
@@ -88,7 +88,7 @@ def test_what_needs_no_other_graph(change, made, data):
 
 
 @pytest.mark.parametrize("change", list(OTHER))
-def test_what_needs_another_graph(change, made, data):
+def test_changes_that_need_another_graph(change, made, data):
     optimizer().fit(*data)
     begun = made()
     X, y = data
@@ -106,14 +106,14 @@ def test_what_needs_another_graph(change, made, data):
         ({"learning_loss": ElasticLoss(0.1, 0.9)}, {"learning_loss": ElasticLoss(0.1, 0.8)}),
     ],
 )
-def test_parameters_are_told_apart(first, second, made, data):
+def test_parameters_are_distinguished(first, second, made, data):
     optimizer(**first).fit(*data)
     trained = optimizer(**second).fit(*data).predict(data[0])
     cache.clear_cache()
     np.testing.assert_array_equal(optimizer(**second).fit(*data).predict(data[0]), trained)
 
 
-def test_weights_of_rows_are_told_apart(made, data):
+def test_sample_weights_are_distinguished(made, data):
     plain = optimizer().fit(*data).predict(data[0])
     weighted = optimizer().fit(*data, sample_weight=np.linspace(0, 1, 44)).predict(data[0])
     assert (plain != weighted).any()
@@ -136,7 +136,7 @@ def test_a_new_rule_is_used(made, data):
     begun = made()
 
     def straight(op, node, grad):
-        """Pass everything on: dx = dy."""
+        """Gradient of the identity."""
         return [grad]
 
     with temporary_rules():
@@ -145,17 +145,17 @@ def test_a_new_rule_is_used(made, data):
     assert made() > begun and (changed != before).any()
     begun = made()
     np.testing.assert_array_equal(OrtGradientOptimizer(model, **options).fit(X, y).predict(X), before)
-    assert made() == begun  # the first one is still there
+    assert made() == begun  # the first one is still cached
 
 
-def test_few_graphs_are_kept(made, data, monkeypatch):
+def test_maximum_number_of_graphs(made, data, monkeypatch):
     monkeypatch.setattr(cache, "MAX_GRAPHS", 3)
-    sizes = [4, 11, 22, 44]  # all divide the rows: one graph each
+    sizes = [4, 11, 22, 44]  # all divide the number of samples: one graph each
     optimizer(batch_size=4).fit(*data)
     optimizer(batch_size=11).fit(*data)
     optimizer(batch_size=22).fit(*data)
     per_fit = made() // 3
-    optimizer(batch_size=4).fit(*data)  # used again: the last to go
+    optimizer(batch_size=4).fit(*data)  # used again, so it is removed last
     assert made() == 3 * per_fit
     optimizer(batch_size=sizes[3]).fit(*data)
     assert len(cache._CACHE) == 3
@@ -187,7 +187,7 @@ def test_threads(data):
 
 def _redefined(factor):
     class MyLoss(BaseLoss):
-        """Squared error, some times."""
+        """Squared error times a factor."""
 
         def forward(self, op, expected, predicted):
             difference = op.Sub(predicted, expected)
@@ -196,7 +196,7 @@ def _redefined(factor):
     return MyLoss()
 
 
-def test_a_class_defined_anew(data):
+def test_redefined_class(data):
     one, three = (optimizer(learning_loss=_redefined(f)).fit(*data).train_losses_[0] for f in (1.0, 3.0))
     assert three > 1.5 * one
 
@@ -213,8 +213,8 @@ class TableLoss(BaseLoss):
 
 
 @pytest.mark.parametrize("size, place, small", [(3, 0, 0.5), (5000, 2500, 0.5), (3, 1, 1e-9)])
-def test_arrays_are_told_apart(size, place, small, made, make_task, rows):
-    # what numpy prints of a long array, or of one with many digits, is the same
+def test_arrays_are_distinguished(size, place, small, made, make_task, rows):
+    # repr abbreviates long arrays, and rounds many digits
     tables = [np.full(size, 1 / size), np.full(size, 1 / size)]
     tables[1][place] += small
     graphs = []
@@ -237,7 +237,7 @@ class CalledLoss(BaseLoss):
 
 
 @pytest.mark.slow
-def test_a_function_at_an_address_used_before(make_task, rows):
+def test_function_with_a_reused_id(make_task, rows):
     values = set()
     for factor in range(1, 6):
 
@@ -254,8 +254,8 @@ def test_a_function_at_an_address_used_before(make_task, rows):
 
 
 @pytest.mark.parametrize("batch_size", [10, 44])
-def test_a_training_keeps_its_session_when_the_cache_forgets_it(batch_size, data, made, monkeypatch):
-    """Another thread may empty the cache at any moment; newer runtimes check whose a binding is."""
+def test_training_keeps_its_session_when_the_cache_is_cleared(batch_size, data, made, monkeypatch):
+    """Another thread may clear the cache; newer runtimes check that a binding belongs to the session."""
     expected = optimizer(batch_size=batch_size, max_iter=3).fit(*data).predict(data[0])
     begun = made()
 

@@ -1,4 +1,4 @@
-"""What other providers run: the form that is chosen, compared with the CPU."""
+"""Selection of the step on other providers, compared with the CPU."""
 
 import types
 
@@ -23,7 +23,7 @@ MODEL = parser.parse_model(
 
 
 class Other(Device):
-    """The CPU, treated as the provider of another one."""
+    """The CPU, treated as another provider."""
 
     is_native = False
 
@@ -65,7 +65,7 @@ def training(samples):
     return OrtGradientOptimizer(SGDRegressor(), learning_rate="SGD", max_iter=2, random_state=0).fit(*samples)
 
 
-def test_form_of_a_training(other, samples):
+def test_step_of_a_training(other, samples):
     assert chosen(training(samples)) == "EpochStep"
 
 
@@ -81,7 +81,7 @@ def refuse(monkeypatch, *steps):
         monkeypatch.setattr(step, "prepare", fails)
 
 
-def test_a_refused_graph_is_followed_by_the_next_form(other, samples, monkeypatch):
+def test_next_step_after_a_refused_graph(other, samples, monkeypatch):
     expected = training(samples)
     refuse(monkeypatch, EpochStep)
     found = training(samples)
@@ -92,8 +92,8 @@ def test_a_refused_graph_is_followed_by_the_next_form(other, samples, monkeypatc
     assert chosen(training(samples)) == "ForwardBackwardStep"
 
 
-def test_without_any_form(other, samples, monkeypatch):
-    refuse(monkeypatch, *chosen_step.FORMS)
+def test_no_supported_step(other, samples, monkeypatch):
+    refuse(monkeypatch, *chosen_step.STEPS)
     with pytest.raises(
         ExecutionError, match=r"cannot be used for this training\. EpochStep: Unsupported input.*'cpu'"
     ):
@@ -112,7 +112,7 @@ def test_wrong_updates_are_refused(other, samples, monkeypatch):
     monkeypatch.setattr(EpochStep, "run_epoch", wrong)
     found = training(samples)
     assert chosen(found) == "SingleGraphStep"
-    assert "moves weight 'I0_coef' by other numbers" in found._fitted.step.refusals["EpochStep"]
+    assert "its updates of weight 'I0_coef' differ" in found._fitted.step.refusals["EpochStep"]
 
 
 def test_wrong_gradients_of_all_samples_are_refused(other, samples, monkeypatch):
@@ -123,12 +123,12 @@ def test_wrong_gradients_of_all_samples_are_refused(other, samples, monkeypatch)
         return value, gradient * (1 if self.device.is_native else -1)
 
     monkeypatch.setattr(FullBatchStep, "evaluate", wrong)
-    with pytest.raises(ExecutionError, match="objective or gradient are 200% away"):
+    with pytest.raises(ExecutionError, match="objective or gradient differ from the CPU by 200%"):
         OrtGradientOptimizer(Ridge(), learning_rate="LBFGS").fit(*samples)
 
 
 @pytest.mark.parametrize("fault", ["wrong", "refused"])
-def test_the_cpu_runs_what_a_provider_cannot(fault, monkeypatch):
+def test_fallback_to_the_cpu(fault, monkeypatch):
     x = np.ones((3, 2), np.float32)
     session = CheckedSession(MODEL, Other("cpu"), None)
 
@@ -139,7 +139,9 @@ def test_the_cpu_runs_what_a_provider_cannot(fault, monkeypatch):
             return [np.zeros((3, 2), np.float32)]
 
     monkeypatch.setattr("ortlearn.training.checked_sessions.make_session", lambda *args: Broken())
-    with pytest.warns(ProviderWarning, match="no kernel" if fault == "refused" else "100 % away"):
+    with pytest.warns(
+        ProviderWarning, match="no kernel" if fault == "refused" else "differ from those of the CPU by 100 %"
+    ):
         found = session.run(None, {"x": x})
     np.testing.assert_allclose(found[0], -np.exp(x), rtol=1e-5)
     np.testing.assert_allclose(session.run(None, {"x": 2 * x})[0], -np.exp(2 * x), rtol=1e-5)
@@ -149,11 +151,11 @@ def test_differences():
     number, nan = np.ones((2, 2)), np.array([[np.nan, 1.0], [1.0, 1.0]])
     assert difference([number, nan], [number * 1.01, nan]) == ""
     assert "shape" in difference([number], [np.ones(4)])
-    assert "not finite" in difference([nan], [number])
-    assert difference([np.array(["a", "b"])], [np.array(["a", "a"])]).startswith("its results are 50 %")
+    assert "non-finite" in difference([nan], [number])
+    assert difference([np.array(["a", "b"])], [np.array(["a", "a"])]).endswith("by 50 %")
 
 
-def test_inputs_are_handed_over_at_every_run():
+def test_inputs_are_bound_at_every_run():
     session = make_session(MODEL, Other("cpu"))
     binding = session.io_binding()
     assert isinstance(binding, Rebinding)

@@ -24,7 +24,7 @@ SHAPES = [(2, 3), (3,), ()]
 
 
 def clipped(arrays, dtype, run_onnx, **bounds):
-    """Return what the nodes make of some gradients."""
+    """Return clipped gradients."""
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     arrays = {f"g{i}": np.asarray(array, dtype) for i, array in enumerate(arrays)}
     op = GraphBuilder(dtype=dtype, existing_names=arrays)
@@ -42,7 +42,7 @@ def clipped(arrays, dtype, run_onnx, **bounds):
 
 
 def expected_clipped(arrays, clip_value=None, clip_norm=None):
-    """Return the same by the definition, in float64."""
+    """Return clipped gradients by the definition, in float64."""
     arrays = [np.asarray(array, np.float64) for array in arrays]
     if clip_value is not None:
         arrays = [np.minimum(np.maximum(array, -clip_value), clip_value) for array in arrays]
@@ -75,14 +75,14 @@ def test_the_definition(dtype, bounds, count, run_onnx):
 
 @pytest.mark.parametrize("dtype", list(RTOL))
 @pytest.mark.parametrize("bounds", [{}, {"clip_value": 9.0}, {"clip_norm": 9.0}, {"clip_norm": 1e30}])
-def test_within_the_bound_not_a_bit_changes(dtype, bounds, run_onnx):
+def test_gradients_within_the_bound_do_not_change(dtype, bounds, run_onnx):
     rng = np.random.RandomState(0)
     arrays = [rng.normal(size=shape).astype(dtype) for shape in SHAPES]
     for own, before in zip(clipped(arrays, dtype, run_onnx, **bounds), arrays, strict=True):
         np.testing.assert_array_equal(own, before)
 
 
-def test_no_bound_no_node():
+def test_no_nodes_without_bounds():
     op = GraphBuilder()
     assert clip_gradients(op, {"a": "b"}) == {"a": "b"} and not op.nodes
 
@@ -95,13 +95,13 @@ def test_zero_tiny_and_huge_gradients(dtype, bound, run_onnx):
         arrays = [np.array([[1.0, -2.0]]) * scale, np.array([0.5]) * scale]
         expected = expected_clipped([np.asarray(array, dtype) for array in arrays], clip_norm=bound)
         for own, array in zip(clipped(arrays, dtype, run_onnx, clip_norm=bound), expected, strict=True):
-            # beside the largest numbers the factor itself has few digits left
+            # for the largest gradients, the factor itself has few digits
             np.testing.assert_allclose(own, array.astype(dtype), rtol=1e-3 if scale > 1 else RTOL[dtype])
 
 
 @pytest.mark.parametrize("dtype", list(RTOL))
 @pytest.mark.parametrize("bounds", list(BOUNDS))
-def test_what_is_no_number_is_not_hidden(dtype, bounds, run_onnx):
+def test_nan_is_not_hidden(dtype, bounds, run_onnx):
     (found,) = clipped([np.array([1.0, np.nan, 2.0])], dtype, run_onnx, **BOUNDS[bounds])
     assert np.isnan(found[1])
     (found,) = clipped([np.array([1.0, np.inf, 2.0])], dtype, run_onnx, clip_norm=1.0)
@@ -109,7 +109,7 @@ def test_what_is_no_number_is_not_hidden(dtype, bounds, run_onnx):
 
 
 class NumpyUpdate:
-    """The updates under test, on one weight."""
+    """The tested updates of one weight, in numpy."""
 
     def __init__(self, rate, learning_rate):
         self.rate, self.kind, self.momentum = rate, learning_rate, getattr(learning_rate, "momentum", 0.0)
@@ -129,7 +129,7 @@ class NumpyUpdate:
 
 
 def numpy_training(task, data, start, rate, size, n_epochs, proximal=lambda w: w):
-    """Return the weights after some epochs in the order of the rows, in float64."""
+    """Return the weights after some epochs without shuffling, in float64."""
     weights = {name: array.astype(np.float64) for name, array in start.items()}
     updates = {name: NumpyUpdate(rate, task.update.learning_rate) for name in weights}
     X, y = data.X.astype(np.float64), data.y.astype(np.float64)
@@ -147,7 +147,7 @@ def numpy_training(task, data, start, rate, size, n_epochs, proximal=lambda w: w
 
 
 def train(step_class, task, data, start, rate=0.05, size=5, n_epochs=3):
-    """Return the weights after some epochs in the order of the rows."""
+    """Return the weights after some epochs without shuffling."""
     step = step_class(task, CPU)
     sizes = [size] + ([len(data) % size] if len(data) % size else [])
     buffers = step.start(data, sizes, start)
@@ -194,16 +194,14 @@ def test_every_step_against_numpy(rate, bounds, dtype, any_step_class, make_line
     dtype=RTOL,
     gradient=["rules", ORT],
 )
-def test_the_gradient_of_the_penalty_is_part_of_it(
-    rate, dtype, gradient, any_step_class, make_linear, make_rows
-):
+def test_gradient_of_the_penalty_is_clipped(rate, dtype, gradient, any_step_class, make_linear, make_rows):
     bounds = {"clip_value": 1.5, "clip_norm": 1.8}
     penalty = L2Penalty(0.4)
     task = make_linear(dtype, learning_rate=RATES[rate], penalty=penalty, gradient=gradient, **bounds)
     data, start = make_rows(dtype), starting(dtype)
     expected = numpy_training(task, data, start, 0.05, 5, 3)
     found = train(any_step_class, task, data, start)
-    # onnxruntime-training divides by the rows of a mean in float32
+    # onnxruntime-training divides by the number of samples in float32
     rtol = RTOL["float32" if gradient == "ort" else dtype]
     for name, array in expected.items():
         np.testing.assert_allclose(found[name], array, rtol=20 * rtol, err_msg=name)
@@ -230,7 +228,7 @@ def test_the_rate_is_not_in_the_gradient(make_linear):
     assert not task.changed(learning_rate=LearningRateAdam()).folds_rate
 
 
-def test_bounds_that_are_never_met_change_nothing(any_step_class, make_linear, make_rows):
+def test_large_bounds_change_nothing(any_step_class, make_linear, make_rows):
     task = make_linear("float64", learning_rate=LearningRateSGDNesterov())
     data, start = make_rows("float64"), starting("float64")
     expected = train(any_step_class, task, data, start)
@@ -276,7 +274,7 @@ def test_one_norm_for_all_weights(make_linear):
     assert LOSSES == model.graph.output[0].name
 
 
-def test_trainings_of_other_bounds_share_no_graph(make_linear):
+def test_trainings_with_different_bounds_share_no_graph(make_linear):
     tasks = [make_linear(**bounds) for bounds in ({}, {"clip_norm": 1.0}, {"clip_value": 1.0})]
     tasks.append(make_linear(clip_norm=2.0))
     assert len({task.graph_key() for task in tasks}) == 4

@@ -1,4 +1,4 @@
-"""Two plain sessions in place of the TrainingAgent: the same results, and memory used again."""
+"""SplitEngine gives the results of the TrainingAgent, and reuses memory."""
 
 import gc
 import weakref
@@ -19,7 +19,7 @@ CPU = Device("cpu")
 DEVICE = ort_device(CPU)
 ORT = pytest.param("ort", marks=pytest.mark.needs_training)
 
-#: Graphs, their inputs that have a gradient; weights start with w.
+#: Graphs, and their inputs with a gradient; names of weights begin with w.
 GRAPHS = {
     "linear": (
         "g (float[N,3] x) => (float[N,1] y) <float[3,1] w0 = {1, -2, 3}, float[1] w1 = {0.5}> "
@@ -72,8 +72,8 @@ def draw(engine, rows, seed=0):
     return [array(known[n]) for n in engine.feed_names], [array(info) for info in session.get_outputs()]
 
 
-def both_ways(engine, feeds, gradients):
-    """Return copies of the outputs and of the gradients of new vectors."""
+def forward_and_backward(engine, feeds, gradients):
+    """Return copies of the outputs and gradients, with new vectors."""
     outputs, results = ort_vector([], []), ort_vector([], [])
     state = engine.forward(vector(feeds), outputs)
     engine.backward(vector(gradients), results, state)
@@ -88,7 +88,7 @@ def assert_close(found, expected):
 
 
 def expected_of(name, feeds, gradients):
-    """Return outputs and gradients by numpy, in float64."""
+    """Return outputs and gradients computed with numpy in float64."""
     values = [np.asarray(feed, np.float64) for feed in feeds]
     x, slopes = values[0], [np.asarray(gradient, np.float64) for gradient in gradients]
     if name == "linear":
@@ -103,11 +103,11 @@ def expected_of(name, feeds, gradients):
 
 @pytest.mark.parametrize("gradient", ["rules", "auto", ORT])
 @pytest.mark.parametrize("name", ["linear", "two outputs, one read by the other"])
-def test_numbers(name, gradient):
+def test_results_are_those_of_numpy(name, gradient):
     engine = engine_of(name, gradient)
     feeds, gradients = draw(engine, 5)
     expected = [value.astype(np.float32) for value in expected_of(name, feeds, gradients)]
-    assert_close(both_ways(engine, feeds, gradients), expected)
+    assert_close(forward_and_backward(engine, feeds, gradients), expected)
 
 
 @pytest.mark.needs_training
@@ -119,7 +119,9 @@ def test_equal_to_the_agent(name):
         assert getattr(agent, attribute) == getattr(split, attribute)
     for rows in (5, 1, 8, 5):
         feeds, gradients = draw(split, rows, seed=rows)
-        assert_close(both_ways(split, feeds, gradients), both_ways(agent, feeds, gradients))
+        assert_close(
+            forward_and_backward(split, feeds, gradients), forward_and_backward(agent, feeds, gradients)
+        )
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -158,7 +160,7 @@ def test_the_same_vectors_use_the_same_memory(name):
         state = engine.forward(vectors[0], vectors[1])
         engine.backward(vectors[2], vectors[3], state)
         seen.add(tuple(saved_pointers(state)))
-        assert_close([*arrays[1], *arrays[3]], both_ways(engine, feeds, gradients))
+        assert_close([*arrays[1], *arrays[3]], forward_and_backward(engine, feeds, gradients))
     assert len(seen) == 1
     outputs = [array.ctypes.data for array in arrays[1]]
     assert list(next(iter(seen)))[: len(outputs)] == outputs
@@ -174,7 +176,7 @@ def test_batch_sizes_alternate(gradient):
             array[...] = np.nan
         state = engine.forward(vectors[0], vectors[1])
         engine.backward(vectors[2], vectors[3], state)
-        assert_close([*arrays[1], *arrays[3]], both_ways(engine, arrays[0], arrays[2]))
+        assert_close([*arrays[1], *arrays[3]], forward_and_backward(engine, arrays[0], arrays[2]))
 
 
 def test_more_vectors_than_plans(monkeypatch):
@@ -185,7 +187,7 @@ def test_more_vectors_than_plans(monkeypatch):
         for arrays, vectors in sets:
             state = engine.forward(vectors[0], vectors[1])
             engine.backward(vectors[2], vectors[3], state)
-            assert_close([*arrays[1], *arrays[3]], both_ways(engine, arrays[0], arrays[2]))
+            assert_close([*arrays[1], *arrays[3]], forward_and_backward(engine, arrays[0], arrays[2]))
             assert len(engine._plans) <= 3
 
 
@@ -199,7 +201,7 @@ def test_new_vectors_each_call():
         engine.backward(vector(gradients), results, state)
         values = [*outputs, *results]
         kept.append((values, [value.numpy().copy() for value in values]))
-    for values, copies in kept:  # what came out is not written again
+    for values, copies in kept:  # results are not overwritten
         for value, copied in zip(values, copies, strict=True):
             np.testing.assert_array_equal(value.numpy(), copied)
     assert not engine._plans
@@ -215,7 +217,7 @@ def test_new_gradients_each_call_are_not_kept():
         state = engine.forward(vectors[0], vectors[1])
         engine.backward(vector(gradients), vectors[3], state)
         if seed % 100 == 0:
-            expected = both_ways(engine, arrays[0], gradients)
+            expected = forward_and_backward(engine, arrays[0], gradients)
             assert_close([*arrays[1], *arrays[3]], expected)
     del gradients
     gc.collect()
@@ -227,13 +229,13 @@ def test_two_forward_calls_before_backward(gradient):
     engine = engine_of("network", gradient)
     arrays, vectors = prepared(engine, 4)
     first = engine.forward(vectors[0], vectors[1])
-    expected = both_ways(engine, arrays[0], arrays[2])
+    expected = forward_and_backward(engine, arrays[0], arrays[2])
     arrays_2, vectors_2 = prepared(engine, 6, seed=1)
     second = engine.forward(vectors_2[0], vectors_2[1])
     engine.backward(vectors[2], vectors[3], first)
     engine.backward(vectors_2[2], vectors_2[3], second)
     assert_close([*arrays[1], *arrays[3]], expected)
-    assert_close([*arrays_2[1], *arrays_2[3]], both_ways(engine, arrays_2[0], arrays_2[2]))
+    assert_close([*arrays_2[1], *arrays_2[3]], forward_and_backward(engine, arrays_2[0], arrays_2[2]))
 
 
 @pytest.mark.parametrize("gradient", ["rules", ORT])
@@ -244,7 +246,7 @@ def test_backward_of_the_first_of_two_calls_with_the_same_vectors(gradient):
     arrays, vectors = prepared(engine, 4)
     first = engine.forward(vectors[0], vectors[1])
     hidden = np.tanh(arrays[0][0] @ arrays[0][1])
-    arrays[0][1] *= -2  # what the hidden layer is computed from
+    arrays[0][1] *= -2  # input of the hidden layer
     second = engine.forward(vectors[0], vectors[1])
     results = ort_vector([], [])
     engine.backward(vectors[2], results, second)
@@ -254,7 +256,7 @@ def test_backward_of_the_first_of_two_calls_with_the_same_vectors(gradient):
     np.testing.assert_allclose(results[1].numpy(), hidden.T @ arrays[2][0], rtol=1e-4, atol=1e-5)
 
 
-def test_auto_is_our_own_rules():
+def test_auto_uses_rules():
     for gradient in ("rules", "auto"):
         assert isinstance(engine_of("linear", gradient), SplitEngine)
 
@@ -277,7 +279,7 @@ def test_agent_on_plain_onnxruntime(monkeypatch):
 
 
 @pytest.mark.needs_training
-def test_auto_is_the_agent_where_rules_lack_an_operator(monkeypatch):
+def test_auto_uses_the_agent_for_operators_without_a_rule(monkeypatch):
     table = copy(load_rules())
     table._sets = {key: value for key, value in table._sets.items() if key[1] != "Tanh"}
     monkeypatch.setattr(reverse, "load_rules", lambda: table)
@@ -287,10 +289,13 @@ def test_auto_is_the_agent_where_rules_lack_an_operator(monkeypatch):
         engine_of("network", "rules")
     monkeypatch.undo()
     feeds, gradients = draw(engine, 5)
-    assert_close(both_ways(engine, feeds, gradients), both_ways(engine_of("network"), feeds, gradients))
+    assert_close(
+        forward_and_backward(engine, feeds, gradients),
+        forward_and_backward(engine_of("network"), feeds, gradients),
+    )
 
 
-def test_operators_that_no_backend_knows():
+def test_operators_without_gradient_in_any_backend():
     head = "g (float[N,3] x) => (float[N,3] y) <float[3] w0 = {1, 2, 3}>"
     text = head + "{ p = Mul (x, w0) [my_node] y = OP (p) }"
 
@@ -305,15 +310,15 @@ def test_operators_that_no_backend_knows():
 
 
 @pytest.mark.needs_training
-def test_agent_tells_the_order_of_weights():
+def test_agent_rejects_a_wrong_order_of_weights():
     model = parse("g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}> "
                   "{ z = MatMul (x, w) y = Add (z, b) }")  # fmt: skip
     with pytest.raises(WeightOrderError, match="onnx_rename_weights"):
         AgentEngine(model, ["x"], ["w", "b"], [], CPU, engines.ort_backend.module_config(["b", "w"]), {})
 
 
-def test_what_is_saved_may_change_its_shape():
-    """A Loop saves a tensor for each iteration, and the number of these depends on the weights."""
+def test_saved_tensors_of_changing_shape():
+    """A Loop saves a tensor per iteration; the number of iterations depends on the weights."""
     text = (
         "g (float[N,3] x) => (float[N,1] y) <float[3,1] w0 = {1, -2, 3}> { p = MatMul (x, w0) "
         "c = Sigmoid (p) most = Constant <value_int = 9> () y = Loop (most, , c) "
@@ -331,4 +336,4 @@ def test_what_is_saved_may_change_its_shape():
         feeds[1][:] = scale
         state = engine.forward(vectors[0], vectors[1])
         engine.backward(vectors[2], vectors[3], state)
-        assert_close([arrays[2], *results], both_ways(engine, feeds, arrays[3:]))
+        assert_close([arrays[2], *results], forward_and_backward(engine, feeds, arrays[3:]))

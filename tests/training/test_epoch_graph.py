@@ -1,4 +1,4 @@
-"""The graph of an epoch: its loop, its last batch, and its names."""
+"""The graph of an epoch: loops, short last batch and names."""
 
 from collections import Counter
 
@@ -75,7 +75,7 @@ def test_a_valid_graph_of_a_model(size, rest, wine):
         onnx.checker.check_model(model, full_check=True)
 
 
-def test_the_loop_stops_itself(make_task, run_onnx):
+def test_loop_stops_at_a_non_finite_loss(make_task, run_onnx):
     graph = epoch_graph(make_task(), 2, 1)
     X = np.ones((9, 2), np.float32)
     y = np.ones((9, 1), np.float32)
@@ -89,24 +89,24 @@ def test_the_loop_stops_itself(make_task, run_onnx):
         assert np.isfinite(losses[:-1]).all() and not np.isfinite(losses[-1])
 
 
-def test_a_long_epoch_takes_several_batches_in_an_iteration(make_task):
+def test_long_epochs_have_several_batches_per_iteration(make_task):
     short, long, longer = (epoch_graph(make_task(), 5, 0, count).model for count in (1, 4, 8))
     bodies = [*loops_of(short), *loops_of(long), *loops_of(longer)]
     gemms = [sum(node.op_type == "Gemm" for node in body.node) for body in bodies]
     assert gemms == [count * gemms[0] for count in (1, 4, 1, 8, 1)]
 
 
-def test_the_more_batches_the_more_in_an_iteration():
+def test_batches_per_iteration_increase():
     found = [batch_loops.batches_per_iteration(count) for count in (1, 31, 32, 127, 128, 256, 10**6)]
     assert found == [1, 1, 4, 4, 8, 16, 16]
 
 
-def test_a_graph_with_many_nodes_is_not_repeated(make_task, monkeypatch):
+def test_graphs_with_many_nodes_have_one_batch_per_iteration(make_task, monkeypatch):
     monkeypatch.setattr(batch_loops, "MAX_NODES", 10)
     assert len(loops_of(epoch_graph(make_task(), 5, 0, 16).model)) == 1
 
 
-def test_the_rate_is_multiplied_in_once_before_the_loop(make_task):
+def test_rate_is_multiplied_before_the_loop(make_task):
     task = make_task(penalty=L2Penalty(0.1))
     model = epoch_graph(task, 5, 0).model
     body = loop_of(model)
@@ -115,7 +115,7 @@ def test_the_rate_is_multiplied_in_once_before_the_loop(make_task):
     assert RATE in {name for node in loop_of(adam).node for name in node.input}
 
 
-def test_rows_are_gathered_in_the_loop_and_single_numbers_before_it(make_task):
+def test_features_are_gathered_in_the_loop_and_labels_before_it(make_task):
     model = epoch_graph(make_task(weighted=True), 5, 0).model
     assert Counter(node.op_type for node in model.graph.node)["GatherElements"] == 2  # labels, weights
     gathered = [node.input[0] for node in loop_of(model).node if node.op_type == "Gather"]
@@ -142,7 +142,7 @@ def test_no_preprocessing_in_the_loop(wine):
     for name in weights[True]:
         scale = np.abs(weights[False][name]).max()
         np.testing.assert_allclose(weights[True][name], weights[False][name], rtol=0, atol=1e-5 * scale)
-    # two layers, their gradients and their updates
+    # two layers with gradients and updates
     training = {
         "Gather",
         "Gemm",
@@ -166,7 +166,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_of_the_model_are_its_own(name, make_task, rows):
+def test_names_of_the_model_do_not_collide(name, make_task, rows):
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef) => (float[N,1] score) { t = Neg (x) score = MatMul (t, coef) }"""
     plain = EpochStep(make_task(model=parser.parse_model(text)), CPU)
@@ -179,7 +179,7 @@ def test_names_of_the_model_are_its_own(name, make_task, rows):
 
 
 @pytest.mark.parametrize("name", ["i", "go_on", "n_batches", "going_on"])
-def test_names_of_the_data_are_their_own(name, make_task, rows):
+def test_names_of_features_do_not_collide(name, make_task, rows):
     graph = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] {name}, float[2,1] coef) => (float[N,1] score) {{ score = MatMul ({name}, coef) }}""")
     _, weights = after_an_epoch(

@@ -1,4 +1,4 @@
-"""An epoch in one call, compared with its batches one by one."""
+"""An epoch in one call, compared with a call per batch."""
 
 import gc
 import warnings
@@ -48,7 +48,7 @@ RATES = {
     "momentum": LearningRateSGDNesterov(nesterov=False),
     "Adam": LearningRateAdam(),
 }
-#: Rows, rows of a batch.
+#: Number of samples, and of samples of a batch.
 SIZES = {
     "short": (23, 5),
     "exact": (20, 5),
@@ -64,7 +64,7 @@ TURNS = [1, 2, 3]
 
 @pytest.fixture(params=TURNS)
 def batches_per_iteration(request, monkeypatch):
-    """Batches in a turn of the loop, however few there are."""
+    """Batches per iteration of the loop, for epochs of any length."""
     several = (request.param,) if request.param > 1 else ()
     monkeypatch.setattr(batch_loops, "BATCHES_PER_ITERATION", several)
     monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", dict.fromkeys(several, 1))
@@ -75,7 +75,7 @@ def batches_per_iteration(request, monkeypatch):
 
 @pytest.fixture(scope="module")
 def trained():
-    """Return task, rows and weights of a model, converted once."""
+    """Return a function that returns task, samples and weights of a model, cached."""
     made = {}
 
     def train(name, dtype):
@@ -101,7 +101,7 @@ def _shape(task, name):
 
 
 def epochs(step, data, weights, batch_size, count=3, rate=0.02):
-    """Return the objectives and what is carried after some epochs in random orders."""
+    """Return the objectives, and weights and states, after some epochs with shuffling."""
     buffers = step.start(data, batch_sizes(len(data), batch_size), weights)
     rng = np.random.RandomState(5)
     values = []
@@ -136,7 +136,7 @@ def assert_same_epochs(task, data, weights, batch_size, rtol, **options):
     penalty=[NoPenalty(), ElasticPenalty(l1=0.01, l2=0.02)],
     weighted=[False, True],
 )
-def test_an_epoch_is_its_batches(
+def test_epoch_equals_its_batches(
     sizes, name, rate, batches_per_iteration, gradient, penalty, weighted, trained
 ):
     gradient, dtype = gradient.split()
@@ -144,7 +144,7 @@ def test_an_epoch_is_its_batches(
     n_rows, batch_size = SIZES[sizes]
     row_weights = np.random.RandomState(2).uniform(0, 2, size=n_rows).astype(dtype) if weighted else None
     if weighted and sizes in ("short", "ones"):
-        row_weights[n_rows // 2 :] = 0  # a batch of ones that do not count, in some order at least
+        row_weights[n_rows // 2 :] = 0  # some batches may have only zero weights
     some = Data(data.X[:n_rows], data.y[:n_rows], row_weights)
     task = task.changed(learning_rate=RATES[rate], gradient=gradient, penalty=penalty, weighted=weighted)
     assert_same_epochs(task, some, weights, batch_size, RTOL[dtype])
@@ -160,7 +160,7 @@ OWN_LOSS = """<ir_version: 8, opset_import: ["": 18]>
 
 @pytest.fixture
 def own_loss(make_task):
-    """A graph with its own loss: a mean of squares, and of logarithms of the first column."""
+    """A graph with a loss: mean of squares plus mean of the logarithms of the first column."""
 
     def make(shape="", keep=0):
         return make_task(
@@ -196,11 +196,11 @@ def train(step, data, exc=False, **settings):
     batches_per_iteration=TURNS,
     sparse=[False, True],
 )
-def test_divergence_leaves_what_batches_leave(
+def test_weights_after_a_divergence_are_those_of_batches(
     eta0, batch_size, batches_per_iteration, sparse, make_task, rows, monkeypatch
 ):
-    """In the middle of an epoch, at its first batch, and after the last one of all."""
-    monkeypatch.setattr(activations, "CHUNK_BYTES", 16)  # several chunks of sparse rows
+    """In the middle of an epoch, at its first batch, and after the last batch of the training."""
+    monkeypatch.setattr(activations, "CHUNK_BYTES", 16)  # several chunks of sparse samples
     task = make_task(learning_rate=LearningRateSGD(eta0=eta0, learning_rate="constant"))
     data = Data(scipy.sparse.csr_matrix(rows.X), rows.y) if sparse else rows
     expected, warned = train(SingleGraphStep(task, CPU), rows, max_iter=40, batch_size=batch_size)
@@ -258,7 +258,7 @@ def test_a_bad_label(bad, value, make_task, rows):
 @pytest.mark.parametrize("bad", [0, 7, 22])
 def test_minus_infinity_is_caught(bad, own_loss, rows):
     X = np.abs(rows.X) + 1
-    X[bad, 0] = 0  # its logarithm has no part in the gradient: weights stay finite
+    X[bad, 0] = 0  # the gradient does not depend on its logarithm, so weights stay finite
     step = EpochStep(own_loss(), CPU)
     buffers = step.start(Data(X, rows.y), [5, 3], START)
     step.set_rate(0.1)
@@ -267,7 +267,7 @@ def test_minus_infinity_is_caught(bad, own_loss, rows):
     assert values[-1] == -np.inf and np.isfinite(values[:-1]).all()
 
 
-def test_training_goes_on_after_a_divergence(make_task, rows):
+def test_training_after_a_divergence(make_task, rows):
     step = EpochStep(make_task(learning_rate=LearningRateSGD(eta0=1e12)), CPU)
     train(step, rows, max_iter=9, batch_size=5)
     good = EpochStep(make_task(), CPU)
@@ -289,7 +289,7 @@ def test_another_size_of_data(make_task, rows):
 
 
 @pytest.mark.parametrize("diverges", [False, True])
-def test_release_lets_go_of_the_data(diverges, make_task):
+def test_release_frees_the_data(diverges, make_task):
     X = np.random.RandomState(0).normal(size=(23, 2)).astype(np.float32)
     y = X[:, :1] * 2
     alive = weakref.ref(X)
@@ -322,10 +322,10 @@ def test_one_call_for_each_epoch(make_task, rows, monkeypatch):
         return call(*args)
 
     monkeypatch.setattr(step, "_call", counted)
-    monkeypatch.setattr(batch_timer, "clock", lambda: 0.0)  # no call takes long
+    monkeypatch.setattr(batch_timer, "clock", lambda: 0.0)  # calls take no time
     clear_cache()
-    for trials in (2, 0):  # of a new graph
+    for trials in (2, 0):  # only for a new graph
         calls.clear()
         train(step, rows, max_iter=7, batch_size=2)
-        assert len(calls) == trials + 7 + 1  # the last one looks at the weights the training leaves
+        assert len(calls) == trials + 7 + 1  # the last one checks the final weights
     assert step._single is None

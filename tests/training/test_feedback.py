@@ -1,4 +1,4 @@
-"""Schedules that react get the loss of every epoch, and nothing is kept in the object."""
+"""Adaptive schedules get the loss of every epoch, and are stateless objects."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ CPU = Device("cpu")
 
 
 class Recorder(BaseSchedule):
-    """Remembers every loss, and halves the rate after each."""
+    """Records every loss, and halves the rate after each."""
 
     def start(self):
         return ()
@@ -42,7 +42,7 @@ def train(task, rows, step_class=EpochStep, weights=START, **settings):
 
 
 @pytest.mark.parametrize("step_class", [EpochStep, SingleGraphStep])
-def test_every_loss_is_noted(step_class, make_task, rows):
+def test_schedule_gets_every_loss(step_class, make_task, rows):
     task = make_task(learning_rate=LearningRateSGD(eta0=0.1, learning_rate=Recorder()))
     result, rates = train(task, rows, step_class)
     np.testing.assert_allclose(rates, [0.1 / 2**e for e in range(6)])
@@ -57,7 +57,7 @@ def test_the_rates_are_those_of_the_losses(schedule, make_task, rows):
     losses = result.train_losses
     assert rates == [Rates(learning_rate, losses[:e]).of(e) for e in range(12)]
     assert len(set(rates)) > 1
-    # As with these rates one by one: what the epoch graph was given is what it used.
+    # The result is that of constant rates with these values: the epoch graph used them.
     weights, states = START, None
     for epoch, rate in enumerate(rates):
         fixed = LearningRateSGD(eta0=rate, learning_rate="constant")
@@ -68,7 +68,7 @@ def test_the_rates_are_those_of_the_losses(schedule, make_task, rows):
 
 
 @pytest.mark.parametrize("schedule", [AdaptiveSchedule(tol=0.05), Recorder(), CosineSchedule(period=5)])
-def test_going_on(schedule, make_task, rows):
+def test_continued_schedule(schedule, make_task, rows):
     task = make_task(learning_rate=LearningRateAdam(eta0=0.1, learning_rate=schedule))
     whole, rates = train(task, rows)
     first, some = train(task, rows, max_iter=2)

@@ -1,4 +1,4 @@
-"""Forward and backward as two calls, for a loop of one's own."""
+"""Forward and backward as two calls, for custom training loops."""
 
 import logging
 import pickle
@@ -24,7 +24,7 @@ ORT = pytest.param("ort", marks=pytest.mark.needs_training)
 
 @pytest.fixture(scope="module")
 def data():
-    """Rows and labels, float32."""
+    """Samples and labels in float32."""
     X, y = load_diabetes(return_X_y=True)
     return (X[:30] * 20).astype(np.float32), (y[:30] / 100).astype(np.float32)
 
@@ -49,7 +49,7 @@ def as_arrays(values):
 
 
 def wrap(kind, arrays):
-    """Turn arrays into each thing that forward takes."""
+    """Convert arrays to each type of input of forward."""
     if kind == "arrays":
         return list(arrays)
     values = [onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(a)) for a in arrays]
@@ -66,7 +66,7 @@ def wrap(kind, arrays):
 @pytest.mark.parametrize("kind", ["arrays", "public", "c", "vector"])
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("gradient", [ORT, "rules"])
-def test_forward_is_scikit_learns(kind, training, gradient, mlp, data):
+def test_forward_is_that_of_scikit_learn(kind, training, gradient, mlp, data):
     model, onx = mlp
     weights = ["I0_coefs_0", "I1_intercepts_0", "I2_coefs_1", "I3_intercepts_1"]
     owner = OrtGradientForwardBackward(onx, weights_to_train=weights, gradient=gradient)
@@ -81,7 +81,7 @@ def test_forward_is_scikit_learns(kind, training, gradient, mlp, data):
         assert [g.numpy().shape for g in gradients] == [array.shape for array in arrays]
 
 
-def test_forward_uses_the_weights_it_is_given(linear, data):
+def test_forward_uses_its_weights(linear, data):
     owner, (coef, intercept) = linear
     function = owner.new_instance()
     for training in (False, True):
@@ -203,7 +203,7 @@ def test_two_outputs_one_of_them_inner(gradient):
     np.testing.assert_allclose(outputs[1], 9 + 6 * ones)
     slopes = [ones.copy(), 2 * ones]
     of_x, of_z, of_w = as_arrays(function.backward(slopes))
-    np.testing.assert_allclose(outputs[1], 9 + 6 * ones)  # nothing is written over
+    np.testing.assert_allclose(outputs[1], 9 + 6 * ones)  # outputs are not overwritten
     np.testing.assert_allclose(slopes, [ones, 2 * ones])
     np.testing.assert_allclose(w, [[1], [2]])
     np.testing.assert_allclose(of_x, 13 * ones @ w.T)
@@ -236,7 +236,7 @@ def test_weights_that_are_not_sorted():
 
 
 def test_unknown_and_missing_weights(mlp):
-    with pytest.raises(NoTrainableWeightError, match=r"\['nothing'\] are no initializers.*I0_coefs_0"):
+    with pytest.raises(NoTrainableWeightError, match=r"\['nothing'\] are not initializers.*I0_coefs_0"):
         OrtGradientForwardBackward(mlp[1], weights_to_train=["nothing"])
     with pytest.raises(NoTrainableWeightError, match="no floating-point initializer"):
         OrtGradientForwardBackward(mlp[1], weights_to_train=[])
@@ -272,7 +272,7 @@ def test_providers(mlp):
             OrtGradientForwardBackward(mlp[1], providers=wrong)
 
 
-def test_wrong_calls(linear, data):
+def test_invalid_calls(linear, data):
     owner, weights = linear
     function = owner.new_instance()
     ones = np.ones((30, 1), np.float32)
@@ -287,9 +287,9 @@ def test_wrong_calls(linear, data):
     with pytest.raises(RuntimeError, match="before backward"):
         function.backward([ones])
     function.forward([data[0], *weights], training=True)
-    with pytest.raises(ValueError, match=r"one gradient for each of the outputs \['variable'\], got 2"):
+    with pytest.raises(ValueError, match=r"one gradient for each of the outputs \['variable'\], but got 2"):
         function.backward([ones, ones])
-    assert len(function.backward([ones])) == 3  # the state of forward is still there
+    assert len(function.backward([ones])) == 3  # the state of forward still exists
 
 
 def test_debug_checks_types_and_shapes(linear, data):
@@ -297,14 +297,14 @@ def test_debug_checks_types_and_shapes(linear, data):
     function = OrtGradientForwardBackward(owner.onnx_model, debug=True).new_instance()
     function.forward([data[0], *weights], training=True)
     assert len(function.backward([np.ones((30, 1), np.float32)])) == 3
-    with pytest.raises(ValueError, match="'X' must be a tensor.float., got a tensor.double."):
+    with pytest.raises(ValueError, match="'X' must be a tensor.float., but is a tensor.double."):
         function.forward([data[0].astype(np.float64), *weights])
     with pytest.raises(ValueError, match="'I0_coef' must have the shape"):
         function.forward([data[0], weights[0][:3], weights[1]])
     with pytest.raises(ValueError, match="'X' must have the shape"):
         function.forward([data[0][:, :3], *weights], training=True)
     function.forward([data[0], *weights], training=True)
-    with pytest.raises(ValueError, match="must be a tensor.float., got a tensor.double."):
+    with pytest.raises(ValueError, match="must be a tensor.float., but is a tensor.double."):
         function.backward([np.ones((30, 1))])
 
 
@@ -322,7 +322,7 @@ def test_get_initializer(linear, data):
     owner, _ = linear
     assert owner.get_initializer("I0_coef").shape == (10, 1)
     assert owner.get_initializer("nothing", exc=False) is None
-    with pytest.raises(KeyError, match="No initializer is named 'nothing' among.*I0_coef"):
+    with pytest.raises(KeyError, match="No initializer is named 'nothing'.*I0_coef"):
         owner.get_initializer("nothing")
 
 
@@ -383,7 +383,7 @@ def test_logging(mlp, caplog):
 
 
 @pytest.mark.parametrize("gradient", [ORT, "rules"])
-def test_outputs_and_gradients_stay_as_they_are(gradient, mlp, data):
+def test_outputs_and_gradients_are_not_overwritten(gradient, mlp, data):
     owner = OrtGradientForwardBackward(mlp[1], gradient=gradient)
     weights = [owner.get_initializer(name) for name in owner.weights_to_train]
     function = owner.new_instance()

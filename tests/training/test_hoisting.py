@@ -1,4 +1,4 @@
-"""What is frozen is computed before the training."""
+"""The frozen part of a graph is computed before the training."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ START = {"coef": np.array([[0.5], [0.5]], np.float32)}
 
 @pytest.fixture
 def task_on(make_task):
-    """A task on ``x`` of two columns, written as nodes that end in ``score``."""
+    """Return a function that creates a task from nodes that compute ``score`` from ``x`` (two columns)."""
 
     def make(nodes, constants="", **changes):
         text = f"""<ir_version: 8, opset_import: ["": 18]>
@@ -80,7 +80,7 @@ ONE = "<float[1] one = {1}>"
 
 @pytest.mark.parametrize("step_class", [EpochStep, SingleGraphStep])
 @pytest.mark.parametrize("case", list(PREFIXES))
-def test_a_prefix(case, step_class, task_on, rows):
+def test_prefix(case, step_class, task_on, rows):
     nodes, left, features = PREFIXES[case]
     task = task_on(nodes, ONE)
     rest, data = hoist(task, rows, CPU, None)
@@ -96,7 +96,7 @@ def test_a_prefix(case, step_class, task_on, rows):
         np.testing.assert_allclose(weights, expected, rtol=1e-6)
 
 
-def test_x_itself_is_not_copied(task_on, rows):
+def test_X_is_not_copied(task_on, rows):
     task = task_on("a = Neg (x) p = MatMul (a, coef) q = MatMul (x, coef) score = Mul (p, q)")
     _, data = hoist(task, rows, CPU, None)
     assert np.shares_memory(data.features["x"], rows.X)
@@ -104,7 +104,7 @@ def test_x_itself_is_not_copied(task_on, rows):
 
 @pytest.mark.parametrize("chunk", [1, 8, 17, 40, 10**6])
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, scipy.sparse.csr_matrix])
-def test_chunks_are_the_whole(chunk, form, task_on, rows, monkeypatch):
+def test_chunks_give_the_same_results(chunk, form, task_on, rows, monkeypatch):
     task = task_on(
         """i = ArgMax <axis = 1, keepdims = 1> (x) f = Cast <to = 1> (i) s = Mul (x, f)
            score = MatMul (s, coef)"""
@@ -134,8 +134,8 @@ def test_chunks_are_the_whole(chunk, form, task_on, rows, monkeypatch):
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
-def test_results_that_do_not_fit_stay(form, task_on, rows, monkeypatch):
-    """What is wider than X is computed once where it fits, and batch by batch where it does not."""
+def test_large_results_are_computed_batch_by_batch(form, task_on, rows, monkeypatch):
+    """Results that are larger than X are computed once if they fit, else batch by batch."""
     task = task_on("""c = Concat <axis = 1> (x, x, x) a = Abs (c) t = Concat <axis = 0> (coef, coef, coef)
         score = MatMul (a, t)""")
     data, n_bytes = Data(form(rows.X), rows.y), len(rows) * 6 * 4
@@ -147,7 +147,7 @@ def test_results_that_do_not_fit_stay(form, task_on, rows, monkeypatch):
     assert left is task and same is data
     np.testing.assert_allclose(trained(left, same), trained(once, features), rtol=1e-6)
     task = task_on("a = Abs (x) score = MatMul (a, coef)")
-    monkeypatch.setattr(hoisting, "MAX_BYTES", 0)  # no wider than X, which is there, too
+    monkeypatch.setattr(hoisting, "MAX_BYTES", 0)  # results that are no larger than X are still stored
     assert ops(hoist(task, data, CPU, None)[0]) == ["MatMul"]
 
 
@@ -164,15 +164,15 @@ MIXED = {
 
 
 @pytest.mark.parametrize("case", list(MIXED))
-def test_rows_that_depend_on_others_stay(case, task_on, rows):
+def test_results_that_depend_on_other_samples_are_not_hoisted(case, task_on, rows):
     task = task_on(MIXED[case], "<int64[1] rows = {0}, int64 zero = {0}>")
     left, data = hoist(task, rows, CPU, None)
     assert left is task and data is rows
 
 
-def test_rows_are_compared_far_apart(task_on, rows):
+def test_compared_samples_are_far_apart(task_on, rows):
     X = rows.X.copy()
-    X[:20] = 1  # alike, as neighbours often are
+    X[:20] = 1  # equal, as neighbours often are
     data = Data(X, rows.y)
     task = task_on(
         "m = ReduceMean (x, rows) s = Sub (x, m) score = MatMul (s, coef)", "<int64[1] rows = {0}>"
@@ -204,7 +204,7 @@ def test_nothing_to_hoist(nodes, task_on, rows):
     assert left is task and data is rows
 
 
-def test_what_reads_the_labels_stays(make_task, rows):
+def test_nodes_that_read_labels_are_not_hoisted(make_task, rows):
     graph = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef, float[N,1] label) => (float loss)
         { s = Abs (x) score = MatMul (s, coef) half = Abs (label) d = Sub (score, half)
@@ -258,7 +258,7 @@ def test_a_trained_operator_still_needs_one(diabetes):
         OrtGradientOptimizer(model, ["first", "coef"], max_iter=1, hoist=False).fit(X, y)
 
 
-def test_a_frozen_layer_is_hoisted_and_stays(diabetes):
+def test_frozen_layer_is_hoisted_and_exported(diabetes):
     X, y = diabetes.X_train, diabetes.y_train
     model = MLPRegressor(hidden_layer_sizes=(6, 4), random_state=0, tol=0.1).fit(X, y)
     names = OrtGradientOptimizer(model, max_iter=1, random_state=0).fit(X, y).weights_to_train_

@@ -1,4 +1,4 @@
-"""What is frozen is computed from several inputs too, text and whole numbers among them."""
+"""Frozen parts with several inputs, including text and integers."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ CODES = """h = ai.onnx.ml.LabelEncoder <keys_strings = ["Oslo", "Lima"], values_
 
 @pytest.fixture
 def task_on(make_task):
-    """A task on three inputs, written as nodes that end in ``score``."""
+    """Return a function that creates a task from nodes that compute ``score`` from three inputs."""
 
     def make(nodes, constants="", names=tuple(TYPES), **changes):
         declared = ", ".join(DECLARED[name] for name in names)
@@ -52,7 +52,7 @@ def task_on(make_task):
 
 @pytest.fixture
 def columns():
-    """Twenty-three rows of a text, a whole number and two numbers."""
+    """Twenty-three samples of a text, an integer and two numbers."""
     random = np.random.RandomState(0)
     return Columns(
         {
@@ -107,7 +107,7 @@ def test_a_prefix_of_text(case, step_class, task_on, data):
     rest, rows = hoist(task, data, CPU, None)
     assert ops(rest) == left and rows.features.keys() == rest.graph.features.keys() == features
     assert not needs_hoisting(rest) and len(rows) == 23 and rows.y is data.y
-    # the same by numpy: what the text stands for goes in as numbers
+    # the same in numpy, with codes instead of text
     numbers = np.where(data.X.arrays["city"] == "Oslo", 1, 2).astype(np.float32)
     replaced = nodes.replace(CODES, "h = Identity (city)")
     plain = task_on(replaced)
@@ -121,7 +121,7 @@ def test_a_prefix_of_text(case, step_class, task_on, data):
 
 @pytest.mark.parametrize("step_class", STEPS)
 def test_several_inputs_in_the_loop(step_class, task_on, data):
-    """Without hoisting: whole numbers pick rows of what is trained."""
+    """Not hoisted: integers select rows of a trained weight."""
     nodes = """g = Mod (floor, two) i = Squeeze (g, one) w = Gather (coef, i)
         p = MatMul (size, coef) score = Add (p, w)"""
     task = task_on(nodes, "<int64 two = {2}, int64[1] one = {1}>", names=("floor", "size"))
@@ -131,7 +131,7 @@ def test_several_inputs_in_the_loop(step_class, task_on, data):
     np.testing.assert_allclose(trained(*hoist(task, data, CPU, None), step_class), whole, rtol=1e-6)
 
 
-def test_nothing_to_compute(task_on, data):
+def test_nothing_to_hoist_from_columns(task_on, data):
     task = task_on("score = MatMul (size, coef)", names=("size",))
     left, rows = hoist(task, data, CPU, None)
     assert left is task and rows is data
@@ -159,7 +159,7 @@ def test_text_that_cannot_be_computed_before(case, task_on, data):
 
 
 def test_chunks_are_bounded_by_results(task_on, data, monkeypatch):
-    """A text of eight bytes becomes a row of forty."""
+    """A text of eight bytes is encoded as forty bytes."""
     sizes = []
     make = hoisting.open_session
 
@@ -188,7 +188,7 @@ def test_chunks_are_bounded_by_results(task_on, data, monkeypatch):
 
 @pytest.mark.parametrize("step_class", STEPS)
 def test_large_results_of_many_zeros_stay_sparse(step_class, task_on, data, monkeypatch):
-    """One column per category: the same training as from a dense matrix."""
+    """One-hot columns give the same training as a dense matrix."""
     nodes = """o = ai.onnx.ml.OneHotEncoder <cats_strings = ["Oslo", "Lima"], zeros = 1> (city)
         s = Reshape (o, shape) score = MatMul (s, coef)"""
     task = task_on(nodes, "<int64[2] shape = {-1, 2}>")

@@ -1,4 +1,4 @@
-"""Coefficients and intercept as one matrix inside of the loop: the same training with fewer nodes."""
+"""Coefficients and intercept as one matrix inside the loop give the same training with fewer nodes."""
 
 from collections import Counter
 
@@ -70,7 +70,7 @@ def loop_counts(task, n_joined=4):
 
 
 def elementwise_rates():
-    """Every registered update that goes element by element, with all of its states."""
+    """Every registered elementwise update, with all of its states."""
     for info in plugins.list_plugins(plugins.LEARNING_RATES):
         rate = plugins.get(info.group, info.name)()
         if rate.elementwise:
@@ -96,7 +96,7 @@ def test_the_same_weights_and_states(gradient, graph, rate, make_layer, samples,
 
 
 def test_nodes_of_a_batch(make_layer):
-    """A batch of a linear regression: two products, and the factor of the gradient between them."""
+    """A batch of a linear regression has two products and the scaling of the gradient."""
     task = make_layer(learning_rate=LearningRateSGD())
     joined = loop_counts(task)
     assert joined == {
@@ -116,12 +116,12 @@ def test_samples_too_large_for_a_cache_are_gathered_batch_by_batch(make_layer, m
 
 
 class NormedRate(LearningRateSGD):
-    """A rate whose update looks at a weight as a whole."""
+    """A learning rate whose update is not elementwise."""
 
     elementwise = False
 
 
-def test_what_is_not_joined(make_layer, monkeypatch):
+def test_weights_that_are_not_joined(make_layer, monkeypatch):
     assert first_layer(make_layer(), 5) == ("coef", "bias")
     assert "Pad" not in loop_counts(make_layer(), n_joined=1)
     assert first_layer(make_layer(learning_rate=NormedRate()), 5) is None

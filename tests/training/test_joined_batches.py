@@ -1,4 +1,4 @@
-"""Losses of several batches at once: which nodes are taken out of a batch, and their sums."""
+"""Joint losses of several batches: selected nodes and results."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("n_batches", [2, 3])
-def test_the_objectives_of_some_batches(case, n_batches, run_onnx):
+def test_objectives_of_several_batches(case, n_batches, run_onnx):
     nodes, kinds, sources = CASES[case]
     model = batch(nodes)
     found = joined_losses(model)
@@ -72,11 +72,11 @@ APART = {
 
 
 @pytest.mark.parametrize("case", APART)
-def test_losses_that_stay_in_their_batch(case):
+def test_losses_that_are_not_joined(case):
     assert joined_losses(batch(APART[case])) is None
 
 
-def test_what_opsets_and_sizes_allow(monkeypatch):
+def test_losses_are_not_joined_in_old_opsets_and_large_batches(monkeypatch):
     assert joined_losses(batch(SQUARES, opset=17)) is None
     monkeypatch.setattr(joined_batches, "MAX_SAMPLES", 4)
     assert joined_losses(batch(SQUARES)) is None
@@ -89,7 +89,7 @@ ROWS = """<ir_version: 8, opset_import: ["": 18]>
       u = Gather <axis = 1> (data, rows) out = MatMul (p, q) }"""
 
 
-def test_nodes_that_go_row_by_row():
+def test_rowwise_nodes_are_joined():
     text = ROWS.replace("float[3,2] w,", "float[3,2] w, float[9,2] data,")
     op = GraphBuilder(18)
     rest, wholes = with_joined_rows(op, parser.parse_model(text), {"rows": "all_rows", "y": "all_y"}, 4)

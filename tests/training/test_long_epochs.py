@@ -1,4 +1,4 @@
-"""Epochs that take seconds are cut into calls: the same results, and interrupts are served between them."""
+"""Epochs that take seconds are split into calls, with the same results and interrupts between calls."""
 
 import signal
 
@@ -25,7 +25,7 @@ HOISTED = make_pipeline(StandardScaler(), PCA(3), MLPRegressor(hidden_layer_size
 
 
 class Clock:
-    """A clock on which each batch takes as long as it is told, and the lengths of the calls."""
+    """A simulated clock with a given time per batch; it records the number of batches of each call."""
 
     def __init__(self):
         self.seconds, self.now, self.calls = 0.0, 0.0, []
@@ -76,7 +76,7 @@ MODELS = {
 
 
 def fit(clock, seconds, model, X, y, **settings):
-    """Return weights, states and losses of a training whose batches take some seconds each."""
+    """Return weights, states and losses of a training with simulated seconds per batch."""
     clock.seconds = seconds
     clock.calls.clear()
     weights = np.random.RandomState(1).uniform(0, 2, size=len(y)) if settings.pop("weighted", True) else None
@@ -92,7 +92,7 @@ def fit(clock, seconds, model, X, y, **settings):
     [(settings, "network") for settings in SETTINGS]
     + [(settings, name) for settings in ("SGD", "average", "elastic step") for name in MODELS],
 )
-def test_many_calls_are_one_bit_for_bit(settings, name, clock):
+def test_several_calls_give_bitwise_the_results_of_one(settings, name, clock):
     model, rows, y = MODELS.get(name, (NETWORK, X, Y))
     expected = fit(clock, 0.0, model, rows, y, **SETTINGS[settings])
     longest = max(clock.calls)
@@ -105,7 +105,7 @@ def test_many_calls_are_one_bit_for_bit(settings, name, clock):
 @pytest.mark.parametrize("batch_size", [1, 3, 7, 10])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("model", [LinearRegression(), LogisticRegression(), NETWORK])
-def test_losses_of_several_batches_are_those_of_one_bit_for_bit(model, dtype, batch_size, clock):
+def test_joined_losses_are_bitwise_the_same(model, dtype, batch_size, clock):
     y = Y > 0 if isinstance(model, LogisticRegression) else Y
     settings = {"batch_size": batch_size, "dtype": dtype, "weighted": False, "learning_penalty": None}
     expected = fit(clock, 0.0, model, X, y, **settings)
@@ -115,23 +115,23 @@ def test_losses_of_several_batches_are_those_of_one_bit_for_bit(model, dtype, ba
 
 @pytest.mark.parametrize("seconds, calls", [(0, 1), (2**-6, 1), (2**-5, 2), (2**-3, 5), (0.5, 20), (2, 40)])
 @pytest.mark.parametrize("n_rows", [400, 407])
-def test_calls_of_about_a_second(seconds, calls, n_rows, clock):
+def test_calls_take_about_a_second(seconds, calls, n_rows, clock):
     fit(clock, seconds, NETWORK, X[:n_rows], Y[:n_rows], max_iter=5)
     trials = 1 if 16 * seconds > 0.01 else 2
-    run = clock.calls[trials:-1]  # the last one looks at the weights the training leaves
+    run = clock.calls[trials:-1]  # the last one checks the final weights
     assert len(run) == 5 * calls
     assert sum(run) == 5 * 40
     assert max(run) * seconds <= max(1.0, seconds)
 
 
-def test_a_graph_that_is_known_is_not_tried_again(clock):
+def test_only_new_graphs_have_a_trial(clock):
     fit(clock, 0.125, NETWORK, X, Y, max_iter=1)
     assert len(clock.calls) == 1 + 5 + 1
     fit(clock, 0.125, NETWORK, X, Y, max_iter=1)
     assert len(clock.calls) == 5 + 1
 
 
-def test_calls_grow_again_once_the_machine_is_free(clock):
+def test_calls_grow_again_when_batches_are_faster(clock):
     fit(clock, 0.5, NETWORK, X, Y, max_iter=2)
     fit(clock, 0.001, NETWORK, X, Y, max_iter=10)
     assert clock.calls[-2] == 40
@@ -139,7 +139,7 @@ def test_calls_grow_again_once_the_machine_is_free(clock):
 
 @pytest.fixture
 def interrupts():
-    """Interrupts raise KeyboardInterrupt: a process that was started in the background ignores them."""
+    """Let interrupts raise KeyboardInterrupt, since processes in the background ignore them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -147,7 +147,7 @@ def interrupts():
 
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("number", [2, 3, 7, 9])
-def test_an_interrupt_is_served_between_calls(number, clock):
+def test_interrupts_between_calls(number, clock):
     fitted = OrtGradientOptimizer(NETWORK, max_iter=3, random_state=0).fit(X, Y)
     before = fitted.predict(X)
     clock.seconds = 0.125  # five calls an epoch
@@ -171,8 +171,8 @@ def test_an_interrupt_is_served_between_calls(number, clock):
 
 @pytest.mark.parametrize("eta0", [1.0, 10.0, 1e3, 1e19])
 @pytest.mark.parametrize("batch_size", [3, 10, 50])
-@pytest.mark.filterwarnings("ignore:The training stopped being finite")
-def test_a_divergence_leaves_the_same(eta0, batch_size, clock):
+@pytest.mark.filterwarnings("ignore:The training diverged")
+def test_divergence_in_several_calls(eta0, batch_size, clock):
     rate = LearningRateSGD(eta0=eta0, learning_rate="constant")
     settings = {"learning_rate": rate, "exc": False, "max_iter": 20, "batch_size": batch_size}
     expected = fit(clock, 0.0, LinearRegression(), X, 10 * Y, **settings)
@@ -180,7 +180,7 @@ def test_a_divergence_leaves_the_same(eta0, batch_size, clock):
         assert fit(clock, seconds, LinearRegression(), X, 10 * Y, **settings) == expected
 
 
-def test_a_graph_that_draws_numbers_is_not_tried(clock):
+def test_graphs_that_draw_numbers_have_no_trial(clock):
     noisy = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,4] x) => (float[N,1] score) <float[4,1] w = {1.0, 2.0, 3.0, 4.0}>
         { fit = MatMul (x, w) noise = RandomNormalLike <seed = 1.0> (fit) score = Add (fit, noise) }""")

@@ -1,4 +1,4 @@
-"""The loop: epochs, rates, losses, validation, states, and what is not finite."""
+"""The training loop: epochs, rates, losses, validation, states and non-finite losses."""
 
 import numpy as np
 import onnx
@@ -21,7 +21,7 @@ START = {"coef": np.array([[0.5], [0.5]], np.float32)}
 
 
 def recorded(step):
-    """Keep what the loop asks of a step."""
+    """Record the calls of a step."""
     step.rates, step.seen = [], []
     set_rate, run = step.set_rate, step.run
 
@@ -71,7 +71,7 @@ def test_losses_are_means_over_rows(step_class, make_task, rows):
         np.testing.assert_array_equal(result.weights["coef"], START["coef"])
 
 
-def test_an_update(step_class, make_task, rows):
+def test_update(step_class, make_task, rows):
     step = step_class(make_task(), Device("cpu"))
     result = train(step, rows, max_iter=1, batch_size=23)
     gradient = rows.X.T @ (rows.X @ START["coef"] - rows.y) / 23
@@ -97,7 +97,7 @@ def test_a_batch_whose_weights_are_zero(step_class, make_task, rows):
     np.testing.assert_allclose(got.train_losses, expected.train_losses, rtol=1e-5)
 
 
-def test_states_go_on(step_class, make_task, rows):
+def test_states_of_an_earlier_training(step_class, make_task, rows):
     step = step_class(make_task(learning_rate=LearningRateAdam(eta0=0.1)), Device("cpu"))
     whole = train(step, rows, max_iter=4)
     first = train(step, rows, max_iter=2)
@@ -120,7 +120,7 @@ def test_validation(step_class, make_task, rows):
     assert (seen[0] != seen[1]).any()
 
 
-def test_not_finite(step_class, make_task, rows):
+def test_non_finite_loss(step_class, make_task, rows):
     task = make_task(learning_rate=LearningRateSGD(eta0=1e25, learning_rate="constant"))
     with pytest.raises(ConvergenceError, match=r"epoch 6, at learning rate 1e\+25") as caught:
         train(step_class(task, Device("cpu")), rows, first_epoch=5)

@@ -1,4 +1,4 @@
-"""What onnxruntime has no kernel for is an error that says what to do."""
+"""Operators without a kernel in onnxruntime raise an error that says what to do."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Weights as one vector: the same training, with the nodes of one update."""
+"""Packed weights give the same training with the nodes of one update."""
 
 from collections import Counter
 
@@ -67,7 +67,7 @@ def packable():
 
 
 @pytest.mark.parametrize("rate", list(packable()))
-def test_every_update_that_goes_element_by_element(rate, task, rows):
+def test_every_elementwise_update(rate, task, rows):
     task = task.changed(learning_rate=rate)
     assert packing.is_worth_packing(task)
     expected_values, expected = trained(SingleGraphStep(task, CPU), rows)
@@ -78,7 +78,7 @@ def test_every_update_that_goes_element_by_element(rate, task, rows):
         np.testing.assert_allclose(found[key], array, rtol=1e-3, atol=1e-5, err_msg=str(key))
 
 
-def test_going_on_from_states(task, rows):
+def test_continued_from_states(task, rows):
     _, after = trained(SingleGraphStep(task, CPU), rows)
     states = {key: value for key, value in after.items() if key[1] is not None}
     _, expected = trained(SingleGraphStep(task, CPU), rows, states)
@@ -88,19 +88,19 @@ def test_going_on_from_states(task, rows):
     assert np.abs(found["first", None] - fresh["first", None]).max() > 1e-3
 
 
-def test_one_update_for_all_weights(task, monkeypatch):
+def test_number_of_nodes(task, monkeypatch):
     assert loop_counts(epoch_graph(task, 5, 0))["Sqrt"] == 1
     monkeypatch.setattr(packing, "MAX_ELEMENTS", 9)
     assert loop_counts(epoch_graph(task, 5, 0))["Sqrt"] == 3
 
 
 class NormedRate(LearningRateAdam):
-    """A rate whose update looks at a weight as a whole."""
+    """A learning rate whose update is not elementwise."""
 
     elementwise = False
 
 
-def test_what_is_not_packed(task, make_task):
+def test_weights_that_are_not_packed(task, make_task):
     assert packing.is_worth_packing(task)
     assert not packing.is_worth_packing(task.changed(learning_rate=NormedRate()))
     assert not packing.is_worth_packing(task.changed(learning_rate=LearningRateSGD()))

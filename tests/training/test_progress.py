@@ -1,4 +1,4 @@
-"""What the progress bar shows, and that a training needs none."""
+"""Progress bars and lines of streams."""
 
 import io
 import subprocess
@@ -17,7 +17,7 @@ RECORD = {"loss": 0.123456, "validation_loss": None, "validation_score": None, "
 
 @pytest.fixture(autouse=True)
 def wide_terminal(monkeypatch):
-    """Room for all columns."""
+    """Make the terminal wide enough for all columns."""
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.setattr("rich._console", None)
 
@@ -35,7 +35,7 @@ def test_loss_and_rate(capsys):
     assert "loss 0.5 rate 0.01" in out and "val" not in out
 
 
-def test_the_last_validation_stays(capsys):
+def test_last_validation_is_shown(capsys):
     out = shown(capsys, {"validation_loss": 0.25}, {})
     assert "loss 0.123 val 0.25 rate 0.01" in out
 
@@ -45,7 +45,7 @@ def test_a_solver_has_no_rate(capsys):
     assert "loss 0.123" in out and "rate" not in out and "1/2" in out
 
 
-def test_nothing_is_shown_unless_asked_for(capsys):
+def test_nothing_is_shown_by_default(capsys):
     with progress_bar(2, "my training", False) as advance:
         advance(RECORD)
     assert capsys.readouterr().out == ""
@@ -67,7 +67,7 @@ def test_without_rich_there_is_a_warning(monkeypatch, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_an_error_inside_is_passed_on(capsys):
+def test_errors_are_propagated(capsys):
     with pytest.raises(KeyError, match="inside"):
         with progress_bar(2, "my training", True):
             raise KeyError("inside")
@@ -78,17 +78,17 @@ def test_an_error_inside_is_passed_on(capsys):
 
 
 class Owner:
-    """What stands for an estimator."""
+    """Replaces an estimator."""
 
 
 class Terminal(io.StringIO):
-    """A terminal that keeps what is written."""
+    """A terminal that records the output."""
 
     def isatty(self):
         return True
 
     def screen(self):
-        """Return what is seen: a line that was erased is not."""
+        """Return the visible text, without erased lines."""
         return [line.rpartition("\r\x1b[K")[2] for line in self.getvalue().split("\n")]
 
 
@@ -96,7 +96,7 @@ class Terminal(io.StringIO):
 def terminal(monkeypatch):
     """Standard output as a terminal, drawn at every call."""
     monkeypatch.setattr("ortlearn.training.stream_progress.PERIOD", 0.0)
-    standard = SimpleNamespace(stdout=Terminal())  # pytest sets that of sys anew before each test
+    standard = SimpleNamespace(stdout=Terminal())  # pytest replaces sys.stdout before each test
     monkeypatch.setattr("ortlearn.training.stream_progress.sys", standard)
     return standard.stdout
 
@@ -115,7 +115,7 @@ def test_calls_share_a_line(terminal):
     assert terminal.screen() == ["my stream epoch 4 loss 0.25 rate 0.01 0:00", ""]
 
 
-def test_drawings_are_few(terminal, monkeypatch):
+def test_minimum_time_between_drawings(terminal, monkeypatch):
     monkeypatch.setattr("ortlearn.training.stream_progress.PERIOD", 1000.0)
     owner = Owner()
     for epoch in range(1, 50):
@@ -182,7 +182,7 @@ def test_streams_in_threads(terminal):
     assert [line.count("epoch 29 ") >= 1 for line in terminal.screen()] == [True] * 6 + [False]
 
 
-def test_the_end_of_the_process_closes_the_line():
+def test_line_is_closed_at_exit():
     code = (
         "from ortlearn.training.progress import progress_bar\n"
         "class Owner: pass\n"

@@ -1,4 +1,4 @@
-"""Execution providers: names, options, plugins, and who runs which node."""
+"""Execution providers: names, options, plugins and the assignment of nodes."""
 
 import sys
 import types
@@ -58,12 +58,12 @@ def test_names(name, provider, installed):
     assert parse_device(name).providers() == [provider, "CPUExecutionProvider"]
 
 
-def test_number_of_a_device(installed):
+def test_index_of_a_device(installed):
     installed(OTHERS)
     assert parse_device("directml:1").providers()[0] == ("DmlExecutionProvider", {"device_id": "1"})
 
 
-def test_tensorrt_leaves_nodes_to_cuda(installed):
+def test_tensorrt_falls_back_to_cuda(installed):
     installed(OTHERS)
     assert parse_device("tensorrt").providers() == ["TensorrtExecutionProvider", "CPUExecutionProvider"]
     installed([*OTHERS, "CUDAExecutionProvider"])
@@ -77,7 +77,7 @@ def test_options_of_cuda(installed):
     assert device.providers()[0][1] == {"device_id": 1, "do_copy_in_default_stream": "0"}
 
 
-def test_openvino_computes_in_single_precision_on_the_threads_asked_for(installed):
+def test_openvino_uses_single_precision_and_n_jobs(installed):
     installed(["OpenVINOExecutionProvider", "CPUExecutionProvider"])
     (_, options), _ = parse_device("openvino").providers(threads=3)
     assert '"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "3"' in options["load_config"]
@@ -86,15 +86,15 @@ def test_openvino_computes_in_single_precision_on_the_threads_asked_for(installe
 
 
 @pytest.mark.parametrize("name", ["coreml", "NoExecutionProvider", ("openvino", {})])
-def test_missing_providers_are_told_with_those_that_are_there(name, installed):
+def test_error_for_missing_providers_lists_the_available_ones(name, installed):
     installed(["DmlExecutionProvider", "CPUExecutionProvider"])
     with pytest.raises(DeviceError, match=r"is unknown.* has 'cpu', 'directml' here.*onnxruntime-ep-\*"):
         parse_device(name)
 
 
 @pytest.mark.parametrize("name", [("cpu",), ("cpu", "x"), ["cpu", {}], ({}, "cpu"), ("cpu", {}, {})])
-def test_pairs_of_other_things(name):
-    with pytest.raises(DeviceError, match="is unknown, use 'cpu'"):
+def test_invalid_pairs(name):
+    with pytest.raises(DeviceError, match="is unknown. Use 'cpu'"):
         parse_device(name)
 
 
@@ -119,7 +119,7 @@ def test_a_provider_that_cannot_start(installed):
 
 
 class Registry:
-    """What onnxruntime 1.24 has for plugins."""
+    """The plugin functions of onnxruntime 1.24."""
 
     def __init__(self, monkeypatch):
         self.paths, self.added = [], []
@@ -148,7 +148,7 @@ class Registry:
         self.added.append((devices, options))
 
 
-def test_plugins_are_registered_once_when_they_are_asked_for(monkeypatch):
+def test_plugins_are_registered_once_on_request(monkeypatch):
     registry = Registry(monkeypatch)
     assert parse_device("cpu").is_native and not registry.paths
     first, second = parse_device("new"), parse_device(("new:1", {"a": 1}))
@@ -157,11 +157,11 @@ def test_plugins_are_registered_once_when_they_are_asked_for(monkeypatch):
     for _ in range(2):
         second.add_plugin(registry, 1)
     assert [(len(devices), options) for devices, options in registry.added] == [(1, {"a": "1"})]
-    with pytest.raises(DeviceError, match="NewExecutionProvider has 2 device here"):
+    with pytest.raises(DeviceError, match="NewExecutionProvider has 2 device"):
         parse_device("new:2")
 
 
-def test_a_broken_plugin_is_told(monkeypatch):
+def test_error_names_broken_plugins(monkeypatch):
     Registry(monkeypatch)
     with pytest.raises(
         DeviceError, match=r"has 'cpu', 'new' here.*onnxruntime_ep_broken cannot be loaded: No mod"
@@ -185,14 +185,14 @@ def test_node_providers(samples):
     assert explain(trained).execution == ""
 
 
-def test_older_versions_do_not_tell_who_runs_a_node(monkeypatch):
+def test_node_providers_need_a_later_onnxruntime(monkeypatch):
     monkeypatch.setattr(onnxruntime, "InferenceSession", type("InferenceSession", (), {}))
     device = Device("cuda")
-    with pytest.raises(DeviceError, match=r"install 1\.24 or later"):
+    with pytest.raises(DeviceError, match=r"Install 1\.24 or later"):
         node_providers(MODEL, device)
 
 
-def test_explain_tells_who_runs_what(samples, monkeypatch):
+def test_explain_shows_the_providers_of_nodes(samples, monkeypatch):
     trained = OrtGradientOptimizer(SGDRegressor(), learning_rate="SGD").fit(*samples).set_params(device="new")
     counts = {"epoch": {"NewExecutionProvider": {"Loop": 1, "Mul": 2}, "CPUExecutionProvider": {"Neg": 1}}}
     monkeypatch.setattr(OrtGradientOptimizer, "get_node_providers", lambda self: counts)

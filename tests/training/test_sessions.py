@@ -36,7 +36,7 @@ def test_providers_of_a_gpu():
 
 @pytest.mark.parametrize("name", ["", "gpu", "CPU", "cpu:1", "cuda:", "cuda:-1", "cuda:a", " cpu", None, 0])
 def test_unknown_devices(name):
-    with pytest.raises(DeviceError, match="is unknown, use 'cpu', 'cuda' or 'cuda:1'"):
+    with pytest.raises(DeviceError, match="is unknown. Use 'cpu', 'cuda' or 'cuda:1'"):
         parse_device(name)
 
 
@@ -65,7 +65,7 @@ def test_tensors_share_the_memory_of_arrays():
     assert value.numpy()[0, 0] == 7
 
 
-def test_vector_of_everything():
+def test_vector_of_arrays_and_values():
     array = np.arange(6, dtype=np.float64).reshape(2, 3)
     public = onnxruntime.OrtValue.ortvalue_from_numpy(array)
     vector = ort_vector([array.T, public, public._ortvalue], [ort_device(Device("cpu"))] * 3)
@@ -74,7 +74,7 @@ def test_vector_of_everything():
     assert ort_vector(vector, []) is vector
 
 
-def test_without_any_runtime_the_error_names_the_extras():
+def test_error_without_onnxruntime_names_the_extras():
     code = """
 import sys
 sys.modules["onnxruntime"] = None
@@ -102,7 +102,7 @@ def test_workers_share_the_cores_and_do_not_spin():
     assert {spinning for _, spinning in found} == {"0"}
 
 
-def test_sums_of_products_of_the_last_part():
+def test_sum_with_a_product_of_the_last_part_of_a_split():
     model = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 18]> g (float[6,2] x, float[2,2] z) => (float[2,2] y)
         { a, b, c = Split <axis = 0, num_outputs = 3> (x)  p = Gemm (c, z)  y = Sum (p, z) }""")

@@ -1,4 +1,4 @@
-"""Losses with rounded kinks: their values, and which losses say that they have kinks."""
+"""Losses with rounded kinks: values, and the attribute ``kinks``."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_which_losses_have_kinks(name, run_onnx):
         return
     step = 1e-5
     centres = np.array([-1.0, -0.1, 0.0, 0.1, 0.25, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0])
-    if name == "cross_entropy":  # of probabilities
+    if name == "cross_entropy":  # takes probabilities
         centres = centres[(centres > 0) & (centres < 1)]
     scores = (centres[:, None] + step * np.array([-1.5, -0.5, 0.5, 1.5])).ravel()
     jumps = [
@@ -97,7 +97,7 @@ def test_outliers_do_not_matter(loss, make_task, rows):
     np.testing.assert_allclose(result.weights["coef"], [[1], [-2]], atol=0.05)
 
 
-def test_nothing_left_to_gain(make_task, rows):
+def test_smoothing_at_the_optimum(make_task, rows):
     best = {"coef": np.array([[1.0], [-2.0]], np.float32)}
     rows.y[:] = rows.X @ best["coef"]
     step = FullBatchStep(make_task(loss=AbsoluteErrorLoss(), learning_rate=LearningRateLBFGS()), CPU)

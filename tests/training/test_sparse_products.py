@@ -1,4 +1,4 @@
-"""Epochs over the entries of sparse rows, compared with epochs over the same rows made dense."""
+"""Epochs on the entries of sparse samples, compared with dense samples."""
 
 import numpy as np
 import pytest
@@ -55,8 +55,8 @@ RNG = np.random.default_rng(0)
 N_ROWS, N_COLUMNS = 61, 40
 DENSE = np.where(RNG.uniform(size=(N_ROWS, N_COLUMNS)) < 0.1, RNG.normal(size=(N_ROWS, N_COLUMNS)), 0.0)
 DENSE[5:9] = 0  # rows without entries
-DENSE[:, 3] = 0  # a column that no row has
-DENSE[:, 7] = 1  # one that all have
+DENSE[:, 3] = 0  # a column without entries
+DENSE[:, 7] = 1  # a column with entries in all rows
 LABELS = DENSE @ RNG.normal(size=N_COLUMNS)
 MODELS = {
     "regression": (Ridge(), LABELS),
@@ -93,13 +93,13 @@ PENALTIES = {
 
 @pytest.fixture(autouse=True)
 def any_density(monkeypatch):
-    """Take entries, however many there are."""
+    """Use entries for any density."""
     monkeypatch.setattr(sparse_products, "MAX_DENSITY", 1.0)
 
 
 @pytest.fixture(scope="module")
 def made():
-    """Return task, rows and weights of a model, converted once."""
+    """Return a function that returns task, samples and weights of a model, cached."""
     known = {}
 
     def make(name, dtype="float64"):
@@ -123,12 +123,12 @@ def made():
 
 
 def sparse(data):
-    """Return the same rows as CSR."""
+    """Return the same samples as CSR."""
     return Data(scipy.sparse.csr_matrix(data.X), data.y, data.sample_weight)
 
 
 def epochs(task, data, weights, batch_size, count=3):
-    """Return the objectives and what is carried after some epochs, and the graph."""
+    """Return the objectives, and weights and states, after some epochs, and the graph."""
     step = EpochStep(task, CPU)
     buffers = step.start(data, batch_sizes(len(data), batch_size), weights)
     rng, values = np.random.RandomState(5), []
@@ -153,7 +153,7 @@ def assert_same(task, data, weights, batch_size, tol=1e-11):
 
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("name", ["binary", "classes"])
-def test_every_update_is_that_of_dense_rows(name, rate, made):
+def test_updates_are_those_of_dense_rows(name, rate, made):
     task, data, weights = made(name)
     task = task.changed(learning_rate=RATES[rate], penalty=L2Penalty(0.02))
     assert_same(task, data, weights, 7)
@@ -161,7 +161,7 @@ def test_every_update_is_that_of_dense_rows(name, rate, made):
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("rate", ["SGD", "momentum", "Adam"])
-def test_every_penalty_is_that_of_dense_rows(penalty, rate, made):
+def test_penalties_are_those_of_dense_rows(penalty, rate, made):
     task, data, weights = made("classes")
     start = {name: array * 0.5 for name, array in weights.items()}
     task = task.changed(learning_rate=RATES[rate], penalty=AnchoredPenalty(PENALTIES[penalty], start))
@@ -171,7 +171,7 @@ def test_every_penalty_is_that_of_dense_rows(penalty, rate, made):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("batch_size", [1, 16, N_ROWS, 100])
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_is_that_of_dense_rows(name, batch_size, weighted, made):
+def test_models_are_those_of_dense_rows(name, batch_size, weighted, made):
     task, data, weights = made(name)
     if weighted:
         data = Data(data.X, data.y, np.random.RandomState(2).uniform(0, 2, size=N_ROWS))
@@ -191,7 +191,7 @@ def test_clipped_gradients_and_weights_that_are_not_negative(made):
     assert_same(task.changed(not_negative=frozenset([coef])), data, weights, 7)
 
 
-def test_entries_that_come_twice_or_are_zero_and_rows_that_are_not_sorted(made):
+def test_duplicate_zero_and_unsorted_entries(made):
     task, data, weights = made("binary")
     task = task.changed(learning_rate=RATES["SGD"], penalty=NoPenalty())
     exact = scipy.sparse.csr_matrix(data.X)
@@ -238,7 +238,7 @@ PRODUCT = "g (float[N,3] x, float[3,1] w) => (float[N,1] f) { s = MatMul (x, w) 
         ),
     ],
 )
-def test_what_is_multiplied_and_read_by_nothing_else_stays_sparse(text, is_sparse):
+def test_only_features_that_are_only_multiplied_stay_sparse(text, is_sparse):
     task = graph(text, {"x": WIDE}, {"w": False})
     assert sparse_features(task.graph.model, ["x"]) == (frozenset(["x"]) if is_sparse else frozenset())
     assert sparse_features(task.graph.model, []) == frozenset()
@@ -280,8 +280,8 @@ def test_objectives_of_all_rows_are_those_of_dense_rows(name, chunk, weighted, m
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=0, atol=1e-12 * np.abs(found[0][1]).max())
 
 
-def test_no_row_is_made_dense(made, monkeypatch):
-    """Not even where a loss stops being finite, and the epoch is gone through again."""
+def test_rows_are_not_converted_to_dense(made, monkeypatch):
+    """Not even if the training diverges and the epoch is repeated."""
     task, data, weights = made("classes")
     rows = sparse(data)
 
@@ -320,7 +320,7 @@ def test_a_dense_chunk_after_a_sparse_one(made):
 
 
 @pytest.mark.parametrize("name", ["binary", "network"])
-def test_many_entries_are_trained_on_as_dense_rows(name, made, monkeypatch):
+def test_features_with_many_entries_are_dense(name, made, monkeypatch):
     task, data, weights = made(name)
     monkeypatch.setattr(sparse_products, "MAX_DENSITY", np.mean(DENSE != 0))
     assert epochs(task, sparse(data), weights, 7)[2] != epochs(task, data, weights, 7)[2]
@@ -337,7 +337,7 @@ def test_bytes_of_a_row():
 
 @pytest.mark.parametrize("n_rows", [300, 5000])
 def test_orders_of_sparse_samples_take_half_the_memory(n_rows):
-    """The numbers are those of dense samples: the same samples come in the same order."""
+    """The order is that of dense samples."""
     orders = []
     for make in (np.zeros, scipy.sparse.csr_matrix):
         passes = PassesInMemory(Data(make((n_rows, 2)), np.zeros(n_rows)), seed=4)

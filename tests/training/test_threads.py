@@ -1,4 +1,4 @@
-"""How many threads a training takes."""
+"""Number of threads of a training."""
 
 import math
 
@@ -18,7 +18,7 @@ from ortlearn.training import (
 )
 from ortlearn.training.threads import LARGE, largest_product, threads_of_training
 
-#: Graphs of batches of 7, and the operations of their largest product.
+#: Graphs for batches of 7 samples, and the operations of their largest product.
 GRAPHS = {
     "MatMul": ("float[N,2] x, float[2,1] coef", "score = MatMul (x, coef)", 2 * 7 * 2),
     "Gemm": ("float[N,2] x, float[2,1] coef", "score = Gemm (x, coef)", 2 * 7 * 2),
@@ -95,7 +95,9 @@ def test_sessions_of_a_training(step_class, make_task, rows, monkeypatch, large,
     options = [session.get_session_options() for session in sessions]
     assert [item.intra_op_num_threads for item in options] == [expected] * len(sessions)
     spinning = "session.intra_op.allow_spinning"
-    if step_class is ForwardBackwardStep:  # threads of one call would take the cores of the other
+    if (
+        step_class is ForwardBackwardStep
+    ):  # waiting threads of one session would occupy the cores of the other
         assert {item.get_session_config_entry(spinning) for item in options} == {"0"}
 
 

@@ -1,4 +1,4 @@
-"""A batch as two calls: what is in which graph, and when it is four."""
+"""A batch as two calls: content of the graphs, and conditions for four calls."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ START = {"w1": np.array([[1.0, -2.0, 0.5], [0.3, 1.0, -1.0]], np.float32), "w2":
 
 @pytest.fixture
 def make_network(make_task):
-    """Make the task of fitting a small network."""
+    """Return a function that creates the task of fitting a small network."""
     graph = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,3] w1, float[3,1] w2) => (float[N,1] score)

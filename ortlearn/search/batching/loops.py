@@ -19,7 +19,7 @@ def loop(scope: BatchScope, node: NodeProto) -> list[str]:
     others continue.
     """
     if any(scope.is_batched(name) for name in node.input[:2] if name):
-        raise NotBatchable("Loop with a number of iterations that differs between candidates.")
+        raise NotBatchable("Loop with a trip count or condition that differs between candidates.")
     body, starts = attribute(node, "body"), list(node.input[2:])
     inputs = [value.name for value in body.input]
     pairs = list(zip(inputs[2:], starts, strict=True))

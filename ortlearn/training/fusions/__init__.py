@@ -1,4 +1,4 @@
-"""Passes that make the graph of a training step faster; each one gives equal results."""
+"""Graph passes that make a training step faster without changing its results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .arithmetic import (
     drop_identities,
     factor_out_scalars,
     merge_reductions,
-    relu_slopes,
+    replace_sign_of_relu,
     simplify_products,
     sum_of_squares,
 )
@@ -32,7 +32,7 @@ PASSES = (
     fuse_matmul_sub,
     fuse_updates,
     scatter_into_weights,
-    relu_slopes,
+    replace_sign_of_relu,
     align_scalars,
     drop_identities,
 )

@@ -1,4 +1,4 @@
-"""Arithmetic that can be done with fewer nodes."""
+"""Arithmetic with fewer nodes."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ __all__ = [
     "drop_identities",
     "factor_out_scalars",
     "merge_reductions",
-    "relu_slopes",
+    "replace_sign_of_relu",
     "simplify_products",
     "sum_of_squares",
 ]
 
-#: Powers of two that make any normal number at least one, by type.
-STEEP = {np.dtype(np.float32): 2.0**127, np.dtype(np.float64): 2.0**1023}
+#: Powers of two by type; their products with positive normal numbers are at least one.
+LARGE_FACTOR = {np.dtype(np.float32): 2.0**127, np.dtype(np.float64): 2.0**1023}
 
 
 def simplify_products(graph: GraphView) -> None:
-    """Drop products with one, write ``x * s + x * s`` as ``x * 2s``, and ``y - x * -1`` as ``y + x``."""
-    graph.rewrite(partial(_simpler, graph))
+    """Remove products with one, write ``x * s + x * s`` as ``x * 2s``, and ``y - x * -1`` as ``y + x``."""
+    graph.rewrite(partial(_simplify_node, graph))
 
 
-def _simpler(graph: GraphView, node: NodeProto) -> bool | str:
+def _simplify_node(graph: GraphView, node: NodeProto) -> bool | str:
     if node.domain != "" or node.op_type not in ("Mul", "Add", "Sub"):
         return False
     if node.op_type == "Add":
-        return node.input[0] == node.input[1] and _twice(graph, node)
+        return node.input[0] == node.input[1] and _double_product(graph, node)
     if node.op_type == "Sub":
-        return _added(graph, node)
+        return _subtract_negated(graph, node)
     for one, other in (node.input, reversed(node.input)):
         if graph.is_constant(one, 1.0) and not graph.keeps_name(node.output[0]):
             return other if graph.sizes(other) == graph.sizes(node.output[0]) is not None else False
     return False
 
 
-def _twice(graph: GraphView, node: NodeProto) -> bool:
+def _double_product(graph: GraphView, node: NodeProto) -> bool:
     op, product = graph.op, graph.producer(node.input[0], "Mul")
     if product is None:
         return False
@@ -54,7 +54,7 @@ def _twice(graph: GraphView, node: NodeProto) -> bool:
     return False
 
 
-def _added(graph: GraphView, node: NodeProto) -> bool:
+def _subtract_negated(graph: GraphView, node: NodeProto) -> bool:
     product = graph.producer(node.input[1], "Mul")
     if product is None:
         return False
@@ -66,18 +66,18 @@ def _added(graph: GraphView, node: NodeProto) -> bool:
 
 
 def factor_out_scalars(graph: GraphView) -> None:
-    """Write ``a * s + b * s`` as ``(a + b) * s``, for a scalar s, and the same of differences."""
-    graph.rewrite(partial(_factored, graph))
+    """Write ``a * s + b * s`` as ``(a + b) * s`` for a scalar s, and differences likewise."""
+    graph.rewrite(partial(_factor_node, graph))
 
 
-def _factored(graph: GraphView, node: NodeProto) -> bool:
+def _factor_node(graph: GraphView, node: NodeProto) -> bool:
     if node.domain != "" or node.op_type not in ("Add", "Sub", "Sum") or len(node.input) != 2:
         return False
-    first, second = (_scaled(graph, name) for name in node.input)
+    first, second = (_as_scaled(graph, name) for name in node.input)
     if first is None or second is None or not all(map(graph.read_once, node.input)):
         return False
     (left, factor, first_negated), (right, other, negated) = first, second
-    # The sum is as large as its terms: a scalar takes the place of two products of that size.
+    # Only if no term is broadcast: otherwise the product of the sum would be the larger one.
     if factor != other or graph.sizes(left) != graph.sizes(right):
         return False
     op, second_negated = graph.op, negated != (node.op_type == "Sub")
@@ -89,8 +89,8 @@ def _factored(graph: GraphView, node: NodeProto) -> bool:
     return True
 
 
-def _scaled(graph: GraphView, name: str) -> tuple[str, str, bool] | None:
-    """Return tensor, scalar and whether it is negated, of a product of a tensor and a scalar."""
+def _as_scaled(graph: GraphView, name: str) -> tuple[str, str, bool] | None:
+    """Return the tensor and the scalar of their product, and whether the scalar is negated, or None."""
     product = graph.producer(name, "Mul")
     if product is None:
         return None
@@ -103,10 +103,10 @@ def _scaled(graph: GraphView, name: str) -> tuple[str, str, bool] | None:
 
 def merge_reductions(graph: GraphView) -> None:
     """Write the mean of sums over outputs, ``mean(c * sum(x, axis=1))``, as one sum and one product."""
-    graph.rewrite(partial(_merged, graph))
+    graph.rewrite(partial(_merge_node, graph))
 
 
-def _merged(graph: GraphView, mean: NodeProto) -> bool:
+def _merge_node(graph: GraphView, mean: NodeProto) -> bool:
     if mean.op_type != "ReduceMean" or len(mean.input) > 1 or _axes(mean):
         return False
     op, sizes, factor, name = graph.op, graph.sizes(mean.input[0]), 1.0, mean.input[0]
@@ -131,11 +131,11 @@ def _axes(node: NodeProto) -> bool:
 
 
 def sum_of_squares(graph: GraphView) -> None:
-    """Write ``sum(x * x)`` over everything as ReduceSumSquare."""
-    graph.rewrite(partial(_squares, graph))
+    """Write ``sum(x * x)`` over all axes as ReduceSumSquare."""
+    graph.rewrite(partial(_write_sum_of_squares, graph))
 
 
-def _squares(graph: GraphView, node: NodeProto) -> bool:
+def _write_sum_of_squares(graph: GraphView, node: NodeProto) -> bool:
     if node.op_type != "ReduceSum" or len(node.input) != 1 or _axes(node):
         return False
     square = graph.producer(node.input[0], "Mul")
@@ -148,24 +148,24 @@ def _squares(graph: GraphView, node: NodeProto) -> bool:
     return True
 
 
-def relu_slopes(graph: GraphView) -> None:
-    """Write ``sign(relu(x))`` as ``min(relu(x) * c, 1)`` with a huge c, in vectors and not number by number.
+def replace_sign_of_relu(graph: GraphView) -> None:
+    """Write ``sign(relu(x))`` as ``min(relu(x) * c, 1)`` with a large c, which is vectorized.
 
-    It is one for every normal number, and less for subnormal ones (below 1.2e-38 in float32).
+    It is one for positive normal numbers, and less for subnormal ones (below 1.2e-38 in float32).
     """
-    graph.rewrite(partial(_slope, graph))
+    graph.rewrite(partial(_replace_sign, graph))
 
 
-def _slope(graph: GraphView, node: NodeProto) -> bool:
+def _replace_sign(graph: GraphView, node: NodeProto) -> bool:
     if node.op_type != "Sign" or graph.producer(node.input[0], "Relu") is None:
         return False
     op, name = graph.op, node.input[0]
     known = op.type(name)
-    steep = None if known is None else STEEP.get(op.dtype(name))
+    steep = None if known is None else LARGE_FACTOR.get(op.dtype(name))
     if steep is None:
         return False
-    if op.dtype(name) == np.float32:  # onnxruntime has no HardSigmoid of float64
-        # The OpenVINO provider takes a beta of 0 for one that is not given, 0.5.
+    if op.dtype(name) == np.float32:  # onnxruntime has no HardSigmoid in float64
+        # The OpenVINO provider replaces beta=0 by the default, 0.5.
         op.HardSigmoid(name, alpha=steep, beta=-1e-30, outputs=node.output)
     else:
         product = graph.copy_type(op.Mul(name, np.asarray(steep)), name)
@@ -174,7 +174,7 @@ def _slope(graph: GraphView, node: NodeProto) -> bool:
 
 
 def drop_identities(graph: GraphView) -> None:
-    """Let a node write an output itself where an Identity passed it on."""
+    """Remove Identity nodes that only rename a result to an output."""
     renamed: dict[str, str] = {}
     for node in graph.nodes:
         if node.op_type == "Identity" and node.output[0] in graph.outputs:

@@ -1,4 +1,4 @@
-"""Scalars in the rank of the columns that they are broadcast to."""
+"""Scalars with the rank of the columns that they are broadcast to."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ...graphs.view import GraphView
 __all__ = ["align_scalars"]
 
 BROADCASTING = {"Add", "Div", "Equal", "Greater", "Less", "Max", "Min", "Mul", "Pow", "Sub", "Where"}
-#: Elements from which on a Reshape costs less than it saves.
+#: Minimum number of elements for which the additional Reshape is worth its cost.
 MIN_ELEMENTS = 64
 
 
 def align_scalars(graph: GraphView) -> None:
-    """Give a scalar the rank of the column that a node broadcasts it to.
+    """Reshape scalars to the rank of the column that a node broadcasts them to.
 
-    onnxruntime goes over a column of shape (n, 1) element by element where the other operand has the shape
-    () or (1,), 7 ns each, and 50 times as fast where it has the shape (1, 1).
+    onnxruntime takes 7 ns per element of a column of shape (n, 1) if the other operand has the shape () or
+    (1,), and is 50 times as fast for the shape (1, 1).
     """
-    graph.rewrite(partial(_aligned, graph, {}))
+    graph.rewrite(partial(_align_node, graph, {}))
 
 
-def _aligned(graph: GraphView, made: dict[tuple[str, int], str], node: NodeProto) -> bool:
+def _align_node(graph: GraphView, made: dict[tuple[str, int], str], node: NodeProto) -> bool:
     if node.domain not in ("", "ai.onnx") or node.op_type not in BROADCASTING or len(node.input) < 2:
         return False
     sizes = graph.sizes(node.output[0])
@@ -35,7 +35,7 @@ def _aligned(graph: GraphView, made: dict[tuple[str, int], str], node: NodeProto
         return False
     rank = len(sizes)
     inputs = [
-        _in_rank(graph, made, name, rank) if graph.op.shape(name) in ((), (1,)) else name
+        _with_rank(graph, made, name, rank) if graph.op.shape(name) in ((), (1,)) else name
         for name in node.input
     ]
     if inputs == list(node.input):
@@ -44,8 +44,8 @@ def _aligned(graph: GraphView, made: dict[tuple[str, int], str], node: NodeProto
     return True
 
 
-def _in_rank(graph: GraphView, made: dict[tuple[str, int], str], name: str, rank: int) -> str:
-    """Return a scalar as a tensor of a rank."""
+def _with_rank(graph: GraphView, made: dict[tuple[str, int], str], name: str, rank: int) -> str:
+    """Return a scalar reshaped to a rank."""
     if (name, rank) not in made:
         value = graph.value(name)
         if value is None:

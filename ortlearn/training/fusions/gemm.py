@@ -1,4 +1,4 @@
-"""Products with what is added to them as one Gemm: forward sums, and gradients with their update."""
+"""Products and additions as one Gemm: layers, and gradients with their update."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ...graphs.view import GraphView
 
 __all__ = ["fuse_matmul_add", "fuse_matmul_sub", "fuse_updates"]
 
-#: Elements of a matrix beyond which onnxruntime's product with a column is slow unless alpha and beta are 1:
-#: it is one of matrices then, and not of a matrix and a vector.
-LARGEST_FOR_A_MATRIX = 2_000
+#: Elements of a matrix above which onnxruntime's product with a column is slow unless alpha and beta are 1,
+#: since only then it uses a matrix-vector product.
+MAX_COLUMN_ELEMENTS = 2_000
 
 
 def fuse_matmul_add(graph: GraphView) -> None:
     """Write ``MatMul(x, w) + b`` of matrices as ``Gemm(x, w, b)``."""
-    graph.rewrite(partial(_matmul_add, graph))
+    graph.rewrite(partial(_fuse_add, graph))
 
 
-def _matmul_add(graph: GraphView, node: NodeProto) -> bool:
+def _fuse_add(graph: GraphView, node: NodeProto) -> bool:
     if node.op_type != "Add" or node.domain != "":
         return False
     for name, bias in (node.input, reversed(node.input)):
@@ -32,7 +32,7 @@ def _matmul_add(graph: GraphView, node: NodeProto) -> bool:
         sizes = [graph.sizes(n) for n in (*product.input, bias)]
         if None in sizes or [len(s or ()) for s in sizes[:2]] != [2, 2]:
             continue
-        # A third operand of Gemm is broadcast to the product, never the other way.
+        # Gemm broadcasts its third operand to the product, but not the product.
         if graph.sizes(name) == graph.sizes(node.output[0]) and graph.is_float(name):
             graph.op.Gemm(*product.input, bias, outputs=node.output)
             return True
@@ -42,13 +42,13 @@ def _matmul_add(graph: GraphView, node: NodeProto) -> bool:
 def fuse_matmul_sub(graph: GraphView) -> None:
     """Write ``MatMul(x, w) - y`` with labels ``y`` as ``Gemm(x, w, -y)``.
 
-    The sign of the labels of many batches is changed by one node.
+    One Neg is sufficient for the labels of many batches.
     """
     labels = {value.name for value in graph.graph.input}
-    graph.rewrite(partial(_matmul_sub, graph, labels))
+    graph.rewrite(partial(_fuse_sub, graph, labels))
 
 
-def _matmul_sub(graph: GraphView, labels: set[str], node: NodeProto) -> bool:
+def _fuse_sub(graph: GraphView, labels: set[str], node: NodeProto) -> bool:
     if node.op_type != "Sub" or node.domain != "" or node.input[1] not in labels:
         return False
     name, label = node.input
@@ -63,51 +63,50 @@ def _matmul_sub(graph: GraphView, labels: set[str], node: NodeProto) -> bool:
 
 
 def fuse_updates(graph: GraphView) -> None:
-    """Write ``w + gradient`` and ``momentum * v + gradient`` as one Gemm with the gradient's product.
+    """Write ``w + gradient`` and ``momentum * v + gradient`` as one Gemm with the product in the gradient.
 
-    With the negative learning rate in the gradient of the loss, ``v = momentum * v + h^T g`` is
-    ``Gemm(h, g, v, transA=1, beta=momentum)``. A gradient that sums over a batch of a known size is a
-    product with ones. Differences are written with ``alpha=-1``.
+    If gradients include the negative learning rate, ``v = momentum * v + h^T g`` is ``Gemm(h, g, v, transA=1,
+    beta=momentum)``. A sum over a batch of known size is a product with ones. Differences have ``alpha=-1``.
     """
-    graph.rewrite(partial(_fused_update, graph))
+    graph.rewrite(partial(_fuse_update, graph))
 
 
-def _fused_update(graph: GraphView, node: NodeProto) -> bool:
+def _fuse_update(graph: GraphView, node: NodeProto) -> bool:
     if node.op_type == "Sub" and node.domain == "":
-        return _fused(graph, node, node.input[0], node.input[1], sign=-1.0)
+        return _write_update(graph, node, node.input[0], node.input[1], sign=-1.0)
     if node.op_type == "Add" and node.domain == "":
         kept, gradient = node.input
-        return _fused(graph, node, kept, gradient) or _fused(graph, node, gradient, kept)
+        return _write_update(graph, node, kept, gradient) or _write_update(graph, node, gradient, kept)
     return False
 
 
-def _fused(graph: GraphView, node: NodeProto, kept: str, gradient: str, sign: float = 1.0) -> bool:
+def _write_update(graph: GraphView, node: NodeProto, kept: str, gradient: str, sign: float = 1.0) -> bool:
     sizes = graph.sizes(node.output[0])
     if sizes is None or len(sizes) != 2 or not graph.read_once(gradient):
         return False
     if graph.sizes(kept) != sizes or graph.sizes(gradient) != sizes:
         return False
-    operands = _product_of(graph, gradient)
+    operands = _as_gemm(graph, gradient)
     if operands is None:
         return False
     inputs, attributes = operands
     alpha, beta = sign * float(attributes.get("alpha", 1.0)), 1.0
     rows = graph.sizes(inputs[1])
-    is_vector = sizes[1] == 1 and rows is not None and max(rows) * sizes[0] > LARGEST_FOR_A_MATRIX
+    is_vector = sizes[1] == 1 and rows is not None and max(rows) * sizes[0] > MAX_COLUMN_ELEMENTS
     if is_vector and alpha != 1.0:
         return False
     product = graph.producer(kept, "Mul")
     if product is not None and graph.read_once(kept) and not is_vector:
         factor = graph.value(product.input[1])
-        # Attributes are float32: another factor would be rounded.
+        # Attributes are float32: other factors would be rounded.
         if factor is not None and factor.size == 1 and float(np.float32(factor.item())) == factor.item():
             beta, kept = factor.item(), product.input[0]
     graph.op.Gemm(*inputs, kept, outputs=node.output, **{**attributes, "alpha": alpha, "beta": beta})
     return True
 
 
-def _product_of(graph: GraphView, gradient: str) -> tuple[list, dict] | None:
-    """Return a gradient as the operands and attributes of a Gemm without a third operand."""
+def _as_gemm(graph: GraphView, gradient: str) -> tuple[list, dict] | None:
+    """Return the operands and attributes of a gradient as a Gemm without a third operand, or None."""
     gemm = graph.producer(gradient, "Gemm")
     if gemm is not None:
         return (list(gemm.input), attributes_of(gemm)) if len(gemm.input) == 2 else None

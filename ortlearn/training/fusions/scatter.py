@@ -1,4 +1,4 @@
-"""Gradients of tables, of which a batch reads few rows, added to the tables themselves."""
+"""Sparse gradients of tables, added to the tables directly."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ __all__ = ["scatter_into_weights", "scatter_rows"]
 
 
 def scatter_into_weights(graph: GraphView) -> None:
-    """Write ``w + scatter(zeros, places, g)`` as ``scatter(w, places, g)``, and a difference with ``-g``.
+    """Write ``w + scatter(zeros, indices, g)`` as ``scatter(w, indices, g)``, and a difference with ``-g``.
 
-    With the learning rate in the gradient of the loss, a step changes the rows of a table that the
-    batch has read, and neither makes nor subtracts the zeros of all the others.
+    If gradients include the learning rate, a step updates only the rows of a table that the batch has read.
     """
-    graph.rewrite(partial(_scattered, graph))
+    graph.rewrite(partial(_fuse_scatter, graph))
 
 
-def _scattered(graph: GraphView, node: NodeProto) -> bool:
+def _fuse_scatter(graph: GraphView, node: NodeProto) -> bool:
     if node.domain != "" or not graph.is_float(node.output[0]):
         return False
     if node.op_type == "Sub":
-        return _written(graph, node, node.input[0], node.input[1], negated=True)
+        return _write_scatter(graph, node, node.input[0], node.input[1], negated=True)
     if node.op_type == "Add":
         kept, gradient = node.input
-        return _written(graph, node, kept, gradient) or _written(graph, node, gradient, kept)
+        return _write_scatter(graph, node, kept, gradient) or _write_scatter(graph, node, gradient, kept)
     return False
 
 
-def _written(graph: GraphView, node: NodeProto, kept: str, gradient: str, negated: bool = False) -> bool:
+def _write_scatter(
+    graph: GraphView, node: NodeProto, kept: str, gradient: str, negated: bool = False
+) -> bool:
     sizes, reshaped = graph.sizes(node.output[0]), graph.producer(gradient, "Reshape")
     if sizes is None or graph.sizes(kept) != sizes or graph.sizes(gradient) != sizes:
         return False
@@ -67,15 +68,15 @@ def _is_zero(graph: GraphView, name: str) -> bool:
 
 
 def scatter_rows(graph: GraphView) -> None:
-    """Add whole rows with ScatterND, where ScatterElements adds them element by element.
+    """Write ScatterElements that adds whole rows as ScatterND.
 
-    It takes a seventh of the time, and is right where a session has one thread: several threads of
-    onnxruntime 1.19 lose values that they add to the same row.
+    It takes a seventh of the time. The session must have one thread: in onnxruntime 1.19, several threads
+    lose values that are added to the same row.
     """
-    graph.rewrite(partial(_scattered_by_rows, graph))
+    graph.rewrite(partial(_use_scatter_nd, graph))
 
 
-def _scattered_by_rows(graph: GraphView, node: NodeProto) -> bool:
+def _use_scatter_nd(graph: GraphView, node: NodeProto) -> bool:
     if node.op_type != "ScatterElements" or attribute(node, "reduction") != b"add":
         return False
     expand = graph.producer(node.input[1], "Expand")
@@ -83,7 +84,7 @@ def _scattered_by_rows(graph: GraphView, node: NodeProto) -> bool:
     shape = None if column is None else graph.value(column.input[1])
     if column is None or shape is None or shape.tolist() != [-1, 1] or attribute(node, "axis", 0) != 0:
         return False
-    places = graph.op.Cast(column.input[0], to=TensorProto.INT64)
-    places = graph.op.Reshape(places, np.array([-1, 1]))
-    graph.op.ScatterND(node.input[0], places, node.input[2], outputs=node.output, reduction="add")
+    indices = graph.op.Cast(column.input[0], to=TensorProto.INT64)
+    indices = graph.op.Reshape(indices, np.array([-1, 1]))
+    graph.op.ScatterND(node.input[0], indices, node.input[2], outputs=node.output, reduction="add")
     return True

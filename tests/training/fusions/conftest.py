@@ -1,4 +1,4 @@
-"""Run graphs before and after passes, on the same random numbers."""
+"""Fixtures that compare graphs before and after passes, on random inputs."""
 
 from collections import Counter
 
@@ -31,7 +31,7 @@ def run():
 
 @pytest.fixture(scope="session")
 def assert_same(run):
-    """Check that two graphs give the same, as closely as their type allows."""
+    """Check that two graphs give the same results up to rounding."""
 
     def check(model, other, feeds):
         for one in (model, other):
@@ -48,7 +48,7 @@ def assert_same(run):
 
 @pytest.fixture(scope="session")
 def fuse(assert_same):
-    """Apply passes to a graph in text, check the results, return the operators that are left."""
+    """Apply passes to a graph in text form, check the results, and return the remaining operators."""
 
     def fuse(text, *passes, feeds=(), opset=18):
         model = parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {text}')

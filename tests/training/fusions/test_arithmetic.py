@@ -1,4 +1,4 @@
-"""Products with one, doubled products, sums in one go, slopes, squares, and names passed on."""
+"""Fusions of products, sums, means, squares, signs and identities."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from ortlearn.training.fusions.arithmetic import (
     drop_identities,
     factor_out_scalars,
     merge_reductions,
-    relu_slopes,
+    replace_sign_of_relu,
     simplify_products,
     sum_of_squares,
 )
@@ -15,11 +15,11 @@ from ortlearn.training.fusions.arithmetic import (
 
 @pytest.mark.parametrize("order", ["x, one", "one, x"])
 @pytest.mark.parametrize("shape", ["", "[1]", "[1,1]", "[1,3]"])
-def test_a_product_with_one(fuse, order, shape):
+def test_product_with_one(fuse, order, shape):
     ones = "{1, 1, 1}" if shape == "[1,3]" else "{1}"
     text = f"""g (float[5,3] x) => (float[5,3] y) <float{shape} one = {ones}>
         {{ z = Mul ({order}) y = Neg (z) }}"""
-    # several ones are no single number
+    # several ones are not a scalar
     assert fuse(text, simplify_products) == ({"Mul": 1, "Neg": 1} if shape == "[1,3]" else {"Neg": 1})
 
 
@@ -34,7 +34,7 @@ PRODUCTS = {
 
 
 @pytest.mark.parametrize("case", list(PRODUCTS))
-def test_a_product_that_stays(fuse, case):
+def test_product_that_is_kept(fuse, case):
     assert fuse(f"g {PRODUCTS[case]}", simplify_products)["Mul"] == 1
 
 
@@ -44,7 +44,7 @@ def test_a_product_with_one_in_a_chain(fuse):
     assert fuse(text, simplify_products) == {"Neg": 1, "Abs": 1}
 
 
-def test_a_constant_shared_with_others_stays(fuse):
+def test_constant_with_other_readers_is_kept(fuse):
     text = """g (float[3] x) => (float[3] y) <float one = {1}>
         { a = Mul (x, one) y = Add (a, one) }"""
     assert fuse(text, simplify_products) == {"Add": 1}
@@ -63,7 +63,7 @@ def test_the_double_of_a_product(fuse, order):
     constant = f"g (float[5,3] x) => (float[5,3] y) <float s = {{3}}> {{ z = Mul ({order}) y = Add (z, z) }}"
     assert fuse(constant, simplify_products) == {"Mul": 1}
     computed = f"g (float[5,3] x, float s) => (float[5,3] y) {{ z = Mul ({order}) y = Add (z, z) }}"
-    assert fuse(computed, simplify_products) == {"Mul": 2}  # the second one is of two numbers
+    assert fuse(computed, simplify_products) == {"Mul": 2}  # the second one is a product of scalars
 
 
 DOUBLES = {
@@ -77,7 +77,7 @@ DOUBLES = {
 
 
 @pytest.mark.parametrize("case", list(DOUBLES))
-def test_a_sum_that_is_no_double(fuse, case):
+def test_other_sums_are_kept(fuse, case):
     assert fuse(f"g {DOUBLES[case]}", simplify_products)["Add"] == 1
 
 
@@ -101,7 +101,7 @@ def test_the_mean_of_sums(fuse, dtype):
 @pytest.mark.parametrize(
     "sums",
     [
-        "(float[5,3] x) => (float y) <int64[1] axes = {0}>",  # over rows, where a mean of columns follows
+        "(float[5,3] x) => (float y) <int64[1] axes = {0}>",  # over samples, followed by a mean over columns
         "(float[4,5,3] x) => (float y) <int64[2] axes = {1, 2}>",
     ],
 )
@@ -128,11 +128,11 @@ MEANS = {
 
 
 @pytest.mark.parametrize("case", list(MEANS))
-def test_a_mean_that_stays(fuse, case):
+def test_mean_that_is_kept(fuse, case):
     assert fuse(f"g {MEANS[case]}", merge_reductions)["ReduceMean"] == 1
 
 
-def test_a_mean_with_axes_of_an_older_opset(fuse):
+def test_mean_with_axes_as_attribute(fuse):
     text = """g (float[5,3] x) => (float y) <int64[1] axes = {1}>
         { s = ReduceSum <keepdims = 0> (x, axes) y = ReduceMean <keepdims = 0, axes = [0]> (s) }"""
     assert fuse(text, merge_reductions, opset=17)["ReduceMean"] == 1
@@ -215,7 +215,7 @@ SUMS = {
 
 
 @pytest.mark.parametrize("case", list(SUMS))
-def test_a_sum_that_stays(fuse, case):
+def test_sum_that_is_kept(fuse, case):
     assert fuse(f"g {SUMS[case]}", sum_of_squares)["ReduceSum"] == 1
 
 
@@ -224,7 +224,7 @@ def test_an_identity_before_a_result(fuse):
     assert fuse(text, drop_identities) == {"Neg": 1}
 
 
-def test_what_reads_the_renamed_tensor(fuse):
+def test_readers_of_a_renamed_tensor(fuse):
     text = "g (float[3] x) => (float[3] y, float[3] u) { z = Neg (x) y = Identity (z) u = Abs (z) }"
     assert fuse(text, drop_identities) == {"Neg": 1, "Abs": 1}
 
@@ -239,12 +239,12 @@ IDENTITIES = {
 
 
 @pytest.mark.parametrize("case", list(IDENTITIES))
-def test_an_identity_that_stays(fuse, case):
+def test_identity_that_is_kept(fuse, case):
     text = IDENTITIES[case].replace("c>", "c = {1, 2, 3}>")
     assert fuse(f"g {text}", drop_identities)["Identity"] == 1
 
 
-def test_an_identity_of_what_a_subgraph_reads(fuse):
+def test_identity_of_a_tensor_that_a_subgraph_reads(fuse):
     text = """g (float[3] x, bool c) => (float[3] y, float[3] u)
         { z = Neg (x) y = Identity (z)
           u = If (c) <then_branch = t () => (float[3] p) { p = Neg (z) },
@@ -259,12 +259,12 @@ SLOPES = {
 
 
 @pytest.mark.parametrize("dtype", list(SLOPES))
-def test_slope_of_relu(fuse, dtype):
+def test_sign_of_relu(fuse, dtype):
     operators, numpy_type = SLOPES[dtype]
     tiny, huge = np.finfo(numpy_type).tiny, np.finfo(numpy_type).max
     x = np.array([-huge, -1, -tiny, -0.0, 0, tiny, 2 * tiny, 0.7, 1, 3, huge, np.inf], numpy_type)
     text = f"g ({dtype}[12] x) => ({dtype}[12] y) {{ z = Relu (x) y = Sign (z) }}"
-    assert fuse(text, relu_slopes, feeds={"x": x}) == operators
+    assert fuse(text, replace_sign_of_relu, feeds={"x": x}) == operators
 
 
 SIGNS = {
@@ -274,5 +274,5 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("case", list(SIGNS))
-def test_a_sign_that_stays(fuse, case):
-    assert fuse(f"g {SIGNS[case]}", relu_slopes)["Sign"] == 1
+def test_sign_that_is_kept(fuse, case):
+    assert fuse(f"g {SIGNS[case]}", replace_sign_of_relu)["Sign"] == 1

@@ -1,4 +1,4 @@
-"""Scalars get the rank of the columns that they are broadcast to."""
+"""Scalars are reshaped to the rank of the columns that they are broadcast to."""
 
 import pytest
 from onnx import numpy_helper, parser
@@ -11,12 +11,12 @@ ROWS = MIN_ELEMENTS
 
 @pytest.mark.parametrize("shape", ["", "[1]"])
 @pytest.mark.parametrize("op_type", ["Add", "Sub", "Mul", "Div", "Max"])
-def test_a_scalar_that_is_computed(fuse, op_type, shape):
+def test_computed_scalar(fuse, op_type, shape):
     text = f"g (float[{ROWS},1] x, float{shape} s) => (float[{ROWS},1] y) {{ y = {op_type} (x, s) }}"
     assert fuse(text, align_scalars) == {"Reshape": 1, op_type: 1}
 
 
-def test_a_scalar_that_is_read_twice_and_a_constant(fuse):
+def test_scalar_with_two_readers_and_constant(fuse):
     text = f"""g (float[{ROWS},1] x, float s) => (float[{ROWS},1] z) <float half = {{0.5}}>
         {{ y = Mul (s, x) w = Sub (y, s) z = Mul (w, half) }}"""
     assert fuse(text, align_scalars) == {"Reshape": 1, "Mul": 2, "Sub": 1}
@@ -33,13 +33,13 @@ def test_a_scalar_that_is_read_twice_and_a_constant(fuse):
     [f"[{ROWS},2]", f"[{ROWS}]", f"[{ROWS - 1},1]"],
     ids=["no column", "a vector", "few elements"],
 )
-def test_what_stays(fuse, shapes):
+def test_nodes_that_are_kept(fuse, shapes):
     assert fuse(f"g (float{shapes} x, float s) => (float{shapes} y) {{ y = Mul (x, s) }}", align_scalars) == {
         "Mul": 1
     }
 
 
-def test_a_choice(fuse):
+def test_where(fuse):
     text = f"""g (float[{ROWS},1] x, float s) => (float[{ROWS},1] y)
         <float zero = {{0}}> {{ c = Greater (x, s) y = Where (c, x, zero) }}"""
     assert fuse(text, align_scalars) == {"Reshape": 1, "Greater": 1, "Where": 1}

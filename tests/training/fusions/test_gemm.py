@@ -1,4 +1,4 @@
-"""Products and what is added to them, or what they are taken from, as one Gemm."""
+"""Products with additions and subtractions are fused into Gemm."""
 
 import numpy as np
 import pytest
@@ -9,13 +9,13 @@ from ortlearn.training.fusions.gemm import fuse_matmul_add, fuse_matmul_sub, fus
 @pytest.mark.parametrize("bias", ["[3]", "[1,3]", "[5,1]", "[5,3]", "[1]", ""])
 @pytest.mark.parametrize("order", ["z, b", "b, z"])
 @pytest.mark.parametrize("dtype", ["float", "double"])
-def test_a_bias_joins_its_product(fuse, bias, order, dtype):
+def test_bias_is_fused_with_its_product(fuse, bias, order, dtype):
     text = f"""g ({dtype}[5,2] x, {dtype}[2,3] w, {dtype}{bias} b) => ({dtype}[5,3] y)
         {{ z = MatMul (x, w) y = Add ({order}) }}"""
     assert fuse(text, fuse_matmul_add) == {"Gemm": 1}
 
 
-def test_layers_of_biases(fuse):
+def test_two_layers_with_bias(fuse):
     text = """g (float[5,2] x, float[2,3] w, float[3] b, float[3,1] v, float[1] c) => (float[5,1] y)
         { z = MatMul (x, w) s = Add (z, b) r = Relu (s) t = MatMul (r, v) y = Add (t, c) }"""
     assert fuse(text, fuse_matmul_add) == {"Gemm": 2, "Relu": 1}
@@ -51,7 +51,7 @@ NO_BIAS = {
 
 
 @pytest.mark.parametrize("case", list(NO_BIAS))
-def test_an_add_that_is_no_bias(fuse, case):
+def test_other_additions_are_kept(fuse, case):
     assert fuse(f"g {NO_BIAS[case]}", fuse_matmul_add)["Gemm"] == 0
 
 
@@ -63,7 +63,7 @@ def test_gradient_and_update(fuse, dtype):
 
 
 @pytest.mark.parametrize("order", ["w, d", "d, w"])
-def test_gradient_that_is_added(fuse, order):
+def test_added_gradient(fuse, order):
     text = f"""g (float[5,2] h, float[5,3] g, float[2,3] w) => (float[2,3] new)
         {{ d = Gemm <transA = 1> (h, g) new = Add ({order}) }}"""
     assert fuse(text, fuse_updates) == {"Gemm": 1}
@@ -73,7 +73,7 @@ COLUMN = """g (float[{0},50] h, float[{0},1] g, float[50,1] w) => (float[50,1] n
     {{ d = Gemm <transA = 1> (h, g) {1} }}"""
 
 
-def test_a_long_column_keeps_to_alpha_and_beta_of_one(fuse):
+def test_alpha_and_beta_are_one_for_long_columns(fuse):
     assert fuse(COLUMN.format(100, "new = Add (w, d)"), fuse_updates) == {"Gemm": 1}
     assert fuse(COLUMN.format(100, "new = Sub (w, d)"), fuse_updates) == {"Gemm": 1, "Sub": 1}
     momentum = "k = Mul (w, m) new = Add (k, d)"
@@ -93,18 +93,18 @@ MOMENTUM = """g ({0}[5,2] h, {0}[5,3] g, {0}[2,3] v, {0}[2,3] w) => ({0}[2,3] mo
     {{ d = Gemm <transA = 1> (h, g) k = Mul (v, m) move = Sub (k, d) new = Add (w, move) }}"""
 
 
-def test_momentum_is_beta(fuse):
+def test_momentum_becomes_beta(fuse):
     assert fuse(MOMENTUM.format("float", 0.9), fuse_updates) == {"Gemm": 1, "Add": 1}
     assert fuse(MOMENTUM.format("double", 0.5), fuse_updates) == {"Gemm": 1, "Add": 1}
 
 
-def test_a_momentum_that_beta_would_round_stays_a_product(fuse):
-    # attributes are float32, whatever the tensors
+def test_momentum_that_is_not_a_float32_is_kept(fuse):
+    # attributes are float32 for tensors of any type
     assert fuse(MOMENTUM.format("double", 0.9), fuse_updates) == {"Gemm": 1, "Mul": 1, "Add": 1}
 
 
 @pytest.mark.parametrize("dtype", ["float", "double"])
-def test_a_sum_over_the_batch_is_a_product_with_ones(fuse, dtype):
+def test_sum_over_a_batch_becomes_a_product_with_ones(fuse, dtype):
     text = f"""g ({dtype}[5,3] g, {dtype}[1,3] b) => ({dtype}[1,3] new)
         <int64[1] axes = {{0}}> {{ d = ReduceSum (g, axes) new = Sub (b, d) }}"""
     assert fuse(text, fuse_updates) == {"Gemm": 1}
@@ -137,7 +137,7 @@ NO_UPDATE = {
 
 
 @pytest.mark.parametrize("case", list(NO_UPDATE))
-def test_a_sub_that_is_no_update(fuse, case):
+def test_other_subtractions_are_kept(fuse, case):
     assert fuse(f"g {NO_UPDATE[case]}", fuse_updates)["Sub"] > 0
 
 
@@ -152,7 +152,7 @@ BETA_STAYS = {
 
 
 @pytest.mark.parametrize("case", list(BETA_STAYS))
-def test_a_factor_that_is_no_beta(fuse, case):
+def test_other_factors_are_kept(fuse, case):
     assert fuse(f"g {BETA_STAYS[case]}", fuse_updates) == {"Gemm": 1, "Mul": 1}
 
 
@@ -178,7 +178,7 @@ def test_a_subgraph_reads_the_product(fuse):
 
 
 @pytest.mark.parametrize("dtype", ["float", "double"])
-def test_labels_join_the_product_they_are_taken_from(fuse, dtype):
+def test_subtracted_labels_are_fused(fuse, dtype):
     text = f"""g ({dtype}[5,2] x, {dtype}[2,3] w, {dtype}[5,3] y) => ({dtype}[5,3] e)
         {{ z = MatMul (x, w) e = Sub (z, y) }}"""
     assert fuse(text, fuse_matmul_sub) == {"Neg": 1, "Gemm": 1}
@@ -199,5 +199,5 @@ NO_LABELS = {
 
 
 @pytest.mark.parametrize("case", NO_LABELS)
-def test_labels_that_stay_apart(fuse, case):
+def test_other_differences_are_kept(fuse, case):
     assert "Gemm" not in fuse(f"g {NO_LABELS[case]}", fuse_matmul_sub)

@@ -9,13 +9,13 @@ from ortlearn.training.fusions.scalar_propagation import propagate_scalars
 @pytest.mark.parametrize("op_type", ["Mul", "Div", "Add", "Sub"])
 @pytest.mark.parametrize("order", ["e, x", "x, e"])
 @pytest.mark.parametrize("scalar", ["", "[1]"])
-def test_an_expanded_number(fuse, op_type, order, scalar):
+def test_expanded_scalar(fuse, op_type, order, scalar):
     text = f"""g (float{scalar} s, float[5,3] x) => (float[5,3] y) <int64[2] shape = {{5, 3}}>
         {{ e = Expand (s, shape) y = {op_type} ({order}) }}"""
     assert fuse(text, propagate_scalars) == {op_type: 1}
 
 
-def test_through_every_change_of_shape(fuse):
+def test_operators_that_change_shapes(fuse):
     text = """g (float s, float[3,5,1] x) => (float[3,5,1] y)
         <int64[1] n = {15}, int64[2] shape = {5, 3}, int64[1] last = {2}, int64[1] one = {1}>
         { a = Reshape (s, one) b = Expand (a, n) c = Reshape (b, shape) d = Transpose <perm = [1, 0]> (c)
@@ -25,21 +25,21 @@ def test_through_every_change_of_shape(fuse):
     assert ops == {"Reshape": 1, "Mul": 1} or ops == {"Mul": 1}
 
 
-def test_numbers_are_combined_as_numbers(fuse):
+def test_scalars_are_combined(fuse):
     text = """g (float s, float t, float[5,3] x) => (float[5,3] y) <int64[2] shape = {5, 3}>
         { a = Expand (s, shape) b = Expand (t, shape) c = Sub (a, b) d = Div (c, t) y = Mul (d, x) }"""
     assert fuse(text, propagate_scalars) == {"Sub": 1, "Div": 1, "Mul": 1}
 
 
 @pytest.mark.parametrize("dtype", ["float", "double"])
-def test_constants_are_combined_now(fuse, dtype):
+def test_constants_are_folded(fuse, dtype):
     text = f"""g ({dtype}[5,3] x) => ({dtype}[5,3] y)
         <int64[2] shape = {{5, 3}}, {dtype} s = {{0.1}}, {dtype} t = {{3}}>
         {{ a = Expand (s, shape) b = Expand (t, shape) c = Div (a, b) d = Sub (c, t) y = Mul (x, d) }}"""
     assert fuse(text, propagate_scalars) == {"Mul": 1}
 
 
-def test_a_division_by_zero_among_constants(fuse):
+def test_division_by_zero_of_constants(fuse):
     text = """g (float[2] x) => (float[2] y) <int64[1] shape = {2}, float s = {1}, float t = {0}>
         { a = Expand (s, shape) b = Div (a, t) y = Add (x, b) }"""
     assert fuse(text, propagate_scalars) == {"Add": 1}
@@ -62,12 +62,12 @@ BROADCAST = {
 
 
 @pytest.mark.parametrize("case", list(BROADCAST))
-def test_a_uniform_tensor_that_stays(fuse, case):
+def test_uniform_tensor_that_is_kept(fuse, case):
     feeds = {"shape": np.array([3, 3])} if "unknown" in case else {}
     assert fuse(f"g {BROADCAST[case]}", propagate_scalars, feeds=feeds)["Expand"] == 1
 
 
-def test_both_operands_uniform_and_the_result_wanted(fuse):
+def test_both_operands_uniform_and_the_result_an_output(fuse):
     text = """g (float s, float t) => (float[5,3] y) <int64[2] shape = {5, 3}>
         { a = Expand (s, shape) b = Expand (t, shape) y = Mul (a, b) }"""
     assert fuse(text, propagate_scalars)["Expand"] == 2
@@ -79,7 +79,7 @@ def test_two_readers_of_one_uniform_tensor(fuse):
     assert fuse(text, propagate_scalars) == {"Expand": 1, "Mul": 1, "Add": 1}
 
 
-def test_a_single_number_stays_a_tensor_of_its_rank(fuse):
+def test_tensor_of_one_element_keeps_its_rank(fuse):
     text = """g (float s, float[1,1] x) => (float[1,1] y) <int64[2] shape = {1, 1}>
         { e = Expand (s, shape) y = Mul (e, x) }"""
     assert fuse(text, propagate_scalars) == {"Expand": 1, "Mul": 1}

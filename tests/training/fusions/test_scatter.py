@@ -1,4 +1,4 @@
-"""A table is changed where a batch has read it."""
+"""Sparse gradients are added to tables directly."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from ortlearn.training.fusions.scatter import scatter_into_weights, scatter_rows
 
 ZEROS = "zeros = ConstantOfShape <value = float[1] {0}> (size)"
 ADD = 'd = ScatterElements <axis = 0, reduction = "add"> (zeros, i, g)'
-#: Places that come twice.
+#: Indices with duplicates.
 PLACES = {"i": np.array([1, 5, 1, 0, -1])}
 
 
@@ -16,12 +16,12 @@ def table(body, more="", inputs=""):
         <int64[1] size = {{7}}> {{ {body} }}"""
 
 
-def test_a_gradient_goes_into_its_table(fuse):
+def test_gradient_is_added_to_its_table(fuse):
     text = table(f"{ZEROS} {ADD} new = Sub (w, d)")
     assert fuse(text, scatter_into_weights, feeds=PLACES) == {"Neg": 1, "ScatterElements": 1}
 
 
-def test_a_momentum_too(fuse):
+def test_gradient_is_added_to_a_momentum(fuse):
     text = table(f"{ZEROS} {ADD} v = Mul (w, w) new = Sub (v, d)")
     assert fuse(text, scatter_into_weights, feeds=PLACES) == {"Mul": 1, "Neg": 1, "ScatterElements": 1}
 
@@ -57,7 +57,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("case", list(OTHERS))
-def test_a_gradient_that_stays(fuse, case):
+def test_gradient_that_is_kept(fuse, case):
     feeds = {**PLACES, "j": np.array([1, 5, 2, 0, -1])}
     assert fuse(OTHERS[case], scatter_into_weights, feeds=feeds)["Neg"] == 0
 

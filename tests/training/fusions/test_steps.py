@@ -1,4 +1,4 @@
-"""Every pass, alone and with the others, on the steps of real models."""
+"""Every pass, alone and with the others, on training steps of scikit-learn models."""
 
 from collections import Counter
 
@@ -40,7 +40,7 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def task_of():
-    """Return the training task of a model, made once."""
+    """Return a function that creates training tasks, cached."""
     made = {}
 
     def task(name, dtype, **changes):
@@ -56,7 +56,7 @@ def task_of():
 
 @pytest.fixture
 def unfused(monkeypatch):
-    """Return the step of a task on a batch, before any pass."""
+    """Return a function that creates the step of a task without fusions."""
 
     def build(task):
         with monkeypatch.context() as patched:
@@ -111,7 +111,7 @@ def ops(model):
     return Counter(node.op_type for node in model.graph.node)
 
 
-# what must be gone, and what must be there, after a pass on the step of a MLP with momentum
+# operators that must be absent, and present, after a pass on the step of an MLP with momentum
 EFFECTS = {
     "propagate_scalars": lambda before, after: after["Expand"] + after["Reshape"] + after["Unsqueeze"] == 0,
     "merge_reductions": lambda before, after: (before["ReduceMean"], after["ReduceMean"]) == (1, 0),
@@ -122,7 +122,7 @@ EFFECTS = {
 
 
 @pytest.mark.parametrize("name", list(EFFECTS))
-def test_a_pass_does_what_it_is_for(name, task_of, unfused):
+def test_operators_after_each_pass(name, task_of, unfused):
     task = task_of("mlp_regression", "float32", learning_rate=RATES["momentum"])
     model = unfused(task)
     apply = next(one for one in PASSES if one.__name__ == name)
@@ -139,13 +139,13 @@ def test_squares_are_summed_at_once(task_of, unfused):
     assert ops(fuse_step(model, others))["ReduceSumSquare"] == 0
 
 
-def test_the_leanest_step(task_of, unfused):
+def test_number_of_nodes_of_a_step(task_of, unfused):
     task = task_of("mlp_regression", "float32", learning_rate=RATES["momentum"])
     left = ops(fuse_step(unfused(task)))
-    # three layers forward, two gradients of layers, and weights and intercepts in one node each
+    # three layers, two gradients of layers, and one node per weight and intercept
     assert left["Gemm"] + left["MatMul"] == 3 + 2 + 6
     assert (left["Relu"], left["HardSigmoid"], left["ReduceSumSquare"]) == (2, 2, 1)
-    assert sum(left.values()) <= 31  # of which two scale the rate, outside the loop
+    assert sum(left.values()) <= 31  # including two that scale the rate, outside the loop
 
 
 def test_nothing_to_fuse(run):
