@@ -37,14 +37,8 @@ class FolderInUse(Exception):
 class RunLock:
     """A lock on a folder, acquired by the constructor.
 
-    The operating system releases the lock when the process dies. A forked child does not inherit it.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Folder.
-    owner : str
-        Name of the owner, without spaces.
+    The operating system releases the lock when the process dies. A forked child does not inherit it. The
+    name of the owner must not contain spaces.
 
     Raises
     ------

@@ -95,13 +95,7 @@ class _FoldModel:
 
 
 class FoldTrainer:
-    """Trains the candidates of a search fold by fold, and keeps their graphs.
-
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        Candidates.
-    """
+    """Trains the candidates of a search fold by fold, and keeps their graphs."""
 
     def __init__(self, candidates: Sequence[Candidate]):
         self.candidates = candidates
@@ -120,9 +114,9 @@ class FoldTrainer:
             if key not in bases:
                 bases[key] = _prepare(configuration, X, y, sample_weight)
             base = bases[key]
-            begun = None if base is None else _as_member(base, configuration)
-            if base is not None and begun is not None:
-                _stack_for(stacks, base.data, configuration).members.append((number, *begun))
+            prepared = None if base is None else _as_member(base, configuration)
+            if base is not None and prepared is not None:
+                _stack_for(stacks, base.data, configuration).members.append((number, *prepared))
         for stack in stacks:
             live: LiveInference | None = None
             for number, start, result in self._train_stack(stack):

@@ -48,15 +48,7 @@ class CompiledStack:
 
 
 class StackCompiler:
-    """Builds and caches the graphs of a search.
-
-    Parameters
-    ----------
-    device : Device
-        Device of the sessions.
-    n_jobs : int or None
-        Number of threads of an operator.
-    """
+    """Builds and caches the graphs of a search."""
 
     def __init__(self, device: Device, n_jobs: int | None):
         self.device, self.n_jobs = device, n_jobs
@@ -84,8 +76,8 @@ class StackCompiler:
         groups: dict[Hashable, list[int]] = {}
         for number, task in enumerate(tasks):
             key = self._graph(task, sizes)
-            alike = (first for first in groups if key == first or self._aligned_graphs((first, key), task))
-            groups.setdefault(next(alike, key), []).append(number)
+            matching = (first for first in groups if key == first or self._aligned_graphs((first, key), task))
+            groups.setdefault(next(matching, key), []).append(number)
         return list(groups.values())
 
     def have_same_graphs(

@@ -24,15 +24,7 @@ __all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
 
 
 class _TrainingSplitter:
-    """Splitter that trains the candidates once the splits are known.
-
-    Parameters
-    ----------
-    splitter : cross-validation splitter
-        Splitter of the search.
-    evaluation : _Evaluation
-        Trains the candidates.
-    """
+    """Splitter that trains the candidates once the splits are known."""
 
     def __init__(self, splitter: Any, evaluation: _Evaluation):
         self._splitter, self._evaluation = splitter, evaluation
@@ -46,15 +38,6 @@ class _TrainingSplitter:
 
 class _Evaluation:
     """Candidates of a search and their trained models, which ``fit`` takes over.
-
-    Parameters
-    ----------
-    search : BaseSearchCV
-        Search.
-    parameters : list of mapping
-        Parameters of the candidates.
-    fit_params : mapping
-        Parameters of ``fit`` of the estimator besides X and y.
 
     Attributes
     ----------
@@ -180,16 +163,15 @@ class OrtGridSearchCV(_JointSearchMixin, GridSearchCV):
     scoring : str, callable, list, tuple or dict, default=None
         Scores of the candidates, as for GridSearchCV.
     n_jobs : int, default=None
-        Candidates are trained together where this is None or 1. With more, each is trained alone, in as many
-        processes.
+        Number of processes. Candidates are trained together only if it is None or 1.
     refit : bool, str or callable, default=True
-        Whether, or by which score, the best candidate is trained on all samples.
+        Whether, or by which score, to train the best candidate on all samples.
     cv : int, cross-validation generator or iterable, default=None
         Folds, as for GridSearchCV.
     verbose : int, default=0
-        How much is printed; candidates are trained alone where it is above 0.
+        Verbosity; above 0, candidates are trained alone.
     pre_dispatch : int or str, default="2*n_jobs"
-        Jobs that are handed out at a time.
+        Number of jobs to dispatch at a time.
     error_score : "raise" or float, default=nan
         Score of a candidate whose training fails.
     return_train_score : bool, default=False
@@ -238,16 +220,15 @@ class OrtRandomizedSearchCV(_JointSearchMixin, RandomizedSearchCV):
     scoring : str, callable, list, tuple or dict, default=None
         Scores of the candidates, as for RandomizedSearchCV.
     n_jobs : int, default=None
-        Candidates are trained together where this is None or 1. With more, each is trained alone, in as many
-        processes.
+        Number of processes. Candidates are trained together only if it is None or 1.
     refit : bool, str or callable, default=True
-        Whether, or by which score, the best candidate is trained on all samples.
+        Whether, or by which score, to train the best candidate on all samples.
     cv : int, cross-validation generator or iterable, default=None
         Folds, as for RandomizedSearchCV.
     verbose : int, default=0
-        How much is printed; candidates are trained alone where it is above 0.
+        Verbosity; above 0, candidates are trained alone.
     pre_dispatch : int or str, default="2*n_jobs"
-        Jobs that are handed out at a time.
+        Number of jobs to dispatch at a time.
     random_state : int, RandomState instance or None, default=None
         Seed of the candidates.
     error_score : "raise" or float, default=nan

@@ -51,8 +51,8 @@ def train_together(
     results: list[TrainingResult | None] = [None] * len(members)
     full, rest = [*batch_sizes(len(data), settings.batch_size), 0][:2]
     sizes = Sizes(full, rest, len(data) // full)
-    for alike in compiler.groups([member.task for member in members], sizes):
-        for plan in _plans(compiler, members, alike, sizes, settings.shuffle):
+    for indices in compiler.groups([member.task for member in members], sizes):
+        for plan in _plans(compiler, members, indices, sizes, settings.shuffle):
             group = [members[number] for number in plan.numbers]
             first_tasks = [member.task for member in group][: plan.leading[-1]]
             compiled = compiler.compiled(first_tasks, sizes, plan.leading, plan.n_orders)
@@ -74,24 +74,24 @@ class _Plan:
 
 
 def _plans(
-    compiler: StackCompiler, members: Sequence[Member], alike: list[int], sizes: Sizes, shuffle: bool
+    compiler: StackCompiler, members: Sequence[Member], indices: list[int], sizes: Sizes, shuffle: bool
 ) -> list[_Plan]:
     """Divide candidates into stacks, such that candidates with the same order of samples share batches."""
     by_seed: dict[int | None, list[int]] = {}
-    for number in alike:
+    for number in indices:
         by_seed.setdefault(members[number].seed if shuffle else None, []).append(number)
     seed_groups = list(by_seed.values())
-    size = sum(array.size for array in members[alike[0]].weights.values())
-    most = max(1, MAX_ELEMENTS // max(1, size))
-    if len(seed_groups) > 1 and 2 * len(seed_groups) <= len(alike) <= most:
+    size = sum(array.size for array in members[indices[0]].weights.values())
+    max_candidates = max(1, MAX_ELEMENTS // max(1, size))
+    if len(seed_groups) > 1 and 2 * len(seed_groups) <= len(indices) <= max_candidates:
         tasks = [[members[number].task for number in group] for group in seed_groups]
         if all(compiler.have_same_graphs(tasks[0], group, sizes) for group in tasks):
             numbers = [number for group in seed_groups for number in group]
             return [_Plan(numbers, (len(seed_groups), len(seed_groups[0])), len(seed_groups))]
-    groups = seed_groups if 2 * len(seed_groups) <= len(alike) else [alike]
+    groups = seed_groups if 2 * len(seed_groups) <= len(indices) else [indices]
     found = []
     for group in groups:
-        for part in np.array_split(group, -(-len(group) // most)):
+        for part in np.array_split(group, -(-len(group) // max_candidates)):
             n_orders = 1 if len(groups) == len(seed_groups) else len(part)
             found.append(_Plan(part.tolist(), (len(part),), n_orders))
     return [plan for plan in found if len(plan.numbers) > 1]

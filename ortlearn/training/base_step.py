@@ -12,7 +12,6 @@ from onnx import ModelProto
 from .batches import split_batches
 from .buffers import CarriedBuffers, Data
 from .devices import Device
-from .sessions import make_session
 from .step_graphs import Carried
 from .task import TrainingTask
 from .threads import threads_of_training
@@ -66,6 +65,8 @@ class BaseStep:
     #: Samples that are bound, and number of samples of an epoch.
     _loaded: Data | None = None
     n_samples = 0
+    #: Scalar tensor with the learning rate.
+    _rate: Any
 
     def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
         self.task = task
@@ -87,21 +88,6 @@ class BaseStep:
             Number of threads, with the meaning of ``n_jobs``.
         """
         return threads_of_training(self.task, size, self.n_jobs)
-
-    def make_session(self, model: ModelProto) -> Any:
-        """Return a session on the step's device.
-
-        Parameters
-        ----------
-        model : onnx.ModelProto
-            Graph.
-
-        Returns
-        -------
-        onnxruntime.InferenceSession
-            Session.
-        """
-        return make_session(model, self.device, self.n_jobs)
 
     def start(
         self,
@@ -219,8 +205,14 @@ class BaseStep:
         raise NotImplementedError
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the next steps."""
-        raise NotImplementedError
+        """Set the learning rate of the next steps.
+
+        Parameters
+        ----------
+        rate : float
+            Learning rate.
+        """
+        self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective; the caller advances the buffers to keep the update."""

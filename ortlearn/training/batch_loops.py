@@ -28,7 +28,7 @@ MIN_ITERATIONS = {16: 16, 8: 16, 4: 8}
 MAX_NODES = 160
 #: Name of the body of a loop: the OpenVINO provider splits bodies of other names, and then rejects the loop.
 BODY = "tf2onnx"
-#: A name of the model never begins like this.
+#: Names in models never have this prefix.
 COPY_OF = "ortlearn_copy_{}_of_{}"
 
 
@@ -59,8 +59,8 @@ def append_loops(
     batch: ModelProto,
     carried: Sequence[Carried],
     starts: Sequence[str],
-    lines: Mapping[str, PerBatch],
-    most: int,
+    per_batch: Mapping[str, PerBatch],
+    max_joined: int,
 ) -> list[str]:
     """Append loops over the batches of an epoch, and return the names of the updated weights and states.
 
@@ -69,15 +69,15 @@ def append_loops(
     batch, scale = _without_scale(batch)
     op.initializers.append(numpy_helper.from_array(np.array(True), CONDITION))
     read = {name for node in batch.graph.node for name in node.input}
-    lines = {name: found for name, found in lines.items() if name in read}
+    per_batch = {name: found for name, found in per_batch.items() if name in read}
     n_batches = op.Gather(op.Shape(ORDER), np.array(0), axis=0)
-    fitting = (n for n in BATCHES_PER_ITERATION if n <= most and n * len(batch.graph.node) <= MAX_NODES)
+    fitting = (n for n in BATCHES_PER_ITERATION if n <= max_joined and n * len(batch.graph.node) <= MAX_NODES)
     n_joined = next(fitting, 1)
     if n_joined == 1:
-        body = _iteration(batch, carried, {name: found.name for name, found in lines.items()}, 1, None)
+        body = _iteration(batch, carried, {name: found.name for name, found in per_batch.items()}, 1, None)
         *results, losses = _loop(op, "batches", n_batches, body, starts)
     else:
-        results, losses = _long_loops(op, batch, carried, starts, lines, n_joined, n_batches)
+        results, losses = _long_loops(op, batch, carried, starts, per_batch, n_joined, n_batches)
     if scale is None:
         op.node("Identity", losses, outputs=[LOSSES])
     else:
@@ -90,29 +90,29 @@ def _long_loops(
     batch: ModelProto,
     carried: Sequence[Carried],
     starts: Sequence[str],
-    lines: Mapping[str, PerBatch],
+    per_batch: Mapping[str, PerBatch],
     n_joined: int,
     n_batches: str,
 ) -> tuple[list[str], str]:
     """Append a loop with several batches per iteration, and one over the remaining batches."""
     n_iterations = op.Div(n_batches, np.array(n_joined))
     n_grouped = op.Reshape(op.Mul(n_iterations, np.array(n_joined)), np.array([1]))
-    heads, tails = {}, {}
-    for name, found in lines.items():
+    grouped, remaining = {}, {}
+    for name, found in per_batch.items():
         size, *others = found.shape
-        head = op.Slice(found.name, np.array([0]), n_grouped, np.array([0]))
-        heads[name] = op.Reshape(head, np.array([-1, n_joined * size, *others]))
-        tails[name] = op.Slice(found.name, n_grouped, np.array([np.iinfo(np.int64).max]), np.array([0]))
+        group = op.Slice(found.name, np.array([0]), n_grouped, np.array([0]))
+        grouped[name] = op.Reshape(group, np.array([-1, n_joined * size, *others]))
+        remaining[name] = op.Slice(found.name, n_grouped, np.array([np.iinfo(np.int64).max]), np.array([0]))
     joined = joined_losses(batch)
     looped = _loop(
-        op, "iterations", n_iterations, _iteration(batch, carried, heads, n_joined, joined), starts
+        op, "iterations", n_iterations, _iteration(batch, carried, grouped, n_joined, joined), starts
     )
     middle, losses = looped[: len(carried)], looped[len(carried) :]
     if joined is None:
         losses = [op.Concat(*(op.Unsqueeze(name, np.array([1])) for name in losses), axis=1)]
     first = op.Reshape(*losses, np.array([-1]))
     n_remaining = op.Sub(n_batches, op.Reshape(n_grouped, np.array([], dtype=np.int64)))
-    body = _iteration(batch, carried, tails, 1, joined)
+    body = _iteration(batch, carried, remaining, 1, joined)
     *results, last = _loop(op, "remaining", n_remaining, body, middle)
     if joined is not None:  # each loss is there twice
         last = op.Gather(last, np.array(0), axis=1)
@@ -148,7 +148,7 @@ def _without_scale(batch: ModelProto) -> tuple[ModelProto, np.ndarray | None]:
 def _iteration(
     batch: ModelProto,
     carried: Sequence[Carried],
-    lines: Mapping[str, str],
+    per_batch: Mapping[str, str],
     n_batches: int,
     joined: JoinedLosses | None,
 ) -> GraphProto:
@@ -156,15 +156,15 @@ def _iteration(
     op = GraphBuilder(opset_versions(batch)[""], existing_names=graph_names(batch.graph), prefix="loop_")
     parts: dict[str, Sequence[str]] = {}
     if n_batches == 1:
-        for name, lined in lines.items():
-            parts[name] = [op.node("Gather", lined, NUMBER, outputs=[name], axis=0)]
+        for name, tensor in per_batch.items():
+            parts[name] = [op.node("Gather", tensor, NUMBER, outputs=[name], axis=0)]
     else:
-        wholes = {name: op.Gather(lined, NUMBER, axis=0) for name, lined in lines.items()}
-        batch, wholes = with_joined_rows(op, batch, wholes, n_batches)
+        joined_values = {name: op.Gather(tensor, NUMBER, axis=0) for name, tensor in per_batch.items()}
+        batch, joined_values = with_joined_rows(op, batch, joined_values, n_batches)
         # Before opset 18, Split without sizes always gives equal parts.
         count = n_batches if op.opset >= 18 else None
-        for name, whole in wholes.items():
-            parts[name] = op.node("Split", whole, n_outputs=n_batches, axis=0, num_outputs=count)
+        for name, value in joined_values.items():
+            parts[name] = op.node("Split", value, n_outputs=n_batches, axis=0, num_outputs=count)
     if joined is not None:
         batch = joined.without(batch)
     made = {name for node in batch.graph.node for name in node.output if name}

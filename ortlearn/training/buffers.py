@@ -174,15 +174,6 @@ class CarriedBuffers:
     """Three copies of weights and states: a step reads one copy and writes the next.
 
     If a loss is non-finite, the copy before the one that gave it still exists.
-
-    Parameters
-    ----------
-    carried : list of Carried
-        Weights and states of a step.
-    arrays : dict of (str, str or None) to ndarray
-        Initial values by weight and state.
-    device : Device
-        Device of the copies.
     """
 
     COPIES = 3

@@ -47,17 +47,7 @@ def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> s
 
 
 class CheckedSession:
-    """A session on a provider, or on the CPU if the provider fails or gives wrong results.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    device : Device
-        Device to run on.
-    n_jobs : int or None
-        Number of threads of an operator.
-    """
+    """A session on a provider, or on the CPU if the provider fails or gives wrong results."""
 
     def __init__(self, model: ModelProto, device: Device, n_jobs: int | None):
         self._model, self._device, self._n_jobs = model, device, n_jobs

@@ -34,18 +34,7 @@ class ChosenStep(BaseStep):
     """Train with the fastest kind of step that a provider supports, with the same updates as on the CPU.
 
     Each kind is tried on a full and a short batch, on the provider and on the CPU: one graph per epoch, then
-    one graph per batch, then forward and backward.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-    device : Device
-        Device to run on.
-    n_jobs : int, default=None
-        Number of threads of an operator.
-    first : type of BaseStep, default=EpochStep
-        First kind to try; others than the default are the only one.
+    one graph per batch, then forward and backward. If ``first`` is not EpochStep, it is the only kind.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from ..exceptions import DeviceError
 from .providers import CPU, CUDA, default_options, fallbacks, find_provider, plugin_devices, unknown_device
 from .runtime import runtime
 
-__all__ = ["Device", "ort_device", "ort_value", "ort_vector", "parse_device"]
+__all__ = ["Device", "ort_device", "ort_scalar", "ort_value", "ort_vector", "parse_device"]
 
 _DEVICE = re.compile(r"^(\w+)(?::(\d+))?$", re.ASCII)
 _OWN = {"cpu": CPU, "cuda": CUDA}
@@ -188,6 +188,11 @@ def ort_device(device: Device) -> Any:
 def ort_value(array: np.ndarray, device: Device) -> Any:
     """Return a tensor on a device; on the CPU it shares the memory of the array."""
     return runtime().OrtValue.ortvalue_from_numpy(array, device.kind, device.index)
+
+
+def ort_scalar(dtype: Any, device: Device) -> Any:
+    """Return a new scalar tensor on a device."""
+    return ort_value(np.zeros((), dtype=dtype), device)
 
 
 def ort_vector(tensors: Any, devices: list[Any]) -> Any:

@@ -23,23 +23,7 @@ DYNAMIC_SHAPE_OPERATORS = {"Compress", "Loop", "NonMaxSuppression", "NonZero", "
 
 
 class AgentEngine:
-    """Forward and backward as one graph with a YieldOp, run in two parts by the TrainingAgent.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph, its weights as initializers.
-    inputs, weights : list of str
-        Inputs and weights, in the order ``forward`` takes them.
-    wrt : list of str
-        Inputs whose gradient is wanted.
-    device : Device
-        Device to run on.
-    config : OrtModuleGraphBuilderConfiguration or None
-        Replaces the configuration made from weights and inputs.
-    arguments : dict
-        Arguments of the sessions.
-    """
+    """Forward and backward as one graph with a YieldOp, run in two parts by the TrainingAgent."""
 
     def __init__(
         self,
@@ -102,21 +86,6 @@ class SplitEngine:
 
     Saved tensors are outputs of the first graph and inputs of the second. If a caller passes the same vectors
     again, these tensors are reused, unless their shapes depend on values.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph, its weights as initializers.
-    inputs, weights : list of str
-        Inputs and weights, in the order ``forward`` takes them.
-    wrt : list of str
-        Inputs whose gradient is wanted.
-    device : Device
-        Device to run on.
-    arguments : dict
-        Arguments of the sessions.
-    straight_through : bool, default=False
-        Whether operators that round are differentiated as identities, instead of an error.
     """
 
     MAX_PLANS = 32

@@ -33,6 +33,7 @@ from .step_graphs import (
     SAMPLE_WEIGHT,
     Carried,
     StepGraph,
+    append_model,
     append_updates,
     batch_type,
     copy_value,
@@ -147,14 +148,14 @@ def epoch_graph(
     op = GraphBuilder(opset_versions(step.model)[""], prefix="ortlearn_epoch_")
     op.nodes.extend(invariant.nodes)
     op.initializers.extend(invariant.initializers)
-    lines = {ROWS_OF_BATCH: PerBatch(ORDER, (size,))}
-    lines |= {BATCH_OF.format(name): _in_order(op, inputs[name]) for name in single}
+    per_batch = {ROWS_OF_BATCH: PerBatch(ORDER, (size,))}
+    per_batch |= {BATCH_OF.format(name): _in_order(op, inputs[name]) for name in single}
     if packing is None:
         starts = [START_OF.format(item.source) for item in step.carried]
         infos = [renamed_value(inputs[i.source], n) for i, n in zip(step.carried, starts, strict=True)]
     else:
         starts, infos = packing.join(op, step.carried)
-    looped = append_loops(op, body, step.carried, starts, lines, n_joined)
+    looped = append_loops(op, body, step.carried, starts, per_batch, n_joined)
     results = dict(zip(step.carried, looped, strict=True))
     # Providers that compile graphs, such as OpenVINO, need the rank of the outputs of a loop.
     known = [renamed_value(inputs[i.source], name) for i, name in results.items()]
@@ -243,14 +244,7 @@ def _append_rest(
     names = {name: LAST_OF.format(name) for name in graph_names(model.graph) - shared}
     names |= {own.source: name for own, name in zip(last.carried, looped.values(), strict=True)}
     names[OBJECTIVE] = LAST
-    renamed = map_names(model, names)
-    for node in renamed.graph.node:
-        if node.name:
-            node.name = LAST_OF.format(node.name)
-    op.nodes.extend(renamed.graph.node)
-    op.initializers.extend(renamed.graph.initializer)
-    for domain, version in opset_versions(renamed).items():
-        op.opsets.setdefault(domain, version)
+    append_model(op, model, names, LAST_OF)
     return {item: names.get(own.result, own.result) for own, item in zip(last.carried, looped, strict=True)}
 
 

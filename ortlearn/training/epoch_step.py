@@ -14,7 +14,7 @@ from .batch_loops import LOSSES, ORDER, batches_per_iteration
 from .batch_timer import BatchTimer
 from .buffers import CarriedBuffers, Data, taken_rows, with_sparse_rows
 from .cache import cached_session
-from .devices import Device, ort_value
+from .devices import Device, ort_scalar, ort_value
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
 from .single_graph_step import SingleGraphStep
 from .step_graphs import RATE, Carried
@@ -75,18 +75,17 @@ class EpochStep(BaseStep):
         return self._sessions[key]
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
-        """Bind data, row numbers, weights and results once for every copy of the weights."""
+        """Bind data, sample indices, weights and results once for every copy of the weights."""
         self._data, self._sizes = data, sizes
         self._last_epoch: tuple[np.ndarray, float, dict | None] | None = None
-        self._rate = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
-        self._last = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
+        self._rate, self._last = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
         self._columns: dict[str, Any] = {}
         self._values: dict[str, Any] = {}
         self._bindings: list[Any] = []
         if data.is_sparse:
             return
         self._columns = self._tensors(data.columns(self.task))
-        if self.n_samples != len(data):  # chunks differ in their number of samples
+        if self.n_samples != len(data):  # inputs differ between the chunks of an epoch
             return
         self._values = self._inputs(np.arange(len(data), dtype=np.int64))
         compiled = self._compiled(self.rest)
@@ -148,7 +147,7 @@ class EpochStep(BaseStep):
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next epochs."""
         self._rate_value = rate
-        self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
+        super().set_rate(rate)
 
     def run_epoch(
         self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None

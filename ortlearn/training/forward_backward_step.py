@@ -10,7 +10,7 @@ from onnx import ModelProto
 from ..differentiation import build_gradient
 from .base_step import BaseStep
 from .buffers import CarriedBuffers, Data
-from .devices import ort_value
+from .devices import ort_scalar
 from .four_calls import FourCalls
 from .step_graphs import BATCH, Carried
 from .two_calls import TwoCalls
@@ -58,7 +58,7 @@ class ForwardBackwardStep(BaseStep):
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Allocate and bind the buffers of each batch size."""
         assert self._calls is not None
-        self._rate = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
+        self._rate = ort_scalar(self.task.graph.dtype, self.device)
         self._batches: dict[int, Any] = {
             size: self._calls.bind(data, size, buffers, self._rate) for size in sizes
         }
@@ -67,10 +67,6 @@ class ForwardBackwardStep(BaseStep):
         """Read batches from other samples."""
         for batch in self._batches.values():
             batch.rebind(data, buffers)
-
-    def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the next steps."""
-        self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""

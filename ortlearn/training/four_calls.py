@@ -11,7 +11,7 @@ from ..graphs import extract_model, make_initializers_of
 from ..graphs.editing import with_fields
 from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
-from .devices import ort_value
+from .devices import ort_scalar, ort_value
 from .forward_backward import OrtGradientForwardBackward
 from .sessions import make_session, session_options
 from .step_graphs import OBJECTIVE, RATE, SAMPLE_WEIGHT
@@ -22,15 +22,7 @@ __all__ = ["FourCalls"]
 
 
 class FourCalls:
-    """Graphs and sessions of a step with four calls per batch; the loss may be a Python function.
-
-    Parameters
-    ----------
-    step : BaseStep
-        Step.
-    size : int or str
-        Number of samples of a full batch, or the name of a dynamic dimension.
-    """
+    """Graphs and sessions of a step with four calls per batch; the loss may be a Python function."""
 
     def __init__(self, step: BaseStep, size: int | str):
         self.step, task = step, step.task
@@ -71,21 +63,7 @@ class FourCalls:
 
 
 class FourCallBatch:
-    """Buffers and bindings of the calls for batches of a size.
-
-    Parameters
-    ----------
-    calls : FourCalls
-        Graphs and sessions.
-    data : Data
-        Training samples.
-    size : int
-        Number of samples of a batch.
-    buffers : CarriedBuffers
-        Weights and states.
-    rate : OrtValue
-        Learning rate.
-    """
+    """Buffers and bindings of the calls for batches of a size."""
 
     def __init__(self, calls: FourCalls, data: Data, size: int, buffers: CarriedBuffers, rate: Any):
         task, device = calls.step.task, calls.step.device
@@ -95,8 +73,7 @@ class FourCallBatch:
         shape = _output_shape(task, size, data.y)
         self.output = ort_value(np.zeros(shape, dtype=task.graph.dtype), device)
         self.output_gradient = ort_value(np.ones(shape, dtype=task.graph.dtype), device)
-        self.objective = ort_value(np.zeros((), dtype=task.graph.dtype), device)
-        self.penalty = ort_value(np.zeros((), dtype=task.graph.dtype), device)
+        self.objective, self.penalty = (ort_scalar(task.graph.dtype, device) for _ in range(2))
         self.gradients = {
             name: ort_value(np.zeros(value.shape(), dtype=task.graph.dtype), device)
             for name, value in buffers.weights(0).items()

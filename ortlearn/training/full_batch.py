@@ -14,7 +14,7 @@ from .activations import rows_per_call
 from .buffers import Data, taken_rows, with_sparse_rows
 from .cache import cached_session
 from .coordinates import Coordinates
-from .devices import Device, ort_value
+from .devices import Device, ort_scalar, ort_value
 from .fusions import fuse_step
 from .fusions.scatter import scatter_rows
 from .rescaling import last_weights
@@ -191,8 +191,7 @@ class FullBatchStep:
         self._trained = with_sparse_rows(self.task, data) if self.device.reads_entries else self.task
         self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in weights.items()}
-        self._objective = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
-        self._width = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
+        self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
         self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.graph.weights]
         self._bindings: dict[bool, tuple[Any, Any, set[str]]] = {}
         self._size = rows_per_call(self._trained, data)

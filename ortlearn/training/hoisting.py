@@ -104,22 +104,8 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
 class Prefix:
     """The frozen part of a graph.
 
-    Parameters
-    ----------
-    task : TrainingTask
-        Task with this part.
-    model : onnx.ModelProto
-        Frozen part.
-    device : Device
-        Device to run on.
-    n_jobs : int or None
-        Number of threads of an operator.
-    read : list of str
-        Inputs of the frozen part.
-    passed : list of str
-        Inputs of the task that the remaining graph reads.
-    bytes_of_row : int
-        Bytes of the inputs, or results, per sample.
+    It has the inputs ``read``; the remaining graph also reads the inputs ``passed`` of the task. Inputs or
+    results take up to ``bytes_of_row`` per sample.
     """
 
     def __init__(

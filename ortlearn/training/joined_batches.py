@@ -26,10 +26,10 @@ ELEMENTWISE = set("Abs Add Clip Div Max Min Mul Neg Relu Sqrt Sub".split())
 
 
 def with_joined_rows(
-    op: GraphBuilder, batch: ModelProto, wholes: Mapping[str, str], n_batches: int
+    op: GraphBuilder, batch: ModelProto, joined: Mapping[str, str], n_batches: int
 ) -> tuple[ModelProto, dict[str, str]]:
     """Move nodes that depend only on samples out of the batches, and write them once for all of them."""
-    graph, found, nodes = GraphView(batch), dict(wholes), []
+    graph, found, nodes = GraphView(batch), dict(joined), []
     for node in graph.nodes:
         if _is_rowwise(graph, node, found) and _nbytes(graph, node.output[0]) * n_batches <= MAX_BYTES:
             (name,) = node.output
@@ -38,23 +38,23 @@ def with_joined_rows(
         else:
             nodes.append(node)
     read = set().union(*map(node_inputs, nodes))
-    return with_fields(batch, node=nodes), {name: whole for name, whole in found.items() if name in read}
+    return with_fields(batch, node=nodes), {name: tensor for name, tensor in found.items() if name in read}
 
 
-def _is_rowwise(graph: GraphView, node: NodeProto, wholes: Mapping[str, str]) -> bool:
+def _is_rowwise(graph: GraphView, node: NodeProto, joined: Mapping[str, str]) -> bool:
     """Return whether a node computes each sample independently, and depends only on samples and constants."""
     if node.domain != "" or len(node.output) != 1 or graph.keeps_name(node.output[0]):
         return False
     if node.op_type == "Gather":
         data, rows = node.input
         is_first = attributes_of(node).get("axis", 0) == 0
-        return is_first and rows in wholes and data not in wholes and data not in graph.producers
+        return is_first and rows in joined and data not in joined and data not in graph.producers
     if node.op_type == "Pad":
         pads, *others = (graph.value(name) for name in node.input[1:])
         if pads is None or any(other is None for other in others):
             return False
-        return node.input[0] in wholes and not pads[0] and not pads[len(pads) // 2]
-    return node.op_type == "Neg" and node.input[0] in wholes
+        return node.input[0] in joined and not pads[0] and not pads[len(pads) // 2]
+    return node.op_type == "Neg" and node.input[0] in joined
 
 
 def _nbytes(graph: GraphView, name: str) -> float:

@@ -60,7 +60,7 @@ class Monitor:
     ):
         self.result = TrainingResult()
         self.stopped = False
-        self.locate: Callable[[Snapshot, Position, Any], Snapshot] = _without_position
+        self.locate: Callable[[Snapshot, Position, Any], Snapshot] = lambda snapshot, *_: snapshot
         self._replayed: list[dict] = []
         self._settings = settings
         self._validate = validate
@@ -222,7 +222,3 @@ class Monitor:
         self.result.keep(last if self._best is None else self._best)
         self.result.position = None
         return self.result
-
-
-def _without_position(snapshot: Snapshot, position: Position, loop_state: Any) -> Snapshot:
-    return snapshot

@@ -15,7 +15,6 @@ from ..graphs import (
     graph_names,
     make_inputs_of,
     make_value_info,
-    map_names,
     opset_versions,
     value_types,
     with_loop_limits,
@@ -23,7 +22,7 @@ from ..graphs import (
 from .epoch_graph import epoch_graph
 from .objective import mean_loss
 from .sessions import CONDITION
-from .step_graphs import SAMPLE_WEIGHT, Carried, elem_type, row_loss_graph, step_graph
+from .step_graphs import SAMPLE_WEIGHT, Carried, append_model, elem_type, row_loss_graph, step_graph
 from .task import TrainingTask
 
 __all__ = ["EVALUATED", "SCORE", "PackageGraphs", "evaluation_graph", "package_graphs"]
@@ -97,14 +96,7 @@ def _append_predictions(task: TrainingTask, op: GraphBuilder, model: ModelProto,
     part = make_inputs_of(extract_model(model, [predicted]), task.graph.weights)
     shared = {value.name for value in part.graph.input}
     own = graph_names(part.graph) - shared
-    renamed = map_names(part, {name: PREDICTED.format(name) for name in own})
-    for node in renamed.graph.node:
-        if node.name:
-            node.name = PREDICTED.format(node.name)
-    op.nodes.extend(renamed.graph.node)
-    op.initializers.extend(renamed.graph.initializer)
-    for domain, version in opset_versions(renamed).items():
-        op.opsets.setdefault(domain, version)
+    append_model(op, part, {name: PREDICTED.format(name) for name in own}, PREDICTED)
     return PREDICTED.format(predicted) if predicted in own else predicted
 
 

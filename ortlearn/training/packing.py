@@ -55,13 +55,7 @@ class Piece:
 
 
 class Packing:
-    """Conversion of the weights and states of a task to vectors inside the loop, and back.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Task with separate weights.
-    """
+    """Conversion of the weights and states of a task to vectors inside the loop, and back."""
 
     def __init__(self, task: TrainingTask):
         self._task = task

@@ -31,19 +31,7 @@ class Passes(Protocol):
 
 
 class PassesInMemory:
-    """All samples as one chunk.
-
-    Parameters
-    ----------
-    data : Data
-        Samples.
-    seed : int or None
-        Seed of the orders; None for no shuffling.
-    shard : int, default=0
-        Number of the shard of the data that has these samples.
-    version : int, default=2
-        Version of the orders.
-    """
+    """All samples as one chunk."""
 
     def __init__(self, data: Data, seed: int | None, shard: int = 0, version: int = ORDER_VERSION):
         self._data, self._seed, self._shard, self._version = data, seed, shard, version

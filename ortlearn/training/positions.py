@@ -130,13 +130,7 @@ class ReadingFailed(Exception):
 
 
 class EvaluationLog:
-    """Records the evaluations of a solver, and replays those of an earlier run.
-
-    Parameters
-    ----------
-    known : Evaluations or None
-        Evaluations of an earlier run of the same training.
-    """
+    """Records the evaluations of a solver, and replays those of an earlier run."""
 
     def __init__(self, known: Evaluations | None = None):
         self._known = known

@@ -14,11 +14,6 @@ class Rebinding:
     """A binding that binds its inputs again before every run.
 
     onnxruntime copies inputs on the CPU when they are bound, so that later changes would have no effect.
-
-    Parameters
-    ----------
-    binding : onnxruntime.IOBinding
-        Binding.
     """
 
     def __init__(self, binding: Any):

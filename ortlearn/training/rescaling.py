@@ -21,11 +21,6 @@ class Rescaled(WrappedRate):
     """A learning rate that updates ``w / unit``, with a unit for each element.
 
     Units are a state of each weight, initially one; see :func:`unit_lengths`.
-
-    Parameters
-    ----------
-    learning_rate : BaseLearningRate
-        Schedule and update.
     """
 
     def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:

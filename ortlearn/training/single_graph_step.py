@@ -8,7 +8,8 @@ import numpy as np
 
 from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
-from .devices import ort_value
+from .devices import ort_scalar, ort_value
+from .sessions import make_session
 from .step_graphs import OBJECTIVE, RATE, ROWS, Carried, step_graph
 
 __all__ = ["SingleGraphStep"]
@@ -31,7 +32,7 @@ class SingleGraphStep(BaseStep):
         """Build graph and session."""
         graph = step_graph(self.task)
         self.model = graph.model
-        self.session = self.make_session(graph.model)
+        self.session = make_session(graph.model, self.device, self.n_jobs)
         return graph.carried
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
@@ -42,8 +43,7 @@ class SingleGraphStep(BaseStep):
         values: dict[str, Any] = {}
         if self._sparse is None:
             values = {name: ort_value(a, self.device) for name, a in fixed.items() if name in names}
-        self._rate = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
-        self._objective = ort_value(np.zeros((), dtype=self.task.graph.dtype), self.device)
+        self._rate, self._objective = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
         self._rows = {}
         self._bindings: dict[tuple[int, int], Any] = {}
         for size in sizes:
@@ -74,10 +74,6 @@ class SingleGraphStep(BaseStep):
         for item, value in zip(buffers.carried, buffers.values[written], strict=True):
             binding.bind_ortvalue_output(item.result, value)
         return binding
-
-    def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the next steps."""
-        self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
+from ..graphs.editing import with_fields
 from ..losses.written_losses import write_losses
 from .averaging import append_sums
 from .clipping import clip_gradients
@@ -231,26 +233,19 @@ def step_graph(task: TrainingTask) -> StepGraph:
     gradient = gradient_of_loss(
         objective, target, task.graph.learned, task.gradient, keep_outputs=True, origin=task.graph.origin
     )
-    columns = [value.name for value in gradient.graph.input if value.name not in names]
-    whole = {value.name: value for value in gradient.graph.input if value.name in columns}
+    columns = [copy_value(value) for value in gradient.graph.input if value.name not in names]
     results = [value.name for value in gradient.graph.output]
     gradients = dict(zip(task.graph.learned, results[-len(task.graph.learned) :], strict=True))
-    gradient = map_names(gradient, {name: f"ortlearn_batch_{name}" for name in columns})
+    gradient = map_names(gradient, {value.name: f"ortlearn_batch_{value.name}" for value in columns})
     op = builder(task, gradient, "gather_")
-    for name in columns:
-        op.node("Gather", name, ROWS, outputs=[f"ortlearn_batch_{name}"], axis=0)
-    rows = make_value_info(ROWS, TensorType(TensorProto.INT64, (BATCH,)))
-    inputs = []
-    for name in columns:
-        value = ValueInfoProto.FromString(whole[name].SerializeToString())
+    for value in columns:
+        op.node("Gather", value.name, ROWS, outputs=[f"ortlearn_batch_{value.name}"], axis=0)
         if value.type.tensor_type.shape.dim:
             value.type.tensor_type.shape.dim[0].dim_param = "rows"
-        inputs.append(value)
+    rows = make_value_info(ROWS, TensorType(TensorProto.INT64, (BATCH,)))
     gathered = append_nodes(gradient, op, first=True)
     weights = [value for value in gathered.graph.input if value.name in names]
-    inputs = [copy_value(value) for value in (*inputs, rows, *weights)]
-    del gathered.graph.input[:]
-    gathered.graph.input.extend(inputs)
+    gathered = with_fields(gathered, input=[*columns, rows, *weights])
     return append_updates(task, gathered, gradients, OBJECTIVE)
 
 
@@ -264,6 +259,17 @@ def renamed_value(value: ValueInfoProto, name: str) -> ValueInfoProto:
     copied = copy_value(value)
     copied.name = name
     return copied
+
+
+def append_model(op: GraphBuilder, model: ModelProto, names: Mapping[str, str], node_name: str) -> None:
+    """Append the nodes and constants of a model with renamed tensors; ``node_name`` is a format."""
+    renamed = map_names(model, names)
+    for node in renamed.graph.node:
+        node.name = node_name.format(node.name) if node.name else ""
+    op.nodes.extend(renamed.graph.node)
+    op.initializers.extend(renamed.graph.initializer)
+    for domain, version in opset_versions(renamed).items():
+        op.opsets.setdefault(domain, version)
 
 
 def append_updates(

@@ -10,7 +10,6 @@ from ..differentiation import gradient_of_loss
 from ..graphs import (
     TensorType,
     append_nodes,
-    copy_model,
     make_value_info,
     map_names,
     node_inputs,
@@ -34,6 +33,7 @@ from .step_graphs import (
     copy_value,
     differentiated,
     elem_type,
+    renamed_value,
     row_losses,
 )
 from .task import TrainingTask
@@ -96,17 +96,7 @@ def _part(
 
 
 def _empty_model(task: TrainingTask, inputs: list[ValueInfoProto]) -> ModelProto:
-    model = copy_model(task.graph.model)
-    for field in (
-        model.graph.node,
-        model.graph.initializer,
-        model.graph.input,
-        model.graph.output,
-        model.graph.value_info,
-    ):
-        del field[:]
-    model.graph.input.extend(inputs)
-    return model
+    return with_fields(task.graph.model, node=[], initializer=[], input=inputs, output=[], value_info=[])
 
 
 def loss_gradient_graph(task: TrainingTask) -> ModelProto:
@@ -133,11 +123,7 @@ def update_graph(task: TrainingTask) -> StepGraph:
     values = [copy_value(v) for v in task.graph.model.graph.input if v.name in task.graph.weights]
     model = _empty_model(task, values)
     gradients = {name: f"{name}_grad" for name in task.graph.weights}
-    received = []
-    for value in values:
-        gradient = copy_value(value)
-        gradient.name = f"{value.name}_grad"
-        received.append(gradient)
+    received = [renamed_value(value, gradients[value.name]) for value in values]
     op = builder(task, model, "penalty_")
     terms = penalty_terms(op, task)
     if not terms:

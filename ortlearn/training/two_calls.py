@@ -23,15 +23,7 @@ __all__ = ["TwoCalls"]
 
 
 class TwoCalls:
-    """Graphs and sessions of a step with two calls per batch; the loss is a graph.
-
-    Parameters
-    ----------
-    step : BaseStep
-        Step.
-    size : int or str
-        Number of samples of a full batch, or the name of a dynamic dimension.
-    """
+    """Graphs and sessions of a step with two calls per batch; the loss is a graph."""
 
     def __init__(self, step: BaseStep, size: int | str):
         self.step, self.size = step, size
@@ -67,21 +59,7 @@ class TwoCalls:
 
 
 class TwoCallBatch:
-    """Tensors and bound calls for batches of a size.
-
-    Parameters
-    ----------
-    calls : TwoCalls
-        Graphs and sessions.
-    data : Data
-        Training samples.
-    size : int
-        Number of samples of a batch.
-    buffers : CarriedBuffers
-        Weights and states.
-    rate : OrtValue
-        Learning rate.
-    """
+    """Tensors and bound calls for batches of a size."""
 
     def __init__(self, calls: TwoCalls, data: Data, size: int, buffers: CarriedBuffers, rate: Any):
         task, self._device = calls.step.task, calls.step.device

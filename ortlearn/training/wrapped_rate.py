@@ -10,13 +10,7 @@ __all__ = ["WrappedRate"]
 
 
 class WrappedRate(BaseLearningRate):
-    """Base class of learning rates that change the update of another one, with the same schedule.
-
-    Parameters
-    ----------
-    learning_rate : BaseLearningRate
-        Schedule and update.
-    """
+    """Base class of learning rates that change the update of another one, with the same schedule."""
 
     def __init__(self, learning_rate):
         self.learning_rate = learning_rate

@@ -92,9 +92,9 @@ ROWS = """<ir_version: 8, opset_import: ["": 18]>
 def test_rowwise_nodes_are_joined():
     text = ROWS.replace("float[3,2] w,", "float[3,2] w, float[9,2] data,")
     op = GraphBuilder(18)
-    rest, wholes = with_joined_rows(op, parser.parse_model(text), {"rows": "all_rows", "y": "all_y"}, 4)
+    rest, joined = with_joined_rows(op, parser.parse_model(text), {"rows": "all_rows", "y": "all_y"}, 4)
     assert [node.op_type for node in op.nodes] == ["Gather", "Pad", "Neg"]
     assert [(node.op_type, node.output[0]) for node in rest.graph.node] == [
         ("Pad", "a"), ("Neg", "q"), ("Gather", "u"), ("MatMul", "out")
     ]  # fmt: skip
-    assert set(wholes) == {"x", "p", "rows"} and wholes["rows"] == "all_rows"
+    assert set(joined) == {"x", "p", "rows"} and joined["rows"] == "all_rows"

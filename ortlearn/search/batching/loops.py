@@ -60,7 +60,7 @@ def _body(scope: BatchScope, inner: BatchScope, batched: set[str]) -> GraphProto
         _info(value.name, inner.types.get(value.name), size, value.name in batched) for value in body.input
     ]
     outputs = []
-    # onnxruntime gives the output of a loop without iterations the lengths that are declared, 0 for others.
+    # Outputs of a loop without iterations have the declared lengths in onnxruntime, and 0 if not declared.
     declared = value_types(helper.make_model(body), infer=False)
     for number, value in enumerate(body.output):
         name, is_batched = value.name, inner.is_batched(value.name)

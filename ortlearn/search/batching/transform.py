@@ -62,9 +62,8 @@ def batched_model(
 
 
 def _batched_info(value: ValueInfoProto, size: int, is_batched: bool) -> ValueInfoProto:
-    copied = ValueInfoProto.FromString(value.SerializeToString())
-    if is_batched:
-        known = value.type.tensor_type
-        dims = [dim.dim_value or dim.dim_param or None for dim in known.shape.dim]
-        copied.CopyFrom(make_value_info(value.name, TensorType(known.elem_type, (size, *dims))))
-    return copied
+    if not is_batched:
+        return value
+    known = value.type.tensor_type
+    dims = [dim.dim_value or dim.dim_param or None for dim in known.shape.dim]
+    return make_value_info(value.name, TensorType(known.elem_type, (size, *dims)))
