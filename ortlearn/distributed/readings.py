@@ -132,5 +132,5 @@ def mean_loss(viewer: Viewer, weights: Mapping[str, np.ndarray], data: Data) -> 
     """Return the mean of the losses of a shard, as ``"loss"``."""
     weight, loss = weight_of(data), 0.0
     if weight > 0:
-        loss = viewer.inference.holding(weights).mean_loss(data.X, data.y, data.sample_weight)
+        loss = viewer.inference.with_weights(weights).mean_loss(data.X, data.y, data.sample_weight)
     return Mean({"loss": np.array(loss)}, weight)

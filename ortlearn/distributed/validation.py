@@ -71,7 +71,7 @@ def score_rows(
 ) -> ScoreSums:
     """Return the sums that the score of a model with some weights needs of a partition."""
     problem, kind = viewer.problem, score_kind(viewer.problem)
-    inference = viewer.inference.holding(weights)
+    inference = viewer.inference.with_weights(weights)
     model = FittedModel(problem, features, inference.model, TrainingState(), inference=inference)
     dtype = problem.trainable.input_dtype
     X = rows.X.frame(dtype) if isinstance(rows.X, Table) else rows.X

@@ -167,5 +167,5 @@ class _Epochs:
         model = self._model_after(result)
         if self._live is None:
             self._live = LiveInference(model.problem, model.trained, model.runner.runtime)
-        model.step, model.inference = None, self._live.holding(result.weights)
+        model.step, model.inference = None, self._live.with_weights(result.weights)
         return model

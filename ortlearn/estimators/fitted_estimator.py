@@ -1,4 +1,4 @@
-"""The fitted model of an estimator, and the attributes and weights that users read from it."""
+"""The fitted model of an estimator, its attributes and its weights."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = ["FittedEstimator", "is_final"]
 
 
 def is_final(fitted: FittedModel | Progress | None) -> TypeGuard[FittedModel]:
-    """Return whether an estimator has been trained, and is not in training."""
+    """Return whether an estimator is trained, and not in training."""
     return fitted is not None and fitted.is_final
 
 
 class FittedAttribute:
-    """Attribute of an estimator that is one of its fitted model.
+    """Attribute of an estimator that is read from its fitted model.
 
     Parameters
     ----------
     path : str
-        Where the fitted model has it.
+        Path of the attribute in the fitted model.
     optional : bool, default=False
-        Whether there is no such attribute where its value is None.
+        Whether a value of None means that the estimator has no such attribute.
     """
 
     def __init__(self, path: str, optional: bool = False):
@@ -59,7 +59,7 @@ class FittedAttribute:
 
 
 class WrittenAttribute:
-    """Attribute of an estimator that is one of its scikit-learn model with the trained weights."""
+    """Attribute of an estimator that is read from the result of ``to_sklearn``."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -78,11 +78,11 @@ class WrittenAttribute:
 
 
 class FittedEstimator(Parameters):
-    """Parameters, and the fitted model that a training leaves."""
+    """Parameters and fitted model of an estimator."""
 
     #: Class of the training step, in ``ortlearn.training``.
     _step_name: ClassVar[str]
-    #: All that fit changes. While it runs, hooks of callbacks get a copy with the progress in its place.
+    #: Only attribute that ``fit`` changes. During ``fit``, callbacks get a copy with a ``Progress`` instead.
     _fitted: FittedModel | Progress | None = None
 
     onnx_ = FittedAttribute("onnx")
@@ -116,16 +116,13 @@ class FittedEstimator(Parameters):
         return is_final(self._fitted)
 
     def __getstate__(self):
-        # A training inside a hook would call that hook again, if copies of what is trained kept callbacks.
-        left_out = (
-            (*DURING_FIT, *CALLBACKS)
-            if self._fitted is not None and not self._fitted.is_final
-            else DURING_FIT
-        )
-        return {key: value for key, value in super().__getstate__().items() if key not in left_out}
+        # Copies made by a callback have no callbacks: training them would call it again.
+        in_training = self._fitted is not None and not self._fitted.is_final
+        omitted = (*DURING_FIT, *CALLBACKS) if in_training else DURING_FIT
+        return {key: value for key, value in super().__getstate__().items() if key not in omitted}
 
     def _configuration(self) -> Configuration:
-        """Return the configuration that the parameters ask for, after their checks."""
+        """Check the parameters, and return the configuration."""
         from .configuration import Configuration, check_source
 
         self._validate_params()
@@ -134,7 +131,7 @@ class FittedEstimator(Parameters):
         return Configuration.of(parameters, get_tags(self), name, self._step_class)
 
     def _model(self) -> FittedModel:
-        """Return the fitted model, its sessions on the device that the parameters name where it has none."""
+        """Return the fitted model; open its sessions if there are none, on the device of the parameters."""
         model = self._fitted
         if not is_final(model):
             check_is_fitted(self)
@@ -159,13 +156,13 @@ class FittedEstimator(Parameters):
     def set_weights(self, weights):
         """Set trained weights.
 
-        Predictions, ``get_trained_onnx`` and ``to_sklearn`` have them at once, ``partial_fit`` and a warm
-        start begin with them. What the update remembers of earlier steps (momentum, averages) is forgotten.
+        Predictions, ``get_trained_onnx`` and ``to_sklearn`` use them from now on; ``partial_fit`` and a warm
+        start begin with them. The state of the learning rate (momentum, averages) is reset.
 
         Parameters
         ----------
         weights : mapping of str to array-like
-            New values, by the names of ``trained_coef_``. Weights without a new value stay as they are.
+            New values, by the names of ``trained_coef_``. Other weights are not changed.
 
         Returns
         -------
@@ -175,8 +172,8 @@ class FittedEstimator(Parameters):
         Raises
         ------
         ValueError
-            If a name is unknown, or an array has another shape, is not finite, or contradicts a constraint
-            of its weight, such as being positive. The object stays as it was.
+            If a name is unknown, or an array has the wrong shape, is not finite, or violates a constraint
+            of its weight, such as being positive. The object is not changed.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""A fitted model: trained weights, what it computes from samples, and its exports."""
+"""A fitted model: trained weights, predictions, scores and exports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .configuration import Runtime
 from .inference import Inference
 from .input_validation import InputFeatures, read_samples
 from .label_arrays import per_position, with_masked_labels
-from .method_outputs import check_bare, flat_decisions
+from .method_outputs import check_predictor, flat_decisions
 from .problem import Problem
 from .ready_rows import ready_rows
 from .result_types import as_floats_of, probabilities_as_floats_of
@@ -39,27 +39,27 @@ __all__ = ["FittedModel"]
 
 @dataclass(eq=False)
 class FittedModel:
-    """A trained model; nothing changes it but the sessions that it opens.
+    """A trained model, which is immutable except for its sessions.
 
     Attributes
     ----------
     problem : Problem
-        What was trained.
+        Learning problem.
     features : InputFeatures
         Features of X.
     trained : onnx.ModelProto
-        Model, weights under stable names.
+        Trained model, whose weights have stable names.
     state : TrainingState
-        What a later training continues.
+        State that later trainings continue.
     step : BaseStep, FullBatchStep or None
-        Training step; None once pickled.
+        Training step; None after unpickling.
     inference : Inference or None
-        Sessions; None once pickled.
+        Sessions; None after unpickling.
     resumption : Resumption or None
-        How to resume the training; None where it is over.
+        State to resume an unfinished training; None if it is finished.
     """
 
-    #: Whether a training left it, which a record of one in progress is not.
+    #: Distinguishes a fitted model from the ``Progress`` of a training.
     is_final: ClassVar[bool] = True
 
     problem: Problem
@@ -72,10 +72,10 @@ class FittedModel:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = (item.name for item in fields(self) if item.name not in ("step", "inference"))
-        return {name: getattr(self, name) for name in kept}  # without what is computed from the fields
+        return {name: getattr(self, name) for name in kept}  # without cached properties
 
     def open(self, runtime: Runtime) -> None:
-        """Prepare for predictions where that was not done yet."""
+        """Open the sessions for predictions, unless they are open."""
         if self.inference is None:
             self.inference = Inference(self.problem, self.trained, runtime)
 
@@ -93,29 +93,29 @@ class FittedModel:
         return self.problem.trainable.with_weights(self.stable_weights())
 
     def plain_onnx(self) -> ModelProto:
-        """Return the trained model without fused operators, its weights under the names they came with."""
+        """Return the trained model without fused operators, with the original names of its weights."""
         return self.problem.trainable.with_weights(self.stable_weights(), fused=False)
 
     def upgraded_onnx(self) -> ModelProto:
-        """Return the trained model of an ONNX file as it was trained; a ValueError for other models."""
+        """Return a trained ONNX file at the opset of the training; raise a ValueError for other models."""
         if not self.problem.trainable.from_file:
             raise ValueError(
-                "keep_upgrade=True is for ONNX files: a scikit-learn model has none to go back to."
+                "keep_upgrade=True is for ONNX files: set keep_upgrade=False for a scikit-learn model."
             )
         return self.problem.trainable.with_weights(self.stable_weights(), keep_upgrade=True)
 
     def separate_onnx(self, keep_upgrade: bool) -> ModelProto:
-        """Return the model without its adapters, which are inputs; a ValueError where it has none."""
+        """Return the model with its adapters as inputs; raise a ValueError if it has none."""
         return with_separate_adapters(self._with_adapters(), self.stable_weights(), keep_upgrade)
 
     def adapter_arrays(self, keep_upgrade: bool) -> dict[str, np.ndarray]:
-        """Return the arrays of its adapters; a ValueError where it has none."""
+        """Return the arrays of the adapters; raise a ValueError if there are none."""
         return adapter_arrays(self._with_adapters(), self.stable_weights(), keep_upgrade)
 
     def _with_adapters(self) -> TrainableModel:
         trainable = self.problem.trainable
         if not trainable.adapters:
-            raise ValueError("This model was trained without adapters: pass lora=LoRA(...), and fit it.")
+            raise ValueError("This model was trained without adapters: set lora=LoRA(...) and fit it again.")
         return trainable
 
     @cached_property
@@ -129,13 +129,13 @@ class FittedModel:
         return {name: arrays[name].copy() for name in self.problem.trainable.trained}
 
     def next_weights(self, names: list[str]) -> dict[str, np.ndarray]:
-        """Return copies of weights as the next batch would update them."""
+        """Return copies of the weights that the next batch would update, which are not averaged."""
         last = {**initializer_arrays(self.trained, names), **(self.state.raw_weights or {})}
         return {name: last[name].copy() for name in names if name in last}
 
     @cached_property
     def origins(self) -> dict[str, str]:
-        """Where each trained weight comes from."""
+        """Origin of each trained weight."""
         return self.problem.trainable.origins()
 
     @cached_property
@@ -143,7 +143,7 @@ class FittedModel:
         """Penalty with its weights under the names of ``trained_coef``."""
         names = self.problem.trainable.original_names
 
-        def rename(weights):  # a key of several penalties is a pattern, and stands for those of its penalty
+        def rename(weights):  # a str is a key of PerWeightPenalty, whose penalties name their weights
             return list(names.values()) if isinstance(weights, str) else [names[name] for name in weights]
 
         return self.problem.penalty.for_weights(rename)
@@ -154,7 +154,7 @@ class FittedModel:
         return None if self.problem.estimator_type == "outlier_detector" else self.problem.targets.classes
 
     def with_weights(self, weights: Any) -> FittedModel:
-        """Return the model with new values of some weights, and no memory of earlier updates."""
+        """Return the model with new values of some weights and a new state of the learning rate."""
         trainable = self.problem.trainable
         stable = {trainable.original_names[name]: name for name in trainable.trained}
         if not isinstance(weights, Mapping) or not weights.keys() <= stable.keys():
@@ -164,20 +164,20 @@ class FittedModel:
             raise ValueError(f"weights must have names among {sorted(stable)}, not {unknown!r}.")
         arrays = self.stable_weights()
         for name, value in weights.items():
-            own = stable[name]
-            new = _checked(name, value, self.trained_coef[name])
-            constraint = trainable.constraints.get(own)
+            stable_name = stable[name]
+            new = _checked_weight(name, value, self.trained_coef[name])
+            constraint = trainable.constraints.get(stable_name)
             if constraint is not None:
                 if not constraint.holds(new):
                     raise ValueError(f"Weight {name!r} must be {constraint.text}.")
-                new = np.asarray(constraint.free(new), dtype=arrays[own].dtype)
-            arrays[own] = new
+                new = np.asarray(constraint.free(new), dtype=arrays[stable_name].dtype)
+            arrays[stable_name] = new
         trained = trainable.with_stable_weights(arrays)
         state = replace(self.state, raw_weights=None, states={})
         return FittedModel(self.problem, self.features, trained, state, self.step)
 
     def continued(self, raw_weights: dict[str, np.ndarray], state: TrainingState) -> FittedModel:
-        """Return the model after updates that left these weights, and a state with those of the update."""
+        """Return the model with updated weights and state."""
         weights, averaged = raw_weights, is_averaged(state.states)
         if averaged and state.coordinates is None:
             weights = averages(state.states, raw_weights)
@@ -191,21 +191,21 @@ class FittedModel:
     # Predictions
 
     def read(self, X: Any) -> Any:
-        """Return X as the trained graph takes it."""
+        """Validate X, and convert it to the input of the graph."""
         rows = ready_rows(self.problem.trainable, X, self.features)
         return read_samples(self.problem, X, self.features) if rows is None else rows
 
     def predict(self, X: Any) -> Any:
-        """Return classes, numbers of clusters, or values in the shape of y."""
-        found = self.runner.predict(self.read(X))
-        return as_floats_of(X, found) if self.problem.targets.classes is None else found
+        """Return classes, cluster indices, or values in the shape of y."""
+        predicted = self.runner.predict(self.read(X))
+        return as_floats_of(X, predicted) if self.problem.targets.classes is None else predicted
 
     def predict_proba(self, X: Any) -> Any:
-        """Return probabilities, a list of them where outputs have classes of their own."""
-        found = self.runner.predict_proba(self.read(X))
-        if isinstance(found, list):
-            return [probabilities_as_floats_of(X, part, True) for part in found]
-        return probabilities_as_floats_of(X, found, not self.problem.is_multilabel, self._class_axis)
+        """Return probabilities, as a list if there is one matrix per output."""
+        shares = self.runner.predict_proba(self.read(X))
+        if isinstance(shares, list):
+            return [probabilities_as_floats_of(X, part, True) for part in shares]
+        return probabilities_as_floats_of(X, shares, not self.problem.is_multilabel, self._class_axis)
 
     @property
     def _class_axis(self) -> int:
@@ -216,25 +216,27 @@ class FittedModel:
         return -1 if head.positions.class_axis is None else head.positions.class_axis
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return scores; one per sample for two classes."""
+        """Return decision values, one per sample for two classes."""
         scores = as_floats_of(X, self.runner.decision_function(self.read(X)))
         return flat_decisions(self.problem, scores)
 
     def predictor(self, method: str) -> Callable[[np.ndarray], Any]:
-        """Return a method as a function of arrays that checks nothing; an error where X needs more."""
-        check_bare(self.problem, method)
-        found = self.runner.predictor(method)
-        return found if method != "decision_function" else lambda X: flat_decisions(self.problem, found(X))
+        """Return a method as a function of arrays without validation."""
+        check_predictor(self.problem, method)
+        compute = self.runner.predictor(method)
+        if method != "decision_function":
+            return compute
+        return lambda X: flat_decisions(self.problem, compute(X))
 
     def transform(self, X: Any) -> Any:
-        """Return what a transformer gives, from ONNX where the graph holds it."""
+        """Transform X, with ONNX if the graph has the transformation."""
         rows, head = self.read(X), self.problem.trainable.head
         if head is not None and head.transformed is not None:
             return as_floats_of(X, self.runner.transform(rows))
         return self.written.transform(*conversion.untouched(self.written, X))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return log-likelihoods, or decisions of an outlier detector before its threshold."""
+        """Return log-likelihoods, or decision values of an outlier detector before its offset."""
         rows, head = self.read(X), self.problem.trainable.head
         if head is not None and head.likelihood is not None:
             return as_floats_of(X, self.runner.score_samples(rows))
@@ -246,22 +248,22 @@ class FittedModel:
         check_consistent_length(np.empty(count_rows(X)), y)
         rows, sample_weight = self.read(X), flat_weights(sample_weight)
         y = with_masked_labels(y, sample_weight)
-        found = self.runner.losses(rows, self.problem.encoder.encode(y, rows.shape[0]))
+        losses = self.runner.losses(rows, self.problem.encoder.encode(y, rows.shape[0]))
         weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
-        if found.ndim > 1:
+        if losses.ndim > 1:
             weights = np.ones(1) if weights is None else per_position(weights, np.shape(y))
-            return as_floats_of(X, (found * weights.astype(found.dtype)).mean(axis=1))
-        return as_floats_of(X, found if weights is None else found * weights.astype(found.dtype))
+            return as_floats_of(X, (losses * weights.astype(losses.dtype)).mean(axis=1))
+        return as_floats_of(X, losses if weights is None else losses * weights.astype(losses.dtype))
 
     def score(self, X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
-        """Return accuracy, R2, a log-likelihood or minus the inertia; a subclass may predict otherwise."""
+        """Return accuracy, R2, log-likelihood or negative inertia of what ``predict`` returns."""
         return score_of(self, X, y, sample_weight, predict)
 
     # Export
 
     @cached_property
     def written(self) -> Any:
-        """scikit-learn model with the trained weights, made once."""
+        """scikit-learn model with the trained weights."""
         return self.to_sklearn()
 
     def to_sklearn(self) -> Any:
@@ -269,37 +271,37 @@ class FittedModel:
         problem = self.problem
         if problem.source is None:
             raise WriteBackError(
-                "to_sklearn is for scikit-learn models: this one was trained from an ONNX model, and is "
-                "there as one: get_trained_onnx, save_onnx_graph."
+                "to_sklearn is for scikit-learn models, and this is an ONNX model: use get_trained_onnx or "
+                "save_onnx_graph."
             )
         weights = problem.trainable.coefficients(self.stable_weights())
         return conversion.write_weights(problem.source, problem.trainable, weights, problem.targets.ndim)
 
     def with_zipmap(self, fused: bool = True) -> ModelProto:
-        """Return the trained model of a classifier, its probabilities as maps from class to probability."""
+        """Return the trained classifier with maps from class to probability."""
         head, classes = self.problem.trainable.head, self.classes
         if self.problem.source is None:
             raise ValueError(
-                "zipmap=True is for scikit-learn models: this one was trained from an ONNX file, and has the "
-                "outputs of that file. Leave zipmap=False."
+                "zipmap=True is for scikit-learn models, and an ONNX file keeps its own outputs: set "
+                "zipmap=False."
             )
         if head is None or head.task != "classification" or not (head.probabilities and head.label):
             raise ValueError(
-                "zipmap=True needs a classifier that predicts probabilities of one column of classes, which "
-                f"{type(self.problem.source).__name__} does not: leave zipmap=False."
+                "zipmap=True requires a classifier with one output that predicts probabilities, which "
+                f"{type(self.problem.source).__name__} is not: set zipmap=False."
             )
         return with_zipmap(self.onnx if fused else self.plain_onnx(), np.asarray(classes))
 
     def graphs(self) -> dict[str, ModelProto]:
-        """Return the trained model, and the graphs of its training step."""
+        """Return the trained model and the graphs of its training step."""
         step = self.step
         if step is None:
             step = self.runner.runtime.new_step(self.problem.task(False))
         return {"trained": self.onnx, **step.graphs()}
 
 
-def _checked(name: str, value: Any, known: np.ndarray) -> np.ndarray:
-    """Return a new value of a weight as an array of its own, of the weight's type."""
+def _checked_weight(name: str, value: Any, known: np.ndarray) -> np.ndarray:
+    """Check a new value of a weight, and return it as a new array of the weight's type."""
     refuse_masked(value, f"Weight {name!r}")
     with np.errstate(over="ignore"):
         array = np.array(value, dtype=known.dtype)

@@ -1,4 +1,4 @@
-"""Training: a configuration, samples and the last fitted model go in, a new fitted model comes out."""
+"""Fit a model: configuration, samples and the last fitted model result in a new fitted model."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from .validation import Validation
 
 __all__ = ["Opening", "Trainer", "draw_seed", "named_classes", "stopped"]
 
-#: Samples from which on some are held out, to know when to stop.
+#: Smallest number of samples for which some are held out to decide when to stop.
 FEWEST_SAMPLES = 20
 
 
 @dataclass(frozen=True)
 class Opening:
-    """A call of ``fit`` or ``fit_stream`` before anything is trained: a new training, or one that is resumed.
+    """The beginning of a call of ``fit`` or ``fit_stream``, for a new training or one that is resumed.
 
     Attributes
     ----------
@@ -48,19 +48,19 @@ class Opening:
     resumption : Resumption or None
         Training to resume.
     random_state : numpy.random.RandomState
-        What the decisions of the training are drawn from.
-    begun : numpy.random.RandomState
-        The same before anything was drawn.
+        Random state of the training.
+    initial_random_state : numpy.random.RandomState
+        Copy of the random state before the first draw.
     seed : int
-        Seed of the orders of the samples, which is drawn first.
+        Seed of the orders of samples, which is drawn first.
     parameters : dict of str to str
-        Texts of the parameters that it must be resumed with.
+        Texts of the parameters that must be the same to resume the training.
     """
 
     task: FitTask | None
     resumption: Resumption | None
     random_state: np.random.RandomState
-    begun: np.random.RandomState
+    initial_random_state: np.random.RandomState
     seed: int
     parameters: dict[str, str]
 
@@ -73,8 +73,8 @@ class Opening:
         candidate: Candidate | None = None,
         grow: Callable[[FittedModel, float], FittedModel] | None = None,
     ) -> FittedModel:
-        """Return the model that the training leaves, its end where it is resumed."""
-        resumption_at = resumptions(start, self.begun, self.parameters, candidate)
+        """Train from the start, or from the position to resume, and return the model."""
+        resumption_at = resumptions(start, self.initial_random_state, self.parameters, candidate)
         position = None if self.resumption is None else self.resumption.position
         hooks = (resumption_at, position, grow)
         return train(configuration, start, settings, validation, self.task, candidate, *hooks)
@@ -87,15 +87,15 @@ class Trainer:
     Attributes
     ----------
     configuration : Configuration
-        What to train, and how.
+        Parameters of the estimator, resolved.
     last : FittedModel or None
         Last fitted model: ``partial_fit`` and warm starts begin with its weights.
     view : EstimatorView
-        The estimator in training, for callbacks and scorers.
+        Estimator in training, for callbacks and scorers.
     owner : object
-        The estimator whose method was called: its calls of ``partial_fit`` share a line of progress.
+        Estimator whose method was called; its calls of ``partial_fit`` share one progress bar.
     parameters : dict
-        Its parameters, which a training that is resumed must have again.
+        Parameters of the estimator, which are checked if the training is resumed.
     """
 
     configuration: Configuration
@@ -106,7 +106,7 @@ class Trainer:
 
     @property
     def is_automatic(self) -> bool:
-        """Whether the learning rate is to be chosen."""
+        """Whether the learning rate is ``"auto"``."""
         return self.configuration.updates.learning_rate is None
 
     def fit(
@@ -118,8 +118,8 @@ class Trainer:
     ) -> FittedModel:
         """Return a model trained for ``max_iter`` epochs; some samples may be held out.
 
-        A training that is resumed makes its decisions again from the random state that it began with, but for
-        the choice of a candidate; the rest of it is where it was.
+        A resumed training draws its decisions again from its initial random state, except for the candidate,
+        which is stored, and continues at the stored position.
         """
         configuration, stopping = self.configuration, self.configuration.stopping
         if self._grown_source is not None and self._grown_source is not configuration.source:
@@ -143,7 +143,7 @@ class Trainer:
         settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
         adapts = self._adapts(start)
         if not adapts and held_out is None and self._needs_validation(start):
-            with suppress(ValueError):  # too few samples of a class: all are trained on
+            with suppress(ValueError):  # too few samples of a class: no samples are held out
                 kept, others = hold_out(samples, configuration, random_state)
                 start, held_out = replace(start, data=start.data.take(kept)), samples.take(others)
         if not adapts and held_out is not None and self.is_automatic and not stopping.early_stopping:
@@ -158,9 +158,9 @@ class Trainer:
         return opening.train(configuration, start, settings, validation, candidate, grow)
 
     def open(self, resumption: Resumption | None, **others: Any) -> Opening:
-        """Return the training of a call, which is resumed where a callback finds one to resume, too.
+        """Return the beginning of a call; a callback may also provide a training to resume.
 
-        ``others`` must be the same when it is resumed, besides the parameters.
+        ``others`` are values that must be the same to resume the training, besides the parameters.
         """
         configuration = self.configuration
         task = self.view.task("fit", configuration.stopping.max_iter, resumption is not None)
@@ -172,8 +172,8 @@ class Trainer:
         else:
             resumption.check_parameters(texts)
             random_state = resumption.fresh_random_state()
-        begun = copy.deepcopy(random_state)
-        return Opening(task, resumption, random_state, begun, draw_seed(random_state), texts)
+        initial = copy.deepcopy(random_state)
+        return Opening(task, resumption, random_state, initial, draw_seed(random_state), texts)
 
     def partial_fit(
         self,
@@ -182,7 +182,7 @@ class Trainer:
         total_weight: float | None,
         held_out: Samples | None = None,
     ) -> FittedModel:
-        """Return a model trained for one epoch more than the last one."""
+        """Return a model trained for one more epoch than the last one."""
         configuration = self.configuration
         configuration.check_partial_fit(held_out is not None)
         random_state = check_random_state(configuration.random_state)
@@ -203,28 +203,28 @@ class Trainer:
         return stopped(configuration, train(configuration, start, settings, validation, task))
 
     def _adapts(self, start: Start) -> bool:
-        """Return whether training is held back towards a model's own weights, as the rate is automatic."""
+        """Return whether training is regularised towards the weights of the model."""
         problem = start.problem
-        compared = self.configuration.keep_better and start.is_own and problem.loss is not None
+        compared = self.configuration.keep_better and start.from_model and problem.loss is not None
         return self.is_automatic and problem.updates.is_solver and compared
 
     def _needs_validation(self, start: Start) -> bool:
-        """Return whether samples are to be held out: they say when to stop, or which weights are better."""
-        compared = start.is_own and self.configuration.keep_better
+        """Return whether to hold samples out, to decide when to stop or which weights to keep."""
+        compared = start.from_model and self.configuration.keep_better
         enough = len(start.data) >= FEWEST_SAMPLES
         return start.problem.flexible and enough and (self.is_automatic or compared)
 
     @property
     def _grown_source(self) -> Any:
-        """The model that a warm start continues, where it has more trees than the one that was given."""
+        """Last model if trees were added to it and a warm start continues it, or None."""
         last = self.last if self.configuration.warm_start else None
         return last.problem.source if last is not None and last.state.grown else None
 
     def validation(self, start: Start, samples: Samples) -> Validation:
-        """Return what is measured on other samples."""
+        """Return the validation on held-out samples."""
         problem = start.problem
         if problem.needs_labels and samples.y is None:
-            raise ValueError("X_val and y_val go together: pass both or none.")
+            raise ValueError("y_val is missing: pass both X_val and y_val, or neither.")
         samples = labelled(problem, samples.with_checked_weights())[0]
         check_lengths(samples.X, samples.y)
         data = data_of(problem, read_samples(problem, samples.X, start.features), samples)
@@ -232,31 +232,31 @@ class Trainer:
 
 
 def named_classes(configuration: Configuration, classes: Any, y: Any) -> PartialFitClasses | None:
-    """Return the classes that a caller names."""
-    of_file = conversion.is_onnx_source(configuration.source)
-    return expected_classes(classes, y, configuration.estimator_type, of_file)
+    """Return the classes that the parameter ``classes`` names."""
+    is_onnx = conversion.is_onnx_source(configuration.source)
+    return expected_classes(classes, y, configuration.estimator_type, is_onnx)
 
 
 def _check_splits(source: Any) -> None:
-    """Raise an error if samples cannot be held out of X before a model is fitted on the others."""
+    """Raise an error if samples cannot be held out, since the model takes a kernel matrix."""
     if conversion.is_onnx_source(source) or conversion.is_fitted(source):
         return
     if get_tags(source).input_tags.pairwise:
         raise ValueError(
-            f"early_stopping holds samples out of X, and {type(source).__name__} takes a kernel with a "
-            "column for each sample that it is fitted on: pass X_val, the kernel of other samples with "
+            f"early_stopping cannot hold samples out of X, since {type(source).__name__} takes a kernel "
+            "matrix with a column for each training sample: pass X_val, the kernel of other samples with "
             "those of X, or a fitted model."
         )
 
 
 def stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
-    """Return a model of a stream, with the weights of its best call where early stopping ends it."""
+    """Return a model after ``partial_fit``, with the weights of the best call if early stopping ends it."""
     watched, stopping = configuration.stopping.watched, configuration.stopping
     if not stopping.early_stopping or watched is None:
         return model
     value = model.state.history[-1][watched]
     if math.isnan(value):
-        raise ConvergenceError(f"The {watched} is nan: look at the rows to validate on and at scoring.")
+        raise ConvergenceError(f"The {watched} is nan: check the validation samples and scoring.")
     sign = -1.0 if watched == "validation_score" else 1.0
     tol = TOL if stopping.tol is None else stopping.tol
     weights = model.stable_weights()
@@ -268,5 +268,5 @@ def stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
 
 
 def draw_seed(random_state: np.random.RandomState) -> int:
-    """Return the seed of the orders of a training's samples, from 0 to 2**63 - 1."""
+    """Return the seed of the orders of samples, from 0 to 2**63 - 1."""
     return int(random_state.randint(np.iinfo(np.int64).max, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Trainings that were done before the call of ``fit`` that asks for them, by a search."""
+"""Models that a search has trained in advance, which calls of ``fit`` return."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .fitted_model import FittedModel
 
 __all__ = ["OF_UPDATES", "Fingerprint", "Trained", "fingerprint_of", "hand_over", "handed_over"]
 
-#: Parameters that say how weights are updated, for how long, and under which penalty.
+#: Parameters of updates, penalty and number of epochs.
 OF_UPDATES = ("learning_rate", "learning_penalty", "average", "clip_norm", "clip_value", "max_iter", "exc")
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The parameters of an estimator, to be compared.
+    """Hashes of the parameters of an estimator.
 
     Attributes
     ----------
     updates : str
-        Hash of those of its updates and its penalty.
+        Hash of the parameters in ``OF_UPDATES``.
     model : str
-        Hash of the others.
+        Hash of the other parameters.
     """
 
     updates: str
@@ -38,7 +38,7 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a call of ``fit`` is to leave.
+    """The result of an expected call of ``fit``.
 
     Attributes
     ----------
@@ -59,18 +59,18 @@ _CALLS: ContextVar[deque[Trained] | None] = ContextVar("ortlearn_trained", defau
 
 
 def fingerprint_of(estimator: Any) -> Fingerprint | None:
-    """Return what tells the parameters of an estimator from others; None where one cannot be pickled."""
+    """Return the fingerprint of an estimator; None if a parameter cannot be hashed."""
     parameters = estimator.get_params(deep=False)
     updates = {name: parameters.pop(name) for name in OF_UPDATES}
     try:
         return Fingerprint(joblib.hash(updates), joblib.hash(parameters))
-    except Exception:  # a function without a name, or whatever else joblib cannot hash: trained alone
+    except Exception:  # joblib cannot hash a parameter, such as a lambda function
         return None
 
 
 @contextmanager
 def hand_over(calls: deque[Trained]) -> Iterator[None]:
-    """Answer the calls of ``fit`` that come in this context, and thread, in this order."""
+    """Provide the results of the calls of ``fit`` in this context and thread, in this order."""
     token = _CALLS.set(calls)
     try:
         yield
@@ -79,7 +79,7 @@ def hand_over(calls: deque[Trained]) -> Iterator[None]:
 
 
 def handed_over(estimator: Any, y: Any) -> FittedModel | None:
-    """Return what the next call was to leave, where this is that call; None where it must train."""
+    """Return the model for this call of ``fit``; None if it is not the expected call, or must train."""
     calls = _CALLS.get()
     if not calls or not _is_same(calls[0].y, y) or calls[0].fingerprint != fingerprint_of(estimator):
         return None

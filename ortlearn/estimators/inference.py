@@ -26,7 +26,7 @@ from ..training.sparse_products import (
 )
 from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
 from .configuration import Runtime
-from .method_outputs import MethodOutputs, head_of
+from .method_outputs import MethodOutputs, head_of, identity
 from .problem import Problem
 from .row_chunks import BoundedCall, by_chunks
 from .source_rows import SourceRows
@@ -38,19 +38,19 @@ __all__ = ["Inference", "LiveInference"]
 
 
 class Inference:
-    """Sessions on a trained model, made when they are first needed.
+    """Sessions of a trained model, opened when they are first needed.
 
     Parameters
     ----------
     problem : Problem
-        What was trained.
+        Learning problem.
     model : onnx.ModelProto
-        Trained model, weights under stable names.
+        Trained model, whose weights have stable names.
     runtime : Runtime
-        Where it runs.
+        Device and number of threads.
     fused : bool, default=True
-        Whether it runs fused operators on the CPU, which are faster and take longer to prepare. They have
-        no kernels for other devices.
+        Whether to use fused operators on the CPU, which are faster but take longer to prepare. Other devices
+        do not support them.
 
     Attributes
     ----------
@@ -69,15 +69,15 @@ class Inference:
 
     def _run(self, output: str, rows: Any) -> np.ndarray:
         """Return an output of the model, with one row for each sample."""
-        return self._finished((output,), _as_it_is, rows)
+        return self._finished((output,), identity, rows)
 
     def _finished(self, outputs: Sequence[str], finish: Callable[..., Any], rows: Any) -> Any:
-        """Return what a function makes of outputs of the model, some samples at a time."""
+        """Apply a function to outputs of the model, chunk by chunk."""
 
         def run(part: Any) -> Any:
             return finish(*self._run_chunk(outputs, part))
 
-        if type(rows) is np.ndarray and len(rows) == 1:  # chunks take longer than a small model
+        if type(rows) is np.ndarray and len(rows) == 1:  # chunking takes longer than a small model
             return run(rows)
         return by_chunks(run, lambda part: self._call_on(part, *outputs).n_samples(self._inputs(part)), rows)
 
@@ -90,14 +90,14 @@ class Inference:
                 if np.size(array) != n_rows:
                     raise ExecutionError(
                         f"Output {name!r} of the model has the shape {np.shape(array)} for {n_rows} "
-                        "samples: it must have one row for each."
+                        "samples: it must have one row for each sample."
                     )
                 found[index] = np.reshape(array, n_rows)
         return found
 
     @runtime_errors()
     def _call_of(self, *outputs: str) -> BoundedCall:
-        """Return what computes some outputs, made once."""
+        """Return the session that computes outputs, opened once."""
         calls = self._calls.values
         if outputs not in calls:
             part = self._part(*outputs, fused=self.fused)
@@ -106,7 +106,7 @@ class Inference:
 
     @runtime_errors()
     def _call_on(self, rows: Any, *outputs: str) -> BoundedCall:
-        """Return what computes some outputs of rows, from the entries of sparse ones where it can."""
+        """Return the session that computes outputs, from sparse entries if rows are sparse and it can."""
         if not stays_sparse(rows):
             return self._call_of(*outputs)
         calls, key = self._calls.values, ("entries", *outputs)
@@ -115,7 +115,7 @@ class Inference:
         return calls[key]
 
     def _call_on_entries(self, graph: ModelProto) -> BoundedCall | None:
-        """Return what runs a graph on entries; None where it does more with X than to multiply it."""
+        """Return a session that takes sparse entries; None if the graph does more than multiply X."""
         device, names = self.runtime.device, [self.problem.trainable.input_name]
         if not device.reads_entries or not sparse_features(graph, names):
             return None
@@ -130,11 +130,11 @@ class Inference:
         return self.problem.trainable.for_inference(part, by_rows=True) if fused else part
 
     def _inputs(self, rows: Any) -> dict[str, Any]:
-        """Return rows by the name of the input that takes them."""
+        """Return rows by the name of their input."""
         return rows.arrays if isinstance(rows, Columns) else {self.problem.trainable.input_name: rows}
 
     def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
-        """Return what a session takes, of rows."""
+        """Return the inputs of a session for rows."""
         names = [value.name for value in session.get_inputs()]
         if isinstance(rows, Columns):
             return rows.feeds([name for name in names if name in rows.arrays])
@@ -148,12 +148,12 @@ class Inference:
         return {name: array for name, array in arrays.items() if name in names}
 
     def compute(self, method: str, rows: Any) -> Any:
-        """Return what a method that needs no more than the graph gives for rows."""
+        """Return the result of one of ``METHODS``."""
         outputs, finish = MethodOutputs(self.problem, self.model).plan(method)
         return self._finished(outputs, finish, rows)
 
     def predictor(self, method: str) -> Callable[[np.ndarray], Any]:
-        """Return a method as a function of arrays that checks nothing and does as little as it can."""
+        """Return a method as a function of arrays without validation."""
         outputs, finish = MethodOutputs(self.problem, self.model).plan(method)
         session = self._call_of(*outputs).session
         run, names, name = session._sess.run, list(outputs), self.problem.trainable.input_name
@@ -168,7 +168,7 @@ class Inference:
         return compute
 
     def predict(self, rows: Any) -> Any:
-        """Return classes, numbers of clusters, or values in the shape of y."""
+        """Return classes, cluster indices, or values in the shape of y."""
         return self.compute("predict", rows)
 
     def predict_proba(self, rows: Any) -> Any:
@@ -176,7 +176,7 @@ class Inference:
         return self.compute("predict_proba", rows)
 
     def scores(self, rows: Any) -> np.ndarray:
-        """Return what the loss compares with labels."""
+        """Return the raw scores that the loss compares with labels."""
         return self._run(head_of(self.problem).score, rows)
 
     def decision_function(self, rows: Any) -> np.ndarray:
@@ -184,7 +184,7 @@ class Inference:
         return self.compute("decision_function", rows)
 
     def transform(self, rows: Any) -> np.ndarray:
-        """Return what a transformer gives."""
+        """Return the transformed samples."""
         return self.compute("transform", rows)
 
     def score_samples(self, rows: Any) -> np.ndarray:
@@ -205,15 +205,14 @@ class Inference:
         )
 
     def mean_loss(self, rows: Any, labels: np.ndarray, sample_weight: np.ndarray | None) -> float:
-        """Return the mean of the losses; a graph's own loss is taken of all samples at once."""
+        """Return the mean loss; a graph with its own loss computes it from all samples at once."""
         if self.problem.loss is None:
-            dense = isinstance(rows, SourceRows) or issparse(rows)
-            whole = rows.toarray() if dense else rows
-            return float(np.sum(self._loss_run(whole, labels, sample_weight)))
+            rows = rows.toarray() if isinstance(rows, SourceRows) or issparse(rows) else rows
+            return float(np.sum(self._loss_run(rows, labels, sample_weight)))
         return float(np.average(self.losses(rows, labels).astype(np.float64), weights=sample_weight))
 
     def _loss_call(self, rows: Any) -> tuple[BoundedCall, Objective, Mapping[str, np.ndarray]]:
-        """Return what computes losses of rows, the objective, and weights of the model; made once."""
+        """Return the session that computes losses, the objective, and the weights of the model."""
         calls, key = self._calls.values, ("losses", stays_sparse(rows))
         if key not in calls:
             task = self.problem.task(False, evaluates=True)
@@ -238,12 +237,12 @@ class Inference:
         if loss is not None and loss.in_python:
             names = {value.name for value in session.get_inputs()}
             feeds = {name: value for name, value in feeds.items() if name in names}
-            return loss.evaluate(labels.copy(), session.run(None, feeds)[0])[0]  # it may overwrite them
+            return loss.evaluate(labels.copy(), session.run(None, feeds)[0])[0]  # it may overwrite labels
         return session.run(None, feeds)[0]
 
 
 class LiveInference(Inference):
-    """Sessions that take the trained weights as inputs, to look at a model while it is trained."""
+    """Sessions that take the trained weights as inputs, to evaluate a model during its training."""
 
     weights: Mapping[str, np.ndarray]
 
@@ -260,12 +259,8 @@ class LiveInference(Inference):
         live = {name: array for name, array in self.weights.items() if name in names}
         return {**super()._feeds(rows, session), **live}
 
-    def holding(self, weights: Mapping[str, np.ndarray]) -> LiveInference:
-        """Return one that runs with some weights, in the same sessions."""
+    def with_weights(self, weights: Mapping[str, np.ndarray]) -> LiveInference:
+        """Return a copy with other weights and the same sessions."""
         other = copy.copy(self)
         other.weights = weights
         return other
-
-
-def _as_it_is(values: np.ndarray) -> np.ndarray:
-    return values

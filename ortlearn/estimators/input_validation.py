@@ -1,4 +1,4 @@
-"""Validation of X: samples as they are given become samples as a graph takes them."""
+"""Validate X, and convert it to the input of a graph."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def _class_named(name: str) -> type:
 
 @dataclass(frozen=True)
 class InputFeatures:
-    """Features seen in ``fit``, with scikit-learn's checks that others are the same.
+    """Features seen in ``fit``, with scikit-learn's checks of names and number.
 
     Attributes
     ----------
     estimator : str
         Class of the estimator, for messages.
     count : int or None
-        Number of features, where X tells.
+        Number of features, if known.
     names : ndarray of str or None
-        Names, where X has some.
+        Names of the features, if X has names.
     """
 
     estimator: str
@@ -71,14 +71,14 @@ class InputFeatures:
             return cls(estimator, len(X), np.array(list(X), dtype=object))
         try:
             count = _num_features(X)
-        except (TypeError, IndexError, ValueError):  # what reads X says what is wrong
+        except (TypeError, IndexError, ValueError):  # reading X raises a better error
             count = None
-        if len(np.shape(X if hasattr(X, "shape") else X[:1])) > 2:  # the second axis is not one of features
+        if len(np.shape(X if hasattr(X, "shape") else X[:1])) > 2:  # the second axis is not the features
             count = None
         return cls(estimator, count, _get_feature_names(with_readable_names(X)))
 
     def _as_estimator(self) -> Any:
-        """Return what scikit-learn's checks read: an object of that class with these features."""
+        """Return an object with these features for scikit-learn's checks."""
         seen = _class_named(self.estimator)()
         if self.count is not None:
             seen.n_features_in_ = self.count
@@ -93,12 +93,12 @@ class InputFeatures:
         _check_n_features(seen, X, reset=False)
 
     def check_order(self, X: Any) -> None:
-        """Raise an error if names or their order differ, where both have names."""
+        """Raise an error if both have names, and names or their order differ."""
         if self.names is not None and _get_feature_names(X) is not None:
             _check_feature_names(self._as_estimator(), X, reset=False)
 
     def check_columns(self, X: Any, by_name: bool = False) -> None:
-        """Check that X has samples, and columns of these names and number unless they are found by name."""
+        """Check that X has samples and, unless columns are selected by name, the same columns."""
         if count_rows(X) < 1:
             raise ValueError(
                 f"Found array with 0 sample(s) while a minimum of 1 is required by {self.estimator}."
@@ -107,7 +107,7 @@ class InputFeatures:
             self.check(X)
 
     def read_matrix(self, X: Any, dtype: np.dtype, allow_missing: bool) -> Any:
-        """Return X as a matrix of a type, after scikit-learn's checks."""
+        """Check X, and return it as a matrix of a type."""
         X = with_readable_names(X)
         _check_feature_names(self._as_estimator(), X, reset=False)
         array = _checked(X, dtype, allow_missing, estimator=self.estimator)
@@ -116,7 +116,7 @@ class InputFeatures:
 
 
 def as_column(X: Any, source: Any) -> Any:
-    """Return a vector as a column where a scikit-learn model takes vectors, as IsotonicRegression does."""
+    """Return a vector as a column if the model takes vectors, as IsotonicRegression does."""
     if not hasattr(source, "__sklearn_tags__") or is_frame(X) or np.ndim(X) != 1:
         return X
     tags = get_tags(source).input_tags
@@ -124,7 +124,7 @@ def as_column(X: Any, source: Any) -> Any:
 
 
 def matrix_of(problem: Problem, X: Any) -> Any:
-    """Return X, without the name of the input where a mapping has the matrix that a graph takes."""
+    """Return X, or the matrix in a mapping from the name of the single input."""
     X, schema = as_column(as_array_like(X), problem.source), problem.trainable.entry.schema
     if isinstance(X, Mapping) and schema.is_matrix and schema.inputs[0].name in X:
         return X[schema.inputs[0].name]
@@ -132,10 +132,10 @@ def matrix_of(problem: Problem, X: Any) -> Any:
 
 
 def read_before_fit(X: Any, features: InputFeatures, source: Any, dtype: np.dtype) -> Any:
-    """Check samples before a model is fitted on them; return numbers in a type, None for others."""
+    """Check samples before a model is fitted on them; return numeric ones as a matrix, None for others."""
     if isinstance(X, Mapping):
         raise ValueError(
-            "X is a dictionary, which only ONNX models of several inputs take: pass a frame, such as "
+            "X is a dictionary, which only ONNX models with several inputs accept: pass a frame, such as "
             "pandas.DataFrame(X)."
         )
     if _are_numbers(X):
@@ -145,15 +145,15 @@ def read_before_fit(X: Any, features: InputFeatures, source: Any, dtype: np.dtyp
 
 
 def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = None) -> Any:
-    """Return X, with features that were seen before, as an array, CSR matrix or Columns that a graph takes.
+    """Check X, and return it as an array, CSR matrix or Columns for the graph.
 
-    ``rows`` is what :func:`read_before_fit` returned.
+    ``rows`` is the result of :func:`read_before_fit`, if X was read before.
     """
     if isinstance(X, SourceRows):
         return X.reading(lambda part: read_samples(problem, part, features))
     front, schema = problem.trainable.entry.front, problem.trainable.entry.schema
     if isinstance(X, Table):
-        if front is None and schema.is_number_matrix and X.holds_numbers:  # its columns are known by name
+        if front is None and schema.is_number_matrix and X.holds_numbers:  # columns were selected by name
             X, features = X.matrix(schema.float_dtype), replace(features, names=None)
         else:
             X = X.frame(schema.float_dtype)
@@ -169,8 +169,8 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
         n_samples, X = count_rows(X), front.transform(*conversion.untouched(front, X))
         if count_rows(X) != n_samples:
             raise ValueError(
-                f"The steps in front of the model make {count_rows(X)} samples of {n_samples}, and labels "
-                "and weights are of the latter: transform X before, and train the rest of the pipeline on it."
+                f"The steps that run in scikit-learn changed the number of samples from {n_samples} to "
+                f"{count_rows(X)}, so that labels do not match: transform X first, and train the other steps."
             )
         if schema.is_number_matrix:
             return _checked(X, schema.float_dtype, bool(problem.missing))
@@ -180,16 +180,17 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
 
 
 def _as_one_array(X: Any) -> Any:
-    """Return samples that are arrays as one array."""
+    """Return samples of several dimensions as one array."""
     if issparse(X) or is_frame(X):
         raise ValueError(
-            f"X is a {type(X).__name__}, which has two dimensions: pass an array of the shape of the input."
+            f"X is a {type(X).__name__}, which has two dimensions: pass an array with the shape of the input."
         )
     shape_of(X, "X")
     return np.asarray(list(X) if holds_arrays(X) else X)
 
 
 def _read_numbers(problem: Problem, X: Any, features: InputFeatures, rows: Any) -> Any:
+    """Check a numeric X, and return it as a matrix."""
     schema, was_read = problem.trainable.entry.schema, rows is not None
     if not was_read and (isinstance(X, list) or holds_arrays(X)):
         shape_of(X, "X")
@@ -211,7 +212,7 @@ def _read_numbers(problem: Problem, X: Any, features: InputFeatures, rows: Any) 
 
 def _checked(X: Any, dtype: np.dtype, allow_missing: bool, estimator: str | None = None) -> Any:
     """Return X as a matrix, after scikit-learn's checks."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error
+    with np.errstate(over="ignore", invalid="ignore"):  # check_array raises an error instead
         return check_array(
             X,
             dtype=dtype,
@@ -224,7 +225,7 @@ def _checked(X: Any, dtype: np.dtype, allow_missing: bool, estimator: str | None
 
 
 def _are_numbers(X: Any) -> bool:
-    """Return whether all columns of X are numbers, as far as one can see without reading all of it."""
+    """Return whether all columns of X are numbers, without reading all values."""
     if issparse(X):
         return True
     if isinstance(X, Mapping):
@@ -238,20 +239,20 @@ def _are_numbers(X: Any) -> bool:
 
 
 def _check_are_numbers(X: Any) -> None:
-    """Raise an error for dates and texts, which scikit-learn's checks would turn into numbers."""
+    """Raise an error for dates and texts, which ``check_array`` would convert to numbers."""
     if _are_numbers(X):
         return
     values = np.asarray(X)
     kind = column_kind(values)
     if kind in ("text", "other"):
         raise ValueError(
-            f"X must hold numbers, and has type {values.dtype}: pass numbers, such as X.astype(float) where "
-            "texts are numbers, or the seconds since some date in the place of dates."
+            f"X must contain numbers, and has type {values.dtype}: convert texts with X.astype(float), and "
+            "dates to seconds since a fixed date."
         )
 
 
 def _check_missing(rows: Any, allowed: frozenset) -> None:
-    """Raise an error for missing values in columns where the model takes none."""
+    """Raise an error for missing values in columns that must not have any."""
     if len(allowed) == rows.shape[1]:
         return
     values = rows.data if issparse(rows) else rows
@@ -262,18 +263,18 @@ def _check_missing(rows: Any, allowed: frozenset) -> None:
     bad = [int(column) for column in np.flatnonzero(found) if column not in allowed]
     if bad:
         raise ValueError(
-            f"Input X contains NaN in columns {bad[:10]}, where the model accepts no missing values."
+            f"Input X contains NaN in columns {bad[:10]}, in which the model does not accept missing values."
         )
 
 
 def _has_finite_sum(array: np.ndarray) -> bool:
-    """Return whether the sum is finite, which takes no memory; finite numbers may have another one."""
+    """Return whether the sum is finite, which is a fast sufficient condition for finite values."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(array.sum()))
 
 
 def _check_finite(columns: dict[str, np.ndarray], schema: InputSchema, allowed: frozenset) -> None:
-    """Raise an error for infinities, and for missing values where the model takes none."""
+    """Raise an error for infinite values, and for missing ones in columns that must not have any."""
     for item in schema.inputs:
         array = columns[item.name]
         if array.dtype.kind != "f" or _has_finite_sum(array) or np.isfinite(array).all():
@@ -282,4 +283,6 @@ def _check_finite(columns: dict[str, np.ndarray], schema: InputSchema, allowed: 
         if np.isinf(array).any():
             raise ValueError(f"Input X contains infinity or a value too large for {array.dtype!r}{where}.")
         if item.position is None or item.position not in allowed:
-            raise ValueError(f"Input X contains NaN{where}, where the model accepts no missing values.")
+            raise ValueError(
+                f"Input X contains NaN{where}, and the model does not accept missing values there."
+            )

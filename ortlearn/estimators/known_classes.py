@@ -1,4 +1,4 @@
-"""Classes of a classifier: those of its graph, those that are named, or those of the labels."""
+"""Classes of a classifier, from its graph, the parameter ``classes``, or the labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["known_classes"]
 
 
 def known_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
-    """Return the classes of a model: its own, the named ones, or those of the labels; None without any."""
+    """Return the classes of a model, from its graph, ``classes`` or y; None if it is no classifier."""
     head = trainable.head
     if head is None or head.task not in ("classification", "multilabel"):
         return None
@@ -23,7 +23,7 @@ def known_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
     if head.task == "multilabel":
         return known
     expected = 2 if head.n_outputs == 1 else head.n_outputs
-    if known is None and y is None and classes is None:  # graphs before fit: the shapes tell how many
+    if known is None and y is None and classes is None:  # graphs exported before fit
         known = np.arange(expected)
     elif known is None:
         known = _numbered(np.unique(y), expected) if classes is None else classes
@@ -36,7 +36,7 @@ def known_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
 
 
 def _numbered(found: np.ndarray, count: int) -> np.ndarray:
-    """Return all classes of a graph without names for them: 0, 1, ... where y has some of these numbers."""
+    """Return the classes 0, 1, ... if y contains only some of them; otherwise the classes of y."""
     if len(found) >= count or found.dtype.kind not in "iufb":
         return found
     every = np.arange(count)

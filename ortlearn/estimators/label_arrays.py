@@ -1,4 +1,4 @@
-"""Labels that are arrays: their shapes, masks, and weights of positions."""
+"""Labels of several dimensions: shapes, masks, and weights of positions."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = [
 
 
 def check_shape_of_labels(y: Any, positions: Positions) -> None:
-    """Raise an error if labels have another shape than the scores of a model."""
+    """Raise an error if the shape of labels does not match the scores of a model."""
     shape = shape_of(y, "y")
     if not positions.fits(shape):
         sizes = ", ".join("?" if size is None else str(size) for size in positions.shape)
         raise ValueError(
-            f"y has the shape {shape}, and the model has an output of shape (n, {sizes}) to compare it with: "
-            "y must have one label for each of its elements, besides the axis of classes."
+            f"y has the shape {shape}, and the output of the model has the shape (n, {sizes}): y must have "
+            "one label for each element of the output, without the axis of classes."
         )
 
 
 def check_weights_of_positions(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return weights of more than one dimension as float64."""
+    """Check weights of several dimensions, and return them as float64."""
     weights = numbers_of_positions(sample_weight, n_samples)
     if not weights.max(initial=0) > 0:
         raise ValueError("sample_weight is zero for every position: at least one must be above 0.")
@@ -39,10 +39,10 @@ def check_weights_of_positions(sample_weight: Any, n_samples: int) -> np.ndarray
 
 
 def numbers_of_positions(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return weights as :func:`check_weights_of_positions` does; all may be zero."""
+    """Return weights as :func:`check_weights_of_positions` does, but accept zero for all."""
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "fiub":
-        raise ValueError(f"sample_weight must hold numbers, it has type {weights.dtype}.")
+        raise ValueError(f"sample_weight must contain numbers, and has type {weights.dtype}.")
     weights = weights.astype(np.float64)
     if len(weights) != n_samples:
         raise ValueError(f"sample_weight has weights of {len(weights)} samples, X has {n_samples}.")
@@ -52,24 +52,24 @@ def numbers_of_positions(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 
 def with_masked_labels(y: Any, sample_weight: Any) -> Any:
-    """Return labels with one that counts in place of those whose weight is zero."""
+    """Replace labels of weight zero by a valid label."""
     if y is None or sample_weight is None or issparse(y) or np.ndim(sample_weight) < 2:
         return y
-    counts, labels = np.asarray(sample_weight) != 0, np.asarray(y)
-    if counts.shape != labels.shape or counts.all() or not counts.any():
+    used, labels = np.asarray(sample_weight) != 0, np.asarray(y)
+    if used.shape != labels.shape or used.all() or not used.any():
         return y
     labels = labels.copy()
-    labels[~counts] = labels[counts].flat[0]
+    labels[~used] = labels[used].flat[0]
     return labels
 
 
 def per_position(weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return weights of samples, or of their positions, for labels of a shape: (n, positions)."""
+    """Return weights of shape (n, positions) for labels of a shape."""
     if weights.ndim == 1:
         weights = weights.reshape(-1, *(1,) * (len(shape) - 1))
     elif weights.shape != shape:
         raise ValueError(
-            f"sample_weight must be 1D or have the shape of y, {shape}, and has the shape {weights.shape}: "
-            "it holds a weight for each sample, or for each label."
+            f"sample_weight has the shape {weights.shape}: it must have one weight per sample, or the shape "
+            f"of y, {shape}."
         )
     return np.broadcast_to(weights, shape).reshape(shape[0], -1)

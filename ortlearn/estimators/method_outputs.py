@@ -1,4 +1,4 @@
-"""What a method of an estimator needs of a graph: outputs, and the function that makes its result of them."""
+"""Graph outputs that a method of an estimator needs, and the function that computes its result."""
 
 from __future__ import annotations
 
@@ -17,42 +17,43 @@ if TYPE_CHECKING:
     from ..models import Scores
     from .problem import Problem
 
-__all__ = ["METHODS", "MethodOutputs", "Plan", "check_bare", "flat_decisions", "head_of"]
+__all__ = ["METHODS", "MethodOutputs", "Plan", "check_predictor", "flat_decisions", "head_of", "identity"]
 
-#: Outputs of a graph, and the function that makes a result of their values.
+#: Outputs of a graph, and the function that computes the result of a method from their values.
 Plan = tuple[tuple[str, ...], Callable[..., Any]]
-#: Methods that need no more than the graph.
+#: Methods that depend only on the outputs of the graph.
 METHODS = ("predict", "predict_proba", "decision_function", "transform")
 
 
 def head_of(problem: Problem) -> Scores:
-    """Return the scores of a graph; an error for one that computes its own loss."""
+    """Return the scores of a graph; raise an error if it computes its own loss."""
     head = problem.trainable.head
     if head is None:
         raise ConversionError(
-            "The graph computes its own loss: which of its outputs are scores is not known."
+            "The graph computes its own loss, and which of its outputs are scores is unknown: call predict."
         )
     return head
 
 
-def check_bare(problem: Problem, method: str) -> None:
-    """Raise an error if a method of a problem cannot be a function of arrays alone."""
+def check_predictor(problem: Problem, method: str) -> None:
+    """Raise an error if a method cannot be computed from an array by the graph alone."""
     trainable = problem.trainable
     if method not in METHODS:
         raise ValueError(f"method={method!r} must be one of {', '.join(map(repr, METHODS))}.")
     if not trainable.takes_numbers:
         raise ValueError(
-            "predictor() is for models whose graph takes X as it is, a matrix of numbers: this one reads "
-            f"columns of several kinds, or has steps that run in scikit-learn. Call {method} instead."
+            "predictor() requires a model whose graph takes a matrix of numbers, and this one reads columns "
+            f"of several types, or has steps that run in scikit-learn. Call {method} instead."
         )
     if method == "transform" and (trainable.head is None or trainable.head.transformed is None):
         raise ValueError(
-            "predictor('transform') is for graphs that hold the transformation: call transform instead."
+            "predictor('transform') requires a graph with the transformation, which this one lacks: call "
+            "transform instead."
         )
 
 
 def flat_decisions(problem: Problem, scores: np.ndarray) -> np.ndarray:
-    """Return scores as ``decision_function`` has them: one per sample for two classes."""
+    """Return scores in the shape of ``decision_function``: one per sample for two classes."""
     head = problem.trainable.head
     if head is not None and head.positions is not None:
         axis = head.positions.class_axis
@@ -65,7 +66,7 @@ def flat_decisions(problem: Problem, scores: np.ndarray) -> np.ndarray:
 
 
 class MethodOutputs:
-    """Plans of the methods of :data:`METHODS` for a problem and the graph with its outputs."""
+    """Plans of :data:`METHODS` for a problem and the graph with its outputs."""
 
     def __init__(self, problem: Problem, model: ModelProto):
         self.problem = problem
@@ -104,18 +105,18 @@ class MethodOutputs:
         def flat(values: np.ndarray) -> np.ndarray:
             return values.reshape(-1) if values.shape[1:] in ((), (1,)) else values
 
-        return (output,), flat if targets.ndim == 1 else _as_it_is
+        return (output,), flat if targets.ndim == 1 else identity
 
     def _has_labels(self, head: Scores) -> bool:
-        """Return whether the graph has the classes, or their numbers where these are the classes."""
+        """Return whether the graph returns classes, or class indices that equal the classes."""
         classes = self.problem.targets.classes
         named = head.classes is not None or classes is None
         return head.label is not None and (named or np.array_equal(classes, np.arange(len(classes))))
 
     def _predict_positions(self, head: Scores) -> Plan:
-        """Return the plan of what is predicted of each position."""
+        """Return the plan to predict each position."""
         if head.task == "regression":
-            return (str(head.prediction or head.score),), _as_it_is
+            return (str(head.prediction or head.score),), identity
         positions, classes = head.positions, self.problem.targets.classes
         assert positions is not None
         axis = positions.class_axis
@@ -135,7 +136,10 @@ class MethodOutputs:
         own = self.problem.trainable.own_loss
         names = [v.name for v in self.model.graph.output if own is None or v.name != own.output]
         if not names:
-            raise ConversionError("The graph has no output besides its loss: nothing to predict with.")
+            raise ConversionError(
+                "The graph has no output besides its loss, so that it cannot predict: add an output with the "
+                "predictions."
+            )
         return names[0]
 
     def _predict_proba(self) -> Plan:
@@ -144,7 +148,7 @@ class MethodOutputs:
             return head.probabilities, lambda *found: list(found)
         if head.positions is not None:
             return (str(head.probabilities),), lambda values: _probabilities_of_positions(head, values)
-        are_raw = head.label is None and head.probabilities == head.score  # a graph that ends with raw scores
+        are_raw = head.label is None and head.probabilities == head.score  # the output has raw scores
         is_classifier = head.task == "classification"
 
         def shares(values: np.ndarray) -> np.ndarray:
@@ -157,18 +161,19 @@ class MethodOutputs:
 
     def _decision_function(self) -> Plan:
         head = head_of(self.problem)
-        return (head.decision or head.score,), _as_it_is
+        return (head.decision or head.score,), identity
 
     def _transform(self) -> Plan:
-        return (str(head_of(self.problem).transformed),), _as_it_is
+        return (str(head_of(self.problem).transformed),), identity
 
 
-def _as_it_is(values: np.ndarray) -> np.ndarray:
+def identity(values: np.ndarray) -> np.ndarray:
+    """Return the values unchanged."""
     return values
 
 
 def _probabilities_of_positions(head: Scores, values: np.ndarray) -> np.ndarray:
-    """Return the probabilities of classes along their axis, the last one where scores have none."""
+    """Return class probabilities along the class axis, or a new last axis if scores have none."""
     assert head.positions is not None
     axis = head.positions.class_axis
     if head.probabilities == head.decision:

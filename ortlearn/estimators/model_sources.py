@@ -1,4 +1,4 @@
-"""From what is given as an estimator to a graph that can be trained."""
+"""Convert the parameter ``estimator`` to a graph that can be trained."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["converted", "fitted_source"]
 
 
 def fitted_source(configuration: Configuration, X, y, sample_weight, random_state, classes) -> Any:
-    """Return the model of a configuration, a clone that was fitted on samples where it is not fitted."""
+    """Return the model of a configuration, or a clone fitted on the samples if it is not fitted."""
     source = configuration.source
     if conversion.is_onnx_source(source) or conversion.is_fitted(source):
         return source
@@ -40,7 +40,7 @@ def fitted_source(configuration: Configuration, X, y, sample_weight, random_stat
 def converted(
     configuration: Configuration, source: Any, X: Any, y: Any, loss: BaseLoss | None
 ) -> TrainableModel:
-    """Return the graph of a fitted model or a file, for scores that a loss takes."""
+    """Return the trainable graph of a fitted model or an ONNX file."""
     options = configuration.conversion
     classifies = conversion.is_onnx_source(source) and is_for_classes_only(loss)
     return conversion.to_trainable(
@@ -62,7 +62,7 @@ def converted(
 
 
 class _GraphRunner:
-    """Runs graphs, and returns their first output; the session of the last graph is kept."""
+    """Run a graph and return its first output; the last session is cached."""
 
     def __init__(self) -> None:
         self._last: tuple[ModelProto, Any] | None = None
@@ -70,7 +70,7 @@ class _GraphRunner:
     def __call__(self, model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
         if self._last is None or self._last[0] is not model:
             options = session_options()
-            options.log_severity_level = 4  # a failure here becomes a warning
+            options.log_severity_level = 4  # errors are reported as Python warnings
             self._last = model, make_session(model, Device("cpu"), options=options)
         session = self._last[1]
         names = {value.name for value in session.get_inputs()}

@@ -1,4 +1,4 @@
-"""Loss and penalty of a configuration, for the model that is trained."""
+"""Adapt the loss and the penalty of a configuration to the model."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ def is_for_classes_only(loss: BaseLoss | None) -> bool:
 
 
 def sum_over_outputs(loss: BaseLoss | None, head: Scores | None) -> BaseLoss | None:
-    """Return a loss, summed over the outputs of a model that has several scores for each.
-
-    Where labels are arrays, and each position counts on its own, it is that of each position.
-    """
+    """Return a loss for models with several scores per output, or with labels of several dimensions."""
     if loss is None or head is None:
         return loss
     if head.positions is not None and head.positions.apart:
@@ -48,11 +45,11 @@ def sum_over_outputs(loss: BaseLoss | None, head: Scores | None) -> BaseLoss | N
 
 
 def loss_for_model(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | None:
-    """Return the loss for a model, its default one for None; None for a graph with its own loss."""
+    """Return the loss for a model, by default that of its task; None for a graph with its own loss."""
     if trainable.head is None:
         if loss is not None:
             raise PluginError(
-                f"The graph computes its own loss ({trainable.objective_tensor!r}): leave "
+                f"The graph computes its own loss ({trainable.objective_tensor!r}): set "
                 "learning_loss='auto', or remove that output."
             )
         return None
@@ -61,7 +58,8 @@ def loss_for_model(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss
         return default_loss(task)
     if task not in loss.tasks:
         raise PluginError(
-            f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, the model for {task}."
+            f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, and the model is for {task}: "
+            "choose another loss."
         )
     return loss
 
@@ -72,16 +70,16 @@ def penalty_for_weights(
     trainable: TrainableModel,
     only: Collection[str] | None = None,
 ) -> BasePenalty:
-    """Return a penalty for the weights it names, under the names they have in the graph.
+    """Return a penalty with the names that its weights have in the graph.
 
-    With ``only``, names stand for some weights, and may stand for none of them.
+    With ``only``, the penalty applies only to these weights, possibly to none.
     """
     has_length = learning_rate.proximal_scale is not None
     for part in penalty.parts():
         if part.needs_step and not has_length and not learning_rate.full_batch:
             raise PluginError(
-                f"{type(part).__name__} acts by a proximal step, which {type(learning_rate).__name__} has no "
-                "length for: use SGD or SGDNesterov."
+                f"{type(part).__name__} requires a proximal step, which {type(learning_rate).__name__} does "
+                "not support: use SGD or SGDNesterov."
             )
     weights = {name: trainable.weights[name] for name in trainable.trained}
 
@@ -92,8 +90,9 @@ def penalty_for_weights(
         except NoTrainableWeightError as error:
             if only is not None:
                 return []
-            what = f"{type(penalty).__name__}: weights={patterns!r} must name weights that are trained"
-            raise PluginError(f"{what}. {error}") from error
+            raise PluginError(
+                f"{type(penalty).__name__}: weights={patterns!r} must name trained weights. {error}"
+            ) from error
 
     penalty = penalty.for_weights(choose)
     for name in weights:

@@ -76,7 +76,7 @@ def _weight_scale(problem: Problem, whole: Whole) -> tuple[float, float]:
     unit = scale_of(whole.largest)
     total = problem.total_weight(whole.labels, whole.weights, whole.total)
     if not total > 0:
-        raise ValueError("No row has a weight above 0: class_weight is zero for all classes that occur.")
+        raise ValueError("All weights are zero: class_weight must be above 0 for a class that occurs.")
     return unit, total / unit / whole.n_rows
 
 

@@ -52,12 +52,12 @@ class Start:
         Model, objective and samples.
     weights : dict of str to ndarray
         Starting weights.
-    is_own : bool
-        Whether these are a model's own, and none is drawn.
+    from_model : bool
+        Whether the starting weights are those of the model, and none of them is random.
     fresh : dict of str to ndarray or None
-        Weights that were drawn for standardised features, where the learning rate is automatic.
+        Random weights for standardised features, if the learning rate is automatic.
     source : SourceSamples or None
-        All samples, where these are the first ones of a source; or another object with its methods.
+        All samples, if ``data`` has the first ones of a source; or an object with the same methods.
     """
 
     problem: Problem
@@ -65,7 +65,7 @@ class Start:
     data: Data
     weights: dict[str, np.ndarray]
     state: TrainingState
-    is_own: bool = False
+    from_model: bool = False
     fresh: dict[str, np.ndarray] | None = None
     source: SourceSamples | Any = None
 
@@ -164,12 +164,12 @@ def begin(
     fresh = _fresh_weights(problem, random_state) if configuration.updates.learning_rate is None else None
     seen = problem.total_weight(labels, weights_of_labels, total)
     state = TrainingState(seed, total_weight=seen, penalty_weight=seen, anchor=weights)
-    is_own = not stream and _starts_with_own(configuration, problem)
-    return Start(problem, features, data, weights, state, is_own, fresh)
+    from_model = not stream and _starts_from_model(configuration, problem)
+    return Start(problem, features, data, weights, state, from_model, fresh)
 
 
-def _starts_with_own(configuration: Configuration, problem: Problem) -> bool:
-    """Return whether training begins with a model's own weights, and none is drawn but those of adapters."""
+def _starts_from_model(configuration: Configuration, problem: Problem) -> bool:
+    """Return whether training begins with the weights of the model; those of adapters may be random."""
     trainable = problem.trainable
     drawn = {name for name in trainable.trained if trainable.weights[name].drawn}
     return configuration.warm_start or drawn <= {adapter.a for adapter in trainable.adapters}

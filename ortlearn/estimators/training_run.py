@@ -97,7 +97,7 @@ def train(
             if resumption_at is not None and ended.snapshot.position.has_updates:
                 ended.model = after(TrainingResult.of_snapshot(ended.snapshot))
             raise
-    if candidate is None and start.is_own and configuration.keep_better:
+    if candidate is None and start.from_model and configuration.keep_better:
         _keep_better(configuration, start, result, validation, (step.task, data))
     model, share = after(result), 0.0 if candidate is None else candidate.share
     if share and grow is not None:
@@ -122,14 +122,14 @@ def _run(
     learning_rate, weights = step.task.update.learning_rate, start.weights
     if learning_rate.full_batch:
         others = start.others(step.task)
-        center = ("start" if start.is_own else "fresh") if candidate is None else candidate.center
+        center = ("start" if start.from_model else "fresh") if candidate is None else candidate.center
         if center in others:
             weights = standardised_weights(step, data, others[center])
         pull = 0.0 if candidate is None else candidate.pull
         return run_full_batch(step, data, weights, settings, **hooks, pull=pull)
     states, coordinates = reset_pending_averages(start.state.states, learning_rate), start.state.coordinates
     if coordinates is not None:
-        own = start.fresh is None or start.is_own
+        own = start.fresh is None or start.from_model
         weights = coordinates.as_points(weights) if own else start.others(step.task)["fresh"]
         states = states or unit_lengths(step.task, weights, start.label_moments()[1])
         hooks["convert"] = coordinates.as_weights
@@ -165,7 +165,7 @@ def _keep_better(
     def value(weights: dict[str, np.ndarray]) -> float:
         if validation is not None:
             return validation.loss(weights)
-        live, data = runner.holding(weights), start.data
+        live, data = runner.with_weights(weights), start.data
         if start.source is not None:
             loss = start.source.mean_loss(live)
         else:

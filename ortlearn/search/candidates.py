@@ -123,7 +123,7 @@ class FoldTrainer:
                 model = models[number] = model_after(stack.configuration, start, None, None, result)
                 # candidates on the same samples share a session for predictions, with weights as inputs
                 live = live or LiveInference(model.problem, model.trained, model.runner.runtime)
-                model.inference = live.holding(result.weights)
+                model.inference = live.with_weights(result.weights)
         return models
 
     def _train_stack(self, stack: _Stack) -> Iterator[tuple[int, Start, TrainingResult]]:
@@ -190,7 +190,7 @@ def _prepare(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -
         samples, seed = Samples(X, y, sample_weight), draw_seed(random_state)
         expected = named_classes(configuration, None, samples.y)
         start = begin(configuration, samples, random_state, seed, None, expected)
-        if start.is_own or start.problem.updates.in_units:
+        if start.from_model or start.problem.updates.in_units:
             return None
         samples, _ = labelled(start.problem, samples)
         step, data, _ = new_step(configuration, start)

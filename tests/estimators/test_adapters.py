@@ -259,7 +259,7 @@ def test_exports_without_adapters(tmp_path):
         lambda: trainer.get_trained_onnx(merged=False),
         lambda: trainer.save_adapter(tmp_path / "a"),
     ):
-        with pytest.raises(ValueError, match="trained without adapters: pass lora"):
+        with pytest.raises(ValueError, match="trained without adapters: set lora"):
             export()
     assert not list(tmp_path.iterdir())
 

@@ -151,7 +151,7 @@ def test_streams(optimizer, letters):
         expected.partial_fit(X[rows], y[rows], classes=["a", "b", "c"], sample_weight=rows_weights)
     np.testing.assert_allclose(ours.predict_proba(X), expected.predict_proba(X), rtol=1e-5)
     ours.set_params(class_weight={"b": 0.0, "a": 1.0})
-    with pytest.raises(ValueError, match="No row has a weight above 0"):
+    with pytest.raises(ValueError, match="All weights are zero"):
         ours.partial_fit(X[y == "b"], y[y == "b"])
     ours.set_params(class_weight="balanced")
     with pytest.raises(ValueError, match="not supported for partial_fit.*compute_class_weight"):
@@ -190,7 +190,7 @@ WRONG = {
     "text": ({"a": "much"}, "must be a number"),
     "missing_value": ({"a": np.nan}, "must be a number"),
     "too_many": ([{"a": 1.0}, {"b": 1.0}], r"for 2 column\(s\) of y, which has 1"),
-    "nothing_left": ({"a": 0.0, "b": 0.0, "c": 0.0}, "No row has a weight above 0"),
+    "nothing_left": ({"a": 0.0, "b": 0.0, "c": 0.0}, "All weights are zero"),
     "other_name": ("even", "class_weight"),
 }
 

@@ -75,7 +75,7 @@ def test_rows_lack_classes_of_a_file_without_names_for_them(columns, n_rows):
     numbers = [0, 1, 2] if columns == 3 else [0, 1]
     assert model.fit(X[:n_rows], CLASSES[:n_rows]).classes_.tolist() == numbers
     with pytest.raises(
-        ValueError, match=r"y lacks some classes, name all of them: fit\(X, y, classes=|1 class"
+        ValueError, match=r"y lacks some classes, pass all of them: fit\(X, y, classes=|1 class"
     ):
         model.fit(X[:n_rows], NAMES[:n_rows])
     names = ["versicolor", "setosa", "virginica"][: len(numbers)]
@@ -115,8 +115,8 @@ def with_loss(feature):
 @pytest.mark.parametrize(
     "feature, wrong, parameter, right",
     [
-        ("sample_weight", {}, "weight_name=", {"weight_name": "none"}),
-        ("weight", {"weight_name": "weight"}, "weight_name=", {}),
+        ("sample_weight", {}, "weight_name", {"weight_name": "none"}),
+        ("weight", {"weight_name": "weight"}, "weight_name", {}),
         ("label", {"label_name": "label"}, "label_name", {}),
     ],
 )

@@ -361,11 +361,11 @@ def test_zipmap_of_a_scikit_learn_model(y, dtype):
 )
 def test_zipmap_needs_probabilities(model, y):
     trained = OrtGradientOptimizer(clone(model).fit(X, y), **STILL).fit(X, y)
-    with pytest.raises(ValueError, match=f"{type(model).__name__} does not: leave zipmap=False"):
+    with pytest.raises(ValueError, match=f"{type(model).__name__} is not: set zipmap=False"):
         trained.get_trained_onnx(zipmap=True)
 
 
 def test_zipmap_of_a_file_is_that_of_the_file():
     file = to_onnx(LogisticRegression().fit(X, CLASSES), X[:1], target_opset=OPSETS)
-    with pytest.raises(ValueError, match="has the outputs of that file"):
+    with pytest.raises(ValueError, match="keeps its own outputs"):
         OrtGradientOptimizer(file, **STILL).fit(X, CLASSES).get_trained_onnx(zipmap=True)

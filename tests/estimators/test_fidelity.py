@@ -44,7 +44,7 @@ def test_a_difference_of_values(changed):
     assert warning.category is FidelityWarning
     message = str(warning.message)
     assert re.search(r"ONNX model of Ridge differs from scikit-learn's predict by up to 0\.0", message)
-    assert f"{ROWS} of {ROWS} rows" in message and "compare both on your data" in message
+    assert f"{ROWS} of {ROWS} compared rows" in message and "compare both on your data" in message
 
 
 def test_a_difference_of_probabilities_names_the_row():

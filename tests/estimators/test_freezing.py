@@ -149,5 +149,5 @@ def test_a_penalty_for_a_step(layers, shifted):
         )
         found = model.train_losses_[0] - plain.train_losses_[0]
         np.testing.assert_allclose(found, expected, rtol=1e-9)
-    with pytest.raises(PluginError, match=r"L2Penalty: weights='columns' must name weights that are trained"):
+    with pytest.raises(PluginError, match=r"L2Penalty: weights='columns' must name trained weights"):
         OrtGradientOptimizer(layers, learning_penalty=L2Penalty(0.5, weights="columns"), **options).fit(X, y)

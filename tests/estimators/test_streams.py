@@ -121,7 +121,7 @@ WRONG = {
     "link": ({"learning_loss": "poisson"}, "partial_fit cannot go on from SquaredErrorLoss with PoissonLoss"),
     "task": ({"learning_loss": "hinge"}, "HingeLoss is for classification"),
     "unknown": ({"learning_loss": "squared"}, "squared"),
-    "penalty": ({"learning_penalty": L2Penalty(weights="tree")}, "must name weights that are trained"),
+    "penalty": ({"learning_penalty": L2Penalty(weights="tree")}, "must name trained weights"),
 }
 
 

@@ -57,7 +57,7 @@ def test_an_onnx_model_is_an_error(diabetes_units):
     X, y = diabetes_units
     exported = OrtGradientOptimizer(Ridge(), max_iter=1).fit(X, y).onnx_
     trained = OrtGradientOptimizer(exported, max_iter=1).fit(X, y)
-    with pytest.raises(WriteBackError, match="trained from an ONNX model"):
+    with pytest.raises(WriteBackError, match="this is an ONNX model"):
         trained.to_sklearn()
 
 

@@ -233,9 +233,9 @@ def test_steps_of_a_pipeline(rows):
 @pytest.mark.parametrize(
     "penalties, message",
     [
-        ({"typo": "l2"}, "'typo' must name weights that are trained.*coefs_0"),
-        ({"coefs_[0]": "l2", "coefs_[2]": "l2"}, r"'coefs_\[2\]' must name weights that are trained"),
-        ({"intercepts_[0]": "l2"}, r"'intercepts_\[0\]' must name weights that are trained"),
+        ({"typo": "l2"}, "'typo' must name trained weights.*coefs_0"),
+        ({"coefs_[0]": "l2", "coefs_[2]": "l2"}, r"'coefs_\[2\]' must name trained weights"),
+        ({"intercepts_[0]": "l2"}, r"'intercepts_\[0\]' must name trained weights"),
         (
             {"coefs_[0]": L2Penalty(weights="coefs_[1]")},
             r"no weight matches both 'coefs_\[0\]' and weights of L2",

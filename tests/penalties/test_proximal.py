@@ -155,7 +155,7 @@ def test_the_lasso_by_an_adaptive_rate(diabetes):
 
 def test_a_group_lasso_needs_a_step(diabetes):
     trainer = OrtGradientOptimizer(LinearRegression(), learning_penalty="group_lasso", learning_rate="Adam")
-    with pytest.raises(PluginError, match="GroupLassoPenalty acts by a proximal step.*SGDNesterov"):
+    with pytest.raises(PluginError, match="GroupLassoPenalty requires a proximal step.*SGDNesterov"):
         trainer.fit(*diabetes)
 
 
@@ -180,7 +180,7 @@ def test_a_named_intercept_is_penalised(diabetes):
 @pytest.mark.parametrize("names", ["typo", "coefs_[0]", ["coef_", "typo"]])
 def test_names_that_match_nothing(names, diabetes):
     trainer = OrtGradientOptimizer(Ridge(), learning_penalty=L2Penalty(5.0, weights=names))
-    with pytest.raises(PluginError, match="L2Penalty: weights=.* must name weights that are trained"):
+    with pytest.raises(PluginError, match="L2Penalty: weights=.* must name trained weights"):
         trainer.fit(*diabetes)
     assert not hasattr(trainer, "onnx_")
 
