@@ -94,7 +94,7 @@ def test_networks_of_images_train(optimizer, pool, between):
     [
         ("AveragePool <kernel_shape = [2, 2]>", "N,C,8,8", "unknown"),
         ("AveragePool <kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1>", "N,3,8,8", "rounded up"),
-        ("GatherND", "N,3,8,8", "their number is unknown"),
+        ("GatherND", "N,3,8,8", "its sizes are unknown"),
     ],
 )
 def test_unknown_sizes_are_rejected(operator, shape, reason):

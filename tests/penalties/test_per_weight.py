@@ -247,7 +247,7 @@ def test_steps_of_a_pipeline(rows):
         ({}, "must be a dictionary of penalties"),
         ({3: "l2"}, "3 must be a name or pattern"),
         (PerWeightPenalty("l2"), "must be a dictionary of penalties"),
-        (PerWeightPenalty, "cannot be made"),
+        (PerWeightPenalty, "cannot be created"),
         (
             {"coefs_[*]": "group_lasso", "coefs_[1]": "max_norm"},
             "GroupLassoPenalty and MaxNormPenalty on .* cannot be combined",

@@ -10,6 +10,7 @@ from onnx import NodeProto
 
 from ...graphs import GraphBuilder
 from ...graphs.nodes import attributes_of
+from .forms import reduce_axes
 from .gradient_path import GradientPath
 
 __all__ = ["LAST_RULES", "RULES"]
@@ -95,7 +96,7 @@ def softmax(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:
     whole = shape is not None and all(isinstance(dim, int) and dim > 0 for dim in shape)
     if op.opset < 13 or (whole and op.dtype(x) == np.float32):
         return False
-    total = op.ReduceLogSumExp(x, axes=[axis]) if op.opset < 18 else op.ReduceLogSumExp(x, [axis])
+    total = reduce_axes(op, "ReduceLogSumExp", x, [axis])
     if node.op_type == "Softmax":
         op.Exp(op.Sub(x, total), outputs=[node.output[0]])
     else:

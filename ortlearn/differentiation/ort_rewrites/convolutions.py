@@ -11,6 +11,7 @@ from onnx import NodeProto
 
 from ...graphs import GraphBuilder
 from ...graphs.nodes import attributes_of
+from .forms import reduce_axes
 from .gradient_path import GradientPath
 
 __all__ = ["LAST_RULES", "RULES"]
@@ -57,11 +58,7 @@ def global_average_pool(node: NodeProto, op: GraphBuilder, path: GradientPath) -
     shape = op.shape(node.input[0])
     if shape is None:
         return False
-    axes = list(range(2, len(shape)))
-    if op.opset < 18:
-        op.ReduceMean(node.input[0], axes=axes, outputs=[node.output[0]])
-    else:
-        op.ReduceMean(node.input[0], axes, outputs=[node.output[0]])
+    reduce_axes(op, "ReduceMean", node.input[0], list(range(2, len(shape))), outputs=[node.output[0]])
     return True
 
 

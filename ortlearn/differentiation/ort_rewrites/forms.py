@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -11,9 +12,16 @@ from ...graphs import GraphBuilder
 from ...graphs.nodes import attributes_of
 from .gradient_path import GradientPath
 
-__all__ = ["MICROSOFT_RULES", "RULES", "is_broadcast", "result_shape"]
+__all__ = ["MICROSOFT_RULES", "RULES", "is_broadcast", "reduce_axes", "result_shape"]
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+def reduce_axes(op: GraphBuilder, op_type: str, x: str, axes: list[int], **options: Any) -> str:
+    """Write a reduction, with axes as an attribute before opset 18 and as an input from then on."""
+    if op.opset < 18:
+        return op.node(op_type, x, axes=axes, **options)
+    return op.node(op_type, x, axes, **options)
 
 
 def matmul(node: NodeProto, op: GraphBuilder, path: GradientPath) -> bool:

@@ -10,15 +10,14 @@ from onnx import NodeProto
 
 from ...graphs import GraphBuilder
 from ...graphs.nodes import attributes_of
+from .forms import reduce_axes
 from .gradient_path import GradientPath
 
 __all__ = ["RULES"]
 
 
 def _mean(op: GraphBuilder, x: str, axes: list[int], **outputs: list[str]) -> str:
-    if op.opset < 18:
-        return op.ReduceMean(x, axes=axes, **outputs)
-    return op.ReduceMean(x, axes, **outputs)
+    return reduce_axes(op, "ReduceMean", x, axes, **outputs)
 
 
 def _output(node: NodeProto, index: int) -> dict[str, list[str]]:
