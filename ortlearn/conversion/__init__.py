@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from ..onnx_files.weights import find_weights, get_train_initializer
     from ..preprocessing.column_reading import check_categories, read_columns
     from ..preprocessing.estimator_checks import check_feature_names, check_is_a_model, target_tags
-    from ..preprocessing.fitting import fit_clone, is_fitted
+    from ..preprocessing.fitting import fit_clone, is_fitted, untouched
     from ..preprocessing.missing import accepts_missing, missing_columns
-    from ..preprocessing.overwriting import untouched
     from .explanation import Explanation, explain
     from .from_estimator import sklearn_to_onnx, write_weights
     from .initial_weights import draw_weights
@@ -61,9 +60,8 @@ _NAMES = {
     "..onnx_files.versions": ("pin_versions",),
     "..onnx_files.weights": ("find_weights", "get_train_initializer"),
     "..preprocessing.column_reading": ("check_categories", "read_columns"),
-    "..preprocessing.fitting": ("fit_clone", "is_fitted"),
+    "..preprocessing.fitting": ("fit_clone", "is_fitted", "untouched"),
     "..preprocessing.missing": ("accepts_missing", "missing_columns"),
-    "..preprocessing.overwriting": ("untouched",),
     "..preprocessing.estimator_checks": ("check_feature_names", "check_is_a_model", "target_tags"),
     ".explanation": ("Explanation", "explain"),
     ".from_estimator": ("sklearn_to_onnx", "write_weights"),

@@ -11,8 +11,7 @@ from ..models import Positions, Scores
 from ..models.constraints import sets, signs
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.fusion import FusedClasses, FusedLinear
-from ..models.trees.fused import FusedTrees
-from ..models.trees.nodes import Nodes
+from ..models.trees.nodes import FusedTrees, Nodes
 from ..models.weight import Weight
 from ..onnx_files.adapters import Adapter, LoRA
 from ..penalties import PerWeightPenalty

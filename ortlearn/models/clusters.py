@@ -1,6 +1,7 @@
-"""Clustering and mixtures: distances of samples to centres, log-likelihoods of normal distributions."""
+"""Clustering, mixtures and kernel densities: distances of samples to centres, log-likelihoods."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from .constraints.sets import Simplex, Triangular
 from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
 from .forms import Logarithm
+from .neighbors import METRICS, ordered_distances
+from .parameters import Access
 from .scores import Scores
 from .writer import ModelWriter
 
@@ -195,3 +198,83 @@ def _full_product(op: ModelWriter, x: str, means: str, cholesky: str, shape: tup
     side_by_side = op.Reshape(op.Transpose(cholesky, perm=[1, 0, 2]), [n_columns, n_components * n_columns])
     offsets = op.ReduceSum(op.Mul(op.Unsqueeze(means, [2]), cholesky), [1], keepdims=0)
     return op.Sub(op.Reshape(op.MatMul(x, side_by_side), [-1, n_components, n_columns]), offsets)
+
+
+IN_STEPS = "it only decides which samples are within the bandwidth, a step function: no gradient passes"
+BANDWIDTH = "the likelihood of training samples grows without bound as it shrinks"
+INFINITE_SUPPORT = frozenset(("exponential", "gaussian"))  # kernels written as logarithms
+
+
+class _Rows(Access):
+    """The training samples, which are in a tree."""
+
+    def read(self, owner: Any) -> np.ndarray:
+        return np.array(owner.tree_.data)
+
+    def write(self, owner: Any, value: np.ndarray) -> None:
+        weights = owner.tree_.sample_weight
+        options = {"leaf_size": owner.leaf_size, "metric": owner.metric, **(owner.metric_params or {})}
+        weights = None if weights is None else np.array(weights)
+        owner.tree_ = type(owner.tree_)(value, sample_weight=weights, **options)
+
+
+class KernelDensityDefinition(ModelDefinition):
+    """KernelDensity: ``log(sum_j w_j k(d(x, x_j) / h) / (sum_j w_j h^n_features c))``."""
+
+    # bandwidth h, sample weights w, and c the integral of the kernel k (Silverman, B. W., "Density estimation
+    # for statistics and data analysis", 1986, section 4.2)
+    untrained = "it counts samples within the bandwidth, which change in steps: no gradient passes"
+
+    def covers(self, model: Any) -> bool:
+        power = (model.metric_params or {}).get("p", 2)
+        return model.metric in METRICS and power >= 1
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        reason = IN_STEPS if model.kernel == "tophat" else ""
+        rows = op.parameter(model, "tree_.data", name="rows", role="intercept", reason=reason, access=_Rows())
+        width = op.parameter(model, "bandwidth_", role="scale", constraint=Positive(), reason=BANDWIDTH)
+        ordered, finished = ordered_distances(op, x, rows, model.metric, model.metric_params or {})
+        terms = KERNELS[model.kernel](op, op.Div(finished(ordered), width))
+        n_rows, n_columns = model.tree_.data.shape
+        weights = model.tree_.sample_weight
+        weights = np.full(n_rows, 1.0) if weights is None else np.array(weights)
+        shares = weights / weights.sum()
+        scale = op.Mul(op.Log(width), float(n_columns))
+        constant = op.Add(scale, _log_integral(op, model))
+        if model.kernel in INFINITE_SUPPORT:
+            with np.errstate(divide="ignore"):  # samples of weight zero
+                terms = op.Add(terms, np.log(shares).astype(op.float_dtype))
+            likelihood = op.Sub(op.ReduceLogSumExp(terms, [1], keepdims=1), constant)
+            return Scores("unsupervised", op.Neg(likelihood), 1, likelihood=likelihood)
+        density = op.MatMul(terms, shares[:, np.newaxis].astype(op.float_dtype))
+        tiny = float(np.finfo(op.float_dtype).tiny)
+        score = op.Sub(constant, op.Log(op.Max(density, tiny)))
+        return Scores("unsupervised", score, 1, likelihood=op.Sub(op.Log(density), constant))
+
+
+def _within(op: ModelWriter, ratio: str, values: str) -> str:
+    """Append values within the bandwidth, zero elsewhere."""
+    return op.Where(op.Less(ratio, 1.0), values, 0.0)
+
+
+#: Kernels of a distance divided by the bandwidth, those of infinite support by their logarithms.
+KERNELS: dict[str, Callable[[ModelWriter, str], str]] = {
+    "cosine": lambda op, u: _within(op, u, op.Sin(op.Mul(op.Sub(1.0, u), math.pi / 2))),
+    "epanechnikov": lambda op, u: _within(op, u, op.Sub(1.0, op.Mul(u, u))),
+    "exponential": lambda op, u: op.Neg(u),
+    "gaussian": lambda op, u: op.Mul(op.Mul(u, u), -0.5),
+    "linear": lambda op, u: _within(op, u, op.Sub(1.0, u)),
+    "tophat": lambda op, u: op.ones_where(op.Less(u, 1.0)),
+}
+
+
+def _log_integral(op: ModelWriter, model: Any) -> float:
+    """Return the logarithm of the integral of a kernel of bandwidth one, as scikit-learn has it."""
+    tree = model.tree_
+    place = np.zeros((1, tree.data.shape[1]))
+    one = type(tree)(place, metric=model.metric, **(model.metric_params or {}))
+    density = float(one.kernel_density(place, h=1.0, kernel=model.kernel, rtol=0, return_log=True)[0])
+    if not math.isfinite(density):
+        reason = f"scikit-learn cannot normalise the kernel {model.kernel!r} of {place.size} features"
+        raise op.fail(model, f"{reason}: use another kernel.")
+    return -density

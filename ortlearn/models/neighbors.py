@@ -1,4 +1,4 @@
-"""Nearest neighbours: regression, votes, distances, the local outlier factor, manifolds."""
+"""Nearest neighbours: regression, votes, distances, outliers, manifolds, label propagation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from .base import ModelDefinition
+from .constraints.sets import Shares
 from .constraints.signs import Positive
 from .distances import guarded_sqrt, pairwise_distances
-from .forms import Form
+from .forms import Form, dense_form
 from .kernels import products, unit_rows
 from .linear_systems import LARGEST, solve_positive
 from .projections import projected_kernel
+from .registry import all_covered
 from .scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
 from .writer import FITTED, ModelWriter
 
@@ -249,3 +251,38 @@ class LocallyLinearDefinition(ModelDefinition):
         places = op.Gather(op.parameter(model, "embedding_", role="table"), numbers, axis=0)
         result = op.ReduceSum(op.Mul(places, weights), [1], keepdims=0)
         return transformation(op, result, model.embedding_.shape[1])
+
+
+class LabelPropagationDefinition(ModelDefinition):
+    """LabelPropagation and LabelSpreading: the mean of ``label_distributions_``, weighted by a kernel."""
+
+    # Zhu, X. and Ghahramani, Z., "Learning from labeled and unlabeled data with label propagation",
+    # CMU-CALD-02-107, 2002; weights are relative to the largest, so that remote samples have a prediction
+    unlabelled = -1
+
+    def covers(self, model: Any) -> bool:
+        if model.kernel != "knn":
+            return model.kernel == "rbf"
+        return all_covered(model.nn_fit)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        if model.kernel == "rbf":
+            rows = op.parameter(model, "X_", form=dense_form(model.X_), role="intercept")
+            squares = pairwise_distances(op, x, rows, "sqeuclidean")
+            weights = op.Softmax(op.Mul(squares, -float(model.gamma)), axis=1)
+            sums = op.MatMul(weights, self._shares(op, model))
+        else:
+            with op.inside("nn_fit"):
+                numbers = nearest(op, model.nn_fit, x, model.n_neighbors, VOTES)[1]
+            near = op.Gather(self._shares(op, model), numbers, axis=0)
+            sums = op.ReduceSum(near, [1], keepdims=0)
+        # training samples that no label has reached have zeros
+        probabilities = op.Div(sums, op.ReduceSum(sums, [1], keepdims=1))
+        return classes_of_probabilities(op, probabilities, model.classes_)
+
+    def _shares(self, op: ModelWriter, model: Any) -> str:
+        constraint = Shares((len(model.classes_),))
+        return op.parameter(model, "label_distributions_", role="table", constraint=constraint)
+
+    def finish(self, model: Any) -> None:
+        model.transduction_ = model.classes_[np.argmax(model.label_distributions_, axis=1)]

@@ -14,10 +14,9 @@ from ..models.pipelines import working_steps
 from ..models.registry import doubtful_part, inner_part
 from ..quiet import quiet
 from .comparison import Run, difference, probe_rows
-from .input_schema import input_schema
-from .overwriting import untouched
+from .fitting import untouched
 from .rounding import rounded_columns, title_of_columns
-from .schema import InputSchema, matrix_schema
+from .schema import InputSchema, input_schema, matrix_schema
 from .skl2onnx_steps import append_converted
 
 Steps = list[tuple[str, Any]]

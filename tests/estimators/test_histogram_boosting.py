@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import FidelityWarning
-from ortlearn.models.trees.routing import rounded_to_nearest
+from ortlearn.models.trees.nodes import rounded_to_nearest
 
 CANCER, DIABETES = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 

@@ -36,7 +36,7 @@ from ortlearn.exceptions import ConversionError, FallbackWarning
 from ortlearn.models import ModelWriter
 from ortlearn.models.transformers import FUNCTIONS
 from ortlearn.preprocessing.comparison import difference, probe_rows
-from ortlearn.preprocessing.input_schema import input_schema
+from ortlearn.preprocessing.schema import input_schema
 from ortlearn.preprocessing.skl2onnx_steps import append_converted
 from tests.curves import Curves
 

@@ -27,9 +27,8 @@ from ortlearn.conversion import accepts_missing, missing_columns, read_columns
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType, value_types
 from ortlearn.preprocessing.columns import column_kind, count_rows, with_new_columns
-from ortlearn.preprocessing.input_schema import input_schema
 from ortlearn.preprocessing.readers import first_readers, selected_names
-from ortlearn.preprocessing.schema import graph_inputs, schema_of_graph
+from ortlearn.preprocessing.schema import graph_inputs, input_schema, schema_of_graph
 
 FLOAT, DOUBLE, INT64, STRING = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.STRING
 

@@ -1,6 +1,5 @@
 """Trees, forests and boosting: fixed splits that lead to leaves, whose values are parameters."""
 
-from .nodes import Nodes
-from .routing import leaf_numbers, leaf_sums
+from .nodes import Nodes, leaf_numbers, leaf_sums
 
 __all__ = ["Nodes", "leaf_numbers", "leaf_sums"]

@@ -18,8 +18,7 @@ from ..parameters import Access
 from ..pipelines import column_positions
 from ..scores import Scores, binary_classes, class_scores, regression
 from ..writer import ModelWriter
-from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, trees_of
-from .routing import leaf_numbers, leaf_sums
+from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, leaf_numbers, leaf_sums, trees_of
 
 FIRST = "base_values"  # name of the initial scores
 #: Losses by name. Huber's delta is the quantile ``alpha`` of the residuals in the last round.

@@ -13,8 +13,7 @@ from ..forms import Composed, Form, Reshaped, Scaled
 from ..parameters import Access
 from ..scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
 from ..writer import ModelWriter
-from .nodes import STEM, TREE_LEAVES, Nodes, trees_of
-from .routing import leaf_numbers, leaf_sums
+from .nodes import STEM, TREE_LEAVES, Nodes, leaf_numbers, leaf_sums, trees_of
 
 #: Lowest probability of a forest, in votes of one tree: with a lower one, the gradient 1 / LOWEST of the
 #: logarithm would make a class without votes jump in the first step.

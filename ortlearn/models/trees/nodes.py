@@ -1,14 +1,18 @@
-"""The nodes of trees as arrays, and the values of their leaves."""
+"""The nodes of trees as arrays, the graph that finds the leaves of samples, and the fused operator for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto, TensorProto
 
+from ...graphs import GraphBuilder, initializer_arrays
+from ..fusion import ML, FusedForm, attribute_of, computes, replace_tensors
 from ..parameters import Access
+from ..writer import ModelWriter
 
 STEM = "leaf_values"  # name of a table of leaves
 
@@ -102,3 +106,179 @@ class Nodes:
         is_leaf, missing_left = nodes["is_leaf"] != 0, nodes["missing_go_to_left"] != 0
         left, right, feature = (nodes[name].astype(np.int64) for name in ("left", "right", "feature_idx"))
         return cls(sizes, depth, is_leaf, left, right, feature, nodes["num_threshold"], missing_left)
+
+
+def rounded_down(thresholds: np.ndarray) -> np.ndarray:
+    """Return the largest float32 up to each threshold: float32 samples fall on the same side."""
+    with np.errstate(over="ignore"):  # beyond float32 is infinite
+        rounded = thresholds.astype(np.float32)
+        return np.where(rounded > thresholds, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+
+
+def rounded_to_nearest(thresholds: np.ndarray) -> np.ndarray:
+    """Return the nearest float32 to each threshold, the smaller of two, for samples rounded from float64."""
+    # rounding is monotone; samples of float32 may be next to a threshold midway between two neighbours
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded, below = thresholds.astype(np.float32), rounded_down(thresholds)
+        is_middle = rounded.astype(np.float64) - thresholds == thresholds - below.astype(np.float64)
+    return np.where(is_middle, below, rounded)
+
+
+def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return column, threshold, following node and leaf number of each node, of shape (n_trees, n_nodes)."""
+    # Nodes are renumbered, the root first, the right child of a split just before the left one: the next node
+    # is following + (x <= threshold). Leaves follow themselves, as comparisons with NaN are false.
+    shape = len(nodes.sizes), int(nodes.sizes.max())
+    first = np.cumsum(nodes.sizes) - nodes.sizes
+    split = np.flatnonzero(~nodes.is_leaf)
+    tree = np.repeat(np.arange(shape[0]), nodes.sizes)[split]
+    pairs = 1 + 2 * (np.arange(len(split)) - np.searchsorted(split, first)[tree])
+    place = np.empty(len(nodes.is_leaf), dtype=np.int64)  # in the tables, one after the other
+    place[first] = np.arange(shape[0]) * shape[1]
+    place[nodes.right[split] + first[tree]] = tree * shape[1] + pairs
+    place[nodes.left[split] + first[tree]] = tree * shape[1] + pairs + 1
+    columns, leaves = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int64)
+    following = np.tile(np.arange(shape[1], dtype=np.int32), (shape[0], 1))
+    limits = np.full(shape, np.nan, dtype=thresholds.dtype)
+    columns.ravel()[place[split]] = nodes.feature[split] + n_features * nodes.missing_left[split]
+    following.ravel()[place[split]] = pairs
+    limits.ravel()[place[split]] = thresholds[split]
+    leaves.ravel()[place[nodes.is_leaf]] = np.arange(len(place) - len(split))
+    return columns, limits, following, leaves
+
+
+def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_float32: bool = True) -> str:
+    """Append the numbers of the leaves that samples reach, among those of all trees, int64 (n, n_trees).
+
+    ``in_float32`` says whether the trees compare float32 samples with their thresholds.
+    """
+    double = op.float_dtype == np.float64
+    if in_float32:
+        x = op.Cast(x, to=TensorProto.FLOAT) if double else x
+        thresholds = rounded_down(nodes.threshold)
+    else:
+        thresholds = nodes.threshold if double else rounded_to_nearest(nodes.threshold)
+    samples = x
+    *tables, leaves = _tables(nodes, n_features, thresholds)
+    # With trees first, neighbouring look-ups are in the same tree, in nearby memory.
+    x = op.Transpose(x, perm=[1, 0])
+    if nodes.missing_left.any():  # these splits read columns where missing values are low
+        low = op.constant(-np.inf, dtype=thresholds.dtype)
+        x = op.Concat(x, op.Where(op.IsNaN(x), low, x), axis=0)
+    columns, limits, following = tables
+    node = _next(op, op.Gather(x, columns[:, 0], axis=0), limits[:, :1], following[:, :1])
+    for _ in range(nodes.depth - 1):
+        column, limit, next_one = (op.GatherElements(table, node, axis=1) for table in tables)
+        node = _next(op, op.GatherElements(x, column, axis=0), limit, next_one)
+    numbers = op.Transpose(op.GatherElements(leaves, node, axis=1), perm=[1, 0])
+    op.fused[numbers] = FusedTrees(samples, numbers, replace(nodes, threshold=thresholds))
+    return numbers
+
+
+def _next(op: ModelWriter, values: str, threshold: Any, following: Any) -> str:
+    return op.Add(following, op.Cast(op.LessOrEqual(values, threshold), to=TensorProto.INT32))
+
+
+def leaf_sums(
+    op: ModelWriter, table: str, numbers: str, n_rounds: int = 0, n_scores: int = 1, first: str = ""
+) -> str:
+    """Append the sums of the values of the leaves that samples reach, of shape (n, n_scores).
+
+    The table has the values of all leaves, (n_leaves,), or (n_leaves, ...) for sums (n, ...); numbers are
+    those of :func:`leaf_numbers`. A boosting round has a tree for each score. ``first`` are initial scores,
+    (n_scores,) or (n, n_scores).
+    """
+    values = op.Gather(table, numbers, axis=0)
+    if len(op.shape(table) or ()) > 1:
+        sums = op.ReduceSum(values, [1], keepdims=0)
+    elif n_scores == 1:
+        sums = op.ReduceSum(values, [1], keepdims=1)
+    else:
+        sums = op.ReduceSum(op.Reshape(values, [-1, n_rounds, n_scores]), [1], keepdims=0)
+    base = first if first in op.parameters else ""
+    if base:
+        sums = op.Add(sums, base)
+    form = op.fused.get(numbers)
+    if isinstance(form, FusedTrees) and not form.sums:
+        op.fused[numbers] = replace(form, sums=sums, table=table, n_scores=n_scores, base=base)
+    return op.Add(sums, first) if first and not base else sums
+
+
+MAX_LEAVES = 2**24  # the operator returns float32, which represents integers exactly up to this one
+
+
+@dataclass(frozen=True)
+class FusedTrees(FusedForm):
+    """Trees as one operator: sums of float32 leaf values, or the numbers of leaves to look up in a table."""
+
+    samples: str  # tensor of shape (n, n_features), of the type of the thresholds
+    numbers: str  # tensor of the numbers of the leaves, int64 of shape (n, n_trees)
+    nodes: Nodes  # with the thresholds that samples are compared with
+    sums: str = ""  # tensor of the sums of the values of leaves; empty without any
+    table: str = ""  # initializer of values, (n_leaves,), (n_leaves, k) or (n_leaves, n_outputs, k)
+    n_scores: int = 1  # columns of the sums of a table of one value per leaf: tree i adds to i % n_scores
+    base: str = ""  # initializer of the numbers that the sums begin with, one for each column
+
+    def apply(self, model: ModelProto) -> ModelProto:
+        if computes(model, self.sums):
+            arrays = initializer_arrays(model, (self.table, self.base))
+            if arrays[self.table].dtype == self.nodes.threshold.dtype == np.float32:
+                model = replace_tensors(model, [self.sums], lambda op: self._write_sums(op, arrays))
+        if computes(model, self.numbers) and int(self.nodes.is_leaf.sum()) <= MAX_LEAVES:
+            model = replace_tensors(model, [self.numbers], self._write_numbers)
+        return model
+
+    def _write_sums(self, op: GraphBuilder, arrays: dict[str, np.ndarray]) -> None:
+        values, base = arrays[self.table], arrays[self.base].ravel() if self.base else ()
+        if values.ndim == 1:
+            targets, weights = self._trees_of_leaves() % self.n_scores, values
+            self._write(op, self.sums, self.n_scores, np.arange(len(values)), targets, weights, base)
+            return
+        flat = values.reshape(len(values), -1)
+        is_written = flat != 0
+        is_written[:, 0] |= ~is_written.any(axis=1)  # every leaf has a value
+        leaves, targets = np.nonzero(is_written)
+        several = values.ndim > 2
+        output = op.unique("TreeEnsembleRegressor") if several else self.sums
+        self._write(op, output, flat.shape[1], leaves, targets, flat[leaves, targets], base)
+        if several:
+            op.node("Reshape", output, [-1, *values.shape[1:]], outputs=[self.sums])
+
+    def _write_numbers(self, op: GraphBuilder) -> None:
+        leaves = np.arange(int(self.nodes.is_leaf.sum()))
+        output = op.unique("TreeEnsembleRegressor")
+        self._write(op, output, len(self.nodes.sizes), leaves, self._trees_of_leaves(), leaves)
+        op.node("Cast", output, to=TensorProto.INT64, outputs=[self.numbers])
+
+    def _trees_of_leaves(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.nodes.sizes)), self.nodes.sizes)[self.nodes.is_leaf]
+
+    def _write(
+        self, op: GraphBuilder, output: str, n_targets: int, leaves: Any, targets: Any, weights: Any, base=()
+    ) -> None:
+        """Append the operator, which adds a weight to a target where a sample reaches a leaf."""
+        nodes, is_leaf = self.nodes, self.nodes.is_leaf
+        tree = np.repeat(np.arange(len(nodes.sizes)), nodes.sizes)
+        number = np.arange(len(tree)) - (np.cumsum(nodes.sizes) - nodes.sizes)[tree]
+        of_leaf = np.flatnonzero(is_leaf)[leaves]
+        options: Any = {"domain": ML, "outputs": [output], "n_targets": int(n_targets)}
+        options |= {"post_transform": "NONE", "aggregate_function": "SUM"}
+        options["base_values"] = list(map(float, base)) or None
+        op.node("TreeEnsembleRegressor", self.samples, **options)
+        attributes: dict[str, Any] = {
+            "nodes_treeids": tree,
+            "nodes_nodeids": number,
+            "nodes_featureids": np.where(is_leaf, 0, nodes.feature),
+            "nodes_modes": np.where(is_leaf, b"LEAF", b"BRANCH_LEQ"),
+            "nodes_values": np.where(is_leaf, 0, nodes.threshold).astype(nodes.threshold.dtype),
+            "nodes_truenodeids": np.where(is_leaf, 0, nodes.left),
+            "nodes_falsenodeids": np.where(is_leaf, 0, nodes.right),
+            "target_treeids": tree[of_leaf],
+            "target_nodeids": number[of_leaf],
+            "target_ids": targets,
+            "target_weights": weights.astype(nodes.threshold.dtype),
+        }
+        if nodes.missing_left.any():
+            attributes["nodes_missing_value_tracks_true"] = (nodes.missing_left & ~is_leaf).astype(int)
+        for name, values in attributes.items():
+            op.add_attribute(attribute_of(name, values))

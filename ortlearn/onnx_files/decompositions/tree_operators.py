@@ -6,7 +6,7 @@ import numpy as np
 from onnx import AttributeProto, TensorProto
 
 from ...models.distances import reduced
-from ...models.trees.fused import MAX_LEAVES
+from ...models.trees.nodes import MAX_LEAVES
 from .common import Fused
 
 MAX_DEPTH = 10_000

@@ -10,7 +10,7 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import read_columns, to_trainable, write_weights
 from ortlearn.exceptions import FallbackWarning
 from ortlearn.models import all_covered, write_model
-from ortlearn.preprocessing.input_schema import input_schema
+from ortlearn.preprocessing.schema import input_schema
 
 ce = pytest.importorskip("category_encoders")
 pytestmark = pytest.mark.filterwarnings("ignore:.*no_silent_downcasting")
