@@ -191,6 +191,8 @@ class ExportMethods(FittedEstimator):
         ------
         NotFittedError
             If neither this object nor its estimator is fitted.
+        ValueError
+            If ``folder`` ends with ``.onnx``, as the name of a file does.
 
         Examples
         --------
@@ -208,6 +210,11 @@ class ExportMethods(FittedEstimator):
         from ..graphs.files import save_model
 
         folder = Path(folder)
+        if folder.suffix == ".onnx":
+            raise ValueError(
+                f"save_onnx_graph writes files to a folder, and {str(folder)!r} is a file name: pass a "
+                "folder, or write get_trained_onnx().SerializeToString() to the file."
+            )
         folder.mkdir(parents=True, exist_ok=True)
         paths = {name: folder / f"{name}.onnx" for name in models}
         for name, model in models.items():

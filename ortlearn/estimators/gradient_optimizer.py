@@ -150,7 +150,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     start_kept_ : bool
         Whether the last ``fit`` restored its starting weights.
     best_epoch_ : int
-        Epoch whose weights were kept, from 1; only with ``early_stopping``.
+        Epoch whose weights were kept, from 1; only if held-out samples decided it.
     stopped_ : bool
         Whether ``early_stopping`` recommends no further calls of ``partial_fit``.
     loss_, penalty_, learning_rate_ : BaseLoss, BasePenalty, BaseLearningRate

@@ -82,6 +82,8 @@ def test_save_onnx_graph(reload, optimizer, cancer, tmp_path):
             make_session(loaded, Device("cpu"))
     assert onnx.load(paths["trained"]) == model.onnx_
     onnx.checker.check_model(paths["trained"])
+    with pytest.raises(ValueError, match=r"'.*model.onnx' is a file name: pass a folder"):
+        model.save_onnx_graph(tmp_path / "model.onnx")
 
 
 def test_get_trained_onnx_is_a_copy(optimizer, cancer):
