@@ -57,7 +57,7 @@ def epoch_order(
 
 
 def _shuffle(rng: np.random.Generator, order: np.ndarray) -> None:
-    """Shuffle numbers in place, as 64 bits: NumPy takes two thirds longer for 32, in the same order."""
+    """Shuffle indices in place, as int64, since NumPy takes 1.7 times as long for int32."""
     wide = order.astype(np.int64, copy=False)
     rng.shuffle(wide)
     if wide is not order:

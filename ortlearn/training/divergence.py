@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -10,12 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from ..exceptions import ConvergenceError, warn_user
 from .base_step import BaseStep
 from .buffers import CarriedBuffers
-from .loop_records import LoopSettings, Snapshot, TrainingResult
+from .loop_records import Convert, LoopSettings, Snapshot, TrainingResult
 
-__all__ = ["Convert", "Diverged", "check_last", "report", "snapshot_of"]
-
-#: Converts a point in other coordinates to weights.
-Convert = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+__all__ = ["Diverged", "check_last", "report", "snapshot_of"]
 
 
 class Diverged(Exception):

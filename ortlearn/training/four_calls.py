@@ -130,7 +130,7 @@ class FourCallBatch:
         return binding
 
     def _bind_statistics(self, buffers: CarriedBuffers, copy: int) -> Any:
-        """Return the call that writes the next running statistics, None without any."""
+        """Return the binding of the call that updates running statistics, or None."""
         session = self.calls.statistics_session
         if session is None:
             return None
@@ -159,7 +159,7 @@ class FourCallBatch:
             value = self._evaluate(loss)
         calls.function.backward(self.output_gradients, backward_outputs_cache=self.gradient_vector)
         calls.update_session.run_with_iobinding(self.update_bindings[copy])
-        if calls.statistics_session is not None:  # the update has left them as they were
+        if calls.statistics_session is not None:  # the update copies them unchanged
             calls.statistics_session.run_with_iobinding(self.statistics_bindings[copy])
         return value + float(self.penalty.numpy()) if calls.penalised else value
 

@@ -68,9 +68,9 @@ class FullBatchStep:
             )
         if task.graph.statistics:
             raise PluginError(
-                f"{type(solver).__name__} takes all samples at once, and the model has a BatchNormalization "
-                "in training mode, whose running statistics are updated batch by batch: use another learning "
-                "rate, LearningRateAdam for instance, or set training_mode=0 in the file."
+                f"{type(solver).__name__} uses all samples at once, but the model has a BatchNormalization "
+                "in training mode, whose running statistics are updated for each batch. Use another learning "
+                "rate, such as LearningRateAdam, or set training_mode=0 in the file."
             )
         self._rounds_penalty = not left.smooth
         #: Standard deviation of the labels, if scores have their scale.

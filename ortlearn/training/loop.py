@@ -14,9 +14,9 @@ from . import batch_timer
 from .base_step import BaseStep
 from .batches import ORDER_VERSION, batch_shares, batch_sizes
 from .buffers import CarriedBuffers, Data
-from .divergence import Convert, Diverged, check_last, report, snapshot_of
+from .divergence import Diverged, check_last, report, snapshot_of
 from .full_batch import FullBatchStep
-from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
+from .loop_records import Convert, LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
 from .passes import Chunk, Passes, PassesInMemory
 from .positions import Interrupted, Position, ReadingFailed

@@ -12,7 +12,11 @@ import numpy as np
 from .averaging import averages, is_averaged
 from .positions import Position
 
-__all__ = ["LoopSettings", "Measured", "Observer", "Snapshot", "TrainingResult"]
+__all__ = ["Convert", "LoopSettings", "Measured", "Observer", "Snapshot", "TrainingResult"]
+
+
+#: Converts a point in other coordinates to weights.
+Convert = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class Snapshot:
 
     raw: dict[str, np.ndarray]
     states: dict[tuple[str, str], np.ndarray]
-    convert: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
+    convert: Convert | None = None
     position: Position | None = None
 
     @cached_property

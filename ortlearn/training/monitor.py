@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import ConvergenceError, warn_user
 from .batches import ORDER_VERSION
-from .loop_records import LoopSettings, Measured, Observer, Snapshot, TrainingResult
+from .loop_records import Convert, LoopSettings, Measured, Observer, Snapshot, TrainingResult
 from .positions import Position
 
 __all__ = ["Monitor", "Validate"]
@@ -56,7 +56,7 @@ class Monitor:
         observer: Observer | None = None,
         advance: Callable[[dict], None] | None = None,
         position: Position | None = None,
-        convert: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
+        convert: Convert | None = None,
     ):
         self.result = TrainingResult()
         self.stopped = False
@@ -77,11 +77,7 @@ class Monitor:
             self._continue_from(position, convert)
         self._save_state(None)
 
-    def _continue_from(
-        self,
-        position: Position,
-        convert: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None,
-    ) -> None:
+    def _continue_from(self, position: Position, convert: Convert | None) -> None:
         self.result.history, self.result.best_epoch = list(position.history), position.best_epoch
         self._lowest, self._without_change = position.lowest, position.without_change
         self.stopped, self._failed = position.stopped, position.failed

@@ -277,9 +277,9 @@ def append_updates(
 ) -> StepGraph:
     """Append the updates of all weights; outputs are the value, then the new weights and states.
 
-    Gradients are clipped first, if the task has bounds. Running statistics become those that the model
-    computes, or stay unchanged. If the graph already reads the learning rate, gradients include its negative
-    as a factor, and the update gets a rate of -1.
+    Gradients are clipped first, if the task has bounds. Running statistics are updated if the model computes
+    them here, and otherwise unchanged. If the graph already reads the learning rate, gradients include its
+    negative as a factor, and the update gets a rate of -1.
     """
     op = builder(task, model, "update_")
     types = {v.name: v for v in model.graph.input}

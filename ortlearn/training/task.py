@@ -41,8 +41,8 @@ class ScoreGraph:
     sparse : frozenset of str
         Features that are read as entries of sparse rows.
     statistics : dict of str to str
-        Running statistics among the inputs to train, with the output that holds the value after a batch. They
-        have no gradient, no penalty and no learning rate.
+        Running statistics among the weights, with the name of the output that updates each. They have no
+        gradient, no penalty and no learning rate.
     """
 
     model: ModelProto
