@@ -49,7 +49,7 @@ class ModelCheckpoint:
     monitor : {"validation_loss", "loss", "validation_score"}, default="validation_loss"
         Criterion of the best epochs: the lowest loss, or the highest score.
     with_estimator : bool, default=True
-        Whether to write zip files beside the models, which are required to resume a training.
+        Whether to write zip files next to the models, which are required to resume a training.
     overwrite : bool, default=False
         Whether ``fit`` may remove the checkpoints of an earlier ``fit`` of the same estimator, or of another
         ModelCheckpoint; otherwise existing checkpoints are an error.

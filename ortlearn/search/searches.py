@@ -86,7 +86,7 @@ class _JointSearchMixin:
     """Mixin of scikit-learn's searches that trains candidates together."""
 
     def fit(self, X, y=None, **params):
-        """Search.
+        """Run the search.
 
         Parameters
         ----------

@@ -1,7 +1,8 @@
 """Kill trainings at random moments: ``python -m tests.callbacks.killed_trainings FOLDER TRIES [KIND ...]``.
 
-One process forks, so that nothing is imported anew for every training. A training that was killed is resumed
-from what it left, and killed again, until one comes to its end; that has the bits of one that ran through.
+The trainings are forks of one process, which imports all modules once. A training that was killed is resumed
+from its last checkpoint, and killed again, until it ends; its result must be bitwise that of an uninterrupted
+training.
 """
 
 import os

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import pytest
 
 from ortlearn.callbacks import locks
-from tests.callbacks.stand_ins import ModelCheckpoint, Run, losses_in, train
+from tests.callbacks.simulated_training import ModelCheckpoint, Run, losses_in, train
 
 WAITING = """
 import sys
-from tests.callbacks.stand_ins import ModelCheckpoint, Run
+from tests.callbacks.simulated_training import ModelCheckpoint, Run
 run = Run(ModelCheckpoint(sys.argv[1]))
 run.epoch(1.0)
 print("writing", flush=True)

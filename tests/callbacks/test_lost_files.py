@@ -14,7 +14,16 @@ import onnx
 import pytest
 
 from ortlearn.callbacks.checkpoint_files import read_value, write_checkpoint
-from tests.callbacks.stand_ins import MODEL, Faults, ModelCheckpoint, Run, Trainer, kill, losses_in, train
+from tests.callbacks.simulated_training import (
+    MODEL,
+    Faults,
+    ModelCheckpoint,
+    Run,
+    Trainer,
+    kill,
+    losses_in,
+    train,
+)
 
 OLD, NEW = [3.0, 2.0, 1.0], [6.0, 5.0, 4.0]
 KEPT = {"all": {}, "best": {"save_best": 2, "monitor": "loss"}}

@@ -15,7 +15,7 @@ import pytest
 
 from ortlearn import saving
 from ortlearn.callbacks import ModelCheckpoint
-from tests.callbacks.stand_ins import Faults
+from tests.callbacks.simulated_training import Faults
 from tests.faults.fault import End, Fault, Lost
 from tests.faults.subjects import X, Y, trainer, weights
 

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from ortlearn import saving
-from tests.callbacks.stand_ins import Faults
+from tests.callbacks.simulated_training import Faults
 from tests.faults.fault import End, Fault, Lost
 from tests.faults.processes import forked, wait
 from tests.faults.subjects import X, Y, check_same, trainer, weights

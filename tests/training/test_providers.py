@@ -196,5 +196,5 @@ def test_explain_shows_the_providers_of_nodes(samples, monkeypatch):
     trained = OrtGradientOptimizer(SGDRegressor(), learning_rate="SGD").fit(*samples).set_params(device="new")
     counts = {"epoch": {"NewExecutionProvider": {"Loop": 1, "Mul": 2}, "CPUExecutionProvider": {"Neg": 1}}}
     monkeypatch.setattr(OrtGradientOptimizer, "get_node_providers", lambda self: counts)
-    told = "graph 'epoch' on device='new': 3 nodes on NewExecutionProvider, 1 nodes on CPUExecutionProvider"
-    assert str(explain(trained)).endswith(told)
+    line = "graph 'epoch' on device='new': 3 nodes on NewExecutionProvider, 1 nodes on CPUExecutionProvider"
+    assert str(explain(trained)).endswith(line)
