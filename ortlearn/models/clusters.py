@@ -19,8 +19,8 @@ from .scores import Scores
 from .writer import ModelWriter
 
 
-class _CentersDefinition(ModelDefinition):
-    """Clustering by centres: the loss of a sample is its squared distance to the nearest one."""
+class CentersDefinition(ModelDefinition):
+    """MeanShift, and others with centres: the loss of a sample is its squared distance to the nearest one."""
 
     centers = "cluster_centers_"  # attribute of the centres
 
@@ -42,17 +42,13 @@ class _CentersDefinition(ModelDefinition):
         return number
 
 
-class KMeansDefinition(_CentersDefinition):
+class KMeansDefinition(CentersDefinition):
     """KMeans and MiniBatchKMeans: the nearest centre (Lloyd, "Least squares quantization in PCM", 1982)."""
 
     loss: type[BaseLoss] | None = RowObjective
 
 
-class MeanShiftDefinition(_CentersDefinition):
-    """MeanShift: the nearest mode of a density, without an objective."""
-
-
-class AffinityPropagationDefinition(_CentersDefinition):
+class AffinityPropagationDefinition(CentersDefinition):
     """AffinityPropagation: the nearest exemplar; training moves exemplars freely."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -64,7 +60,7 @@ class AffinityPropagationDefinition(_CentersDefinition):
         return super().write(op, model, x)
 
 
-class BirchDefinition(_CentersDefinition):
+class BirchDefinition(CentersDefinition):
     """Birch: the cluster of the nearest subcluster; the tree that partial_fit grows is unchanged."""
 
     centers = "subcluster_centers_"

@@ -158,15 +158,11 @@ class OneVsOneDefinition(MembersDefinition):
 
 
 class MultiOutputRegressorDefinition(_Sums):
-    """MultiOutputRegressor: a model for each output."""
+    """MultiOutputRegressor and RegressorChain: a model for each output, in a chain on those before it too."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        members = self.members(op, model, x)
+        members = (_chained if hasattr(model, "order_") else write_members)(op, model, x)
         return regression(op, op.joined([member.predicted for member in members]), len(members))
-
-    def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
-        """Append the members in the order of the outputs."""
-        return write_members(op, model, x)
 
 
 def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
@@ -200,13 +196,6 @@ def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
         columns = [op.matrix(x), *(given(op, scores, method) for scores in members)]
         members.append(op.write(member, op.joined(columns), f"estimators_[{i}]"))
     return [members[int(position)] for position in np.argsort(model.order_)]
-
-
-class RegressorChainDefinition(MultiOutputRegressorDefinition):
-    """RegressorChain: each model also takes the outputs before it."""
-
-    def members(self, op: ModelWriter, model: Any, x: str) -> list[Scores]:
-        return _chained(op, model, x)
 
 
 class ClassifierChainDefinition(_Sums):

@@ -41,7 +41,7 @@ from ortlearn.losses import (
     SquaredHingeLoss,
 )
 from ortlearn.models import Objective, objective_of
-from ortlearn.models.linear_objectives import LeastSquaresDefinition
+from ortlearn.models.linear import LeastSquaresDefinition
 from ortlearn.models.registry import public_path
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
 from ortlearn.testing import check_loss, check_model

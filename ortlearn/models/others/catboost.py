@@ -66,8 +66,8 @@ class Bias(Access):
         owner.set_scale_and_bias(owner.get_scale_and_bias()[0], bias)
 
 
-class CatBoostRegressorDefinition(Booster):
-    """CatBoostRegressor."""
+class CatBoostDefinition(Booster):
+    """CatBoostRegressor and CatBoostClassifier: binary, multiclass, one-vs-all or multilabel."""
 
     supported = "another one, such as 'RMSE'", "'Logloss' or 'MultiClass'"
     kinds = {
@@ -95,21 +95,11 @@ class CatBoostRegressorDefinition(Booster):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         name, options = _loss_of(model)
         kind = self.kind_of(op, model, name)
-        raw, n_scores = _raw_scores(op, model, x)
-        return self.numbers(op, kind, raw, options, n_scores)
-
-
-class CatBoostClassifierDefinition(CatBoostRegressorDefinition):
-    """CatBoostClassifier: binary, multiclass, one-vs-all or multilabel."""
-
-    is_classifier = True
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        name, _ = _loss_of(model)
-        kind = self.kind_of(op, model, name)
-        if name == "Logloss" and model.get_probability_threshold() != 0.5:
+        if kind.output == "logit" and model.get_probability_threshold() != 0.5:
             raise op.fail(model, "its threshold is not 0.5: wrap it in a FixedThresholdClassifier instead.")
         raw, n_scores = _raw_scores(op, model, x)
+        if kind.output not in OF_CLASSES:
+            return self.numbers(op, kind, raw, options, n_scores)
         classes = range(n_scores) if name == "MultiLogloss" else np.asarray(model.classes_)
         return OF_CLASSES[kind.output](op, raw, classes)
 

@@ -70,8 +70,8 @@ def _misses_zeros(split: dict[str, Any]) -> bool:
     return split["missing_type"] == "Zero" and split["decision_type"] == "<="
 
 
-class LGBMRegressorDefinition(Booster):
-    """LGBMRegressor, and LGBMRanker, whose raw scores rank the samples of a query."""
+class LGBMDefinition(Booster):
+    """LGBMRegressor, LGBMClassifier, and LGBMRanker, whose raw scores rank the samples of a query."""
 
     takes_columns = True
     supported = "a classifier or another one", "'binary', 'multiclass' or 'multiclassova'"
@@ -107,30 +107,17 @@ class LGBMRegressorDefinition(Booster):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         booster = model.booster_.dump_model()
         name, *options = _words(booster)
-        kind = self.kind_of(op, model, name)
-        raw = _raw_scores(op, model, booster, x)
-        if "sqrt" in options and kind.loss and kind.output == "number":
-            return regression(op, op.Mul(raw, op.Abs(raw)))
-        return self.numbers(op, kind, raw, _params(model))
-
-
-class LGBMClassifierDefinition(LGBMRegressorDefinition):
-    """LGBMClassifier: binary, softmax or one-vs-all."""
-
-    is_classifier = True
-
-    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        booster = model.booster_.dump_model()
-        name, *options = _words(booster)
         of_two = name == "multiclassova" and booster["num_tree_per_iteration"] == 2
         kind = self.kind_of(op, model, f"{name} of two classes" if of_two else name)
         raw = _raw_scores(op, model, booster, x)
-        if name == "multiclass":
-            return OF_CLASSES[kind.output](op, raw, model.classes_)
-        pairs = [option.partition(":") for option in options]
-        slope = next((float(value) for key, _, value in pairs if key == "sigmoid"), 1.0)
-        score = raw if slope == 1 else op.Mul(raw, slope)
-        return OF_CLASSES[kind.output](op, score, model.classes_, decision=raw)
+        if kind.output in OF_CLASSES:
+            pairs = [option.partition(":") for option in options]
+            slope = next((float(value) for key, _, value in pairs if key == "sigmoid"), 1.0)
+            score = raw if slope == 1 else op.Mul(raw, slope)
+            return OF_CLASSES[kind.output](op, score, model.classes_, decision=raw)
+        if "sqrt" in options and kind.loss and kind.output == "number":
+            return regression(op, op.Mul(raw, op.Abs(raw)))
+        return self.numbers(op, kind, raw, _params(model))
 
 
 def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) -> str:

@@ -54,13 +54,12 @@ class Booster(ModelDefinition):
 
     kinds: Mapping[str, Kind]  # by the name of the objective
     supported: tuple[str, str]  # advice in errors for regressors, and for classifiers
-    is_classifier = False
 
     def kind_of(self, op: ModelWriter, model: Any, name: str) -> Kind:
         """Return the kind of an objective; an unsupported one is an error."""
-        kind = self.kinds.get(name)
-        if kind is None or (kind.output in OF_CLASSES) is not self.is_classifier:
-            advice = self.supported[self.is_classifier]
+        kind, is_classifier = self.kinds.get(name), hasattr(model, "predict_proba")
+        if kind is None or (kind.output in OF_CLASSES) is not is_classifier:
+            advice = self.supported[is_classifier]
             raise op.fail(model, f"its objective {name!r} is not supported: use {advice}.")
         return kind
 

@@ -12,8 +12,8 @@ from .splits import OF_CLASSES, Booster, Kind, boosting_objective, tree_leaves, 
 from .xgboost_json import BaseScore, Document, LeafValues, LinearWeights, document_of
 
 
-class XGBRegressorDefinition(Booster):
-    """XGBRegressor, XGBRFRegressor, and XGBRanker, whose raw scores rank the samples of a query."""
+class XGBDefinition(Booster):
+    """XGBoost's regressors, classifiers, and XGBRanker, whose raw scores rank the samples of a query."""
 
     takes_columns = True
     supported = "a classifier or another one", "'binary:logistic' or 'multi:softprob'"
@@ -53,22 +53,12 @@ class XGBRegressorDefinition(Booster):
         return boosting_objective(loss(params), l1, strength, rate, total_weight)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        document = document_of(model)
-        kind = self.kind_of(op, model, document.objective)
-        raw = _raw_scores(op, model, document, x)
-        return self.numbers(op, kind, raw, model.get_params(), document.n_scores)
-
-
-class XGBClassifierDefinition(XGBRegressorDefinition):
-    """XGBClassifier and XGBRFClassifier: binary, multiclass or multilabel."""
-
-    is_classifier = True
-
-    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
-        document = document_of(model)
-        is_custom = callable(model.get_params().get("objective"))
+        document, is_classifier = document_of(model), hasattr(model, "predict_proba")
+        is_custom = is_classifier and callable(model.get_params().get("objective"))
         kind = self.kind_of(op, model, "custom" if is_custom else document.objective)
         raw = _raw_scores(op, model, document, x)
+        if not is_classifier:
+            return self.numbers(op, kind, raw, model.get_params(), document.n_scores)
         if kind.output == "logit" and document.n_scores > 1:
             return OF_CLASSES["labels"](op, raw, range(document.n_scores), decision="")
         return OF_CLASSES[kind.output](op, raw, np.asarray(model.classes_))

@@ -11,17 +11,9 @@ from ...exceptions import ConversionError
 from ...graphs import GraphBuilder, replace_nodes
 from ...graphs.nodes import all_nodes, subgraphs
 from ..rewrites import rewrite_forms
+from . import other_operators as others
 from .common import Fused
-from .linear_operators import linear_classifier, linear_regressor
-from .row_operators import cdist, imputer, lp_normalization, normalizer, scaler
 from .svm_operators import exact_couplings, svm_classifier, svm_regressor
-from .table_operators import (
-    array_feature_extractor,
-    category_mapper,
-    feature_vectorizer,
-    label_encoder,
-    one_hot_encoder,
-)
 from .tree_ensemble import tree_ensemble, with_tree_opset
 from .tree_operators import tree_classifier, tree_regressor
 
@@ -29,23 +21,23 @@ __all__ = ["DECOMPOSITIONS", "decompose_operators", "exact_couplings"]
 
 #: Decompositions by domain and operator.
 DECOMPOSITIONS = {
-    ("", "LpNormalization"): lp_normalization,
-    ("ai.onnx.ml", "ArrayFeatureExtractor"): array_feature_extractor,
-    ("ai.onnx.ml", "CategoryMapper"): category_mapper,
-    ("ai.onnx.ml", "FeatureVectorizer"): feature_vectorizer,
-    ("ai.onnx.ml", "Imputer"): imputer,
-    ("ai.onnx.ml", "LabelEncoder"): label_encoder,
-    ("ai.onnx.ml", "LinearClassifier"): linear_classifier,
-    ("ai.onnx.ml", "LinearRegressor"): linear_regressor,
-    ("ai.onnx.ml", "Normalizer"): normalizer,
-    ("ai.onnx.ml", "Scaler"): scaler,
-    ("ai.onnx.ml", "OneHotEncoder"): one_hot_encoder,
+    ("", "LpNormalization"): others.lp_normalization,
+    ("ai.onnx.ml", "ArrayFeatureExtractor"): others.array_feature_extractor,
+    ("ai.onnx.ml", "CategoryMapper"): others.category_mapper,
+    ("ai.onnx.ml", "FeatureVectorizer"): others.feature_vectorizer,
+    ("ai.onnx.ml", "Imputer"): others.imputer,
+    ("ai.onnx.ml", "LabelEncoder"): others.label_encoder,
+    ("ai.onnx.ml", "LinearClassifier"): others.linear_classifier,
+    ("ai.onnx.ml", "LinearRegressor"): others.linear_regressor,
+    ("ai.onnx.ml", "Normalizer"): others.normalizer,
+    ("ai.onnx.ml", "Scaler"): others.scaler,
+    ("ai.onnx.ml", "OneHotEncoder"): others.one_hot_encoder,
     ("ai.onnx.ml", "SVMClassifier"): svm_classifier,
     ("ai.onnx.ml", "SVMRegressor"): svm_regressor,
     ("ai.onnx.ml", "TreeEnsemble"): tree_ensemble,
     ("ai.onnx.ml", "TreeEnsembleClassifier"): tree_classifier,
     ("ai.onnx.ml", "TreeEnsembleRegressor"): tree_regressor,
-    ("com.microsoft", "CDist"): cdist,
+    ("com.microsoft", "CDist"): others.cdist,
 }
 #: Operators whose decomposition depends on the shapes of inputs.
 SHAPED = (("", "LpNormalization"), ("ai.onnx.ml", "ArrayFeatureExtractor"), ("com.microsoft", "CDist"))
