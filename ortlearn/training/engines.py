@@ -54,7 +54,7 @@ class AgentEngine:
         self._cache = ort_backend.value_cache()
 
     def forward(self, feeds: Any, outputs: Any) -> Any:
-        """Compute the outputs and return what ``backward`` needs."""
+        """Compute the outputs and return the state for ``backward``."""
         state = ort_backend.execution_state()
         self._agent.run_forward(feeds, outputs, state, self._cache)
         return state
@@ -76,7 +76,9 @@ def _training_session(model: ModelProto, device: Device, arguments: dict[str, An
         return make_session(model, device, **{**arguments, "options": options})
     except not_implemented() as error:
         text = str(error).rpartition(" : ")[2]
-        raise GradientError(f"onnxruntime-training cannot run the gradient of the graph: {text}") from error
+        raise GradientError(
+            f"onnxruntime-training cannot run the gradient of the graph: {text}. Use gradient='rules'."
+        ) from error
     finally:
         options.enable_mem_reuse, options.enable_mem_pattern = kept
 
@@ -141,7 +143,7 @@ class SplitEngine:
         raise AssertionError(name)
 
     def forward(self, feeds: Any, outputs: Any) -> Any:
-        """Compute the outputs and return what ``backward`` needs."""
+        """Compute the outputs and return the state for ``backward``."""
         plan = self._plans.get((id(feeds), id(outputs)))
         if plan is None or plan.waiting:
             plan = self._new_plan(feeds, outputs)

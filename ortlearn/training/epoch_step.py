@@ -244,7 +244,7 @@ class EpochStep(BaseStep):
             buffers.advance()
             self._remember(order)
         elif len(values) == 1 and self._last_epoch is not None:
-            self._undo_last_batch(buffers)  # made by the last batch of the previous epoch
+            self._undo_last_batch(buffers)  # its update gave the faulty weights
             return values
         buffers.write(own.read())
         return values

@@ -23,20 +23,7 @@ Validate = Callable[[dict[str, np.ndarray]], Measured]
 class Monitor:
     """History of a training, validation, early stopping and the selection of the best weights.
 
-    Parameters
-    ----------
-    settings : LoopSettings
-        Settings of the loop.
-    validate : callable, default=None
-        Returns loss and score of weights on validation data.
-    observer : Observer, default=None
-        Called for every epoch.
-    advance : callable, default=None
-        Called with the record of each epoch, to show progress.
-    position : Position, default=None
-        Position of an earlier training, which is continued.
-    convert : callable, default=None
-        Converts points in other coordinates to weights.
+    Parameters are those of :func:`run_training`; ``advance`` is called with the record of each epoch.
 
     Attributes
     ----------
