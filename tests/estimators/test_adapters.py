@@ -278,7 +278,7 @@ def test_as_parameters_of_scikit_learn():
     assert (copied.lora.scale, trainer.lora.rank) == (4.0, 2)
     search = GridSearchCV(trainer, {"lora__rank": [1, 3]}, cv=2).fit(X, y)
     assert search.best_estimator_.get_weights()["w0.lora_A"].shape == (24, search.best_params_["lora__rank"])
-    with pytest.raises(ValueError, match=r"'lora__rank' cannot be set while lora=4 .* lora=LoRA\(4\)"):
+    with pytest.raises(ValueError, match=r"'lora__rank' cannot be set, since lora=4 .* lora=LoRA\(4\)"):
         OrtGradientOptimizer(network_file("perceptron"), lora=4).set_params(lora__rank=2)
 
 

@@ -55,7 +55,7 @@ def test_a_training_goes_on_exactly(optimizer, rows, shuffle, failing):
     assert model.n_iter_ == done and len(model.predict(rows[0])) == 410
     model = pickle.loads(pickle.dumps(model))
     same(whole, model.fit_stream(Batches(*rows), shuffle_buffer=64, resume_from=model))
-    with pytest.raises(ValueError, match="training that is over"):
+    with pytest.raises(ValueError, match="finished training"):
         model.fit_stream(Batches(*rows), resume_from=model)
 
 

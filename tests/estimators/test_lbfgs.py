@@ -139,7 +139,7 @@ def test_at_the_optimum_nothing_happens(optimizer, diabetes_units):
 
 def test_it_needs_all_rows(optimizer, diabetes):
     X, y = diabetes
-    with pytest.raises(PluginError, match="LearningRateLBFGS trains on all rows at once.*fit"):
+    with pytest.raises(PluginError, match="LearningRateLBFGS trains on all samples at once.*fit"):
         optimizer(Ridge(), learning_rate="LBFGS").partial_fit(X, y)
     model = optimizer(Ridge(), learning_rate="LBFGS", random_state=0).fit(X, y)
     before = model.trained_coef_["coef"]

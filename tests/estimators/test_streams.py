@@ -118,7 +118,10 @@ def test_another_loss_with_other_labels(optimizer, wine):
 
 
 WRONG = {
-    "link": ({"learning_loss": "poisson"}, "partial_fit cannot go on from SquaredErrorLoss with PoissonLoss"),
+    "link": (
+        {"learning_loss": "poisson"},
+        "partial_fit cannot change the loss from SquaredErrorLoss to PoissonLoss",
+    ),
     "task": ({"learning_loss": "hinge"}, "HingeLoss is for classification"),
     "unknown": ({"learning_loss": "squared"}, "squared"),
     "penalty": ({"learning_penalty": L2Penalty(weights="tree")}, "must name trained weights"),

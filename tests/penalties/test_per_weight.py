@@ -403,9 +403,9 @@ def test_parameters():
 @pytest.mark.parametrize(
     "params, message",
     [
-        ({"b__l2": 1.0}, "'b__l2' is no parameter"),
-        ({"b": "l2"}, "'b' is no parameter"),
-        ({"a__l2": 1.0}, "cannot be set while the penalty of 'a' is 'l2': pass an object"),
+        ({"b__l2": 1.0}, "'b__l2' is not a parameter"),
+        ({"b": "l2"}, "'b' is not a parameter"),
+        ({"a__l2": 1.0}, "cannot be set, since the penalty of 'a' is 'l2': pass an object"),
         ({"c__l3": 1.0}, "l3"),
     ],
     ids=str,
@@ -419,7 +419,7 @@ def test_parameters_that_are_none(params, message):
 def test_parameters_of_what_is_no_dictionary(penalties):
     penalty = PerWeightPenalty(penalties)
     assert penalty.get_params() == clone(penalty).get_params() == {"penalties": penalties}
-    with pytest.raises(ValueError, match="'l2' is no parameter"):
+    with pytest.raises(ValueError, match="'l2' is not a parameter"):
         penalty.set_params(l2=1.0)
     assert penalty.set_params(penalties={"a": L2Penalty()}, a__l2=2.0).get_params()["a__l2"] == 2.0
 

@@ -128,7 +128,7 @@ def test_a_name_twice_is_refused(saved, tmp_path):
     parts = list(members(saved).items())
     with pytest.warns(UserWarning, match="Duplicate"):
         path = zipped(tmp_path / "model.zip", [*parts, parts[0]])
-    refused(path, "each name once")
+    refused(path, "repeated names")
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
@@ -294,7 +294,7 @@ CHANGES = [
 def test_records_that_were_made_up_are_refused(change, saved, tmp_path):
     path = resealed(tmp_path / "model.zip", saved, change)
     if change is not_a_training:
-        with pytest.raises(SavedFileError, match="not that of a training"):
+        with pytest.raises(SavedFileError, match="record of the training has the wrong type"):
             OrtGradientOptimizer(Ridge(), learning_rate="Adam").fit(X, X[:, 0], resume_from=path)
         return
     refused(path)
@@ -321,13 +321,13 @@ def test_random_changes_of_a_record_run_nothing(saved, tmp_path):
 def test_a_later_format_is_told(saved, tmp_path):
     manifest = {**read(saved).manifest, "format": 99}
     parts = {**members(saved), "manifest.json": json.dumps(manifest)}
-    refused(zipped(tmp_path / "model.zip", parts.items()), "format 99.*install a newer one")
+    refused(zipped(tmp_path / "model.zip", parts.items()), "format 99.*install a newer version")
 
 
 def test_other_files_are_no_estimators(tmp_path):
     (tmp_path / "model.zip").write_bytes(b"text")
     refused(tmp_path / "model.zip", "is not a saved estimator")
-    refused(zipped(tmp_path / "other.zip", [("a.txt", b"x")]), "manifest.json among them")
+    refused(zipped(tmp_path / "other.zip", [("a.txt", b"x")]), "lacks manifest.json")
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing.zip")
     (tmp_path / "folder").mkdir()

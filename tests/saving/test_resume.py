@@ -238,7 +238,7 @@ def test_what_cannot_be_resumed(tmp_path):
     trained = make("Adam", OrtGradientOptimizer).fit(X, Y)
     saving.save(trained, tmp_path / "over.zip")
     for source in (tmp_path / "over.zip", trained):
-        with pytest.raises(SavedFileError, match="training that is over"):
+        with pytest.raises(SavedFileError, match="finished training"):
             make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=source)
     (tmp_path / "empty").mkdir()
     with pytest.raises(SavedFileError, match="has no training that can be resumed"):

@@ -103,7 +103,7 @@ def test_the_state_of_the_update_continues(tmp_path):
         ),
         (
             lambda: fitted(Ridge(), learning_rate=LearningRateAdam(learning_rate="adaptive")),
-            "choose another one",
+            "choose another schedule",
         ),
         (
             lambda: OrtGradientForwardBackwardOptimizer(
@@ -182,7 +182,7 @@ def test_other_manifests_are_refused(change, message, tmp_path):
 def test_weights_of_another_model_are_refused(tmp_path):
     export_training(fitted(Ridge()), tmp_path)
     (tmp_path / "weights.safetensors").write_bytes(pack_tensors({"other": np.zeros(3)}))
-    with pytest.raises(SavedFileError, match="not those of its estimator"):
+    with pytest.raises(SavedFileError, match="do not match its estimator"):
         load_training(tmp_path)
     (tmp_path / "training.json").write_text("{")
     with pytest.raises(SavedFileError, match="not JSON"):
