@@ -197,7 +197,7 @@ def test_weights_that_are_trained_besides(either):
     assert {name for name in before if before[name].tobytes() != after[name].tobytes()} == {"wq", "lb"}
 
 
-def test_a_training_gets_better_and_goes_on(either):
+def test_a_training_improves_and_continues(either):
     X, y = rows(n=200)
     trainer = either(network_file("transformer"), lora=LoRA(2, target="MatMul"), max_iter=30, random_state=0)
     trainer.set_params(learning_rate=LearningRateAdam(eta0=0.01), warm_start=True).fit(X, y)
@@ -208,7 +208,7 @@ def test_a_training_gets_better_and_goes_on(either):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "8", [2]])
-def test_what_is_no_adapter(wrong):
+def test_invalid_adapters(wrong):
     with pytest.raises(ValueError, match="lora=.* must be a LoRA, a rank of 1 or more, or None"):
         OrtGradientOptimizer(network_file("perceptron"), lora=wrong).fit(*rows())
 

@@ -137,7 +137,7 @@ def test_several_inputs_of_any_rank(optimizer, pooled):
     assert len(trained.validation_scores_) > 0
 
 
-def test_what_a_mask_hides_changes_nothing(either, pooled):
+def test_masked_values_have_no_effect(either, pooled):
     model, X, y = pooled
     options = {**ONE_STEP, "max_iter": 2, "batch_size": 9}
     longer = {

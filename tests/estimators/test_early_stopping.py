@@ -253,7 +253,7 @@ def test_mean_absolute_error_is_not_a_scorer(diabetes_units):
         ({"tol": -1.0}, {}, "tol"),
     ],
 )
-def test_what_makes_no_sense(changes, arguments, match, diabetes_units):
+def test_invalid_combinations_are_rejected(changes, arguments, match, diabetes_units):
     X, y = diabetes_units
     model = OrtGradientOptimizer(LinearRegression(), early_stopping=True, **changes)
     with pytest.raises(ValueError, match=match):
@@ -331,7 +331,7 @@ def test_streams_do_not_stop(diabetes_units):
 
 
 @pytest.mark.parametrize("changes", [{"average": True}, {"clip_norm": 1.0}, {"clip_value": 1.0}])
-def test_solvers_make_their_own_steps(changes, diabetes_units):
+def test_solvers_reject_parameters_of_updates(changes, diabetes_units):
     model = OrtGradientOptimizer(LinearRegression(), learning_rate="LBFGS", **changes)
     with pytest.raises(ValueError, match=f"a solver.*{next(iter(changes))}"):
         model.fit(*diabetes_units)
