@@ -35,7 +35,7 @@ def chosen_candidate(
     problem, (step, data, prepare) = start.problem, new_step(configuration, start)
     if validation is None and (len(data) < 2 or _contains_training_samples(configuration, start)):
         return Candidate(math.inf)
-    classes = problem.encoder.class_numbers(data.y)
+    classes = problem.encoder.class_indices(data.y)
     numbers = [] if validation is not None else list(folds(classes, len(data), random_state))
     runner, others = ScoreRunner(step.task, configuration.runtime), start.others(step.task)
 

@@ -1,4 +1,4 @@
-"""The training that a package has, and its graphs."""
+"""The training of a package, and its graphs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..training.step_graphs import SAMPLE_WEIGHT, Carried
 from .fitted_model import FittedModel
 from .problem import Problem
 
-__all__ = ["Package", "outputs_of", "own_rule", "predicting"]
+__all__ = ["Package", "outputs_of", "prediction_graph"]
 
 
 @dataclass(frozen=True)
 class Package:
-    """What the files of a package are made of."""
+    """Contents of a training package."""
 
     fitted: FittedModel
     task: TrainingTask
@@ -33,7 +33,7 @@ class Package:
 
     @property
     def weight_input(self) -> str | None:
-        """Input of the training graphs that takes the weights of rows."""
+        """Input of the training graphs for sample weights, or None."""
         if not self.weighted:
             return None
         return GIVEN_WEIGHT if self.has_class_weights else SAMPLE_WEIGHT
@@ -45,17 +45,23 @@ class Package:
 
     @property
     def is_averaged(self) -> bool:
-        """Whether means of the weights predict."""
+        """Whether predictions use averaged weights."""
         return isinstance(self.task.update.learning_rate, Averaged)
 
     @property
-    def task_of_loss(self) -> TrainingTask:
-        """The task whose loss of rows is evaluated, their classes weighing the same."""
+    def learning_rate(self) -> BaseLearningRate:
+        """Learning rate, without the averaging of weights."""
+        rate = self.task.update.learning_rate
+        return rate.learning_rate if isinstance(rate, Averaged) else rate
+
+    @property
+    def evaluation_task(self) -> TrainingTask:
+        """Task whose loss is evaluated, without class weights."""
         return self.fitted.problem.task(self.weighted, evaluates=True)
 
 
 def outputs_of(problem: Problem, trained: ModelProto) -> dict[str, str]:
-    """Return the outputs of the predicting graph by what they are."""
+    """Return the outputs of the prediction graph by their kind."""
     head = problem.trainable.head
     if head is None:
         own = problem.trainable.own_loss
@@ -70,12 +76,6 @@ def outputs_of(problem: Problem, trained: ModelProto) -> dict[str, str]:
     return {kind: name for name, kind in unique.items()}
 
 
-def predicting(trained: ModelProto, outputs: dict[str, str]) -> ModelProto:
-    """Return the predicting graph, its outputs named after what they are."""
+def prediction_graph(trained: ModelProto, outputs: dict[str, str]) -> ModelProto:
+    """Return the prediction graph, whose outputs are named by their kind."""
     return map_names(extract_model(trained, list(outputs.values())), {n: k for k, n in outputs.items()})
-
-
-def own_rule(package: Package) -> BaseLearningRate:
-    """Return the learning rate, without the averages that may be taken of the weights."""
-    rule = package.task.update.learning_rate
-    return rule.learning_rate if isinstance(rule, Averaged) else rule

@@ -1,4 +1,4 @@
-"""The manifest of a training package: inputs, outputs, labels, schedule and what is carried."""
+"""The manifest of a training package: inputs, outputs, labels, schedule, weights and states."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..saving.packages import FORMAT, STATE, WEIGHTS
 from ..training.epoch_graph import LOSSES, ORDER
 from ..training.package_graphs import EVALUATED, SCORE
 from ..training.step_graphs import OBJECTIVE, RATE, ROWS
-from .package_content import Package, own_rule
+from .package_content import Package
 from .problem import Problem
 
 __all__ = ["manifest_of", "weight_of"]
 
 
 def manifest_of(package: Package, outputs: dict[str, str], evaluation: ModelProto) -> dict[str, Any]:
-    """Return the manifest of a package, without a record."""
+    """Return the manifest of a package, without its record."""
     problem, graphs, objective = package.fitted.problem, package.graphs, package.task.objective
     return {
         "kind": "ortlearn training package",
@@ -45,8 +45,8 @@ def manifest_of(package: Package, outputs: dict[str, str], evaluation: ModelProt
         "predict": sorted(outputs),
         "carried": _carried(package),
         "schedule": {
-            "learning_rate": type(own_rule(package)).__name__,
-            "parameters": _parameters(own_rule(package)),
+            "learning_rate": type(package.learning_rate).__name__,
+            "parameters": _parameters(package.learning_rate),
             "rates": package.rates,
         },
         "record": None,
@@ -54,7 +54,7 @@ def manifest_of(package: Package, outputs: dict[str, str], evaluation: ModelProt
 
 
 def _label(problem: Problem, step: ModelProto) -> dict[str, Any] | None:
-    """Return how labels become the input of the graphs."""
+    """Return the label input and the encoding of labels."""
     task, head = problem.task(False), problem.trainable.head
     found = [value for value in step.graph.input if value.name == task.objective.label]
     if not found:
@@ -68,12 +68,12 @@ def _label(problem: Problem, step: ModelProto) -> dict[str, Any] | None:
 
 
 def weight_of(package: Package) -> dict[str, Any] | None:
-    """Return the input that takes the weights of rows; null where they have none."""
+    """Return the input for sample weights, or None."""
     found = [value for value in package.graphs.step.graph.input if value.name == package.weight_input]
     if package.weighted and not found:
         raise PackageError(
-            "This model computes its own loss without weights of rows: leave weighted=False, or name the "
-            "input that takes them in weight_name."
+            "This model computes its own loss without sample weights: set weighted=False, or weight_name to "
+            "the input for them."
         )
     return _described(found[0]) if found else None
 
@@ -95,7 +95,7 @@ def _carried(package: Package) -> list[dict[str, Any]]:
 
 
 def _parameters(rule: BaseLearningRate) -> dict[str, Any]:
-    """Return parameters as JSON has them; schedules by their representation."""
+    """Return parameters as JSON values; schedules are replaced by their representation."""
     values = rule.get_params(deep=False)
     return {n: v if isinstance(v, bool | int | float | str | None) else repr(v) for n, v in values.items()}
 
@@ -107,5 +107,5 @@ def _described(value: ValueInfoProto) -> dict[str, Any]:
 
 
 def _type_name(elem_type: int) -> str:
-    """Return the name of a type as numpy and ONNX Runtime's JavaScript have it."""
+    """Return the name of a type in numpy and in ONNX Runtime for JavaScript."""
     return "string" if elem_type == TensorProto.STRING else str(helper.tensor_dtype_to_np_dtype(elem_type))

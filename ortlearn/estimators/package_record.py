@@ -1,4 +1,4 @@
-"""The record of a training package, by which a program checks its own results."""
+"""The record of a training package, with which programs check their results."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..training.averaging import averages
 from ..training.epoch_graph import LOSSES, ORDER
 from ..training.step_graphs import OBJECTIVE, RATE, ROWS, SAMPLE_WEIGHT
 from .input_validation import read_samples
-from .package_content import Package, outputs_of, predicting
+from .package_content import Package, outputs_of, prediction_graph
 from .package_manifest import weight_of
 from .samples import Samples
 from .starting import data_of
 
 __all__ = ["example_of", "record_of"]
 
-#: Epochs and rows of the record, where no example is given.
+#: Number of epochs of the record, and of full batches if no example is given.
 EPOCHS, FULL_BATCHES = 2, 3
 
 
 def example_of(package: Package, example: tuple[Any, Any] | None) -> Data | None:
-    """Return rows for the record: those given, or drawn ones with predictions as labels."""
+    """Return samples for the record: the given ones, or random ones labelled by the model."""
     fitted, problem = package.fitted, package.fitted.problem
     if example is not None:
         X, y = example
@@ -51,13 +51,13 @@ def example_of(package: Package, example: tuple[Any, Any] | None) -> Data | None
 def record_of(
     package: Package, data: Data, weights: dict[str, np.ndarray], state: dict[str, np.ndarray]
 ) -> tuple[dict[str, Any], bytes]:
-    """Train on the example, and return what a port compares its own results with."""
+    """Train on the example, and return the results as a reference for other implementations."""
     make_session = package.fitted.runner._session
     graphs, size = package.graphs, package.batch_size
     step, epoch = make_session(graphs.step), make_session(graphs.epoch)
     values = {name: {**weights, **state}[name] for name in graphs.carried}
     columns = {name: np.asarray(array) for name, array in data.columns(package.task).items()}
-    columns.pop(SAMPLE_WEIGHT, None)  # the graphs know those of classes
+    columns.pop(SAMPLE_WEIGHT, None)  # the graphs contain the class weights
     if package.weight_input is not None:
         shape = [len(data), *weight_of(package)["shape"][1:]]  # type: ignore[index]
         weights_of_rows = np.random.default_rng(2).uniform(0.5, 2.0, size=shape)
@@ -83,8 +83,8 @@ def record_of(
     tensors |= {f"result {name}": array for name, array in values.items()}
     if not np.isfinite(objectives).all():
         raise PackageError(
-            "The objective of the example is not finite: pass example=(X, y), rows like those that training "
-            "will see, or a lower learning rate."
+            "The objective of the example is not finite: pass example=(X, y) with typical samples, or a "
+            "lower learning rate."
         )
     problem = package.fitted.problem
     arrays = {item.weight: values[n] for n, (item, _) in graphs.carried.items() if item.state is None}
@@ -93,7 +93,7 @@ def record_of(
         arrays = averages(keys, arrays)
     after = problem.trainable.with_stable_weights(arrays)
     outputs = outputs_of(problem, after)
-    predicted = _run(make_session(predicting(after, outputs)), columns)
+    predicted = _run(make_session(prediction_graph(after, outputs)), columns)
     numbers = {kind: array for kind, array in predicted.items() if array.dtype.kind in "fi"}
     tensors |= {f"predicted {kind}": array for kind, array in numbers.items()}
     summary = {

@@ -1,4 +1,4 @@
-"""The files of a training package, and the estimator that continues one."""
+"""Write the files of a training package, and read an estimator from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..training.step_graphs import SAMPLE_WEIGHT
 from .base import BaseOrtGradientEstimator
 from .fitted_model import FittedModel
 from .package_checks import check_package, class_weights
-from .package_content import Package, outputs_of, own_rule, predicting
+from .package_content import Package, outputs_of, prediction_graph
 from .package_manifest import manifest_of
 from .package_record import example_of, record_of
 from .problem import Problem
@@ -41,30 +41,28 @@ def package_of(
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the manifest and the files of the package of a fitted estimator."""
     fitted, configuration = estimator._model(), estimator._configuration()
-    rule = fitted.problem.updates.learning_rate
-    assert rule is not None
+    rate = fitted.problem.updates.learning_rate
+    assert rate is not None
     if learning_rate is not None:
-        rule = resolve_learning_rate(learning_rate)
-        rule.check()
+        rate = resolve_learning_rate(learning_rate)
     n_epochs = configuration.stopping.max_iter
-    rule = rule.for_epochs(n_epochs)
-    check_package(fitted.problem, rule, learning_rate is not None)
-    table, rates = class_weights(fitted.problem), Rates(rule)
+    rate = rate.for_epochs(n_epochs)
+    check_package(fitted.problem, rate, learning_rate is not None)
+    table, rates = class_weights(fitted.problem), Rates(rate)
     size = configuration.updates.batch_size if batch_size is None else batch_size
     if not isinstance(size, int | np.integer) or size < 1:
-        raise ValueError(f"batch_size must be a whole number of at least 1, not {size!r}.")
+        raise ValueError(f"batch_size must be an integer of at least 1, not {size!r}.")
     if average := int(fitted.problem.updates.average):
-        rule = Averaged(rule, max(1, math.ceil((average - fitted.state.n_seen) / size)))
+        rate = Averaged(rate, max(1, math.ceil((average - fitted.state.n_seen) / size)))
     task = fitted.problem.task(weighted or table is not None)
-    task = task.changed(learning_rate=rule, gradient="rules")
+    task = task.changed(learning_rate=rate, gradient="rules")
     graphs = package_graphs(task, int(size))
     if table is not None:
         step, epoch = (with_class_weights(m, task, table, weighted) for m in (graphs.step, graphs.epoch))
         graphs = replace(graphs, step=step, epoch=epoch)
     by_epoch = [rates.of(i) for i in range(n_epochs)]
     package = Package(fitted, task, graphs, int(size), by_epoch, weighted, table is not None)
-    data = example_of(package, example)
-    return _contents(package, data)
+    return _contents(package, example_of(package, example))
 
 
 def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -77,16 +75,16 @@ def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict
     outputs = outputs_of(problem, trained)
     files = {WEIGHTS: pack_tensors(weights), STATE: pack_tensors({**state, EPOCH: np.array(0)})}
     classes = problem.targets.classes if head is not None and head.task == "classification" else None
-    evaluation = evaluation_graph(package.task_of_loss, trained, _scored(problem), classes)
+    evaluation = evaluation_graph(package.evaluation_task, trained, _scored_output(problem), classes)
     if package.weight_input is not None:
         evaluation = map_names(evaluation, {SAMPLE_WEIGHT: package.weight_input})
-    infer = make_inputs_of(predicting(trained, outputs), problem.trainable.trained)
+    infer = make_inputs_of(prediction_graph(trained, outputs), problem.trainable.trained)
     if package.is_averaged:
         infer, evaluation = (with_averages(m, package.task, package.carried) for m in (infer, evaluation))
         held = [value.name for value in infer.graph.input if value.name in package.graphs.carried]
-        files[PREDICT] = _with_weights_apart(make_initializers_of(infer, held), files)
+        files[PREDICT] = _with_external_weights(make_initializers_of(infer, held), files)
     else:
-        files[PREDICT] = _with_weights_apart(predicting(trained, outputs), files)
+        files[PREDICT] = _with_external_weights(prediction_graph(trained, outputs), files)
     graphs_by_name = {"step": graphs.step, "epoch": graphs.epoch, "evaluate": evaluation, "infer": infer}
     for name, graph in graphs_by_name.items():
         files[f"{name}.onnx"] = graph.SerializeToString()
@@ -97,36 +95,36 @@ def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict
 
 
 def _initial_state(package: Package, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the states that training continues with, by the name that the step reads them under."""
-    rule = package.task.update.learning_rate
-    known = reset_pending_averages(package.fitted.state.states, rule)
-    same = type(own_rule(package)) is type(package.fitted.problem.updates.learning_rate)
+    """Return the initial states of the learning rate, by the names of the inputs of the step."""
+    rate = package.task.update.learning_rate
+    known = reset_pending_averages(package.fitted.state.states, rate)
+    same = type(package.learning_rate) is type(package.fitted.problem.updates.learning_rate)
     same = same and package.fitted.state.coordinates is None
-    found = {}
+    states = {}
     for name, (item, _) in package.graphs.carried.items():
         if item.state is not None:
-            fresh = rule.init(weights[item.weight])[item.state]
-            own = known.get((item.weight, item.state)) if same else None
-            fits = own is not None and own.shape == fresh.shape
-            found[name] = own.astype(fresh.dtype) if fits and own is not None else fresh
-    return found
+            fresh = rate.init(weights[item.weight])[item.state]
+            last = known.get((item.weight, item.state)) if same else None
+            fits = last is not None and last.shape == fresh.shape
+            states[name] = last.astype(fresh.dtype) if fits and last is not None else fresh
+    return states
 
 
-def _scored(problem: Problem) -> str | None:
-    """Return what is compared with the labels for a score; None where there is none."""
+def _scored_output(problem: Problem) -> str | None:
+    """Return the output that a score compares with the labels, or None."""
     head = problem.trainable.head
     if head is None or head.target_transformers:
         return None
     return {"classification": head.label, "regression": head.predicted}.get(head.task)
 
 
-def _with_weights_apart(model: ModelProto, files: dict[str, bytes]) -> bytes:
-    """Return a predicting graph whose trained weights lie in the files of tensors."""
+def _with_external_weights(model: ModelProto, files: dict[str, bytes]) -> bytes:
+    """Return a prediction graph whose trained weights are external data in the files of tensors."""
     offsets = {file: tensor_offsets(files[file]) for file in (STATE, WEIGHTS)}
-    places = {name: (file, *offset) for file, known in offsets.items() for name, offset in known.items()}
+    locations = {name: (file, *offset) for file, known in offsets.items() for name, offset in known.items()}
     for tensor in model.graph.initializer:
-        if tensor.name in places:
-            set_external_data(tensor, *places[tensor.name])
+        if tensor.name in locations:
+            set_external_data(tensor, *locations[tensor.name])
             for part in ("raw_data", "float_data", "double_data"):
                 tensor.ClearField(part)
     return model.SerializeToString()
@@ -138,11 +136,11 @@ def continued(
     weights: dict[str, np.ndarray],
     state: dict[str, np.ndarray],
 ) -> BaseOrtGradientEstimator:
-    """Return an estimator with the weights and the states that a program has left in a package."""
+    """Return an estimator with the weights and states of a package."""
     fitted = estimator._model()
     own = fitted.stable_weights()
     if {n: (a.shape, a.dtype) for n, a in own.items()} != {n: (a.shape, a.dtype) for n, a in weights.items()}:
-        raise SavedFileError("The weights of the package are not those of its estimator.")
+        raise SavedFileError("The weights of the package do not match its estimator: export it again.")
     states = {
         (item["weight"], item["state"]): state[item["name"]]
         for item in manifest["carried"]

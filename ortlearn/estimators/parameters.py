@@ -17,15 +17,15 @@ from .display import DisplayMixin
 
 __all__ = ["Parameters"]
 
-#: An object for each parameter that also takes a name.
+#: Plugin group, and a class for examples, of the parameters that accept a name.
 OBJECTS = {
     "learning_loss": (plugins.LOSSES, "ElasticLoss"),
     "learning_penalty": (plugins.PENALTIES, "ElasticPenalty"),
     "learning_rate": (plugins.LEARNING_RATES, "LearningRateSGD"),
 }
-#: Types of estimators with an objective of their own.
+#: Types of estimators that are trained without labels.
 NEEDS_NO_LABELS = ("clusterer", "density_estimator")
-#: Types of estimators that transform, if they have a method for it.
+#: Types of estimators that may be transformers.
 TRANSFORM = (None, "transformer", "clusterer")
 
 
@@ -146,7 +146,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         self.output_name = output_name
 
     def set_params(self, **params):
-        """Set parameters, those of nested objects too (``learning_rate__eta0``).
+        """Set parameters, including those of nested objects (``learning_rate__eta0``).
 
         Parameters
         ----------
@@ -169,8 +169,8 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
             if nested and hasattr(self, name) and not hasattr(value, "set_params"):
                 example = "PerWeightPenalty({...})" if isinstance(value, dict) else _object_like(name, value)
                 raise ValueError(
-                    f"{key!r} cannot be set while {name}={value!r} is not an object: pass one instead, "
-                    f"such as {name}={example}."
+                    f"{key!r} cannot be set, since {name}={value!r} is not an object: pass an object, such "
+                    f"as {name}={example}."
                 )
         return super().set_params(**params)
 
@@ -194,7 +194,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
             tags.input_tags = inner.input_tags
             tags.input_tags.sparse |= conversion.is_fitted(self.estimator)
             if inner.transformer_tags is not None and inner.estimator_type in TRANSFORM:
-                tags.transformer_tags = TransformerTags(preserves_dtype=[])  # results have the type of dtype
+                tags.transformer_tags = TransformerTags(preserves_dtype=[])  # the result depends on dtype
         for own in (tags.classifier_tags, tags.regressor_tags):
             if own is not None:
                 own.poor_score = True
@@ -210,12 +210,12 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
 
         try:
             return is_for_classes_only(requested_loss(self.learning_loss))
-        except PluginError:  # fit will say so
+        except PluginError:  # fit raises it
             return False
 
 
 def _object_like(name: str, value: Any) -> str:
-    """Return an object to pass for a parameter, in place of a name where it is one."""
+    """Return the text of an object that may replace the value of a parameter."""
     if name == "lora":
         return f"LoRA({'' if value is None else value})"
     if name not in OBJECTS:

@@ -1,4 +1,4 @@
-"""The parameter ``classes`` of ``fit`` and ``partial_fit``: read, and compared with labels and model."""
+"""The parameter ``classes`` of ``fit`` and ``partial_fit``, compared with labels and model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["PartialFitClasses", "expected_classes", "read_classes"]
 
 
 class PartialFitClasses:
-    """All classes that will come, for each column of y: sorted, or in the order of the scores of a file.
+    """All classes of each column of y: sorted, or in the order of the scores of an ONNX file.
 
     Parameters
     ----------
@@ -29,40 +29,42 @@ class PartialFitClasses:
 
     @property
     def classes(self) -> Any:
-        """The classes as an estimator that is to be fitted takes them."""
+        """Classes of y: one array, or a list with an array for each column."""
         return self.columns[0] if len(self.columns) == 1 else self.columns
 
     def checked_classes(self, y: Any) -> Any:
-        """Return :attr:`classes`, or raise an error if labels have others."""
+        """Return :attr:`classes`, or raise an error if y has other labels."""
         if y is not None:
             self._check_labels(y)
         return self.classes
 
     def _check_labels(self, y: Any) -> None:
         values = y.toarray() if issparse(y) else np.asarray(y)
-        one = len(self.columns) == 1
-        columns = values.reshape(1, -1) if one else values.reshape(len(values), -1).T
+        flat = len(self.columns) == 1
+        columns = values.reshape(1, -1) if flat else values.reshape(len(values), -1).T
         for column, known in zip(columns, self.columns, strict=True):
-            lacking = np.setdiff1d(column, known)
-            if len(lacking):
+            missing = np.setdiff1d(column, known)
+            if len(missing):
                 raise ValueError(
-                    f"classes={self.given!r} must include all labels of y: {lacking.tolist()} are missing. "
-                    "Add them to classes, or leave out their rows."
+                    f"classes={self.given!r} must include all labels of y: {missing.tolist()} are missing. "
+                    "Add them to classes, or remove their rows."
                 )
 
-    def check_known(self, known: Any, whose: str) -> None:
-        """Raise an error if the classes known to a model or a first call, named in ``whose``, are others.
+    def check_known(self, known: Any, owner: str) -> None:
+        """Raise an error if the known classes of the ``owner``, a model or an earlier call, differ.
 
-        They are one array per output where each has its own, and None for a model without classes.
+        They are None for a model without classes, and a list of arrays for several outputs.
         """
         if known is None:
             return
         columns = known if isinstance(known, list) else [known] if len(self.columns) == 1 else None
-        if columns is None:  # labels of zeros and ones, whose classes are their numbers
+        if columns is None:  # columns of zeros and ones, whose classes are the column indices
             columns = [np.array([0, 1])] * len(known)
         same = len(columns) == len(self.columns) and all(map(_is_same, self.columns, columns))
         if not same:
-            raise ValueError(f"classes={self.given!r} are not those of {whose}: {known}.")
+            raise ValueError(
+                f"classes={self.given!r} differ from the classes of {owner}: {known}. Pass the same classes."
+            )
 
 
 def _is_same(classes: np.ndarray, known: np.ndarray) -> bool:
@@ -70,20 +72,20 @@ def _is_same(classes: np.ndarray, known: np.ndarray) -> bool:
 
 
 def expected_classes(
-    classes: Any, y: Any, estimator_type: str | None, of_file: bool = False
+    classes: Any, y: Any, estimator_type: str | None, is_onnx: bool = False
 ) -> PartialFitClasses | None:
-    """Read the parameter ``classes`` of a call, which is for classifiers; None where nothing was passed.
+    """Read the parameter ``classes`` of a call, or return None if it was not passed.
 
-    Those of an ONNX file are in the order of its scores, one array whatever the shape of y.
+    The classes of an ONNX file are one array in the order of its scores, for any shape of y.
     """
     if classes is not None and estimator_type != "classifier":
-        raise ValueError("classes is for classifiers: this model has none, leave out the parameter classes.")
-    found = None if classes is None or not of_file else _in_order(classes)
-    return read_classes(classes, y) if found is None else found
+        raise ValueError("classes is for classifiers, and this model is none: omit the parameter classes.")
+    ordered = None if classes is None or not is_onnx else _in_order(classes)
+    return read_classes(classes, y) if ordered is None else ordered
 
 
 def _in_order(classes: Any) -> PartialFitClasses | None:
-    """Return classes as they are given, where they are one array; None otherwise."""
+    """Return classes in their given order if they are a single array, and None otherwise."""
     refuse_masked(classes, "classes")
     if not hasattr(classes, "__len__") or isinstance(classes, str | bytes | dict | set) or not len(classes):
         return None
@@ -92,16 +94,16 @@ def _in_order(classes: Any) -> PartialFitClasses | None:
     values = np.asarray(classes)
     if len(np.unique(values)) < len(values):
         raise ValueError(
-            f"classes={classes!r} must name each class once, in the order of the model's scores."
+            f"classes={classes!r} must contain each class once, in the order of the model's scores."
         )
     return PartialFitClasses(classes, [values])
 
 
 def read_classes(classes: Any, y: Any) -> PartialFitClasses | None:
-    """Read the parameter ``classes`` for labels of the shape of y; None where nothing was passed.
+    """Read the parameter ``classes`` for labels with the shape of y, or return None if it was not passed.
 
-    Classes are one array in any order, or one array per column of y. Columns of zeros and ones may have
-    their numbers for classes, as in ``MLPClassifier``.
+    Classes are one array in any order, or one array per column of y. For columns of zeros and ones they may
+    also be the column indices, as in ``MLPClassifier``.
 
     Examples
     --------
@@ -119,7 +121,7 @@ def read_classes(classes: Any, y: Any) -> PartialFitClasses | None:
     nested = is_array and len(classes) > 0 and all(np.ndim(own) == 1 for own in classes)
     columns = [np.unique(own) for own in classes] if nested else [np.unique(classes)]
     if not is_array or not all(len(own) for own in columns):
-        raise ValueError(f"classes={classes!r} must be an array of all classes that will come.")
+        raise ValueError(f"classes={classes!r} must be an array with all classes of y in all calls.")
     if nested and len(shape) > 1 and len(columns) == n_columns:
         return PartialFitClasses(classes, columns)
     if not nested and n_columns == 1:

@@ -31,9 +31,9 @@ class PredictionMethods(FittedEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classes, numbers of clusters, or values in the shape that y had in ``fit``, such as
-            (n_samples, height, width) for classes of pixels. Floats are float32 where X and the model are, or
-            else float64.
+            Classes, cluster indices, or values in the shape that y had in ``fit``, such as
+            (n_samples, height, width) for classes of pixels. Floats are float32 if X and the model are
+            float32, and float64 otherwise.
         """
         return self._model().predict(X)
 
@@ -49,10 +49,10 @@ class PredictionMethods(FittedEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or list of them
-            Probabilities, in the order of ``classes_``; one matrix per output where each has classes
-            of its own, one column per label of a multi-label classifier, one per component of a mixture;
-            for an ONNX classifier of pixels or time steps along the axis that its scores have them.
-            float32 where X and the model are, or else float64.
+            Probabilities, in the order of ``classes_``: one matrix per output if there are several, one
+            column per label of a multi-label classifier or per component of a mixture. An ONNX classifier of
+            pixels or time steps has the class axis of its scores. The type is float32 if X and the model are
+            float32, and float64 otherwise.
         """
         return self._model().predict_proba(X)
 
@@ -68,18 +68,18 @@ class PredictionMethods(FittedEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or list of them
-            Logarithms of what ``predict_proba`` returns, minus infinity for a probability of zero.
+            Logarithms of the result of ``predict_proba``, minus infinity for a probability of zero.
         """
-        found = self.predict_proba(X)
+        shares = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return [np.log(part) for part in found] if isinstance(found, list) else np.log(found)
+            return [np.log(part) for part in shares] if isinstance(shares, list) else np.log(shares)
 
     @available_if(has_decisions)
     def decision_function(self, X):
-        """Return what scikit-learn's ``decision_function`` gives, where the wrapped classifier has one.
+        """Return the decision values of scikit-learn's ``decision_function``.
 
-        Of other classifiers, and of ONNX models, these are the raw scores that the loss is computed from.
-        A graph that holds votes of members in the place of their decisions has no such method.
+        For ONNX models and classifiers without this method, these are the raw scores that the loss is
+        computed from. The method is not available if the graph computes votes instead of decision values.
 
         Parameters
         ----------
@@ -89,17 +89,19 @@ class PredictionMethods(FittedEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores; one per row for two classes, one per pair of classes for ``SVC`` with
-            ``decision_function_shape="ovo"``. float32 where X and the model are, or else float64.
+            Decision values: one per sample for two classes, one per pair of classes for ``SVC`` with
+            ``decision_function_shape="ovo"``. The type is float32 if X and the model are float32, and
+            float64 otherwise.
         """
         return self._model().decision_function(X)
 
     def score(self, X, y=None, sample_weight=None):
-        """Return the accuracy of a classifier, R2 of a regressor or of a transformer's output.
+        """Return the accuracy of a classifier, or R2 of a regressor or of a transformer's output.
 
-        A mixture has the mean log-likelihood of the rows, a kernel density their sum, KMeans minus its
-        inertia. Several columns of classes are right where all of a row's are. Of images and sequences it is
-        the share of right pixels or time steps, or the mean of R2 over elements.
+        The score of a mixture is the mean log-likelihood of the samples, that of a kernel density their sum,
+        that of KMeans the negative inertia. With several outputs, a sample is classified correctly if all its
+        labels are correct. For images and sequences, the score is the accuracy over pixels or time steps, or
+        the mean of R2 over elements.
 
         Parameters
         ----------
@@ -108,7 +110,7 @@ class PredictionMethods(FittedEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Labels.
         sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
-            Weights of the rows; of the shape of y where each label has one.
+            Sample weights; they have the shape of y if each label has a weight.
 
         Returns
         -------
@@ -120,7 +122,7 @@ class PredictionMethods(FittedEstimator):
 
     @available_if(has_densities)
     def score_samples(self, X):
-        """Return the log-likelihood of each row under a density, or how normal an outlier detector finds it.
+        """Return the log-likelihood of each sample, or the normality score of an outlier detector.
 
         Parameters
         ----------
@@ -130,13 +132,13 @@ class PredictionMethods(FittedEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Log-likelihoods; the decisions of an outlier detector before its threshold. float32 where X and
-            the model are, or else float64.
+            Log-likelihoods, or the decision values of an outlier detector before the offset is subtracted.
+            The type is float32 if X and the model are float32, and float64 otherwise.
 
         Raises
         ------
         WriteBackError
-            If ``to_sklearn()``, which scores for an outlier detector, cannot be.
+            If ``to_sklearn()``, which outlier detectors need, is not available.
         """
         return self._model().score_samples(X)
 
@@ -148,25 +150,24 @@ class PredictionMethods(FittedEstimator):
         X : array-like of shape (n_samples, n_features)
             Features.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Labels; none for mixtures and KMeans.
+            Labels; not used by mixtures and KMeans.
         sample_weight : array-like of shape (n_samples,) or (n_samples, 1), default=None
-            Factors of the losses: the mean that is trained is their sum by the sum of the weights. They have
-            the shape of y where each label has one.
+            Factors of the losses; the training objective is the sum of the products divided by the sum of the
+            weights. They have the shape of y if each label has a weight.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Losses, means over the pixels or time steps of a sample where these have classes: float32 where X
-            and the model are, or else float64.
+            Losses; for classes of pixels or time steps, the mean over each sample. The type is float32 if X
+            and the model are float32, and float64 otherwise.
         """
         return self._model().losses(X, y, sample_weight)
 
     def predictor(self, method="predict"):
-        """Return a method as a bare function of arrays, for predictions of few rows at a time.
+        """Return a method as a function of arrays without validation, for fast predictions of few samples.
 
-        It validates nothing, and takes little more time than ONNX Runtime. It has the weights of the moment:
-        a later ``fit`` or ``set_weights`` does not change it. It cannot be pickled, and is for the process
-        that made it.
+        The function takes little more time than ONNX Runtime. It keeps the current weights: a later ``fit``
+        or ``set_weights`` does not change it. It cannot be pickled or used in another process.
 
         Parameters
         ----------
@@ -176,16 +177,16 @@ class PredictionMethods(FittedEstimator):
         Returns
         -------
         callable
-            Takes an array of shape (n_samples, n_features) of the type of the graph (float32, unless
-            ``dtype`` is float64), and returns what the method does. Numbers that are not finite are not
-            looked for; another type or number of columns is an ExecutionError.
+            Function of an array of shape (n_samples, n_features) with the type of the graph (float32, unless
+            ``dtype`` is float64) that returns the result of the method. It does not detect values that are
+            not finite; a wrong type or number of columns raises an ExecutionError.
 
         Raises
         ------
         ValueError
-            If the graph takes more than a matrix of numbers, or steps before it run in scikit-learn.
+            If the input of the graph is not a matrix of numbers, or steps of the model run in scikit-learn.
         AttributeError
-            If there is no such method for the wrapped model.
+            If the wrapped model has no such method.
 
         Examples
         --------
@@ -198,27 +199,27 @@ class PredictionMethods(FittedEstimator):
         >>> np.array_equal(predict(X[:1]), trained.predict(X[:1]))
         True
         """
-        found = self._model()
+        model = self._model()
         if method in METHODS:
-            getattr(self, method)  # an AttributeError says why there is no such method
-        return found.predictor(method)
+            getattr(self, method)  # raises an AttributeError if the method is not available
+        return model.predictor(method)
 
     @available_if(wraps("fit_predict"))
     def fit_predict(self, X, y=None, **fit_params):
-        """Train, then predict the same rows: clusters, components of a mixture, or outliers.
+        """Train, then predict the same samples: clusters, components of a mixture, or outliers.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Features.
         y : array-like of shape (n_samples,), default=None
-            Labels, as ``fit`` takes them: an outlier detector needs some.
+            Labels, as in ``fit``; required for an outlier detector.
         **fit_params : dict
             Other arguments of ``fit``.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            What ``predict`` returns.
+            Result of ``predict``.
         """
         return self.fit(X, y, **fit_params).predict(X)

@@ -1,4 +1,4 @@
-"""The learning problem of an estimator: converted model, loss, penalty, updates and targets."""
+"""Learning problem of an estimator: converted model, loss, penalty, updates and targets."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ FREE_LABEL = "ortlearn_label"
 
 @dataclass(frozen=True)
 class Targets:
-    """What is known of y.
+    """Properties of y.
 
     Attributes
     ----------
     classes : ndarray, list of ndarray or None
-        Classes of a classifier, one array per output where each has its own.
+        Classes of a classifier, one array per output if there are several.
     ndim : int
-        Dimensions of y, which predictions of a regressor have too.
+        Number of dimensions of y, and of the predictions of a regressor.
     sparse : bool
-        Whether y was a sparse matrix of labels, as predictions are then, too.
+        Whether y and predictions are sparse matrices.
     class_weights : list of dict or None
         Weight of each class, for each column of y.
     """
@@ -82,7 +82,7 @@ class Problem:
     targets : Targets
         Classes and shape of y.
     gradient : str
-        Backend that builds gradients.
+        Gradient backend.
     estimator_type : str or None
         Type of the estimator in its tags.
     source : estimator or None
@@ -90,7 +90,7 @@ class Problem:
     missing : frozenset of int
         Columns of X in which the model accepts missing values.
     flexible : bool
-        Whether training may follow the noise of few samples.
+        Whether training may overfit few samples.
     """
 
     trainable: TrainableModel
@@ -115,11 +115,11 @@ class Problem:
         classes: Any = None,
         occurring: Any = None,
     ) -> Problem:
-        """Convert the model of a configuration, fitted on checked samples before where it is not fitted.
+        """Convert the model of a configuration, after fitting it on checked samples if it is not fitted.
 
-        The random state draws seeds of that fit; ``classes`` are all that may come, ``occurring`` those
-        of all samples of a file, where y has some of them. Class weights, penalty and learning rate come with
-        :meth:`with_objective_of`.
+        ``random_state`` is used for that fit; ``classes`` are all classes, ``occurring`` the labels of all
+        samples if y is a part of them. :meth:`with_objective_of` adds class weights, penalty and learning
+        rate.
         """
         source = fitted_source(configuration, X, y, sample_weight, random_state, classes)
         loss = configuration.loss or own_loss(source)
@@ -143,18 +143,18 @@ class Problem:
 
     @property
     def encoder(self) -> TargetEncoder:
-        """How y becomes labels."""
+        """Encoder of y."""
         return TargetEncoder(self.trainable, self.loss, self.targets.classes)
 
     @property
     def dtype(self) -> np.dtype:
-        """Floating-point type that training computes in."""
+        """Floating-point type of the training."""
         head = self.trainable.head
         return self.trainable.input_dtype if head is None else head.dtype
 
     @property
     def needs_labels(self) -> bool:
-        """Whether the objective compares with labels."""
+        """Whether the objective depends on labels."""
         head = self.trainable.head
         return head is None or head.task != "unsupervised"
 
@@ -175,10 +175,9 @@ class Problem:
     ) -> Problem:
         """Return the problem with class weights, learning rate and penalty of a configuration.
 
-        ``total_weight`` is the sum of the weights of all samples that the penalty of a model is relative to,
-        those of the samples given by default; ``n_samples`` is None for a stream. ``whole`` is the sum of the
-        weights of all samples of a source without those of classes, where y has its labels and sample_weight
-        their sums.
+        The penalty of a model is relative to ``total_weight``, by default the sum of the weights of the given
+        samples; ``n_samples`` is None for a stream. For a source, y has the labels that occur, sample_weight
+        the sums of their weights, and ``whole`` is the sum of all sample weights without class weights.
         """
         is_stream = n_samples is None and whole is None
         problem = self.with_class_weights(configuration, y, sample_weight, is_stream)
@@ -197,12 +196,12 @@ class Problem:
 
     @property
     def predicts_labels(self) -> bool:
-        """Whether scores are labels, in their units."""
+        """Whether scores are predictions of the labels."""
         head = self.trainable.head
         return head is not None and head.task == "regression" and _link(self.loss) == "identity"
 
     def label_moments(self, data: Data) -> tuple[np.ndarray, float]:
-        """Return mean and deviation of encoded labels for scores of their scale, zero and one for others."""
+        """Return mean and standard deviation of encoded labels, or 0 and 1 if scores do not predict them."""
         values = data.y.reshape(len(data.y), -1)
         if not self.predicts_labels:
             return np.zeros(values.shape[1]), 1.0
@@ -212,9 +211,9 @@ class Problem:
         return mean, label_spread(mean, squares)
 
     def total_weight(self, y: Any, sample_weight: np.ndarray | None, whole: float | None = None) -> float:
-        """Return the sum of the weights of samples, those of their classes included; one without samples.
+        """Return the sum of sample weights times class weights; 1 without samples.
 
-        ``whole`` is the sum without those of classes, where it is known.
+        ``whole`` is the sum without class weights, if known.
         """
         if y is None and sample_weight is None:
             return 1.0
@@ -228,7 +227,7 @@ class Problem:
     def with_class_weights(
         self, configuration: Configuration, y: Any, sample_weight: np.ndarray | None, stream: bool = False
     ) -> Problem:
-        """Return the problem with the weights that a configuration gives to the classes of some samples."""
+        """Return the problem with the class weights of a configuration."""
         known, head, class_weight = self.targets.classes, self.trainable.head, configuration.class_weight
         if class_weight == "auto":
             applies = self.source is not None and self.estimator_type == "classifier"
@@ -245,14 +244,14 @@ class Problem:
     ) -> Problem:
         """Return the problem with loss, penalty, updates and class weights of a new configuration.
 
-        ``total_weight`` is that of all samples of the stream.
+        ``total_weight`` is the sum of the weights of all samples of the stream.
         """
         loss = configuration.loss or own_loss(self.source)
         if _link(loss) != self.trainable.link:
-            was, now = type(self.loss).__name__, "auto" if loss is None else type(loss).__name__
+            old, new = type(self.loss).__name__, "auto" if loss is None else type(loss).__name__
             raise PluginError(
-                f"partial_fit cannot go on from {was} with {now}: one of them is of the logarithms of the "
-                "predictions, which takes another graph. Call fit, or go back to the first loss."
+                f"partial_fit cannot change the loss from {old} to {new}, since only one of them has a log "
+                "link. Call fit, or use the first loss."
             )
         problem = replace(self, loss=loss_for_model(loss, self.trainable))
         return problem.with_objective_of(configuration, y, sample_weight, None, total_weight)
@@ -260,9 +259,9 @@ class Problem:
     def task(
         self, weighted: bool, n_samples: int = 1, n_seen: int = 0, evaluates: bool = False
     ) -> TrainingTask:
-        """Return what a training step takes, for so many samples, after others that it has seen.
+        """Return the task of a training step for ``n_samples``, after ``n_seen`` samples of earlier calls.
 
-        Where it evaluates a loss, batch normalizations in training mode take their running statistics.
+        With ``evaluates``, batch normalizations in training mode use their running statistics.
         """
         trainable, head = self.trainable, self.trainable.head
         label_type, own = self.encoder.label_type(), trainable.own_loss
@@ -301,7 +300,7 @@ class Problem:
 
 
 def label_spread(mean: np.ndarray, variance: np.ndarray) -> float:
-    """Return the deviation of labels from their mean; their size where they are all the same."""
+    """Return the standard deviation of labels; their absolute value if they are constant, or 1."""
     return float(np.sqrt(variance.mean())) or float(np.abs(mean).max(initial=0.0)) or 1.0
 
 
@@ -310,7 +309,7 @@ def _link(loss: BaseLoss | None) -> str:
 
 
 def _intercepts(trainable: TrainableModel) -> dict[str, bool]:
-    """Return whether each trained weight is left out of penalties, as intercepts are."""
+    """Return whether each trained weight is an intercept, or otherwise excluded from penalties."""
     constraints: Mapping[str, Any] = trainable.constraints
     return {
         name: not constraints[name].penalised
@@ -321,7 +320,7 @@ def _intercepts(trainable: TrainableModel) -> dict[str, bool]:
 
 
 def _features(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorType]:
-    """Return the inputs of a graph that take X, or columns of it."""
+    """Return the inputs of a graph for X or its columns."""
     schema = trainable.entry.schema
     known = {} if schema.is_number_matrix else schema.types()
     several = {value.name: known[value.name] for value in graph.graph.input if value.name in known}
@@ -329,7 +328,7 @@ def _features(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorT
 
 
 def _with_positions(trainable: TrainableModel, sample_weight: np.ndarray | None) -> TrainableModel:
-    """Return a file whose elements count on their own, where each one of a regressor has a weight."""
+    """Return the model with a loss for each element, if the labels of an ONNX regressor have weights."""
     head = trainable.head
     if head is None or head.task != "regression" or not trainable.from_file:
         return trainable

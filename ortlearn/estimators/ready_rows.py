@@ -1,4 +1,4 @@
-"""Samples that need no check but of their numbers, as others take longer than a prediction."""
+"""Fast validation of matrices, since scikit-learn's validation takes longer than a prediction."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ready_rows"]
 
-#: Kinds of types that numbers are read from: floats, integers, booleans.
+#: Kinds of numeric types: floats, integers, booleans.
 NUMBERS = "fiub"
 
 
 def ready_rows(trainable: TrainableModel, X: Any, features: InputFeatures) -> np.ndarray | None:
-    """Return samples as a graph takes them, where scikit-learn's checks would find nothing to say.
-
-    None for others: what is wrong with them, and what is not, is for :func:`read_samples` to tell.
-    """
+    """Return X as the input of the graph, or None if :func:`read_samples` must validate it."""
     if not trainable.takes_numbers:
         return None
     if features.names is not None:
@@ -34,12 +31,12 @@ def ready_rows(trainable: TrainableModel, X: Any, features: InputFeatures) -> np
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         rows = np.ascontiguousarray(X, trainable.input_dtype)
-        # A sum that is not finite may still be of finite numbers: then the long way decides.
+        # The sum of finite numbers may overflow; read_samples handles this case.
         return rows if math.isfinite(rows.sum()) else None
 
 
 def _array_of(X: list) -> np.ndarray | None:
-    """Return a list of lists as an array; None for lists of other things, whose masks would be ignored."""
+    """Return a list of lists as an array, and None for other lists."""
     if not all(type(row) is list for row in X):
         return None
     try:
@@ -49,7 +46,7 @@ def _array_of(X: list) -> np.ndarray | None:
 
 
 def _numbers_of_frame(X: Any, names: np.ndarray) -> np.ndarray | None:
-    """Return a frame of pandas whose columns have these names and types of numpy; None for anything else."""
+    """Return a pandas frame with these names and numpy types as an array, and None for anything else."""
     if type(X).__module__.partition(".")[0] != "pandas" or not hasattr(X, "columns"):
         return None
     kinds = {dtype.kind if isinstance(dtype, np.dtype) else "O" for dtype in X.dtypes.array}

@@ -1,4 +1,4 @@
-"""Types of results: floats follow X, as in scikit-learn."""
+"""Floating-point types of results, which follow X as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..preprocessing.columns import is_frame
 
 __all__ = ["as_floats_of", "probabilities_as_floats_of"]
 
-#: What a sum of float32 probabilities may differ from one by.
+#: Largest difference from 1 of a sum of float32 probabilities.
 ROUNDING = 1e-5
 
 
 def as_floats_of(X: Any, values: np.ndarray) -> np.ndarray:
-    """Return results as float64, or as they are where X, as the caller gave it, is float32.
+    """Return results as float64, or unchanged if X is float32.
 
     Examples
     --------
@@ -31,10 +31,10 @@ def as_floats_of(X: Any, values: np.ndarray) -> np.ndarray:
 
 
 def probabilities_as_floats_of(X: Any, values: np.ndarray, sum_to_one: bool, axis: int = 1) -> np.ndarray:
-    """Return probabilities as :func:`as_floats_of` does, with sums that are one to float64.
+    """Return probabilities as :func:`as_floats_of` does, normalised to sum to 1 in float64.
 
-    scikit-learn's metrics take sums of float64 for wrong that are one to the digits of float32 only. Those
-    that are off by more than rounding, as zeros for outliers, are left.
+    scikit-learn's metrics reject float64 sums that are 1 only with the precision of float32. Sums that differ
+    by more, such as zeros for outliers, are not changed.
     """
     wide = as_floats_of(X, values)
     if wide is values or not sum_to_one:
@@ -44,7 +44,7 @@ def probabilities_as_floats_of(X: Any, values: np.ndarray, sum_to_one: bool, axi
 
 
 def _is_single(X: Any) -> bool:
-    """Return whether all of X is float32; a name tells it of frames and of tensors of other libraries."""
+    """Return whether all of X is float32, by the names of types for frames and tensors of other libraries."""
     if type(X) is np.ndarray:
         return X.dtype == np.float32
     kinds = list(getattr(X, "dtypes", ())) if is_frame(X) else [getattr(X, "dtype", None)]

@@ -1,4 +1,4 @@
-"""What it takes to resume a call of ``fit``: the decisions it has made, and where it is."""
+"""State that is needed to resume a call of ``fit``."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from .starting import Start
 
 __all__ = ["Resumption", "parameter_texts", "resumptions"]
 
-#: Parameters that may change when a training is resumed: they decide how long it takes, and what it tells.
+#: Parameters that may change when a training is resumed.
 FREE = ("max_iter", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs", "client")
-#: Where an object is in memory, in its text.
+#: Memory address in the representation of an object.
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 @dataclass(frozen=True)
 class Resumption:
-    """A call of ``fit`` that is not over.
+    """State of an unfinished call of ``fit``.
 
     Attributes
     ----------
     random_state : numpy.random.RandomState
-        Random state before anything was drawn.
+        Random state before the first draw.
     weights : dict of str to ndarray
         Starting weights.
     digest : int
@@ -42,9 +42,9 @@ class Resumption:
     parameters : dict of str to str
         Texts of the parameters.
     position : Position
-        Where the training is.
+        Position of the training.
     candidate : Candidate or None
-        How the training is held back, where that was chosen.
+        Chosen regularisation of a warm start.
     """
 
     random_state: np.random.RandomState
@@ -55,34 +55,34 @@ class Resumption:
     candidate: Candidate | None = None
 
     def fresh_random_state(self) -> np.random.RandomState:
-        """Return the random state, to be drawn from."""
+        """Return a copy of the random state."""
         return copy.deepcopy(self.random_state)
 
     def check_parameters(self, parameters: dict[str, str]) -> None:
-        """Raise an error if a training has other parameters."""
-        both = parameters.keys() | self.parameters.keys()
-        changed = sorted(n for n in both if parameters.get(n) != self.parameters.get(n))
+        """Raise an error if parameters have changed."""
+        names = parameters.keys() | self.parameters.keys()
+        changed = sorted(n for n in names if parameters.get(n) != self.parameters.get(n))
         if changed:
-            found = ", ".join(f"{n}={parameters.get(n)} instead of {self.parameters.get(n)}" for n in changed)
+            texts = ", ".join(f"{n}={parameters.get(n)} instead of {self.parameters.get(n)}" for n in changed)
             raise SavedFileError(
-                f"The training to resume has other parameters: {found}. Set those that it began with; "
+                f"The training to resume has other parameters: {texts}. Restore the original ones; only "
                 f"{', '.join(FREE)} may change."
             )
 
     def applied(self, start: Start) -> Start:
-        """Return a start with the weights that the training began with, if graph and samples are the same."""
+        """Return a start with the original starting weights, or raise an error if graph or samples differ."""
         if digest_of(start) != self.digest:
             raise SavedFileError(
-                "The training to resume has another model or other samples: pass the estimator, samples, "
-                "labels and weights that it began with, and use the same versions of packages."
+                "The training to resume has another model or other samples: pass the original estimator, "
+                "samples, labels and weights, and use the same versions of packages."
             )
         return replace(start, weights=self.weights, state=replace(start.state, anchor=self.weights))
 
 
 def parameter_texts(parameters: dict[str, Any]) -> dict[str, str]:
-    """Return the parameters that a training must be resumed with, as texts.
+    """Return the texts of the parameters that must be the same to resume a training.
 
-    The model is compared by its graph, and the random state is part of what is stored.
+    The model is compared by its graph, and the random state is stored.
     """
     kept = {
         name: value for name, value in parameters.items() if name not in (*FREE, "estimator", "random_state")
@@ -96,7 +96,7 @@ def resumptions(
     parameters: dict[str, str],
     candidate: Candidate | None,
 ) -> Callable[[Position], Resumption]:
-    """Return what makes a resumption of a position; samples are read for it only once."""
+    """Return a function from position to resumption, which computes the checksum of the samples once."""
 
     @cache
     def digest() -> int:
@@ -109,7 +109,7 @@ def resumptions(
 
 
 def digest_of(start: Start) -> int:
-    """Return a checksum of the graph and the samples of a training, the first ones of a source."""
+    """Return a checksum of the graph and the samples of a training (the first ones of a source)."""
     found = zlib.crc32(start.problem.trainable.model.SerializeToString(deterministic=True))
     for array in _arrays(start.data):
         found = zlib.crc32(array, found)
@@ -117,7 +117,7 @@ def digest_of(start: Start) -> int:
 
 
 def _arrays(data: Data) -> Iterable[bytes | memoryview]:
-    """Yield all numbers of samples, as contiguous bytes."""
+    """Yield the arrays of samples, as contiguous bytes."""
     parts: list[Any] = list(data.X.arrays.values()) if isinstance(data.X, Columns) else [data.X]
     for part in (*parts, data.y, data.sample_weight):
         if part is None:

@@ -1,4 +1,4 @@
-"""Functions of samples, some of them at a time: memory stays bounded whatever their number."""
+"""Apply functions to chunks of samples, with bounded memory."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .source_rows import SourceRows
 
 __all__ = ["BoundedCall", "by_chunks"]
 
-#: Samples of a chunk where inputs are columns: a text may become thousands of numbers.
+#: Largest chunk of columns, since a text may be encoded as thousands of numbers.
 ROWS_OF_COLUMNS = 4096
 
 
 class BoundedCall:
-    """A session, and how many samples it computes at once: activations take no more than a bound.
+    """A session, and the number of samples per call that bounds the memory of activations.
 
     Parameters
     ----------
     session : onnxruntime.InferenceSession
         Session.
     graph : onnx.ModelProto
-        What it runs.
+        Graph of the session.
     widths : mapping of str to int, default=None
-        Inputs whose entries the session takes, and numbers that it computes of each entry.
+        Inputs that the session takes as sparse entries, and the number of values that it computes per entry.
     """
 
     def __init__(self, session: Any, graph: ModelProto, widths: Mapping[str, int] | None = None):
@@ -43,7 +43,7 @@ class BoundedCall:
         self._sizes: dict[tuple, int] = {}
 
     def n_samples(self, inputs: Mapping[str, Any]) -> int:
-        """Return the number for samples of some shape, no more than take 16 MiB where they are sparse."""
+        """Return the number of samples per call; sparse inputs are limited to 16 MiB."""
         key = tuple((name, array.shape[1:]) for name, array in inputs.items())
         if key not in self._sizes:
             self._sizes[key] = samples_per_call(self._types, inputs)
@@ -57,12 +57,12 @@ class BoundedCall:
 
 
 def by_chunks(function: Callable[..., Any], n_samples: Callable[[Any], int], rows: Any, *others: Any) -> Any:
-    """Return the results of a function of samples, one after the other."""
+    """Return the concatenated results of a function of chunks."""
     return _joined([function(*part) for part in _parts(n_samples, rows, *others)])
 
 
 def _parts(n_samples: Callable[[Any], int], rows: Any, *others: Any) -> Iterator[tuple]:
-    """Yield samples with what belongs to them, no more at once than is allowed."""
+    """Yield chunks of samples, with the matching parts of other arrays."""
     if isinstance(rows, SourceRows):
         start = 0
         with closing(rows.chunks()) as chunks:
@@ -83,7 +83,7 @@ def _parts(n_samples: Callable[[Any], int], rows: Any, *others: Any) -> Iterator
 
 
 def _joined(results: list) -> Any:
-    """Return arrays, sparse matrices or lists of arrays of some samples as those of all."""
+    """Concatenate arrays, sparse matrices or lists of arrays."""
     if len(results) == 1:
         return results[0]
     if isinstance(results[0], list):

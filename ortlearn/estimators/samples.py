@@ -1,4 +1,4 @@
-"""Samples as they were given, their weights, and the split into training and validation samples."""
+"""Samples of a call, their weights, and the split into training and validation samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Samples", "check_lengths", "check_weights", "flat_weights", "hold_ou
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples as they were given, in a form that can be counted and picked.
+    """Samples of a call, not yet validated.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Samples:
     y : array-like or None
         Labels.
     sample_weight : array-like of shape (n_samples,) or (n_samples, 1), or of the shape of y, or None
-        Weights; a column is made a vector. Labels of weight zero are replaced by others, where each has one.
+        Weights; a column is flattened. If each label has a weight, labels of weight zero are replaced.
     """
 
     X: Any
@@ -50,7 +50,7 @@ class Samples:
         return replace(self, sample_weight=check_weights(self.sample_weight, count_rows(self.X)))
 
     def take(self, numbers: np.ndarray) -> Samples:
-        """Return the samples of these numbers."""
+        """Return the samples with these indices."""
         if isinstance(self.X, Mapping):
             X: Any = {key: _safe_take(values, numbers) for key, values in self.X.items()}
         else:
@@ -59,7 +59,7 @@ class Samples:
 
 
 def flat_weights(sample_weight: Any) -> Any:
-    """Return sample weights as a vector where they are a column; anything else as it is."""
+    """Return sample weights, flattened if they are a column."""
     weights = as_array_like(sample_weight, "sample_weight")
     if weights is None or len(shape := shape_of(weights, "sample_weight")) != 2 or shape[1] != 1:
         return weights
@@ -67,9 +67,9 @@ def flat_weights(sample_weight: Any) -> Any:
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return sample weights as float64 of shape (n_samples,), or (n_samples, ...) for those of positions.
+    """Check sample weights, and return them as float64 of shape (n_samples,) or (n_samples, ...).
 
-    One weight for all samples is repeated.
+    A single number is repeated.
     """
     if np.ndim(sample_weight) > 1:
         return check_weights_of_positions(sample_weight, n_samples)
@@ -82,7 +82,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 
 def check_lengths(X: Any, y: Any) -> None:
-    """Raise an error if X and y have other numbers of samples, or a label is missing."""
+    """Raise an error if the numbers of samples in X and y differ, or a label is missing."""
     n_samples = count_rows(X)
     if y is not None:
         check_consistent_length(np.empty(n_samples), y)
@@ -92,10 +92,7 @@ def check_lengths(X: Any, y: Any) -> None:
 def hold_out(
     samples: Samples, configuration: Configuration, random_state: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the samples to train on, and of those to validate on.
-
-    Classes of one column of labels have the same shares in both.
-    """
+    """Return the indices of training and validation samples, stratified for labels of one column."""
     check_lengths(samples.X, samples.y)
     samples, y = samples.with_checked_weights(), samples.y
     is_classifier = configuration.estimator_type == "classifier"
@@ -106,8 +103,8 @@ def hold_out(
     weights = samples.sample_weight
     if weights is not None and not all(np.any(weights[part]) for part in parts):
         raise ValueError(
-            "All rows with a sample_weight above zero went to one side when early_stopping split off rows to "
-            "validate on: pass X_val and y_val, or set another validation_fraction or random_state."
+            "Training or validation samples all have a sample_weight of zero after the split for validation: "
+            "pass X_val and y_val, or change validation_fraction or random_state."
         )
     return parts
 
@@ -115,7 +112,7 @@ def hold_out(
 def _split(
     samples: Samples, fraction: float, random_state: np.random.RandomState, stratify: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    from sklearn.model_selection import train_test_split  # longer to import than all of ortlearn
+    from sklearn.model_selection import train_test_split  # slow import
 
     n_samples = count_rows(samples.X)
     try:
@@ -127,8 +124,8 @@ def _split(
         )
     except ValueError as error:
         raise ValueError(
-            f"early_stopping needs rows to validate on, and validation_fraction={fraction} of {n_samples} "
-            f"rows cannot be split off: {error} Pass X_val and y_val, or set another validation_fraction."
+            f"early_stopping cannot hold out validation_fraction={fraction} of {n_samples} rows: {error} "
+            "Pass X_val and y_val, or change validation_fraction."
         ) from error
     return np.sort(kept), np.sort(held_out)
 
@@ -137,8 +134,8 @@ def take(X: Any, numbers: np.ndarray) -> Any:
     """Return a copy of some samples of an array, a sparse matrix or a frame."""
     if hasattr(X, "iloc"):
         some = X.iloc[numbers]
-        return some.copy() if hasattr(some, "copy") else some  # pandas may share the memory of all rows
-    if isinstance(X, list):  # of numbers and texts: an array of it would be texts
+        return some.copy() if hasattr(some, "copy") else some  # a pandas view would keep all rows in memory
+    if isinstance(X, list):  # an array of numbers and texts would contain texts
         return [X[number] for number in numbers]
     return X[numbers] if hasattr(X, "shape") else np.asarray(X)[numbers]
 

@@ -1,4 +1,4 @@
-"""Contents of the files of saved estimators: estimators into records, and back."""
+"""Convert estimators to the contents of saved files, and back."""
 
 from __future__ import annotations
 
@@ -25,29 +25,31 @@ from .base import BaseOrtGradientEstimator
 from .fitted_model import FittedModel
 from .forward_backward_optimizer import OrtGradientForwardBackwardOptimizer
 from .gradient_optimizer import OrtGradientOptimizer
+from .input_validation import InputFeatures
 from .problem import Problem
 from .resuming import record_of
 from .saved_types import TYPES
+from .training_state import TrainingState
 
 __all__ = ["content_of", "estimator_of"]
 
-#: Our own classes in scikit-learn models.
+#: Classes of ortlearn in scikit-learn models.
 OWN = ("ortlearn.preprocessing.front.FrontPipeline",)
 #: Parameters that are plugins.
 PLUGINS = ("learning_loss", "learning_rate", "learning_penalty")
 CLASSES = {cls.__name__: cls for cls in (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)}
 PACKAGES = ("numpy", "onnx", "scikit-learn", "scipy")
-#: File with the trained model, for any onnxruntime.
+#: File with the trained model, which any onnxruntime can run.
 MODEL = "model.onnx"
 
 
 def content_of(estimator: BaseOrtGradientEstimator, written: dict | None = None) -> Content:
     """Return the content of the file of an estimator.
 
-    ``written`` keeps what skops has written, for estimators of the same training.
+    ``written`` caches the output of skops for checkpoints of the same training.
     """
     check_is_fitted(estimator)
-    if hasattr(estimator, "to_local"):  # a cluster is not saved
+    if hasattr(estimator, "to_local"):  # a connection to a cluster is not saved
         estimator = estimator.to_local()
     fitted, encoder = estimator._fitted, Encoder(TYPES, written={} if written is None else written)
     assert isinstance(fitted, FittedModel)
@@ -76,17 +78,17 @@ def content_of(estimator: BaseOrtGradientEstimator, written: dict | None = None)
 
 
 def _check_steps(encoder: Encoder, problem: Problem) -> None:
-    """Raise an error if what predictions or labels go through besides the graph cannot be written."""
+    """Raise an error if scikit-learn steps or transformers of labels cannot be written."""
     head, front = problem.trainable.head, problem.trainable.entry.front
     for step in (front, *(() if head is None else head.target_transformers)):
         if step is not None and encoder.encode(step)["$"] == "omitted":
             raise SavedFileError(
-                f"This model has steps besides its graph, which are scikit-learn's: {encoder.omitted[-1]}."
+                f"Steps of this model that run in scikit-learn cannot be saved: {encoder.omitted[-1]}."
             )
 
 
 def _parameters(estimator: BaseOrtGradientEstimator) -> dict[str, Any]:
-    """Return parameters as they are saved: for an ONNX model the model itself."""
+    """Return the parameters to save; bytes or the path of an ONNX model are replaced by the model."""
     parameters = estimator.get_params(deep=False)
     if conversion.is_onnx_source(parameters["estimator"]):
         parameters["estimator"] = read_onnx(parameters["estimator"])[0]
@@ -110,7 +112,7 @@ def estimator_of(content: Content, trusted: Sequence[str] = ()) -> BaseOrtGradie
     if fitted.problem.source is None and not isinstance(values.get("estimator"), ModelProto):
         values |= _without_source(values, fitted, content)
     for name, value in values.items():
-        if isinstance(value, Omitted):  # a name tells what is missing where it is needed for training
+        if isinstance(value, Omitted):  # a later fit raises an error with the name of a missing plugin
             values[name] = value.name if name in PLUGINS else known[name].default
     if decoder.omitted:
         warn_user(f"It is loaded without {'; '.join(decoder.omitted)}.", OmittedWarning)
@@ -120,7 +122,7 @@ def estimator_of(content: Content, trusted: Sequence[str] = ()) -> BaseOrtGradie
 
 
 def _without_source(values: dict[str, Any], fitted: FittedModel, content: Content) -> dict[str, Any]:
-    """Return parameters where the scikit-learn model is not there: nothing else tells what "auto" means."""
+    """Return parameters for an estimator without its scikit-learn model, by which to resolve "auto"."""
     tables = fitted.problem.targets.class_weights
     own = {
         "learning_loss": fitted.problem.loss,
@@ -138,23 +140,26 @@ def _model(content: Content) -> ModelProto:
 
 
 def _fitted_of(problem: Any, features: Any, weights: Any, state: Any, resumption: Any) -> FittedModel:
-    """Return a fitted model, its parts checked against each other."""
-    for name, value in (("problem", problem), ("features", features), ("state", state)):
-        if type(value).__name__ not in KINDS[name]:
-            raise SavedFileError(f"Its {name} is a {type(value).__name__}.")
+    """Return a fitted model after checks of its parts."""
+    parts = (
+        ("problem", problem, Problem),
+        ("features", features, InputFeatures),
+        ("state", state, TrainingState),
+    )
+    for name, value, cls in parts:
+        if not isinstance(value, cls):
+            raise SavedFileError(f"Its {name} has the wrong type {type(value).__name__}.")
     trainable = problem.trainable
     arrays = initializer_arrays(trainable.model, trainable.trained)
-    same = isinstance(weights, dict) and {n: _form(a) for n, a in weights.items()} == {
-        name: _form(array) for name, array in arrays.items()
-    }
-    if not same:
-        raise SavedFileError("Its weights are not those of its graph.")
+    if not isinstance(weights, dict) or _forms(weights) != _forms(arrays):
+        raise SavedFileError("Its weights do not match its graph.")
     trained = trainable.with_stable_weights(weights)
     return FittedModel(problem, features, trained, state, resumption=resumption)
 
 
-KINDS = {"problem": ("Problem",), "features": ("InputFeatures",), "state": ("TrainingState",)}
-
-
-def _form(array: Any) -> tuple:
-    return (array.shape, array.dtype) if isinstance(array, np.ndarray) else ()
+def _forms(arrays: dict[str, Any]) -> dict[str, tuple]:
+    """Return the shape and type of each array, and an empty tuple for other values."""
+    return {
+        name: (array.shape, array.dtype) if isinstance(array, np.ndarray) else ()
+        for name, array in arrays.items()
+    }

@@ -1,4 +1,4 @@
-"""The record types of a saved estimator: all classes that its file may name besides plugins."""
+"""Record types of a saved estimator: all classes besides plugins that its file may contain."""
 
 from __future__ import annotations
 

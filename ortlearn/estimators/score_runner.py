@@ -1,4 +1,4 @@
-"""Scores and losses of samples as a training takes them: what is frozen was computed before."""
+"""Scores and losses of prepared samples, for which the frozen part of the graph is already computed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class ScoreRunner:
     Parameters
     ----------
     task : TrainingTask
-        What is trained, without the part that was computed before.
+        Task without the frozen part of the graph.
     runtime : Runtime
-        Where it runs.
+        Device and number of threads.
     """
 
     def __init__(self, task: TrainingTask, runtime: Runtime):
@@ -41,26 +41,26 @@ class ScoreRunner:
 
     @runtime_errors()
     def scores(self, weights: Mapping[str, np.ndarray], data: Data) -> np.ndarray:
-        """Return raw scores of shape (n_samples, n_scores); sparse samples are made dense by chunks."""
+        """Return raw scores of shape (n_samples, n_scores); chunks of sparse samples are made dense."""
         names, inputs = [value.name for value in self._scores.get_inputs()], data.inputs(self._task)
         own = {name: array for name, array in weights.items() if name in names}
         features = {name: array for name, array in inputs.items() if name in names}
         size = min(self._call.n_samples(features), len(data))
         if data.is_sparse:
             size = min(size, max(1, CHUNK_BYTES // row_bytes(features.values())))
-        found = []
+        scores = []
         for start in range(0, len(data), size):
             rows = np.arange(start, min(start + size, len(data)))
             chunk = {name: take_rows(array, rows) for name, array in features.items()}
-            found.append(self._scores.run(None, own | chunk)[0])
-        return np.concatenate(found)
+            scores.append(self._scores.run(None, own | chunk)[0])
+        return np.concatenate(scores)
 
     @runtime_errors()
     def losses(self, scores: np.ndarray, data: Data) -> np.ndarray:
-        """Return the loss of each sample, the mean over its positions where these have losses."""
-        found = self._losses.run(None, {self._score: scores, self._label: data.y})[0]
-        if found.ndim == 1:
-            return found
-        weights = np.ones(len(found)) if data.sample_weight is None else data.sample_weight
-        weights = np.broadcast_to(weights.reshape(len(found), -1), found.shape)
-        return (found * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), np.finfo(found.dtype).tiny)
+        """Return the loss of each sample, averaged over positions."""
+        losses = self._losses.run(None, {self._score: scores, self._label: data.y})[0]
+        if losses.ndim == 1:
+            return losses
+        weights = np.ones(len(losses)) if data.sample_weight is None else data.sample_weight
+        weights = np.broadcast_to(weights.reshape(len(losses), -1), losses.shape)
+        return (losses * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), np.finfo(losses.dtype).tiny)

@@ -1,4 +1,4 @@
-"""The score of a fitted model: accuracy, R2, a log-likelihood or minus the inertia."""
+"""The score of a fitted model: accuracy, R2, log-likelihood or negative inertia."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["accuracy_of_positions", "r2_of_positions", "score_of"]
 
 
 def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
-    """Return the score of a model for samples, of what ``predict`` returns for them."""
+    """Return the score of a model with the predictions of ``predict``."""
     head = model.problem.trainable.head
     y, sample_weight = as_array_like(y, "y"), flat_weights(sample_weight)
     if head is not None and head.task == "unsupervised":
@@ -27,11 +27,11 @@ def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Ca
         if head.averaged:
             return -float(np.average(losses, weights=sample_weight))
         return -float(losses.sum() if sample_weight is None else np.dot(sample_weight, losses))
-    from sklearn.metrics import accuracy_score, r2_score  # longer to import than all of ortlearn
+    from sklearn.metrics import accuracy_score, r2_score  # slow import
 
     if model.problem.is_multilabel:
-        right = (_dense(predict(X)) == _dense(y)).all(axis=1)
-        return float(np.average(right, weights=sample_weight))
+        correct = (_dense(predict(X)) == _dense(y)).all(axis=1)
+        return float(np.average(correct, weights=sample_weight))
     if head is not None and head.transformed is not None:
         return r2_score(y, model.transform(X), sample_weight=sample_weight)
     if head is not None and head.positions is not None:
@@ -44,39 +44,40 @@ def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Ca
 
 
 def accuracy_of_positions(y: Any, predicted: np.ndarray, sample_weight: Any) -> float:
-    """Return the share of positions that have the right class, weighted."""
+    """Return the weighted share of correctly classified positions."""
     y = with_masked_labels(y, sample_weight)
-    right = (predicted == _like(y, predicted)).reshape(len(predicted), -1)
-    return float(np.average(right, weights=_weights(sample_weight, y)))
+    correct = (predicted == _labels_like(y, predicted)).reshape(len(predicted), -1)
+    return float(np.average(correct, weights=_weights(sample_weight, y)))
 
 
 def r2_of_positions(y: Any, predicted: np.ndarray, sample_weight: Any) -> float:
-    """Return the mean of R2 over the elements of a sample, each of them weighted by its own weights.
+    """Return the mean of R2 over the elements of a sample.
 
-    It is scikit-learn's ``r2_score`` of samples made flat: one where an element is constant and right, zero
-    where it is constant and wrong. Elements without a weight in any sample are left out.
+    It equals scikit-learn's ``r2_score`` of flattened samples, with separate weights for each element. The R2
+    of a constant element is 1 if predictions are exact and 0 otherwise. Elements whose weight is zero in all
+    samples are ignored.
     """
     y = with_masked_labels(y, sample_weight)
-    values = _like(y, predicted).astype(np.float64).reshape(len(predicted), -1)
+    values = _labels_like(y, predicted).astype(np.float64).reshape(len(predicted), -1)
     errors = (values - predicted.reshape(values.shape)) ** 2
     weights = _weights(sample_weight, y)
     weights = np.ones(values.shape) if weights is None else weights
     total = weights.sum(axis=0)
-    seen = total > 0
-    mean = (weights * values).sum(axis=0)[seen] / total[seen]
-    left = (weights * errors).sum(axis=0)[seen]
-    around = (weights[:, seen] * (values[:, seen] - mean) ** 2).sum(axis=0)
-    scores = 1 - np.divide(left, around, out=(left > 0).astype(np.float64), where=around > 0)
+    used = total > 0
+    mean = (weights * values).sum(axis=0)[used] / total[used]
+    residual = (weights * errors).sum(axis=0)[used]
+    variation = (weights[:, used] * (values[:, used] - mean) ** 2).sum(axis=0)
+    scores = 1 - np.divide(residual, variation, out=(residual > 0).astype(np.float64), where=variation > 0)
     return float(scores.mean())
 
 
-def _like(y: Any, predicted: np.ndarray) -> np.ndarray:
+def _labels_like(y: Any, predicted: np.ndarray) -> np.ndarray:
     """Return labels in the shape of predictions."""
     labels = np.asarray(y)
     if labels.size != predicted.size or len(labels) != len(predicted):
         raise ValueError(
             f"y has the shape {labels.shape}, and predictions have the shape {predicted.shape}: y must have "
-            "a label for each of them."
+            "one label per prediction."
         )
     return labels.reshape(predicted.shape)
 

@@ -1,4 +1,4 @@
-"""The counting pass: rows, classes and weights of a source, before anything is trained."""
+"""The counting pass over a source, which finds the number of rows, classes and weights."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = ["RowCounter", "Whole", "checked_weights", "count"]
 
 @dataclass(frozen=True)
 class Whole:
-    """What is known of all rows of a source.
+    """Counts of all rows of a source.
 
     Attributes
     ----------
     n_rows : int
-        Their number.
+        Number of rows.
     labels : ndarray of shape (k,) or (k, n_outputs), or None
-        Labels that occur, of a classifier.
+        Distinct labels of a classifier.
     weights : ndarray of shape (k,)
-        Sum of the weights of the rows of each label; of all rows where labels are not counted.
+        Sum of the weights of each label; the sum of all weights if labels are not counted.
     largest : float or None
-        Largest weight; None for rows without weights.
+        Largest weight; None without weights.
     total : float
         Sum of all weights.
     """
@@ -53,7 +53,7 @@ class Whole:
         return [np.unique(column) for column in self.labels.reshape(len(self.labels), -1).T]
 
     def checked(self) -> Whole:
-        """Return this, or raise a ValueError if weights are all zero or their sum is infinite."""
+        """Return this object, or raise a ValueError if all weights are zero or their sum is infinite."""
         if self.largest == 0.0:
             raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
         if not math.isfinite(self.total):
@@ -62,78 +62,75 @@ class Whole:
 
     @classmethod
     def of_parts(cls, parts: Sequence[Whole]) -> Whole:
-        """Return what is known of the rows of several parts, after checks of all weights."""
+        """Return the counts of several parts together, after checks of all weights."""
         largest = [part.largest for part in parts if part.largest is not None]
         total = math.fsum(part.total for part in parts)
-        found, weights = None, np.array([total])
+        labels, weights = None, np.array([total])
         if parts[0].labels is not None:
-            labels = LabelSums()
+            sums = LabelSums()
             for part in parts:
-                labels.add(part.labels, part.weights)
-            found, weights = labels.result()
-        whole = cls(sum(part.n_rows for part in parts), found, weights, max(largest, default=None), total)
-        return whole.checked()
+                sums.add(part.labels, part.weights)
+            labels, weights = sums.result()
+        n_rows = sum(part.n_rows for part in parts)
+        return cls(n_rows, labels, weights, max(largest, default=None), total).checked()
 
 
-def checked_weights(sample_weight: Any, n_rows: int, of_file: bool) -> np.ndarray | None:
-    """Return weights of some rows as float64, not negative and finite; all may be zero.
+def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarray | None:
+    """Check the weights of some rows, which may all be zero, and return them as float64.
 
-    The labels of a sample of a file may have a weight each.
+    An ONNX file may have a weight for each label of a sample.
     """
     weights = flat_weights(sample_weight)
     if weights is None:
         return None
-    if of_file and np.ndim(weights) > 1:
+    if is_onnx and np.ndim(weights) > 1:
         return numbers_of_positions(weights, n_rows)
     checked = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if checked.shape != (n_rows,) or checked.min() < 0:
-        fault = (
-            f"the shape {checked.shape} for {n_rows} rows"
-            if checked.shape != (n_rows,)
-            else "negative values"
-        )
-        raise ValueError(f"sample_weight has {fault}: it must be a number >= 0 for each row.")
+        shape = f"the shape {checked.shape} for {n_rows} rows"
+        fault = shape if checked.shape != (n_rows,) else "negative values"
+        raise ValueError(f"sample_weight has {fault}: it must have one number >= 0 per row.")
     return checked
 
 
 class RowCounter:
-    """What passes over labels and weights tell, of rows in blocks.
+    """Counter of rows, labels and weights, block by block.
 
     Parameters
     ----------
-    is_classifier, of_file : bool
+    is_classifier, is_onnx : bool
         Whether the model is a classifier, and an ONNX file.
-    one_by_one : bool
-        Whether the labels of a sample, an array, are counted one by one.
+    flat_labels : bool
+        Whether labels are arrays whose elements are counted.
     """
 
-    def __init__(self, is_classifier: bool, of_file: bool, one_by_one: bool):
-        self._is_classifier, self._of_file, self._one_by_one = is_classifier, of_file, one_by_one
+    def __init__(self, is_classifier: bool, is_onnx: bool, flat_labels: bool):
+        self._is_classifier, self._is_onnx, self._flat_labels = is_classifier, is_onnx, flat_labels
         self._labels: LabelSums | None = None
         self._n_rows, self._n_positions = 0, 1
         self._largest: float | None = None
         self._sums: list[float] = []
 
     def add(self, rows: Rows) -> None:
-        """Count some rows, after checks of their labels and weights."""
-        weights = checked_weights(rows.sample_weight, len(rows), self._of_file)
+        """Check the labels and weights of some rows, and count them."""
+        weights = checked_weights(rows.sample_weight, len(rows), self._is_onnx)
         y = with_masked_labels(rows.y, weights)
         check_labels(y)
         self._n_rows += len(rows)
-        with np.errstate(over="ignore"):  # it is an error once all are counted
+        with np.errstate(over="ignore"):  # Whole.checked raises the error
             self._sums.append(len(rows) if weights is None else float(weights.sum()))
         if weights is not None:
             self._largest = max(self._largest or 0.0, float(weights.max()))
             self._n_positions = math.prod(weights.shape[1:])
         if self._is_classifier and y is not None:
-            self._labels = self._labels or LabelSums(self._one_by_one)
+            self._labels = self._labels or LabelSums(self._flat_labels)
             self._labels.add(y, weights)
 
     def result(self) -> Whole:
-        """Return what is known of all of them."""
+        """Return the counts of all rows."""
         total = math.inf if not math.isfinite(sum(self._sums)) else math.fsum(self._sums) / self._n_positions
-        found, sums = (None, np.array([total])) if self._labels is None else self._labels.result()
-        return Whole(self._n_rows, found, sums, self._largest, total)
+        labels, sums = (None, np.array([total])) if self._labels is None else self._labels.result()
+        return Whole(self._n_rows, labels, sums, self._largest, total)
 
 
 def count(
@@ -141,14 +138,10 @@ def count(
     is_classifier: bool,
     description: str,
     verbose: bool,
-    of_file: bool = False,
-    one_by_one: bool = False,
+    is_onnx: bool = False,
+    flat_labels: bool = False,
 ) -> Whole:
-    """Return what a pass over labels and weights tells; none is made where the source knows it already.
-
-    What is trained is a scikit-learn model, or that ``of_file``. The labels of a sample are counted
-    ``one_by_one`` where they are an array.
-    """
+    """Return the counts of a source by a pass over labels and weights, unless the source knows them."""
     first = next(iter(source.blocks(features=False)), None)
     if first is None:
         raise SourceError(
@@ -157,14 +150,14 @@ def count(
     if source.sizes is not None and first.sample_weight is None and (first.y is None or not is_classifier):
         n_rows = sum(source.sizes)
         return Whole(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
-    counter = RowCounter(is_classifier, of_file, one_by_one)
+    counter = RowCounter(is_classifier, is_onnx, flat_labels)
     for rows in _shown(source, description, verbose):
         counter.add(rows)
     return counter.result().checked()
 
 
 def _shown(source: Source, description: str, verbose: bool) -> Iterator[Rows]:
-    """Yield chunks of labels and weights while a progress bar shows how many have passed."""
+    """Yield chunks of labels and weights, with a progress bar."""
     n_chunks = None if source.sizes is None else -(-sum(source.sizes) // BLOCK)
     with progress_bar(n_chunks, f"{description} counting", verbose) as advance:
         for rows in cut(source.blocks(features=False), BLOCK):

@@ -1,4 +1,4 @@
-"""Fitting from a source: a counting pass, the first rows, and passes of training."""
+"""Fit from a source: a counting pass, a start with the first rows, and training passes."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from .validation import Validation
 
 __all__ = ["SourceRequest", "expected_of", "fit_source", "in_memory", "labels_are_arrays"]
 
-#: Rows that are kept of the first chunk, to try graphs on and for messages.
+#: Rows of the first chunk that are kept, to test graphs and for messages.
 KEPT = 10_000
 
 
 @dataclass(frozen=True)
 class SourceRequest:
-    """What is asked of ``fit_stream``.
+    """Arguments of ``fit_stream``.
 
     Attributes
     ----------
     source, held_out : object
-        Rows to train on, and to validate on or None.
+        Training rows, and validation rows or None.
     labels, held_out_labels : tuple
         Labels, weights and features of each.
     classes : array-like or None
         All classes.
     shuffle_buffer : int
-        Rows that are held at a time.
+        Number of rows in memory.
     resumption : Resumption or None
         Training to resume.
     """
@@ -61,7 +61,7 @@ class SourceRequest:
 
 
 def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
-    """Return a model that is trained on a source."""
+    """Return a model trained on a source."""
     _check(trainer, request)
     source = open_source(request.source, *request.labels)
     held_out = None if request.held_out is None else open_source(request.held_out, *request.held_out_labels)
@@ -93,7 +93,7 @@ def _check(trainer: Trainer, request: SourceRequest) -> None:
         raise ValueError(f"shuffle_buffer={buffer!r} must be a number of rows, at least 1.")
     if configuration.stopping.early_stopping and request.held_out is None:
         raise ValueError(
-            "early_stopping needs rows to validate on, and a source is not split: pass source_val, or set "
+            "early_stopping requires validation rows, and a source cannot be split: pass source_val, or set "
             "early_stopping=False."
         )
 
@@ -101,15 +101,15 @@ def _check(trainer: Trainer, request: SourceRequest) -> None:
 def _samples(trainer: Trainer, source: Source, shuffle_buffer: int) -> SourceSamples:
     configuration = trainer.configuration
     is_classifier = configuration.estimator_type == "classifier"
-    of_file, verbose = conversion.is_onnx_source(configuration.source), bool(configuration.verbose)
-    first = next(iter(source.blocks()), None) if of_file and is_classifier else None
-    one_by_one = first is not None and labels_are_arrays(configuration, first)
-    whole = count(source, is_classifier, configuration.name, verbose, of_file, one_by_one)
+    is_onnx, verbose = conversion.is_onnx_source(configuration.source), bool(configuration.verbose)
+    first = next(iter(source.blocks()), None) if is_onnx and is_classifier else None
+    flat_labels = first is not None and labels_are_arrays(configuration, first)
+    whole = count(source, is_classifier, configuration.name, verbose, is_onnx, flat_labels)
     return SourceSamples(source, whole, configuration.updates.batch_size, int(shuffle_buffer))
 
 
 def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
-    """Return whether the labels of a sample of a file are those of pixels or time steps."""
+    """Return whether the labels of a sample of an ONNX file are those of pixels or time steps."""
     if first.y is None or np.ndim(first.y) < 2 or np.shape(first.y)[1:] == (1,):
         return False
     rows = in_memory(configuration, first)
@@ -118,7 +118,7 @@ def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
 
 
 def _begin(trainer: Trainer, opening: Opening, samples: SourceSamples, classes: Any) -> Start:
-    """Return what a training begins with: the first rows, and what is known of all."""
+    """Return the start of a training on the first rows, with the counts of all rows."""
     configuration, resumption = trainer.configuration, opening.resumption
     first = in_memory(trainer.configuration, samples.first())
     expected = expected_of(classes, samples.whole, first.y, configuration)
@@ -127,13 +127,13 @@ def _begin(trainer: Trainer, opening: Opening, samples: SourceSamples, classes: 
     last = trainer.last if configuration.warm_start and resumption is None else None
     random_state, seed = opening.random_state, opening.seed
     start = begin(configuration, first, random_state, seed, last, expected, whole=samples.whole)
-    samples.understood_by(start.problem, start.features)
+    samples.set_problem(start.problem, start.features)
     start = _of_source(start, samples)
     return start if resumption is None else resumption.applied(start)
 
 
 def _of_source(start: Start, samples: SourceSamples) -> Start:
-    """Return a start on all rows of a source, without most of the first ones where there are others."""
+    """Return a start on all rows of a source; unless the first chunk is all, most of it is released."""
     if samples.is_one_chunk:
         return start
     few = start.data.take(np.arange(min(len(start.data), KEPT)))
@@ -148,7 +148,7 @@ def in_memory(configuration: Configuration, rows: Rows) -> Samples:
 
 
 def expected_of(classes: Any, whole: Whole, y: Any, configuration: Configuration) -> PartialFitClasses | None:
-    """Return all classes that occur, where the first rows lack some, or others that are named."""
+    """Return the classes of the parameter ``classes``, or all that occur if the first rows lack some."""
     if classes is not None:
         expected = named_classes(configuration, classes, y)
         if expected is not None and whole.labels is not None:
@@ -156,7 +156,7 @@ def expected_of(classes: Any, whole: Whole, y: Any, configuration: Configuration
         return expected
     columns = whole.classes
     if conversion.is_onnx_source(configuration.source):
-        return None  # its classes are those of the file, or the numbers of its scores
+        return None  # its classes are in the file, or the indices of its scores
     if columns is None or configuration.estimator_type != "classifier":
         return None
     own = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
@@ -168,16 +168,16 @@ def expected_of(classes: Any, whole: Whole, y: Any, configuration: Configuration
 
 
 def _validation(trainer: Trainer, start: Start, source: Source, size: int) -> Validation:
-    """Return what is measured on another source: in memory where it is small, else read every time."""
+    """Return the validation on another source, which is read into memory if it is small."""
     configuration, problem = trainer.configuration, start.problem
-    of_file = conversion.is_onnx_source(configuration.source)
-    whole = count(source, False, configuration.name, bool(configuration.verbose), of_file)
+    is_onnx = conversion.is_onnx_source(configuration.source)
+    whole = count(source, False, configuration.name, bool(configuration.verbose), is_onnx)
     if whole.n_rows <= size:
         return trainer.validation(start, in_memory(trainer.configuration, Rows.join(list(source.blocks()))))
     parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]
     labels = Rows.join([Rows(None, *part) for part in parts])
     if problem.needs_labels and labels.y is None:
-        raise ValueError("source_val has no labels: pass y_val, or the name of their column as y.")
+        raise ValueError("source_val has no labels: pass y_val, or y with the name of their column.")
     X = SourceRows(source, whole.n_rows, size)
     samples = Samples(X, labels.y, labels.sample_weight).with_checked_weights()
     y = problem.encoder.encode(samples.y, whole.n_rows)

@@ -1,4 +1,4 @@
-"""Features of a source in the place of X: read again whenever something is computed of them."""
+"""Features of a source that replace X, and are read again for each computation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class SourceRows:
     source : Source
         Rows.
     n_rows : int
-        Their number.
+        Number of rows.
     size : int
-        Rows that are held at a time.
+        Number of rows of a chunk.
     read : callable, default=None
-        What becomes of the features of a chunk.
+        Function to apply to the features of a chunk.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class SourceRows:
         return self.shape[0]
 
     def reading(self, read: Callable[[Any], Any]) -> SourceRows:
-        """Return the same rows, with what a function makes of their features."""
+        """Return the same rows with a function applied to their features."""
         return SourceRows(self._source, len(self), self._size, read)
 
     def chunks(self) -> Generator[Any, None, None]:

@@ -1,4 +1,4 @@
-"""The samples of a source as training takes them: passes in chunks, shuffled, read ahead."""
+"""Samples of a source for the training: shuffled passes in chunks, read in a thread."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from .weight_sums import scale_of
 
 __all__ = ["SourceReader", "SourceSamples"]
 
-#: Number of the shard that keys the order of blocks: no chunk has it.
+#: Shard number for the order of blocks, which is not the number of any chunk.
 BLOCKS = 2**64 - 1
 
 
 class SourceReader:
-    """What makes of rows of a source samples as a graph takes them.
+    """Reader that converts rows of a source to the inputs of a graph.
 
     Parameters
     ----------
     problem : Problem
-        What is trained.
+        Learning problem.
     features : InputFeatures
-        Features seen first.
+        Features of the first rows.
     whole : Whole
-        What is known of all rows.
+        Counts of all rows.
     is_named : bool
-        Whether the columns of the source are known by name, and come in order.
+        Whether the source selects its columns by name, in a fixed order.
 
     Attributes
     ----------
     matrix_dtype : numpy.dtype or None
-        Type of the matrix that the graph takes; None where it takes something else.
+        Type of the input if it is a matrix, or None.
     """
 
     def __init__(self, problem: Problem, features: InputFeatures, whole: Whole, is_named: bool):
@@ -56,7 +56,7 @@ class SourceReader:
         self._features = replace(features, names=None) if takes_matrix and is_named else features
 
     def read(self, rows: Rows) -> Data:
-        """Return rows as the graph takes them."""
+        """Validate rows, and convert them to the inputs of the graph."""
         problem = self.problem
         try:
             X = read_samples(problem, rows.X, self._features)
@@ -72,7 +72,7 @@ class SourceReader:
 
 
 def _weight_scale(problem: Problem, whole: Whole) -> tuple[float, float]:
-    """Return a power of two to divide weights by, and the mean of what is left of them."""
+    """Return a power of two as divisor of the weights, and the mean of the divided weights."""
     unit = scale_of(whole.largest)
     total = problem.total_weight(whole.labels, whole.weights, whole.total)
     if not total > 0:
@@ -88,18 +88,18 @@ class SourceSamples:
     source : Source
         Rows.
     whole : Whole
-        What the counting pass found.
+        Counts of all rows.
     batch_size, shuffle_buffer : int
-        Rows of a batch, and rows that are held at a time.
+        Number of rows of a batch, and of rows in memory.
 
     Attributes
     ----------
     n_samples : int
-        Rows of a pass.
+        Number of rows of a pass.
     size : int
-        Rows of a chunk.
+        Number of rows of a chunk.
     label_moments : tuple of ndarray and float, or None
-        Mean and deviation of encoded labels, once they are measured.
+        Mean and standard deviation of encoded labels, once they are measured.
     """
 
     def __init__(self, source: Source, whole: Whole, batch_size: int, shuffle_buffer: int):
@@ -108,62 +108,60 @@ class SourceSamples:
         self.size = chunk_size(whole.n_rows, batch_size, shuffle_buffer)
         self.label_moments: tuple[np.ndarray, float] | None = None
         self._source = source
-        # What reads ahead begins a chunk once the one before the last is done with.
+        # The reading thread begins a chunk when the chunk before the last one is released.
         self._turns = Turns()
 
     @property
     def summary(self) -> bytes:
-        """Text of what is known of all rows, to tell other ones by."""
+        """Text of the counts, for the checksum of the samples."""
         whole = self.whole
         labels = None if whole.labels is None else whole.labels.tolist()
         return repr((whole.n_rows, whole.largest, whole.weights.tolist(), labels)).encode()
 
     @property
     def is_one_chunk(self) -> bool:
-        """Whether the buffer holds all rows: they are read once, and trained on in memory."""
+        """Whether all rows fit in the buffer: they are read once, and trained on in memory."""
         return self.size == self.n_samples
 
     def first(self) -> Rows:
-        """Return the rows of the first chunk, in their own order."""
+        """Return the rows of the first chunk, not shuffled."""
         with closing(cut(self._source.blocks(), self.size)) as chunks:
             return next(chunks)
 
     def cut(self, blocks: Iterator[Rows], skipped: int = 0) -> Iterator[Rows]:
-        """Yield the rows of blocks in chunks, columns of numbers as a matrix where the graph takes one."""
+        """Yield the rows of blocks in chunks, as a matrix if the graph takes one."""
         return cut(blocks, self.size, self._matrix_dtype, skipped, self._turns)
 
-    # As the graph takes them
-
-    def understood_by(self, problem: Problem, features: InputFeatures) -> None:
-        """Take note of how rows are read and labels are encoded."""
+    def set_problem(self, problem: Problem, features: InputFeatures) -> None:
+        """Set the problem, by which rows are read and labels are encoded."""
         self._reader = SourceReader(problem, features, self.whole, self._source.names is not None)
         self._matrix_dtype = self._reader.matrix_dtype
 
     def read(self, rows: Rows) -> Data:
-        """Return rows as the graph takes them."""
+        """Validate rows, and convert them to the inputs of the graph."""
         return self._reader.read(rows)
 
     def _chunks(self) -> Generator[Data, None, None]:
-        """Yield all rows in their own order, read ahead."""
+        """Yield all rows in chunks, not shuffled."""
         return prefetched(lambda: map(self.read, self.cut(self._source.blocks())))
 
     def measure(self, preparation: Any) -> dict[str, Moments]:
-        """Return the moments of features, by name, and take note of those of labels: a pass over all rows.
+        """Return the moments of features by name, and store those of labels, after a pass over all rows.
 
-        ``preparation`` returns the features of some samples.
+        ``preparation`` returns the features of samples.
         """
-        found: dict[str, Moments] = {}
+        moments: dict[str, Moments] = {}
         labels = Moments()
         for data in self._chunks():
             for name, features in preparation.features(data).items():
                 if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
-                    found.setdefault(name, Moments()).add(features, data.row_weight)
+                    moments.setdefault(name, Moments()).add(features, data.row_weight)
             labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.row_weight)
         mean, variance = labels.mean_and_variance
         self.label_moments = np.zeros(len(mean)), 1.0
         if self._reader.problem.predicts_labels:
             self.label_moments = mean, label_spread(mean, variance)
-        return found
+        return moments
 
     def mean_loss(self, runner: Any) -> float:
         """Return the mean of the losses of all rows."""
@@ -177,15 +175,15 @@ class SourceSamples:
         return total / weight
 
     def passes(self, prepare: Callable[[Data], Data], seed: int | None, version: int) -> SourcePasses:
-        """Return the passes of a training, with what becomes of every chunk, seed and version of orders."""
+        """Return the passes of a training."""
         return SourcePasses(self, prepare, seed, version)
 
     def blocks_after(
         self, epoch: int, seed: int | None, skipped: int, version: int
     ) -> tuple[Iterator[Rows], int]:
-        """Return the blocks of a pass after some rows, and the rows of them that are left out yet.
+        """Return the blocks of a pass without skipped blocks, and the number of rows that remain to skip.
 
-        Blocks come in random order where sizes are known.
+        The order of blocks is random if their sizes are known.
         """
         sizes = self._source.sizes
         if sizes is None:
@@ -203,9 +201,9 @@ class SourcePasses:
     samples : SourceSamples
         Samples.
     prepare : callable
-        What becomes of a chunk before it is trained on.
+        Function to apply to a chunk before the training.
     seed : int or None
-        Seed of orders; None keeps rows in their own.
+        Seed of the orders; None does not shuffle.
     version : int
         Version of the orders.
     """
@@ -217,22 +215,23 @@ class SourcePasses:
         self._samples, self._prepare, self._seed, self._version = samples, prepare, seed, version
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
-        """Yield the chunks of a pass after some rows of it; they are checked in the thread that trains."""
+        """Yield the chunks of a pass after ``n_rows`` rows; they are validated in the training thread."""
         samples = self._samples
         number, done = divmod(n_rows, samples.size)
         blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size, self._version)
         with closing(prefetched(lambda: samples.cut(blocks, skipped))) as chunks:
             for rows in chunks:
                 if len(rows) != min(samples.size, self.n_samples - number * samples.size):
-                    self._say_that_rows_changed(number * samples.size + len(rows))
+                    self._raise_changed(number * samples.size + len(rows))
                 order = epoch_order(len(rows), self._seed, epoch, number, self._version)
                 yield self._prepare(samples.read(rows)), order[done:]
                 number, done = number + 1, 0
         if number * samples.size < self.n_samples:
-            self._say_that_rows_changed(number * samples.size)
+            self._raise_changed(number * samples.size)
 
-    def _say_that_rows_changed(self, found: int) -> None:
+    def _raise_changed(self, n_rows: int) -> None:
+        """Raise an error for a source whose number of rows has changed."""
         raise SourceError(
-            f"The source has given {found} rows in this pass, or more, and {self.n_samples} when they were "
-            "counted: it must give the same rows, in the same order, whenever it is read."
+            f"The source returned {n_rows} rows or more in this pass, and {self.n_samples} when they were "
+            "counted: it must return the same rows in the same order in each pass."
         )

@@ -1,4 +1,4 @@
-"""What a training begins with: a converted model, checked samples, and weights."""
+"""The start of a training: converted model, validated samples and starting weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .partial_fit_classes import PartialFitClasses
 from .problem import Problem
 from .samples import Samples, check_lengths
 from .source_counts import Whole
-from .targets import one_class
+from .targets import single_class
 from .training_state import TrainingState
 
 if TYPE_CHECKING:
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 __all__ = ["Start", "begin", "data_of", "labelled", "resume"]
 
 UNFITTED = (
-    "warm_start=True, but {} is not fitted: it is fitted on these rows first, and trained from there. "
-    "Clones, which searches and cross-validation make, lose fitted weights: wrap a fitted model in "
-    "sklearn.frozen.FrozenEstimator to start from its weights there. If it was fitted on all rows, it has "
-    "seen those of every validation fold, and scores of cross-validation come out too good."
+    "warm_start=True, but {} is not fitted: it is fitted on these rows first, and training starts from its "
+    "weights. Searches and cross-validation clone estimators, which removes fitted weights: wrap a fitted "
+    "model in sklearn.frozen.FrozenEstimator to keep them. If it was fitted on all rows, including the "
+    "validation folds, cross-validation scores are too optimistic."
 )
 
 
 @dataclass(frozen=True)
 class Start:
-    """What a training begins with.
+    """The start of a training.
 
     Attributes
     ----------
@@ -75,29 +75,29 @@ class Start:
         return len(self.data) if self.source is None else self.source.n_samples
 
     def label_moments(self) -> tuple[np.ndarray, float]:
-        """Return mean and deviation of all labels, as ``Problem.label_moments`` does."""
+        """Return mean and standard deviation of all labels, as ``Problem.label_moments`` does."""
         measured = None if self.source is None else self.source.label_moments
         return self.problem.label_moments(self.data) if measured is None else measured
 
     def others(self, task: TrainingTask) -> dict[str, dict[str, np.ndarray]]:
-        """Return other weights to begin a training with, meant for standardised features."""
-        found = {} if self.fresh is None else {"fresh": self._in_units_of_labels(self.fresh, task)}
-        return {**found, "restandardised": self.weights} if first_layers(task) else found
+        """Return alternative starting weights for standardised features."""
+        others = {} if self.fresh is None else {"fresh": self._scaled_to_labels(self.fresh, task)}
+        return {**others, "restandardised": self.weights} if first_layers(task) else others
 
-    def _in_units_of_labels(self, fresh: dict[str, np.ndarray], task: TrainingTask) -> dict[str, np.ndarray]:
-        """Return fresh weights for scores of mean and spread of the labels, where scores are labels."""
+    def _scaled_to_labels(self, fresh: dict[str, np.ndarray], task: TrainingTask) -> dict[str, np.ndarray]:
+        """Scale the last layer so that predictions have the mean and the scale of the labels."""
         if not self.problem.predicts_labels:
             return fresh
-        found, (mean, spread) = dict(fresh), self.label_moments()
+        scaled, (mean, spread) = dict(fresh), self.label_moments()
         for name in last_weights(task):
             array = fresh[name]
             if not self.problem.trainable.weights[name].drawn or name in self.problem.trainable.constraints:
                 continue
             if not task.graph.intercepts[name]:
-                found[name] = (array * spread).astype(array.dtype)
+                scaled[name] = (array * spread).astype(array.dtype)
             elif array.size == mean.size:
-                found[name] = mean.reshape(array.shape).astype(array.dtype)
-        return found
+                scaled[name] = mean.reshape(array.shape).astype(array.dtype)
+        return scaled
 
 
 def begin(
@@ -112,11 +112,12 @@ def begin(
     whole: Whole | None = None,
     solves: bool = False,
 ) -> Start:
-    """Convert the model, fit it before where it is not fitted, and check the samples.
+    """Validate the samples, and convert the model, after fitting it if it is not fitted.
 
-    A warm start continues the ``last`` model; ``expected`` are the classes that may come. The samples of a
-    ``stream`` have weights of a sum that may be known; those of a source are the first ones of the ``whole``,
-    of which a solver may take all at once where it ``solves``.
+    ``last`` is the model that a warm start continues, ``expected`` are all classes. With ``stream``, the
+    samples are a batch of ``partial_fit``, and ``total_weight`` is the sum of all weights if known. ``whole``
+    has the counts of a source of which these are the first samples; with ``solves``, a solver may take all
+    of them at once.
     """
     classes = None if expected is None else expected.checked_classes(samples.y)
     samples = replace(samples, X=as_column(samples.X, configuration.source))
@@ -155,7 +156,7 @@ def begin(
     )
     data = data_of(problem, rows, samples)
     if problem.source is None and problem.trainable.head is not None:
-        # Scores of other numbers of samples would be broadcast to the labels without a word.
+        # Scores of a wrong shape would otherwise be broadcast to the labels without an error.
         _check_shape_of_scores(problem, data, configuration.runtime)
     warn_of_differences(problem, samples, rows, configuration.runtime)
     if expected is not None:
@@ -182,9 +183,10 @@ def resume(
     total_weight: float | None,
     whole: Whole | None = None,
 ) -> Start:
-    """Go on from a model with more samples, of a stream whose weights have a sum that may be known.
+    """Return the start of ``partial_fit`` after an earlier call.
 
-    The samples of a source are the first ones of the ``whole``.
+    ``total_weight`` is the sum of all weights of the stream, if known. ``whole`` has the counts of a source
+    of which these are the first samples.
     """
     check_lengths(samples.X, samples.y)
     samples, _ = labelled(last.problem, samples)
@@ -202,7 +204,7 @@ def resume(
 
 
 def labelled(problem: Problem, samples: Samples, rows: Any = None) -> tuple[Samples, Any]:
-    """Return the samples without those that have no label, where the model knows such."""
+    """Return the samples without unlabelled ones, for semi-supervised models."""
     label = None if problem.source is None else unlabelled_label(problem.source)
     if label is None or samples.y is None:
         return samples, rows
@@ -211,7 +213,7 @@ def labelled(problem: Problem, samples: Samples, rows: Any = None) -> tuple[Samp
 
 
 def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:
-    """Return samples, labels and weights as the graph takes them."""
+    """Return samples, labels and weights as inputs of the graph."""
     n_samples = rows.shape[0]
     labels = problem.encoder.encode(samples.y, n_samples)
     weights = samples.with_checked_weights().sample_weight
@@ -219,17 +221,17 @@ def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:
 
 
 def _check_shape_of_scores(problem: Problem, data: Data, runtime: Runtime) -> None:
-    """Raise an error if scores have another shape for the first samples than the labels."""
+    """Raise an error if the shape of scores of the first samples does not match the labels."""
     scores = Inference(problem, problem.trainable.model, runtime).scores(data.X[:3])
     if scores.shape[1:2] != data.y.shape[1:2] and None in (problem.encoder.label_type().shape or ())[1:]:
         raise ValueError(
-            f"y has {data.y.shape[1]} labels for each sample, and the model has {scores.shape[1]} scores for "
-            "this X: y must have one label for each pixel, time step or element."
+            f"y has {data.y.shape[1]} labels per sample, and the model has {scores.shape[1]} scores for this "
+            "X: y must have one label for each pixel, time step or element."
         )
 
 
 def _check_order_of_features(configuration: Configuration, X: Any, last: FittedModel | None) -> None:
-    """Check that training goes on with the columns it began with, by name and in their order."""
+    """Check that names and order of columns are the same as in an earlier fit."""
     source = configuration.source
     if not conversion.is_onnx_source(source) and conversion.is_fitted(source):
         conversion.check_feature_names(source, X)
@@ -240,21 +242,21 @@ def _check_order_of_features(configuration: Configuration, X: Any, last: FittedM
 def _check_before_fit(
     configuration: Configuration, samples: Samples, features: InputFeatures, classes: Any
 ) -> Any:
-    """Check samples before a scikit-learn model is fitted on them; return them where they are numbers."""
+    """Check samples before a scikit-learn model is fitted on them; return numeric ones as a matrix."""
     y, source, dtype = samples.y, configuration.source, np.dtype(configuration.conversion.dtype)
     rows = read_before_fit(samples.X, features, source, dtype)
     if classes is None and y is not None and not conversion.is_fitted(source):
-        one = one_class(y)
-        if one is not None and configuration.estimator_type == "classifier":
+        label = single_class(y)
+        if label is not None and configuration.estimator_type == "classifier":
             raise ValueError(
-                f"A classifier needs samples of at least 2 classes, y has 1 class: [{one!r}]. If others "
-                "will come, name all of them: fit(X, y, classes=...), or partial_fit."
+                f"A classifier needs samples of at least 2 classes, y has 1 class: [{label!r}]. If later "
+                "calls have other classes, pass all of them: fit(X, y, classes=...), or partial_fit."
             )
     return rows
 
 
 def _warn_of_one_column(configuration: Configuration, problem: Problem, y: Any) -> None:
-    """Warn, as scikit-learn does, of y with one column for a regressor of one output."""
+    """Warn, as scikit-learn does, of y with a single column for a regressor with one output."""
     head = problem.trainable.head
     if head is None or head.task != "regression" or problem.source is None:
         return
@@ -268,31 +270,31 @@ def _starting_weights(
     random_state: np.random.RandomState,
     last: FittedModel | None,
 ) -> dict[str, np.ndarray]:
-    """Return fresh weights, or for a warm start those of the last solution or of the model."""
+    """Return random weights, or for a warm start those of the last solution or of the model."""
     trainable = problem.trainable
     own = trainable.initial_weights()
     if not configuration.warm_start:
         return conversion.draw_weights(own, trainable.weights, random_state, trainable.constraints)
-    if last is None:  # adapters have no weights of their own, and learn nothing from zeros
+    if last is None:  # weights of adapters are random, since gradients are zero for zero weights
         adapters = {adapter.a: own[adapter.a] for adapter in trainable.adapters}
         return own | conversion.draw_weights(adapters, trainable.weights, random_state)
     weights = last.next_weights(trainable.trained)
     if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in own.items()}:
         raise ValueError(
-            "warm_start=True goes on from the last solution, whose weights have other shapes than "
-            "the model for these data: set warm_start=False, or fit a clone. Where y lacks a class that "
-            "it had, name all classes: fit(X, y, classes=...)."
+            "warm_start=True continues the last solution, whose weights have other shapes than the model for "
+            "these data: set warm_start=False, or fit a clone. If y lacks a class that it had before, pass "
+            "all classes: fit(X, y, classes=...)."
         )
     return weights
 
 
 def _fresh_weights(problem: Problem, random_state: np.random.RandomState) -> dict[str, np.ndarray] | None:
-    """Return fresh weights for standardised features, zero for linear models; None if none is drawn."""
+    """Return random weights for standardised features, zeros for linear models; None if none is random."""
     trainable, weights = problem.trainable, problem.trainable.weights
     if not any(weights[name].drawn for name in trainable.trained):
         return None
-    found = conversion.draw_weights(trainable.initial_weights(), weights, random_state, trainable.constraints)
+    drawn = conversion.draw_weights(trainable.initial_weights(), weights, random_state, trainable.constraints)
     if problem.flexible:
-        return found
-    zeroed = {name for name in found if weights[name].drawn and name not in trainable.constraints}
-    return {name: np.zeros_like(array) if name in zeroed else array for name, array in found.items()}
+        return drawn
+    zeroed = {name for name in drawn if weights[name].drawn and name not in trainable.constraints}
+    return {name: np.zeros_like(array) if name in zeroed else array for name, array in drawn.items()}

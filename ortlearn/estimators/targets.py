@@ -1,4 +1,4 @@
-"""Labels as they are given become labels as a graph takes them."""
+"""Validate y, and encode it as labels of the loss."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from ..conversion import TrainableModel
     from ..models import Scores
 
-__all__ = ["TargetEncoder", "check_labels", "one_class"]
+__all__ = ["TargetEncoder", "check_labels", "single_class"]
 
-#: Labels that are encoded at once: copies of them stay in the cache.
+#: Number of labels that are encoded at once, so that copies fit in the processor cache.
 BLOCK = 2**13
 
 
 @dataclass(frozen=True)
 class TargetEncoder:
-    """Turn y into the labels of a loss, and check it.
+    """Encoder of y as labels of a loss.
 
     Attributes
     ----------
     trainable : TrainableModel
-        Model that is trained.
+        Model to train.
     loss : BaseLoss or None
         Loss; None for a graph with its own.
     classes : ndarray, list of ndarray or None
-        Classes of a classifier; one array per output where each has its own.
+        Classes of a classifier, one array per output if there are several.
     """
 
     trainable: TrainableModel
@@ -49,7 +49,7 @@ class TargetEncoder:
 
     @property
     def head(self) -> Scores | None:
-        """The scores that are trained; None for a graph with its own loss."""
+        """Scores of the model; None for a graph with its own loss."""
         return self.trainable.head
 
     @property
@@ -59,25 +59,26 @@ class TargetEncoder:
         return value_types(self.trainable.model)[self.trainable.own_loss.label]
 
     def label_type(self) -> TensorType:
-        """Return the type of the labels; the first dimension is the rows."""
+        """Return the type and shape of the labels."""
         if self.head is None:
             return self.own_type
-        if self._as_numbers():
+        if self._uses_class_indices():
             outputs = (len(self.head.groups),) if self.head.groups else self.head.shape[1:-1]
             return TensorType(TensorProto.INT64, (None, *outputs))
         shape = self.head.shape[:2] if self.head.n_outputs == 1 else self.head.shape
         return TensorType(helper.np_dtype_to_tensor_dtype(self.head.dtype), shape)
 
-    def _as_numbers(self) -> bool:
+    def _uses_class_indices(self) -> bool:
+        """Return whether labels are int64 class indices."""
         head, loss = self.head, self.loss
         return bool(head and loss and loss.integer_labels and head.link == "softmax" and head.n_outputs > 1)
 
     def encode(self, y: Any, n_samples: int) -> np.ndarray:
-        """Return the labels of a graph; y is not read for a model with an objective without labels.
+        """Return the labels of a graph; y is ignored if the objective does not depend on labels.
 
-        They are floats of shape (n_samples, n_outputs), or int64 class numbers of shape (n_samples,), or
-        (n_samples, n_outputs) where outputs have classes of their own. Where labels are arrays, classes are
-        of shape (n_samples, n_positions) or (n_samples, n_positions, n_classes).
+        Labels are floats of shape (n_samples, n_outputs), or int64 class indices of shape (n_samples,), or
+        (n_samples, n_outputs) for several outputs. Classes of positions have the shape
+        (n_samples, n_positions) or (n_samples, n_positions, n_classes).
         """
         if self.head is not None and self.head.task == "unsupervised":
             return np.zeros((n_samples, self.head.n_outputs), dtype=self.head.dtype)
@@ -87,32 +88,32 @@ class TargetEncoder:
                 f"is None. {self._expected()}"
             )
         if self.head is None:
-            return self._own(y)
+            return self._encode_for_own_loss(y)
         return ENCODERS[self.head.task](self, y)
 
     def encode_known(self, y: Any, n_samples: int) -> np.ndarray:
-        """Return what :meth:`encode` returns of labels whose kind was checked before, as part of others."""
+        """Encode labels whose type was validated before, together with other labels."""
         plain = isinstance(y, np.ndarray) and y.ndim == 1
         if not plain or self.head is None or self.head.task != "classification" or self.classes is None:
             return self.encode(y, n_samples)
-        return self._of_numbers(_numbers(y, self.classes, self.trainable))
+        return self._encode_indices(_class_indices(y, self.classes, self.trainable))
 
     def _expected(self) -> str:
-        """Say what y must be where scikit-learn needs none."""
+        """Return a sentence about the expected y, for models that scikit-learn fits without y."""
         if self.head is not None and self.head.transformed is not None:
-            return f"It must have the {self.head.n_outputs} columns that transform gives."
+            return f"It must have the {self.head.n_outputs} columns that transform returns."
         if self.head is not None and self.classes is not None:
-            return (
-                f"It must have one of the classes {np.asarray(self.classes, dtype=object).tolist()} per row."
-            )
+            classes = np.asarray(self.classes, dtype=object).tolist()
+            return f"It must have one of the classes {classes} per row."
         return "It must have a value for each row."
 
-    def _values(self, y: Any) -> np.ndarray:
+    def _encode_values(self, y: Any) -> np.ndarray:
+        """Encode the labels of a regressor."""
         assert self.head is not None
         if self.trainable.from_file:
             check_scores_of_file(y, self.head)
         if self.head.positions is not None:
-            return self._elements(y)
+            return self._encode_elements(y)
         transformers = self.head.target_transformers
         y = _numeric(y, self.head.dtype if not transformers else np.dtype(np.float64))
         values = y.reshape(-1, 1) if y.ndim == 1 else y
@@ -122,13 +123,13 @@ class TargetEncoder:
         if values.shape[1] != self.head.n_outputs:
             file = self.trainable.exported
             others = file is not None and len(file.graph.output) > 1
-            hint = " output_name says which output of the file is trained." if others else ""
+            hint = " Set output_name to train another output of the file." if others else ""
             raise ValueError(f"y has {values.shape[1]} outputs, the model has {self.head.n_outputs}.{hint}")
         self._check_domain(values)
         return np.ascontiguousarray(values, dtype=self.head.dtype)
 
-    def _elements(self, y: Any) -> np.ndarray:
-        """Encode values of any number of dimensions."""
+    def _encode_elements(self, y: Any) -> np.ndarray:
+        """Encode the labels of a regressor with outputs of several dimensions."""
         assert self.head is not None and self.head.positions is not None
         check_shape_of_labels(y, self.head.positions)
         values = _numeric(y, self.head.dtype, allow_nd=True)
@@ -137,37 +138,40 @@ class TargetEncoder:
         return values
 
     def _check_domain(self, values: np.ndarray) -> None:
+        """Raise an error if labels are not in the domain of the loss."""
         if self.loss is None:
             return
         inside = self.loss.domain.contains(values)
         if not inside.all():
             raise ValueError(
-                f"y has values outside of {self.loss.domain}, such as {values[~inside][0]:g}: "
-                f"{type(self.loss).__name__} is for labels inside. Choose another loss, or another target."
+                f"y has values outside of {self.loss.domain}, such as {values[~inside][0]:g}, which "
+                f"{type(self.loss).__name__} does not support: choose another loss, or transform y."
             )
 
     def _encode_classes(self, y: Any) -> np.ndarray:
+        """Encode one column of classes, or classes of positions."""
         assert self.classes is not None and self.head is not None
         if self.head.positions is not None:
             check_shape_of_labels(y, self.head.positions)
             values = np.asarray(y).reshape(len(y), -1)
-            return self._of_numbers(_numbers(values, self.classes, self.trainable))
+            return self._encode_indices(_class_indices(values, self.classes, self.trainable))
         check_classification_targets(y)
         values = column_or_1d(y, warn=True)
         if len(self.classes) < 2:
             raise ValueError("A classifier needs samples of at least 2 classes, y has 1 class.")
-        return self._of_numbers(_numbers(values, self.classes, self.trainable))
+        return self._encode_indices(_class_indices(values, self.classes, self.trainable))
 
-    def _of_numbers(self, numbers: np.ndarray) -> np.ndarray:
+    def _encode_indices(self, indices: np.ndarray) -> np.ndarray:
+        """Encode class indices for the loss: unchanged, as one column, or one-hot."""
         assert self.head is not None
-        if self._as_numbers():
-            return numbers
+        if self._uses_class_indices():
+            return indices
         if self.head.n_outputs == 1:
-            return numbers.reshape(len(numbers), -1).astype(self.head.dtype)
-        return np.eye(self.head.n_outputs, dtype=self.head.dtype)[numbers]
+            return indices.reshape(len(indices), -1).astype(self.head.dtype)
+        return np.eye(self.head.n_outputs, dtype=self.head.dtype)[indices]
 
-    def class_numbers(self, labels: np.ndarray) -> np.ndarray | None:
-        """Return the classes of encoded labels as numbers; None where there is no single column of them."""
+    def class_indices(self, labels: np.ndarray) -> np.ndarray | None:
+        """Return the class indices of encoded labels; None unless y is a single column of classes."""
         if self.head is None or self.head.task != "classification" or self.classes is None:
             return None
         if self.head.positions is not None:
@@ -184,24 +188,20 @@ class TargetEncoder:
         if values.ndim != 2 or values.shape[1] != len(groups):
             raise ValueError(f"y has shape {values.shape}, the model has {len(groups)} columns of classes.")
         classes = self.classes if isinstance(self.classes, list) else [np.array([0, 1])] * len(groups)
-        numbers = np.stack(
-            [
-                _numbers(column, known, self.trainable)
-                for column, known in zip(values.T, classes, strict=True)
-            ],
-            axis=1,
-        )
-        if self._as_numbers():
-            return numbers
+        pairs = zip(values.T, classes, strict=True)
+        indices = np.stack([_class_indices(column, known, self.trainable) for column, known in pairs], axis=1)
+        if self._uses_class_indices():
+            return indices
         if max(groups) == 1:
-            return numbers.astype(self.head.dtype)
+            return indices.astype(self.head.dtype)
         columns = [
             np.eye(max(count, 2), dtype=self.head.dtype)[column][:, -count:]
-            for column, count in zip(numbers.T, groups, strict=True)
+            for column, count in zip(indices.T, groups, strict=True)
         ]
         return np.hstack(columns)
 
-    def _own(self, y: Any) -> np.ndarray:
+    def _encode_for_own_loss(self, y: Any) -> np.ndarray:
+        """Convert y to the label input of a graph with its own loss."""
         known = self.own_type
         dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
         values = _numeric(y, dtype, allow_nd=True)
@@ -216,17 +216,17 @@ class TargetEncoder:
 ENCODERS: dict[str, Callable[[TargetEncoder, Any], np.ndarray]] = {
     "classification": TargetEncoder._encode_classes,
     "multilabel": TargetEncoder._encode_labels,
-    "regression": TargetEncoder._values,
+    "regression": TargetEncoder._encode_values,
 }
 
 
 def check_labels(y: Any) -> None:
-    """Raise an error if a label is None, NaN or pandas' NA: sorting them, as classes are, would fail."""
+    """Raise an error if a label is None, NaN or pandas' NA, which cannot be sorted."""
     if y is None or issparse(y):
         return
     try:
         values = np.asarray(y)
-    except ValueError:  # rows of several lengths, which are told of later
+    except ValueError:  # rows of different lengths, for which encoding raises an error
         return
     if values.dtype != object:
         return
@@ -239,8 +239,8 @@ def _is_missing(value: Any) -> bool:
     return value is None or is_scalar_nan(value) or is_pandas_na(value)
 
 
-def one_class(y: Any) -> Any:
-    """Return the class that all samples of one column of labels have; None where there are others."""
+def single_class(y: Any) -> Any:
+    """Return the class of all samples if y is one column with a single class, and None otherwise."""
     if issparse(y) or np.ndim(y) not in (1, 2) or np.shape(y)[1:] not in ((), (1,)):
         return None
     values = np.asarray(y).ravel()
@@ -249,21 +249,21 @@ def one_class(y: Any) -> Any:
     return values[:1].tolist()[0]
 
 
-def _numbers(values: np.ndarray, classes: np.ndarray, trainable: TrainableModel) -> np.ndarray:
-    """Return the number of each class."""
-    order = np.argsort(classes)  # those of a file may come in any order
-    numbers, known = np.empty(np.shape(values), dtype=np.int64), True
+def _class_indices(values: np.ndarray, classes: np.ndarray, trainable: TrainableModel) -> np.ndarray:
+    """Return the index of the class of each label."""
+    order = np.argsort(classes)  # the classes of a file may be unsorted
+    indices, known = np.empty(np.shape(values), dtype=np.int64), True
     try:
         for start in range(0, len(values), BLOCK):
             block = slice(start, start + BLOCK)
-            places = np.searchsorted(classes, values[block], sorter=order)
-            numbers[block] = order[np.minimum(places, len(classes) - 1)]
-            known = known and bool(np.all(np.asarray(classes)[numbers[block]] == values[block]))
-    except TypeError:  # labels of another kind than the classes
+            positions = np.searchsorted(classes, values[block], sorter=order)
+            indices[block] = order[np.minimum(positions, len(classes) - 1)]
+            known = known and bool(np.all(np.asarray(classes)[indices[block]] == values[block]))
+    except TypeError:  # labels and classes of types that cannot be compared
         known = False
     if not known:
         raise other_classes(np.setdiff1d(values, classes), classes, trainable.from_file, trainable.origin)
-    return numbers
+    return indices
 
 
 def _numeric(y: Any, dtype: np.dtype, allow_nd: bool = False) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A training: from a start to a fitted model."""
+"""Run a training, from its start to a fitted model."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from .validation import Validation
 
 __all__ = ["model_after", "new_step", "train", "with_anchor"]
 
-KEPT = (
-    "Training did not make the model better, by samples that it was not trained on or else by its objective: "
-    "it stays as it was (start_kept_ is True). Pass X_val and y_val to judge by other samples, or set "
-    "keep_better=False to take the trained weights anyway."
+START_KEPT = (
+    "Training did not improve the model on held-out samples, or else its objective, and the starting weights "
+    "are kept (start_kept_ is True). Pass X_val and y_val to compare by other samples, or set "
+    "keep_better=False to keep the trained weights anyway."
 )
 
 
@@ -61,14 +61,13 @@ def train(
     position: Position | None = None,
     grow: Callable[[FittedModel, float], FittedModel] | None = None,
 ) -> FittedModel:
-    """Return the model that a training leaves.
+    """Return the trained model.
 
-    ``candidate`` says how training from a model's own weights is held back, where that was chosen;
-    ``resumption_at`` makes of a position what it takes to resume a training that may be resumed, and
-    ``position`` is where one is resumed. ``grow`` returns
-    a model whose ensemble has grown by trees of a share.
+    ``candidate`` is the regularisation of a warm start, if one was chosen. ``resumption_at`` returns the
+    state to resume the training at a position, and ``position`` is the one to start at if it is resumed.
+    ``grow`` adds new trees with a share of the scores to the model.
     """
-    start = _in_coordinates(configuration, start)
+    start = _with_coordinates(configuration, start)
     step, data, prepare = new_step(configuration, start)
     after = partial(model_after, configuration, start, step, resumption_at)
     observer = None
@@ -103,7 +102,7 @@ def train(
     if share and grow is not None:
         model = grow(model, share)
     elif result.start_kept:
-        warn_user(KEPT, StartKeptWarning)
+        warn_user(START_KEPT, StartKeptWarning)
     step.release()
     if task is not None:
         task.end(model)
@@ -143,9 +142,9 @@ def _keep_better(
     validation: Validation | None,
     trained: tuple[TrainingTask, Data],
 ) -> None:
-    """Go back to the starting weights where training did not make the model better.
+    """Restore the starting weights if training did not improve the model.
 
-    Of text, the features that training computed before are taken: encoding it takes longer than the rest.
+    Sparse features, such as those of texts, are not computed again.
     """
     problem, runtime = start.problem, configuration.runtime
     loss, penalised = problem.loss, with_anchor(problem.task(False), start)
@@ -183,7 +182,7 @@ def model_after(
     resumption_at: Callable[[Position], Resumption] | None,
     result: TrainingResult,
 ) -> FittedModel:
-    """Return the model that a training leaves, or has reached."""
+    """Return the model with the result of a training, which may be unfinished."""
     resumption = None
     if result.position is not None and resumption_at is not None:
         resumption = resumption_at(result.position)
@@ -193,8 +192,8 @@ def model_after(
     return FittedModel(start.problem, start.features, trained, state, step, inference, resumption)
 
 
-def _in_coordinates(configuration: Configuration, start: Start) -> Start:
-    """Return a training in coordinates of its features where the learning rate is chosen for them."""
+def _with_coordinates(configuration: Configuration, start: Start) -> Start:
+    """Return the start with coordinates of standardised features, if the learning rate uses them."""
     if not start.problem.updates.in_units:
         return replace(start, state=replace(start.state, coordinates=None))
     if start.state.coordinates is not None:
@@ -211,16 +210,16 @@ def _in_coordinates(configuration: Configuration, start: Start) -> Start:
 
 @dataclass(frozen=True)
 class Preparation:
-    """What makes samples ready: frozen parts of the graph are computed, and features standardised.
+    """Preparation of samples: compute the frozen part of the graph, and standardise features.
 
     Attributes
     ----------
     task : TrainingTask
-        What is left of the graph.
+        Task without the frozen part.
     prefix : Prefix or None
         Frozen part.
     coordinates : Coordinates or None
-        Those in which features are standardised.
+        Coordinates in which features are standardised.
     """
 
     task: TrainingTask
@@ -232,12 +231,12 @@ class Preparation:
         return data if self.coordinates is None else self.coordinates.standardised_data(self.task, data)
 
     def features(self, data: Data) -> dict[str, Any]:
-        """Return the features of samples by the name of the input that takes them."""
+        """Return the features of samples by the name of their input."""
         return self(data).inputs(self.task)
 
 
 def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Preparation]:
-    """Return the training step, the samples as it takes them, and what makes others so."""
+    """Return the training step, the prepared samples, and the preparation of other samples."""
     task, prefix = _task(configuration, start)
     prepare = Preparation(task, prefix, start.state.coordinates)
     task = task if prepare.coordinates is None else prepare.coordinates.of_points(task)
@@ -253,7 +252,7 @@ def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Pre
 
 
 def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Prefix | None]:
-    """Return what is trained, and the frozen part of the graph where it is computed before."""
+    """Return the training task, and the frozen part of the graph if it is computed in advance."""
     runtime = configuration.runtime
     task = start.problem.task(start.data.sample_weight is not None, start.n_samples, start.state.n_seen)
     task = with_anchor(task, start)
@@ -263,7 +262,7 @@ def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Pre
 
 
 def with_anchor(task: TrainingTask, start: Start) -> TrainingTask:
-    """Return a training whose penalties ``toward="start"`` know the starting weights."""
+    """Return the task with starting weights for penalties with ``toward="start"``."""
     penalty, anchor = task.objective.penalty, start.state.anchor
     if anchor is None or all(part.toward == "zero" for part in penalty.parts()):
         return task

@@ -1,4 +1,4 @@
-"""What a training leaves for the next one."""
+"""The state of a training that later trainings continue."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from ..training.coordinates import Coordinates
 
 __all__ = ["Progress", "TrainingState", "Window"]
 
-#: How much a stream must grow before the penalty of a model follows: each time, graphs are compiled again.
+#: Growth of the total weight of a stream at which the penalty of a model is updated, which compiles graphs.
 STEP = 1.1
 
 
 @dataclass(frozen=True)
 class Window:
-    """Early stopping of a stream: what was best, and how many validations there were since.
+    """Early stopping of ``partial_fit``: the best call, and the number of validations since then.
 
     Attributes
     ----------
     lowest : float
-        Best value of what is watched, losses as they are and scores with their sign changed.
+        Lowest validation loss, or lowest negative score.
     without_change : int
-        Validations since it got better by ``tol``.
+        Number of validations since the last improvement by ``tol``.
     epoch : int or None
-        Call that was best.
+        Number of the best call.
     weights, raw_weights, states : dict
-        What it left.
+        Weights and states after the best call.
     stopped : bool
-        Whether there were ``n_iter_no_change`` validations without it.
+        Whether ``n_iter_no_change`` validations brought no improvement.
     """
 
     lowest: float = math.inf
@@ -47,36 +47,36 @@ class Window:
 
 @dataclass(frozen=True)
 class TrainingState:
-    """What ``partial_fit`` and a warm start continue.
+    """State that ``partial_fit`` and a warm start continue.
 
     Attributes
     ----------
     seed : int
-        Seed of the orders of the samples.
+        Seed of the orders of samples.
     history : list of dict
         Records of the epochs.
     n_seen : int
-        Samples that the epochs have visited.
+        Number of samples in all epochs.
     states : dict of (str, str) to ndarray
-        States of the update.
+        States of the learning rate.
     raw_weights : dict of str to ndarray or None
-        Weights that the next batch would update, where the trained ones are averages.
+        Weights that the next batch would update, if the trained weights are averages.
     best_epoch : int or None
         Epoch whose weights were kept.
     total_weight : float
-        Sum of the weights of all samples that were given.
+        Sum of the weights of all samples.
     penalty_weight : float
-        The one that the penalty of a model is relative to: it follows ``total_weight`` in steps.
+        Value of ``total_weight`` that the penalty of a model is relative to, updated in steps.
     start_kept : bool
-        Whether the last training was undone, as it made nothing better.
+        Whether the last training restored the starting weights.
     anchor : dict of str to ndarray or None
-        Weights that a penalty ``toward="start"`` pulls to.
+        Starting weights, for penalties with ``toward="start"``.
     coordinates : Coordinates or None
-        Those in which batches are trained on, of the first samples of a stream.
+        Coordinates for training on batches, from the first samples of a stream.
     window : Window
-        Early stopping of a stream.
+        Early stopping of ``partial_fit``.
     grown : bool
-        Whether trees were added to the model, which a warm start then continues.
+        Whether trees were added to the model.
     """
 
     seed: int = 0
@@ -94,13 +94,13 @@ class TrainingState:
     grown: bool = False
 
     def with_more(self, weight: float) -> TrainingState:
-        """Return the state of a stream with more samples, of a sum of weights."""
+        """Return the state with the weight of more samples."""
         total = self.total_weight + weight
-        follows = total > STEP * self.penalty_weight
-        return replace(self, total_weight=total, penalty_weight=total if follows else self.penalty_weight)
+        is_step = total > STEP * self.penalty_weight
+        return replace(self, total_weight=total, penalty_weight=total if is_step else self.penalty_weight)
 
     def after(self, result: TrainingResult, n_samples: int) -> TrainingState:
-        """Return the state after a training on so many samples."""
+        """Return the state after a training on ``n_samples`` samples."""
         return TrainingState(
             self.seed,
             [*self.history, *result.history],
@@ -120,9 +120,9 @@ class TrainingState:
     def validated(
         self, weights: dict[str, np.ndarray], value: float, tol: float, n_iter_no_change: int
     ) -> TrainingState:
-        """Return the state after a call of a stream that was validated, which may stop there.
+        """Return the state after the validation of a call of ``partial_fit``, which may stop there.
 
-        A stream that had stopped begins with a new window.
+        After a stop, counting begins again.
         """
         before = Window() if self.window.stopped else self.window
         count = 0 if value < before.lowest - tol else before.without_change + 1
@@ -139,7 +139,7 @@ class TrainingState:
 
     @property
     def n_iter(self) -> int:
-        """Epochs run."""
+        """Number of epochs."""
         return len(self.history)
 
     @property
@@ -163,14 +163,14 @@ class TrainingState:
 
 @dataclass
 class Progress:
-    """What hooks of callbacks find on an estimator in training, in the place of its fitted model.
+    """Progress of a training, which replaces the fitted model of an estimator in callbacks.
 
     Attributes
     ----------
     state : TrainingState
-        Records of the epochs.
+        State with the history so far.
     estimator : callable or None
-        Returns the estimator that the training would leave if it ended now; for hooks of callbacks.
+        Function that returns the estimator with the current weights.
     """
 
     is_final: ClassVar[bool] = False

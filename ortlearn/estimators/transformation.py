@@ -1,4 +1,4 @@
-"""``transform`` of a trained transformer, in scikit-learn's containers and under its names."""
+"""``transform`` of a trained transformer, with ``set_output`` and feature names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["TransformerMethods"]
 
 
 class _Transform(FittedEstimator):
-    """The methods; those of a class that sets the container itself would lose their condition."""
+    """Methods; they are not in the class with ``_SetOutputMixin``, which would remove their conditions."""
 
     fit: Any
 
@@ -23,8 +23,8 @@ class _Transform(FittedEstimator):
     def transform(self, X):
         """Transform with the trained model.
 
-        What the ONNX model predicts comes from it. What it does not hold, as the transformation by a
-        discriminant analysis or the predictions of the members of a vote, comes from ``to_sklearn()``.
+        The ONNX model computes the result if it contains the transformation. Otherwise ``to_sklearn()`` does,
+        as for discriminant analysis and voting classifiers.
 
         Parameters
         ----------
@@ -34,55 +34,55 @@ class _Transform(FittedEstimator):
         Returns
         -------
         ndarray or frame of shape (n_samples, n_outputs)
-            What the wrapped model gives: distances to the centres for KMeans. ``set_output`` chooses
-            the container. float32 where X and the model are, or else float64.
+            Transformed samples, such as distances to the centres for KMeans, in the container chosen by
+            ``set_output``. The type is float32 if X and the model are float32, and float64 otherwise.
 
         Raises
         ------
         WriteBackError
-            If ``to_sklearn()`` is needed and cannot be.
+            If ``to_sklearn()`` is needed and not available.
         """
-        from ..preprocessing.estimator_checks import last_step  # longer to import than all of ortlearn
+        from ..preprocessing.estimator_checks import last_step  # slow import
 
         model = self._model()
         values = model.transform(X)
-        # A container that was chosen for the wrapped model counts where none was chosen here.
+        # By default, use the container that was chosen for the wrapped model.
         chooser = self if hasattr(self, "_sklearn_output_config") else last_step(model.problem.source)
         return _wrap_data_with_container("transform", values, X, chooser)
 
     @available_if(wraps("transform"))
     def fit_transform(self, X, y=None, **fit_params):
-        """Train, then transform the same rows.
+        """Train, then transform the same samples.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Features.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Labels, as ``fit`` takes them.
+            Labels, as in ``fit``.
         **fit_params : dict
             Other arguments of ``fit``.
 
         Returns
         -------
         ndarray or frame of shape (n_samples, n_outputs)
-            What ``transform`` returns.
+            Result of ``transform``.
         """
         return self.fit(X, y, **fit_params).transform(X)
 
     @available_if(wraps("transform", "get_feature_names_out"))
     def get_feature_names_out(self, input_features=None):
-        """Return the names of the columns that ``transform`` gives.
+        """Return the names of the columns of the result of ``transform``.
 
         Parameters
         ----------
         input_features : array-like of str of shape (n_features,), default=None
-            Names of the columns of X; those seen in ``fit``, or else x0, x1, ... by default.
+            Names of the columns of X; by default those seen in ``fit``, or x0, x1, ...
 
         Returns
         -------
         ndarray of str
-            Names, as the wrapped model makes them.
+            Names from the wrapped model.
         """
         model = self._model()
         source: Any = model.problem.source

@@ -1,4 +1,4 @@
-"""What is measured on validation samples while a model is trained."""
+"""Loss and score on validation samples during the training."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from .training_state import TrainingState
 
 __all__ = ["Validation"]
 
-#: Takes an estimator, X, y and sample_weight.
+#: Function of an estimator, X, y and sample_weight.
 Scorer = Callable[..., float]
 
 
 class Validation:
-    """Loss and score on samples that are not trained on.
+    """Loss and score on validation samples.
 
     Parameters
     ----------
     configuration : Configuration
-        Its ``scoring`` counts.
+        Configuration with ``scoring``.
     problem : Problem
-        What is trained.
+        Learning problem.
     features : InputFeatures
         Features of X.
     samples : Samples
-        Samples as they were given, for scores.
+        Validation samples, for scores.
     data : Data
-        The same as the graph takes them, for losses.
+        The same samples as inputs of the graph, for losses.
     as_estimator : callable
-        Returns an estimator with a fitted model, for scorers.
+        Function that returns an estimator with a fitted model, for scorers.
 
     Attributes
     ----------
     samples, data : Samples, Data
-        Samples as they were given, and as the graph takes them.
+        Validation samples, and the same as inputs of the graph.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Validation:
         self._score = _scorer(scoring, self._estimator, problem, count_rows(samples.X))
 
     def loss(self, weights: Mapping[str, np.ndarray]) -> float:
-        """Return the mean loss of the model with some weights."""
+        """Return the mean loss of the model with given weights."""
         self._runner.weights = weights
         return self._runner.mean_loss(self.data.X, self.data.y, self.data.sample_weight)
 
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
-        """Return loss and score of the model with some weights."""
+        """Return loss and score of the model with given weights."""
         loss, samples = self.loss(weights), self.samples
         if self._score is None:
             return Measured(loss)
@@ -80,14 +80,14 @@ class Validation:
 
 
 def _scorer(scoring: Any, estimator: Any, problem: Problem, n_samples: int) -> Scorer | None:
-    """Return what ``scoring`` names; None for ``"loss"`` where the estimator has no score."""
+    """Return the scorer for ``scoring``; None for ``"loss"`` if the estimator has no score."""
     if scoring == "loss":
-        own_loss = problem.trainable.head is None  # such a graph need not predict
-        one_value = problem.targets.classes is None and n_samples < 2  # R2 compares with a variance
+        own_loss = problem.trainable.head is None  # a graph with its own loss may have no predictions
+        one_value = problem.targets.classes is None and n_samples < 2  # R2 is undefined
         return None if own_loss or one_value else type(estimator).score
     if scoring is None:
         return type(estimator).score
-    from sklearn.metrics import check_scoring  # longer to import than all of ortlearn
+    from sklearn.metrics import check_scoring  # slow import
 
     scorer = check_scoring(estimator, scoring)
     return _explained(scorer if _takes_weights(scorer) else _without_weights(scorer), scoring)
@@ -103,12 +103,12 @@ def _without_weights(scorer: Scorer) -> Scorer:
 
 
 def _explained(scorer: Scorer, name: Any) -> Scorer:
-    """Return a scorer whose errors say where they come from."""
+    """Return a scorer whose errors name ``scoring``."""
 
     def score(estimator: Any, X: Any, y: Any, **weights: Any) -> float:
         try:
             return scorer(estimator, X, y, **weights)
         except ValueError as error:
-            raise ValueError(f"scoring={name!r} failed on the rows to validate on: {error}") from error
+            raise ValueError(f"scoring={name!r} failed on the validation rows: {error}") from error
 
     return score

@@ -1,4 +1,4 @@
-"""Learning rates: each one a plugin, a schedule and an update rule written in ONNX, or a solver."""
+"""Learning rates: plugins with a schedule and an update rule in ONNX, or solvers."""
 
 from .adadelta import LearningRateAdadelta
 from .adagrad import LearningRateAdagrad

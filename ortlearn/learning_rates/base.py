@@ -1,4 +1,4 @@
-"""Base class of learning rates: a schedule and an update rule, independent of each other."""
+"""Base class of learning rates: a schedule and an update rule."""
 
 from __future__ import annotations
 

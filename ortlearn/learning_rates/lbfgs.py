@@ -9,9 +9,9 @@ from .solver import BaseSolver, Solution
 
 __all__ = ["LearningRateLBFGS"]
 
-#: A line search that fails has converged if the last step gained less than this many rounding errors.
+#: A failed line search counts as convergence if the last decrease is below this number of rounding errors.
 ROUNDING_ERRORS = 100
-#: Widths of smoothed kinks in successive runs, as shares of the objective.
+#: Widths of smoothed kinks in successive runs, relative to the objective.
 WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
 
 
@@ -69,39 +69,39 @@ class LearningRateLBFGS(BaseSolver):
 
     def minimize(self, objective, weights, max_iter, note, precision):
         """Minimise the objective of all samples, penalty included."""
-        signed = _Signed(objective.absolute, objective.anchor, objective.lower)
+        split = _SplitWeights(objective.absolute, objective.anchor, objective.lower)
         if not objective.has_kinks:
-            return self._run(objective, weights, max_iter, note, max(self.ftol, precision), signed)[0]
-        left, value = max_iter, objective(weights)[0]
-        found = Solution(weights, True, "The objective is zero")
-        for share in WIDTHS:
-            if left <= 0 or value <= 0:
+            return self._run(objective, weights, max_iter, note, max(self.ftol, precision), split)[0]
+        remaining, value = max_iter, objective(weights)[0]
+        solution = Solution(weights, True, "The objective is zero")
+        for width in WIDTHS:
+            if remaining <= 0 or value <= 0:
                 break
-            rounded, ftol = objective.rounded(share * value), max(self.ftol, precision * min(value, 1.0))
-            found, n_iter = self._run(rounded, weights, left, note, ftol, signed)
-            weights, left, value = found.weights, left - n_iter, objective(found.weights)[0]
-        return found
+            rounded, ftol = objective.rounded(width * value), max(self.ftol, precision * min(value, 1.0))
+            solution, n_iter = self._run(rounded, weights, remaining, note, ftol, split)
+            weights, remaining, value = solution.weights, remaining - n_iter, objective(solution.weights)[0]
+        return solution
 
-    def _run(self, objective, weights, max_iter, note, ftol, signed):
+    def _run(self, objective, weights, max_iter, note, ftol, split):
         """Return the solution of one run, and its number of iterations."""
-        values, last, bounds = [], [0.0], signed.bounds(len(weights))
+        values, last, bounds = [], [0.0], split.bounds(len(weights))
 
         def evaluate(parts):
-            value, slopes = objective(signed.join(parts))
-            last[0], slopes = signed.add(value, slopes, parts)
+            value, slopes = objective(split.join(parts))
+            last[0], slopes = split.add_absolute_values(value, slopes, parts)
             return last[0], slopes
 
-        def noted(parts):  # the weights evaluated last
+        def callback(parts):  # parts are those of the last evaluation
             values.append(last[0])
-            note(signed.join(parts))
+            note(split.join(parts))
 
         result = minimize(
             evaluate,
-            signed.split(weights),
+            split.split(weights),
             jac=True,
             bounds=bounds,
             method="L-BFGS-B",
-            callback=noted,
+            callback=callback,
             options={
                 "maxiter": max_iter,
                 "maxfun": (self.max_line_search + 1) * (max_iter + 1),
@@ -112,57 +112,62 @@ class LearningRateLBFGS(BaseSolver):
             },
         )
         done = result.success or (result.status == 2 and _is_rounding(values, ftol))
-        return Solution(signed.join(result.x), bool(done), str(result.message)), result.nit
+        return Solution(split.join(result.x), bool(done), str(result.message)), result.nit
 
 
-class _Signed:
-    """Weights that have an absolute value in the objective, as differences of non-negative parts.
+class _SplitWeights:
+    """Weights whose absolute values are in the objective, written as ``anchor + positive - negative``.
 
-    A weight is ``anchor + positive - negative``.
+    Both parts are non-negative.
     """
 
     def __init__(self, factors: np.ndarray | None, anchor: np.ndarray | None, lower: np.ndarray | None):
-        self.split_ones = np.zeros(0, dtype=np.int64) if factors is None else np.flatnonzero(factors)
-        self.factors = np.zeros(0) if factors is None else factors[self.split_ones]
-        self.anchor = np.zeros(0) if anchor is None else anchor[self.split_ones]
+        self.indices = np.zeros(0, dtype=np.int64) if factors is None else np.flatnonzero(factors)
+        self.factors = np.zeros(0) if factors is None else factors[self.indices]
+        self.anchor = np.zeros(0) if anchor is None else anchor[self.indices]
         self.lower = lower
 
     def bounds(self, n_weights: int) -> Bounds | None:
-        if self.lower is None and not len(self.split_ones):
+        """Return the bounds of the parts."""
+        if self.lower is None and not len(self.indices):
             return None
         lower = np.full(n_weights, -np.inf) if self.lower is None else np.array(self.lower)
-        upper = np.maximum(self.anchor - lower[self.split_ones], 0.0)  # keeps the weight above its bound
-        lower[self.split_ones] = 0.0
+        upper = np.maximum(self.anchor - lower[self.indices], 0.0)  # keeps weights above their bounds
+        lower[self.indices] = 0.0
         return Bounds(
-            np.concatenate([lower, np.zeros(len(self.split_ones))]),
+            np.concatenate([lower, np.zeros(len(self.indices))]),
             np.concatenate([np.full(n_weights, np.inf), upper]),
         )
 
     def split(self, weights: np.ndarray) -> np.ndarray:
-        away = weights[self.split_ones] - self.anchor
+        """Return the parts of weights."""
+        away = weights[self.indices] - self.anchor
         parts = np.concatenate([weights, np.maximum(-away, 0.0)])
-        parts[self.split_ones] = np.maximum(away, 0.0)
+        parts[self.indices] = np.maximum(away, 0.0)
         return parts
 
     def join(self, parts: np.ndarray) -> np.ndarray:
-        n_weights = len(parts) - len(self.split_ones)
+        """Return the weights of parts."""
+        n_weights = len(parts) - len(self.indices)
         weights = np.array(parts[:n_weights])
-        weights[self.split_ones] += self.anchor - parts[n_weights:]
+        weights[self.indices] += self.anchor - parts[n_weights:]
         return weights
 
-    def add(self, value: float, slopes: np.ndarray, parts: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return value and gradient with respect to the parts, absolute values included."""
-        if not len(self.split_ones):
+    def add_absolute_values(
+        self, value: float, slopes: np.ndarray, parts: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Return value and gradient with respect to the parts, including absolute values."""
+        if not len(self.indices):
             return value, slopes
         n_weights = len(slopes)
-        negative = self.factors - slopes[self.split_ones]
+        negative = self.factors - slopes[self.indices]
         slopes = np.concatenate([slopes, negative])
-        slopes[self.split_ones] += self.factors
-        return value + float(self.factors @ (parts[self.split_ones] + parts[n_weights:])), slopes
+        slopes[self.indices] += self.factors
+        return value + float(self.factors @ (parts[self.indices] + parts[n_weights:])), slopes
 
 
 def _is_rounding(values: list[float], precision: float) -> bool:
-    """Return whether the last iteration gained only a few rounding errors."""
+    """Return whether the last decrease is only a few rounding errors."""
     if len(values) < 2:
         return False
     return values[-2] - values[-1] <= ROUNDING_ERRORS * precision * max(abs(values[-1]), 1.0)

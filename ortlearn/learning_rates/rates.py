@@ -1,4 +1,4 @@
-"""The rates of one training, epoch after epoch."""
+"""The rates of one training."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Rates:
     """
 
     def __init__(self, learning_rate: BaseLearningRate, losses: Iterable[float] = ()):
-        if isinstance(learning_rate, ScheduledLearningRate):  # the schedule is looked up once
+        if isinstance(learning_rate, ScheduledLearningRate):  # resolve the schedule once
             schedule, learning_rate = learning_rate.schedule(), copy.copy(learning_rate)
             learning_rate.learning_rate = schedule
         self._learning_rate = learning_rate
@@ -91,6 +91,7 @@ class Rates:
 
 
 def _is_rate(value: Any) -> bool:
+    """Return whether a value is a valid rate."""
     if type(value) is float:
         return 0 <= value <= LARGEST
     if isinstance(value, str | bytes) or np.ndim(value) > 0 or np.iscomplexobj(value):

@@ -15,7 +15,7 @@ SCHEDULE = ("eta0", "alpha", "power_t", "learning_rate")
 
 
 class ScheduledLearningRate(BaseLearningRate):
-    """Base class of the built-in learning rates, of which a subclass writes only the update.
+    """Base class of the built-in learning rates; a subclass writes only the update.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ class ScheduledLearningRate(BaseLearningRate):
     power_t : float
         Exponent of the schedule ``"invscaling"``.
     learning_rate : str or BaseSchedule
-        Schedule. A schedule given by name has its default parameters, or those above, and spans the epochs
-        of the training.
+        Schedule. A schedule given by name has default parameters, except for those above, and spans the
+        epochs of the training.
     """
 
     def __init__(self, eta0, alpha, power_t, learning_rate):

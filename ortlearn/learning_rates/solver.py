@@ -14,26 +14,26 @@ __all__ = ["BaseSolver", "Objective", "Solution"]
 
 
 class Objective(Protocol):
-    """The objective of all samples, penalty included, as a function of one vector of all weights in float64.
+    """The objective of all samples with penalty, as a function of a float64 vector of all weights.
 
-    The vector is in coordinates in which features are standardised, where that is possible.
+    The weights belong to standardised features if the model allows it.
     """
 
     @property
     def has_kinks(self) -> bool:
-        """Whether the objective has kinks, as the absolute value does at zero."""
+        """Whether the objective has kinks, as the absolute value at zero."""
 
     @property
     def lower(self) -> np.ndarray | None:
-        """Lower bound of each weight, which may be minus infinity; None if no weight has a bound."""
+        """Lower bound of each weight, possibly minus infinity; None without bounds."""
 
     @property
     def absolute(self) -> np.ndarray | None:
-        """Factor of the absolute value of each weight, which is not part of the value; None without any."""
+        """Factors of absolute values, which are not part of the objective; None without absolute values."""
 
     @property
     def anchor(self) -> np.ndarray | None:
-        """Point from which absolute values are measured: zero, or the starting weights; None without any."""
+        """Weights at which absolute values are zero, such as the starting weights; None without any."""
 
     def __call__(self, weights: np.ndarray, /) -> tuple[float, np.ndarray]:
         """Return value and gradient, in float64."""
@@ -71,7 +71,7 @@ class BaseSolver(BaseLearningRate):
     ----------
     takes_absolute_values : bool
         Whether :meth:`minimize` adds ``objective.absolute @ |weights - objective.anchor|`` itself;
-        otherwise penalties with absolute values are an error.
+        otherwise penalties with absolute values raise an error.
     """
 
     full_batch: ClassVar[bool] = True

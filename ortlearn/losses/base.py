@@ -31,13 +31,13 @@ class BaseLoss(CheckedParameters):
         Whether the raw output of a regression is the prediction or its logarithm.
     by_position : bool
         Whether :meth:`forward` writes a loss for each pixel or time step of a sample, of shape
-        (n, positions), as :class:`~ortlearn.losses.PerPositionLoss` makes of any loss.
+        (n, positions), as :class:`~ortlearn.losses.PerPositionLoss` does.
     kinks : bool
-        Whether the slope jumps somewhere, as that of the absolute value does at zero. Solvers such as
-        L-BFGS smooth such kinks; write them with ``op.Abs`` or ``op.Relu``.
+        Whether the derivative is discontinuous, as that of the absolute value at zero. Solvers such as L-BFGS
+        smooth these kinks, which must be written with ``op.Abs`` or ``op.Relu``.
     definition_params : dict
-        Parameters under which :meth:`forward` is the definition found in textbooks, where the
-        default is another one; :func:`ortlearn.losses.add_loss_output` applies them.
+        Parameters for the textbook definition of the loss, if it differs from the default;
+        :func:`ortlearn.losses.add_loss_output` applies them.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
@@ -50,7 +50,7 @@ class BaseLoss(CheckedParameters):
 
     @property
     def domain(self) -> Interval:
-        """Interval of valid labels of a regression; labels outside are an error before training."""
+        """Interval of valid labels of a regression; labels outside raise an error before training."""
         return Interval()
 
     def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:

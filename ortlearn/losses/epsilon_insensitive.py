@@ -1,4 +1,4 @@
-"""Losses that are zero up to a distance."""
+"""Epsilon-insensitive losses."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ class EpsilonInsensitiveLoss(BaseLoss):
         return self.sum_outputs(op, self._beyond(op, expected, predicted))
 
     def _beyond(self, op, expected, predicted):
+        """Write ``max(0, |f - y| - epsilon)``."""
         return positive_part(op, op.Sub(op.Abs(op.Sub(predicted, expected)), float(self.epsilon)))
 
 

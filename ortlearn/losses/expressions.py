@@ -12,8 +12,8 @@ __all__ = ["margin", "positive_part", "softplus"]
 def positive_part(op: GraphBuilder, values: str) -> str:
     """Write ``max(values, 0)``.
 
-    Written as ``(v + |v|) / 2``, whose gradient is 1/2 at zero, so that a model that starts from zero
-    scores is trained.
+    It is written as ``(v + |v|) / 2``, whose gradient at zero is 1/2, so that training can start from scores
+    of zero.
     """
     return op.Mul(op.Add(values, op.Abs(values)), 0.5)
 
@@ -21,7 +21,7 @@ def positive_part(op: GraphBuilder, values: str) -> str:
 def softplus(op: GraphBuilder, values: str) -> str:
     """Write ``log(1 + exp(values))``.
 
-    In float64 written as ``max(v, 0) + softplus(-|v|)``, since onnxruntime's kernel overflows.
+    In float64 it is written as ``max(v, 0) + softplus(-|v|)``, since the kernel of onnxruntime overflows.
     """
     if (op.dtype(values) or op.float_dtype) == np.float32:
         return op.Softplus(values)
@@ -29,5 +29,5 @@ def softplus(op: GraphBuilder, values: str) -> str:
 
 
 def margin(op: GraphBuilder, expected: str, predicted: str) -> str:
-    """Write ``t * z`` of scores z and labels in {0, 1}, as t in {-1, 1}."""
+    """Write ``t * z`` with ``t = 2 y - 1``, for scores z and labels y in {0, 1}."""
     return op.Mul(op.Sub(op.Mul(expected, 2.0), 1.0), predicted)

@@ -12,14 +12,14 @@ __all__ = ["FocalLoss"]
 class FocalLoss(BaseLoss):
     """Focal loss: ``(1 - p) ** gamma * -log(p)``, with the probability p of the sample's class.
 
-    Samples that are classified correctly weigh less than in the log loss (gamma = 0). Scores are those before
-    softmax or sigmoid: several exclusive classes share a softmax, a single score and several labels
-    have a sigmoid each, and are summed.
+    Correctly classified samples have less weight than in the log loss, which is the case gamma = 0. Scores
+    are raw: probabilities are the softmax of several exclusive classes, or the sigmoid of a single score. The
+    losses of several labels, one sigmoid each, are summed.
 
     Parameters
     ----------
     gamma : float, default=2.0
-        How fast confident samples lose weight: 0, or 1 and more.
+        Exponent, 0 or at least 1; confident samples have less weight for larger values.
 
     References
     ----------

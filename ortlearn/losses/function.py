@@ -22,7 +22,7 @@ class FunctionLoss(BaseLoss):
         with respect to ``predicted``, of shape (n, k).
     check_gradient : bool, default=True
         Whether to compare the gradient with finite differences of the losses on the first batch, which takes
-        two more calls in float64: the wrong sign is an error, a wrong factor a
+        two more calls in float64: a wrong sign is an error, a wrong factor is a
         :class:`~ortlearn.exceptions.GradientWarning`. Set it to False if the gradient differs on purpose.
 
     Examples
@@ -74,7 +74,7 @@ class FunctionLoss(BaseLoss):
         PluginError
             If the function returns something else.
         """
-        rows, gradient = self._called(expected, predicted)
+        rows, gradient = self._call(expected, predicted)
         return rows.astype(predicted.dtype), np.ascontiguousarray(gradient, dtype=predicted.dtype)
 
     def check_batch(
@@ -87,7 +87,7 @@ class FunctionLoss(BaseLoss):
         expected, predicted : ndarray of shape (n, k)
             Labels and raw outputs.
         rows, gradient : ndarray of shape (n,) and (n, k)
-            What :meth:`evaluate` returned for them.
+            Results of :meth:`evaluate`.
 
         Raises
         ------
@@ -95,10 +95,10 @@ class FunctionLoss(BaseLoss):
             If the gradient has the wrong sign.
         """
         if self.check_gradient:
-            check_gradient(self._called, expected, predicted, rows, gradient)
+            check_gradient(self._call, expected, predicted, rows, gradient)
 
-    def _called(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Call the function, and check the shapes of what it returns."""
+    def _call(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Call the function, and check the shapes of its results."""
         result = self.function(expected, predicted)
         if not isinstance(result, tuple) or len(result) != 2:
             raise PluginError(

@@ -12,11 +12,11 @@ __all__ = ["check_gradient", "slope_ratio"]
 
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-#: Step, as a share of the distance at which a straight line would reach zero loss.
+#: Step, as a fraction of the distance at which the linearised loss is zero.
 STEP = 1e-3
 #: Largest relative difference between slope and gradient that is not reported.
 TOLERANCE = 0.1
-#: Largest share of the slope that may be rounding or noise; above it, nothing is reported.
+#: Largest ratio of rounding errors and noise to the slope for which differences are reported.
 NOISE = 0.05
 
 
@@ -29,11 +29,11 @@ def slope_ratio(
 ) -> float | None:
     """Return the slope of a loss along its gradient, divided by the slope that the gradient implies.
 
-    1 for a correct gradient, -1 for one of the wrong sign, and n for one that was divided by n. The loss of
-    each sample is evaluated on both sides of the prediction, along the gradient of the sample, and its change
-    is compared with the mean of the gradients there: at a kink in the middle they agree too. The step is
-    1e-3 of the distance at which a straight line would reach zero, which is the distance to the kink of
-    absolute errors, hinge losses and others with that shape.
+    The result is 1 for a correct gradient, -1 for a wrong sign, and n for a gradient that was divided by n;
+    None if it cannot be determined. The change of the loss of each sample along its gradient, between two
+    points on both sides of the prediction, is compared with the mean of the gradients there, which is also
+    correct for a kink at the prediction. The step is 1e-3 of the distance at which the linearised loss is
+    zero: for absolute errors and hinge losses this is the distance to the kink.
 
     Examples
     --------
@@ -54,22 +54,22 @@ def slope_ratio(
         used = np.isfinite(lengths) & (lengths > 0) & np.isfinite(norms) & (norms > 0)
         lengths = np.where(used, lengths, 0.0)
         steps = np.where(used[:, None], gradient / norms[:, None], 0.0) * lengths[:, None]
-    above, gradient_above = _evaluated(evaluate, expected, predicted + steps)
-    below, gradient_below = _evaluated(evaluate, expected, predicted - steps)
+    above, gradient_above = evaluate(expected.copy(), predicted + steps)  # it may overwrite its arguments
+    below, gradient_below = evaluate(expected.copy(), predicted - steps)
     with np.errstate(all="ignore"):
-        found = above - below
-        promised = ((gradient_above + gradient_below) * steps).sum(axis=1)
-        bend = np.abs((gradient_above - gradient_below) * steps).sum(axis=1)
-        used &= np.isfinite(found) & np.isfinite(promised) & (bend <= TOLERANCE * np.abs(promised))
-        if not used.any() or not promised[used].sum() > 0:
+        change = above - below
+        implied = ((gradient_above + gradient_below) * steps).sum(axis=1)
+        curvature = np.abs((gradient_above - gradient_below) * steps).sum(axis=1)
+        used &= np.isfinite(change) & np.isfinite(implied) & (curvature <= TOLERANCE * np.abs(implied))
+        if not used.any() or not implied[used].sum() > 0:
             return None
         eps = _precision(above, below)
         sizes = np.abs(losses) + norms * np.abs(predicted).max(axis=1)
-        # A random loss shows in the values in the middle, which are nearly the mean of those on both sides.
+        # The loss at the prediction is close to the mean of both sides, unless the loss is random.
         noise = eps * sizes[used].sum() + abs((above + below - 2 * losses)[used].sum())
-        if not noise <= NOISE * max(promised[used].sum(), np.abs(found[used].sum())):
+        if not noise <= NOISE * max(implied[used].sum(), np.abs(change[used].sum())):
             return None
-        return float(found[used].sum() / promised[used].sum())
+        return float(change[used].sum() / implied[used].sum())
 
 
 def check_gradient(
@@ -88,7 +88,7 @@ def check_gradient(
     """
     try:
         ratio = slope_ratio(evaluate, expected, predicted, losses, gradient)
-    except Exception:  # the function takes other types only, or fails at other predictions
+    except Exception:  # the function does not support float64, or fails at other predictions
         return
     if ratio is None or abs(ratio - 1) <= TOLERANCE:
         return
@@ -107,12 +107,7 @@ def check_gradient(
     )
 
 
-def _evaluated(evaluate: Evaluate, expected: np.ndarray, predicted: np.ndarray):
-    # Copies: a function may overwrite what it gets.
-    return evaluate(expected.copy(), predicted.copy())
-
-
 def _precision(*values: np.ndarray) -> float:
-    """Return the machine epsilon of values, that of float32 if they have no more digits."""
+    """Return the machine epsilon of float32 if all values are representable in it, or that of float64."""
     coarse = all(np.array_equal(part, part.astype(np.float32)) for part in values)
     return float(np.finfo(np.float32 if coarse else np.float64).eps)

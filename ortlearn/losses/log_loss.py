@@ -1,4 +1,4 @@
-"""Logistic loss: binary, multinomial, and one per output."""
+"""Logistic loss: binary, multinomial and multi-label."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ class LogLoss(BaseLoss):
         return self.sum_outputs(op, op.Sub(softplus(op, predicted), op.Mul(expected, predicted)))
 
     def _multinomial(self, op, expected, predicted):
+        """Write the multinomial loss."""
         # The C++ gradient builder needs the second output, the log-probabilities.
         rows = op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]
         share = float(self.label_smoothing)

@@ -26,9 +26,9 @@ from .resolve import resolve_loss
 
 __all__ = ["add_loss_output"]
 
-#: Opset of the loss in a graph that has only other domains.
+#: Opset of the loss if the graph imports only other domains.
 DEFAULT_OPSET = 18
-#: Oldest opset whose ReduceSum takes axes as an input, as losses write it.
+#: Oldest opset in which ReduceSum takes axes as an input.
 MIN_OPSET = 13
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
@@ -54,35 +54,35 @@ def add_loss_output(
     onx : onnx.ModelProto
         Model; it is not changed.
     score_name : str, type or BaseLoss, default="squared_error"
-        Loss. ``"log_loss"`` takes int64 labels of shape (n,), and raw scores: where the output is
-        their softmax or sigmoid, the loss reads the tensor before. The other built-in losses take
-        labels with the output's shape and type.
+        Loss. ``"log_loss"`` takes int64 labels of shape (n,) and raw scores: if the output is a softmax or
+        sigmoid, the loss reads the input of this operator. The other built-in losses take labels with the
+        shape and type of the output.
     loss_name : str, default="loss"
         Name of the new output, a scalar of shape ().
     label_name : str, default=None
-        Name of the new input; by default ``"label"``, or ``"y_true"`` where a graph, such as that of a
-        classifier, has a tensor of that name.
+        Name of the new input; by default ``"label"``, or ``"y_true"`` if the graph already has a tensor with
+        that name, as those of classifiers do.
     weight_name : str, default=None
         Name of an input for sample weights, of shape (n,); no weights by default.
     penalty : dict, default=None
         ``{weight: {"l1": a, "l2": b}}`` or ``{weight: b}`` adds ``a * |w| + b * w ** 2``, summed
         over an initializer or an input of the graph.
     output_index : int or str, default=None
-        Output that is compared with the labels, by number or name; required if several hold floats.
+        Output that is compared with the labels, by index or name; required if several outputs are floats.
     **kwargs
         Parameters of the loss, such as ``l1_weight`` and ``l2_weight`` of ``"elastic"``.
 
     Returns
     -------
     onnx.ModelProto
-        The new graph: outputs are the loss, then those of the model.
+        New graph, whose outputs are the loss and those of the model.
 
     Raises
     ------
     ValueError
-        If the output does not exist, or is not a float tensor of two dimensions, or if the loss takes raw
-        scores and the output holds probabilities whose scores are not found; if a name is taken; if a
-        penalty names no weight of the graph; if the opset is older than 13.
+        If the output does not exist, or is not a float tensor of two dimensions; if the loss takes raw scores
+        and those of the output's probabilities are not found; if a name exists already; if a penalty names no
+        weight of the graph; if the opset is older than 13.
 
     Examples
     --------
@@ -133,6 +133,7 @@ def add_loss_output(
 
 
 def _definition(spec: Any, params: dict[str, Any]) -> BaseLoss:
+    """Return a loss, with the parameters of its textbook definition unless it is given as an object."""
     loss = resolve_loss(spec, **params)
     if not isinstance(spec, BaseLoss):
         loss.set_params(**{k: v for k, v in loss.definition_params.items() if k not in params})
@@ -140,7 +141,7 @@ def _definition(spec: Any, params: dict[str, Any]) -> BaseLoss:
 
 
 def _claim_names(onx: ModelProto, *new_names: str | None) -> set[str]:
-    """Return all names of the graph with the new ones, or raise an error if a name is taken."""
+    """Return all names of the graph with the new ones, or raise an error if a name exists already."""
     names = graph_names(onx.graph)
     for name in filter(None, new_names):
         if name in names:
@@ -153,8 +154,8 @@ def _check_opset(onx: ModelProto) -> int:
     version = opset_versions(onx).get("", DEFAULT_OPSET)
     if version < MIN_OPSET:
         raise ValueError(
-            f"The graph has opset {version}, and a loss needs {MIN_OPSET} or later. Convert the graph with "
-            "ortlearn.conversion.pin_versions first."
+            f"The graph has opset {version}, and a loss requires {MIN_OPSET} or later. Convert the graph "
+            "with ortlearn.conversion.pin_versions first."
         )
     return version
 
@@ -170,7 +171,7 @@ def _pick_output(onx: ModelProto, index: int | str | None, types: Mapping[str, T
     if isinstance(index, int) and -len(names) <= index < len(names):
         return names[index]
     raise ValueError(
-        f"output_index={index!r} is not an output. Pass the name or the number of one of {names}."
+        f"output_index={index!r} is not an output. Pass the name or the index of one of {names}."
     )
 
 

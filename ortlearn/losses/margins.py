@@ -9,7 +9,7 @@ __all__ = ["HingeLoss", "ModifiedHuberLoss", "PerceptronLoss", "SquaredHingeLoss
 
 
 class MarginLoss(BaseLoss):
-    """Base class of losses of the margin; several classes are one-vs-rest, summed."""
+    """Base class of losses of the margin; the losses of several classes, one-vs-rest, are summed."""
 
     tasks = frozenset({"classification", "multilabel"})
 

@@ -8,7 +8,7 @@ __all__ = ["PerPositionLoss"]
 
 
 class PerPositionLoss(BaseLoss):
-    """The loss of each position of a sample, where labels and scores are arrays.
+    """The loss of each position of a sample, for labels and scores of several dimensions.
 
     The objective is the mean over all positions of all samples, weighted by the weights of the positions.
 
@@ -19,7 +19,7 @@ class PerPositionLoss(BaseLoss):
     n_outputs : int
         Number of scores of a position.
     summed : bool, default=False
-        Whether the loss of a sample is the sum over its positions: each one is multiplied by their number.
+        Whether the loss of a sample is the sum over its positions instead of their mean.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class PerPositionLoss(BaseLoss):
         expected, predicted : ndarray of shape (n, positions) or (n, positions, k)
             Labels and raw outputs.
         rows, gradient : ndarray
-            What :meth:`evaluate` returned for them.
+            Results of :meth:`evaluate`.
         """
         if hasattr(self.loss, "check_batch"):
             factor = predicted.shape[1] if self.summed else 1
@@ -108,5 +108,6 @@ class PerPositionLoss(BaseLoss):
             self.loss.check_batch(*flat, rows.ravel() / factor, gradient.reshape(-1, self.n_outputs) / factor)
 
     def _flat(self, expected, predicted):
+        """Return labels and outputs with one row per position."""
         shape = (-1,) if expected.dtype.kind in "iu" else (-1, self.n_outputs)
         return expected.reshape(shape), predicted.reshape(-1, self.n_outputs)

@@ -13,35 +13,34 @@ from ..graphs.view import GraphView
 
 __all__ = ["find_raw_scores"]
 
-#: Nodes that do not change probabilities.
+#: Operators that do not change probabilities.
 _SAME = ("Identity", "Cast", "Reshape", "Dropout")
-#: Nodes between a matrix and the sum by which it is divided.
+#: Operators between a matrix and the sum by which it is normalised.
 _GUARDS = ("Abs", "Add", "Cast", "Equal", "Identity", "Max", "ReduceSum", "Reshape", "Where")
-#: Nodes whose output is a probability, or becomes one, of unknown scores.
+#: Operators that compute probabilities from unknown scores.
 _PROBABILITIES = ("Exp", "LpNormalization", "Normalizer", "Reciprocal", "Sigmoid", "Softmax")
 
-#: Names that converters give to the probabilities of a classifier.
+#: Names of the probabilities of a classifier in files of converters.
 _NAMES_OF_PROBABILITIES = ("probabilities", "output_probability")
 
 
 def find_raw_scores(model: ModelProto, output: str, types: Mapping[str, TensorType]) -> str:
-    """Return the scores of which an output is the softmax or sigmoid, or the output if it is neither."""
+    """Return the input of the softmax or sigmoid of an output, or the output itself if there is none."""
     graph = _Graph(model, types)
-    found = graph.scores(output)
-    if found is None and (output in _NAMES_OF_PROBABILITIES or graph.is_probability(output)):
+    scores = graph.scores(output)
+    if scores is None and (output in _NAMES_OF_PROBABILITIES or graph.is_probability(output)):
         raise ValueError(
-            f"The loss takes raw scores, and output {output!r} holds probabilities that are neither the "
-            "softmax nor the sigmoid of a tensor of the graph. Name an output with raw scores by "
-            "output_index."
+            f"The loss takes raw scores, and output {output!r} has probabilities that are neither the "
+            "softmax nor the sigmoid of a tensor of the graph. Set output_index to an output with raw scores."
         )
-    return output if found is None else found
+    return output if scores is None else scores
 
 
 class _Graph(GraphView):
     """A graph, searched from its outputs backwards."""
 
     def node(self, name: str) -> NodeProto | None:
-        """Return the node that computes a tensor; nodes that do not change it are skipped."""
+        """Return the node that computes a tensor, ignoring nodes that do not change it."""
         return self.producer(name, passing=_SAME)
 
     def scores(self, name: str) -> str | None:
@@ -55,17 +54,17 @@ class _Graph(GraphView):
             return node.input[0]
         if node.op_type == "Div" and self.is_normalized(node):
             return self.scores(node.input[0])
-        if node.op_type == "Concat" and len(node.input) == 2 and self.is_rest(*node.input):
+        if node.op_type == "Concat" and len(node.input) == 2 and self.is_complement(*node.input):
             return self.scores(node.input[1])
         return None
 
     def is_probability(self, name: str) -> bool:
-        """Return whether a matrix is known to hold probabilities."""
+        """Return whether a matrix is known to contain probabilities."""
         node = self.node(name)
         if node is None:
             return False
         if node.op_type == "Concat":
-            pair = len(node.input) == 2 and self.is_rest(*node.input)
+            pair = len(node.input) == 2 and self.is_complement(*node.input)
             return pair or any(map(self.is_probability, node.input))
         by_sum = node.op_type == "Div" and self.is_normalized(node)
         return by_sum or node.op_type in _PROBABILITIES
@@ -79,8 +78,8 @@ class _Graph(GraphView):
         """Return whether a softmax is taken over the columns of a matrix."""
         return attribute(node, "axis", -1) in (-1, 1)
 
-    def is_rest(self, first: str, second: str) -> bool:
-        """Return whether a column is one minus another."""
+    def is_complement(self, first: str, second: str) -> bool:
+        """Return whether a column is 1 minus another."""
         node = self.node(first)
         if node is None or node.op_type != "Sub" or self.node(second) is None:
             return False
@@ -88,15 +87,15 @@ class _Graph(GraphView):
         return one is not None and bool(np.all(one == 1)) and self.node(node.input[1]) == self.node(second)
 
     def is_normalized(self, node: NodeProto) -> bool:
-        """Return whether a matrix is divided by its own sum, guarded against zero or not."""
+        """Return whether a matrix is divided by its own sum, possibly with a guard against zero."""
         pending, sums = [node.input[1]], 0
         while pending:
             name = pending.pop()
-            found = self.producers.get(name)
-            if name == node.input[0] or found is None or found.op_type == "Constant":
+            producer = self.producers.get(name)
+            if name == node.input[0] or producer is None or producer.op_type == "Constant":
                 continue
-            if found.op_type not in _GUARDS:
+            if producer.op_type not in _GUARDS:
                 return False
-            sums += found.op_type == "ReduceSum"
-            pending.extend(found.input)
+            sums += producer.op_type == "ReduceSum"
+            pending.extend(producer.input)
         return sums > 0

@@ -11,7 +11,7 @@ from .row_objective import RowObjective
 
 __all__ = ["default_loss", "resolve_loss"]
 
-#: Default losses by task, for models whose own loss is not one of ours.
+#: Default losses by task, for models whose loss is unknown.
 DEFAULTS = {
     "regression": "squared_error",
     "classification": "log_loss",
@@ -21,7 +21,7 @@ DEFAULTS = {
 
 
 def default_loss(task: str) -> BaseLoss:
-    """Return the default loss of a model whose own loss is not one of ours.
+    """Return the default loss for a model whose own loss is unknown.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
     Parameters
     ----------
     spec : str, type, BaseLoss or callable
-        Loss; a function is one of :class:`~ortlearn.losses.FunctionLoss`.
+        Loss; a function becomes a :class:`~ortlearn.losses.FunctionLoss`.
     **params
         Parameters of its constructor, for a name or a class.
 

@@ -8,7 +8,7 @@ __all__ = ["RowObjective"]
 
 
 class RowObjective(BaseLoss):
-    """Loss that the model itself computes, above a reference of zero: ``f - y``, summed over outputs.
+    """Loss that the model itself computes: ``f - y`` with labels y of zero, summed over outputs.
 
     Models trained without labels have an output with their own loss of each sample: minus the
     log-likelihood of a mixture, the squared distance to the nearest centre of KMeans.

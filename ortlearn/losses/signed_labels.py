@@ -1,4 +1,4 @@
-"""Regression losses, applied to classes."""
+"""Regression losses for classification."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["SignedLabelLoss"]
 class SignedLabelLoss(BaseLoss):
     """A regression loss, applied to labels -1 and 1.
 
-    ``RidgeClassifier`` minimises the squared error of such labels; ``SGDClassifier`` has other losses of
-    them. Several classes are one-vs-rest, summed.
+    ``RidgeClassifier`` minimises the squared error of these labels, ``SGDClassifier`` also other losses. The
+    losses of several classes, one-vs-rest, are summed.
 
     Parameters
     ----------

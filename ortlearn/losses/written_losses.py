@@ -1,4 +1,4 @@
-"""The losses of samples as nodes, with the shape that an objective needs."""
+"""Write the nodes of a loss, and check the shape of its result."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def write_losses(loss: BaseLoss, op: GraphBuilder, expected: str, predicted: str
     loss : BaseLoss
         Loss.
     op : GraphBuilder
-        Builder without other nodes, which knows the types of labels and predictions.
+        Empty builder with the types of labels and predictions.
     expected, predicted : str
         Labels and predictions.
     n_axes : int, default=1
-        Number of axes of the result: one per sample, another one for positions.
+        Number of axes of the result: 1 for samples, 2 for samples and positions.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def write_losses(loss: BaseLoss, op: GraphBuilder, expected: str, predicted: str
 
 
 def _shape_of(op: GraphBuilder, name: str, expected: str, predicted: str) -> tuple | None:
-    """Return the shape of a tensor that depends on labels and predictions, as far as onnx infers it."""
+    """Return the shape of a tensor by shape inference from labels and predictions, or None."""
     known = {value: op.type(value) for value in (expected, predicted)}
     inputs = [make_value_info(value, found) for value, found in known.items() if found is not None]
     graph = helper.make_graph(op.nodes, "losses", inputs, [], op.initializers)

@@ -18,7 +18,7 @@ class AnchoredPenalty(BasePenalty):
     Parameters
     ----------
     penalty : BasePenalty
-        Penalty, for weights under their names in the graph.
+        Penalty whose weights have their names in the graph.
     start : mapping of str to ndarray
         Starting weights by the same names.
     """
@@ -33,7 +33,7 @@ class AnchoredPenalty(BasePenalty):
         return self.penalty.parts()
 
     def parts_for(self, is_intercept, name):
-        """Return the penalties of a weight, in the order in which their proximal steps act."""
+        """Return the penalties of a weight, in the order of their proximal steps."""
         parts = self.penalty.parts_for(is_intercept, name)
         return [_FromStart(part, self.start[name]) if part.toward == "start" else part for part in parts]
 
@@ -42,19 +42,20 @@ class AnchoredPenalty(BasePenalty):
         return AnchoredPenalty(self.penalty.without_absolute_values(), self.start)
 
     def graph_key(self):
-        """Return a key of its graphs, which depends on the starting weights, too."""
+        """Return a key of its graphs, which depends on the starting weights."""
         return (type(self), self.penalty.graph_key(), _digest(self.start))
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:
-    found = hashlib.sha256()
+    """Return a checksum of arrays."""
+    digest = hashlib.sha256()
     for name in sorted(arrays):
-        found.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
-    return found.hexdigest()
+        digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
 
 
 class _FromStart(BasePenalty):
-    """A penalty of the difference between one weight and its start."""
+    """A penalty of the difference between one weight and its starting value."""
 
     def __init__(self, penalty, start):
         super().__init__()
@@ -63,7 +64,7 @@ class _FromStart(BasePenalty):
 
     @property
     def proximal_kind(self):  # type: ignore[override]
-        """Kind of the proximal step: a threshold of differences composes with no other step."""
+        """Kind of the proximal step: None, since it cannot be combined with other steps."""
         return None
 
     @property
@@ -99,7 +100,8 @@ class _FromStart(BasePenalty):
         return op.Add(self.penalty.proximal_step(op, self._difference(op, weight), rate), start)
 
     def _difference(self, op, weight):
-        found, known = op.Sub(weight, self.start.astype(op.float_dtype)), op.type(weight)
+        """Write the difference, which has the type of the weight."""
+        difference, known = op.Sub(weight, self.start.astype(op.float_dtype)), op.type(weight)
         if known is not None:
-            op.set_type(found, *known)
-        return found
+            op.set_type(difference, *known)
+        return difference

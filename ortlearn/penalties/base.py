@@ -44,12 +44,12 @@ class BasePenalty(CheckedParameters):
     proximal_kind : {"threshold", "row_threshold", "column_ball"} or None
         Kind of the proximal step, for weights with several penalties: a soft threshold of each
         element, a soft threshold of the norm of each row, or a projection of each column onto a
-        ball. Steps of one kind, one after the other, are the step of the sum, and so is a threshold
-        before another kind. With None, the default for a class that writes a proximal step, the
-        step must be the only one of its weight.
+        ball. Several steps of one kind, and a threshold followed by another kind, are equivalent to the
+        step of the sum. With None, the default for a class that writes a proximal step, the weight must
+        have no other proximal step.
     """
 
-    #: Whether all kinks are in Abs, Relu and Sqrt nodes, which a solver may smooth.
+    #: Whether all kinks are in Abs, Relu and Sqrt nodes, which a solver can smooth.
     roundable: ClassVar[bool] = False
     #: Weights at which the penalty is smallest: zero, or the starting weights.
     toward: str = "zero"
@@ -61,7 +61,7 @@ class BasePenalty(CheckedParameters):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "proximal_step" in cls.__dict__ and "proximal_kind" not in cls.__dict__:
-            cls.proximal_kind = None  # a step that a subclass writes is not the one of the base class
+            cls.proximal_kind = None  # the kind of the base class does not apply to a new step
 
     def __init__(self, intercept=False, weights=None):
         self.intercept = intercept
@@ -84,12 +84,12 @@ class BasePenalty(CheckedParameters):
 
     @property
     def absolute_factor(self) -> float:
-        """Factor of ``|w|``, a term that a solver may treat exactly instead of by its gradient."""
+        """Factor of ``|w|``, a term that solvers may treat exactly instead of by its gradient."""
         return 0.0
 
     @property
     def square_factor(self) -> float:
-        """Factor of ``w ** 2``, from which a solver knows the curvature."""
+        """Factor of ``w ** 2``, by which solvers compute the curvature."""
         return 0.0
 
     def without_absolute_values(self) -> BasePenalty:
@@ -125,13 +125,13 @@ class BasePenalty(CheckedParameters):
         Returns
         -------
         bool
-            Whether it does, with its parameters.
+            Whether it does.
         """
         return False
 
     @property
     def needs_step(self) -> bool:
-        """Whether the proximal step is required: the gradient does not replace it."""
+        """Whether the proximal step is required and cannot be replaced by the gradient."""
         return False
 
     @property
@@ -201,7 +201,7 @@ class BasePenalty(CheckedParameters):
         return is_named(name, patterns)
 
     def parts(self) -> list[BasePenalty]:
-        """Return the penalties that this one consists of: itself, unless it has one for each weight.
+        """Return the penalties that this one consists of, by default itself.
 
         Returns
         -------
@@ -211,7 +211,7 @@ class BasePenalty(CheckedParameters):
         return [self]
 
     def parts_for(self, is_intercept: bool, name: str) -> list[BasePenalty]:
-        """Return the penalties of a weight, in the order in which their proximal steps act.
+        """Return the penalties of a weight, in the order of their proximal steps.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class BasePenalty(CheckedParameters):
         return [self] if self.applies_to(is_intercept, name) else []
 
     def acts_by_step(self, has_length: bool) -> bool:
-        """Return whether updates are followed by the proximal step instead of using the gradient.
+        """Return whether the proximal step is used instead of the gradient.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class BasePenalty(CheckedParameters):
         Parameters
         ----------
         choose : callable
-            Returns the names of the weights that patterns name.
+            Function that returns the names of the weights that match patterns.
 
         Returns
         -------

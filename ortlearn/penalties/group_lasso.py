@@ -73,20 +73,22 @@ class GroupLassoPenalty(BasePenalty):
         return self.is_proximal()
 
     def smooth_part(self, op, weight):
-        """Return None: the whole penalty acts by its proximal step."""
+        """Return None, since the proximal step covers the whole penalty."""
         return None
 
     def proximal_step(self, op, weight, rate):
-        """Write the proximal step, which shrinks norms, the smallest ones to zero."""
+        """Write the proximal step, a soft threshold of the norms."""
         tiny = float(np.finfo(op.float_dtype).tiny)
         ratio = op.Div(op.Mul(rate, self._factor(op, weight)), op.Max(self._norms(op, weight), tiny))
         return op.Mul(weight, op.Max(op.Sub(1.0, ratio), 0.0))
 
     def _factor(self, op, weight):
+        """Return the factor of the norms of a weight."""
         return float(self.strength) * math.sqrt(math.prod(op.shape(weight)[1:]))
 
     @staticmethod
     def _norms(op, weight):
+        """Write the norm of each row."""
         axes = list(range(1, len(op.shape(weight))))
         squared = op.Mul(weight, weight)
         return op.Sqrt(op.ReduceSum(squared, axes, keepdims=1) if axes else squared)

@@ -63,7 +63,7 @@ class MaxNormPenalty(BasePenalty):
         return True
 
     def forward(self, op, weight):
-        """Return None: the bound adds nothing to the loss."""
+        """Return None, since the bound adds nothing to the loss."""
         return None
 
     def proximal_step(self, op, weight, rate):

@@ -25,5 +25,5 @@ class NoPenalty(BasePenalty):
     """
 
     def forward(self, op, weight):
-        """Return None: there is nothing to write."""
+        """Return None, which stands for no penalty."""
         return None

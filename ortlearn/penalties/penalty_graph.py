@@ -1,4 +1,4 @@
-"""Penalties as nodes of any graph."""
+"""Nodes of a penalty for any graph."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def penalty_loss_onnx(
     l2 : float, default=None
         Factor of the squares.
     existing_names : set of str, default=None
-        Names already taken in the graph; the new ones are added to it.
+        Names in the graph, to which the new ones are added.
 
     Returns
     -------

@@ -34,8 +34,8 @@ class PerWeightPenalty(BasePenalty):
     The names are parameters, like the steps of a pipeline: ``get_params`` and ``set_params`` accept
     ``coefs_[0]`` and ``coefs_[0]__l2``, a search accepts ``learning_penalty__coefs_[0]__l2``.
 
-    Several proximal steps on one weight are allowed if applying them in turn is the step of the sum: those
-    of ``l1`` and ``elastic``, then ``group_lasso`` or ``max_norm``, each any number of times.
+    A weight may have several penalties with proximal steps if applying them in sequence is equivalent to the
+    step of the sum: any number of ``l1`` and ``elastic``, with either ``group_lasso`` or ``max_norm``.
 
     References
     ----------
@@ -90,13 +90,13 @@ class PerWeightPenalty(BasePenalty):
         dict
             Values by name.
         """
-        found = {"penalties": self.penalties}
+        params = {"penalties": self.penalties}
         if deep:
             for key, value in self._known().items():
-                found[str(key)] = value
+                params[str(key)] = value
                 if isinstance(value, BasePenalty):
-                    found |= {f"{key}__{name}": nested for name, nested in value.get_params().items()}
-        return found
+                    params |= {f"{key}__{name}": nested for name, nested in value.get_params().items()}
+        return params
 
     def set_params(self, **params):
         """Set parameters: ``penalties``, one of them by its name, or a parameter of one.
@@ -128,17 +128,20 @@ class PerWeightPenalty(BasePenalty):
         return self
 
     def _known(self):
-        """Return the penalties by name; empty if they are not a dictionary, which ``check`` reports."""
+        """Return the penalties by name, or nothing if they are not a dictionary, which ``check`` rejects."""
         return self.penalties if isinstance(self.penalties, Mapping) else {}
 
     def _set_nested(self, name, value):
+        """Set a parameter of one of the penalties."""
         owners = [key for key in self._known() if name.startswith(f"{key}__")]
         if not owners:
-            raise ValueError(f"{name!r} is no parameter of {self!r}: it has {sorted(self.get_params())}.")
+            raise ValueError(
+                f"{name!r} is not a parameter of {self!r}: choose one of {sorted(self.get_params())}."
+            )
         key = max(owners, key=len)
         if not isinstance(self.penalties[key], BasePenalty):
             raise ValueError(
-                f"{name!r} cannot be set while the penalty of {key!r} is {self.penalties[key]!r}: pass an "
+                f"{name!r} cannot be set, since the penalty of {key!r} is {self.penalties[key]!r}: pass an "
                 "object, such as L2Penalty()."
             )
         self.penalties[key].set_params(**{name[len(key) + 2 :]: value})
@@ -154,7 +157,7 @@ class PerWeightPenalty(BasePenalty):
         return [_as_penalty(value) for value in self.penalties.values()]
 
     def parts_for(self, is_intercept, name):
-        """Return the penalties of a weight, in the order in which their proximal steps act."""
+        """Return the penalties of a weight, in the order of their proximal steps."""
         found = []
         for key, part in zip(self.penalties, self.parts(), strict=True):
             if is_named(name, [key]) if part.weights is None else part.applies_to(is_intercept, name):

@@ -1,4 +1,4 @@
-"""Proximal steps of several penalties on one weight."""
+"""Composition of the proximal steps of several penalties of one weight."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from .base import BasePenalty
 
 __all__ = ["check_proximal_steps", "order_proximal_steps"]
 
-#: Kind of step that may precede another one: that of a positively homogeneous function, while the others
-#: are steps of functions of a norm (Yu, Y.-L., "On decomposing the proximal map", NIPS 2013).
+#: Kind of step that may precede another kind, since its penalty is positively homogeneous and the others are
+#: functions of a norm (Yu, Y.-L., "On decomposing the proximal map", NIPS 2013).
 FIRST = "threshold"
 
 
 def order_proximal_steps(penalties: Sequence[BasePenalty]) -> list[BasePenalty]:
-    """Return penalties in the order in which their proximal steps act: thresholds first."""
+    """Return penalties in the order of their proximal steps: thresholds first."""
     return sorted(penalties, key=lambda penalty: penalty.proximal_kind != FIRST)
 
 
 def check_proximal_steps(name: str, penalties: Sequence[BasePenalty], has_length: bool) -> None:
-    """Check that the proximal steps of a weight, applied in turn, are the step of the sum.
+    """Check that the proximal steps of a weight, applied in sequence, are the step of the sum.
 
-    Two steps of one kind always are: thresholds add up, and the smaller of two balls is inside the other.
+    This holds for steps of one kind: thresholds add up, and the smaller of two balls is inside the other.
 
     Examples
     --------
@@ -37,6 +37,6 @@ def check_proximal_steps(name: str, penalties: Sequence[BasePenalty], has_length
         names = " and ".join(type(penalty).__name__ for penalty in steps)
         raise PluginError(
             f"PerWeightPenalty: the proximal steps of {names} on {name!r} cannot be combined, since "
-            "applying them in turn is not the step of their sum. Keep one of these penalties for the "
+            "applying them in sequence is not the step of their sum. Keep one of these penalties for the "
             "weight."
         )

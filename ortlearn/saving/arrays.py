@@ -13,7 +13,7 @@ from ..exceptions import SavedFileError
 
 __all__ = ["pack_arrays", "unpack_arrays"]
 
-#: Kinds of numpy types that are stored: numbers, truth values, texts and bytes of a fixed width.
+#: Kinds of numpy types that are stored: numbers, booleans, texts and bytes of a fixed width.
 KINDS = "biufcUS"
 #: Fixed date of all members, so that equal arrays have equal bytes.
 DATE = (1980, 1, 1, 0, 0, 0)
@@ -33,7 +33,7 @@ def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
 def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
     """Return the arrays of an npz file that is not compressed.
 
-    Nothing is allocated by a size that the file only declares: an array is as large as its bytes are.
+    Declared sizes are compared with the actual bytes before memory is allocated.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -41,7 +41,7 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
             if any(item.compress_type != zipfile.ZIP_STORED for item in members):
                 raise SavedFileError("an array is compressed")
             if sum(item.file_size for item in members) > len(content):
-                raise SavedFileError("the arrays declare more bytes than there are")
+                raise SavedFileError("the declared sizes exceed the size of the file")
             return {item.filename.removesuffix(".npy"): _array(archive.read(item)) for item in members}
     except Exception as error:  # zipfile, struct and numpy raise many kinds of errors for damaged files
         raise SavedFileError(f"The arrays cannot be read: {error}.") from error
@@ -57,12 +57,13 @@ def _array(content: bytes) -> np.ndarray:
     }
     if version not in readers:
         raise SavedFileError(f"an array has version {version}")
-    shape, by_columns, dtype = readers[version](file)
-    rest = content[file.tell() :]
+    shape, fortran_order, dtype = readers[version](file)
+    data = content[file.tell() :]
     if dtype.kind not in KINDS or dtype.hasobject:
         raise SavedFileError(f"an array is of type {dtype}")
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(rest):
-        raise SavedFileError(f"an array of shape {shape} and type {dtype} has {len(rest)} bytes")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data):
+        raise SavedFileError(f"an array of shape {shape} and type {dtype} has {len(data)} bytes")
     if not dtype.itemsize:
         return np.zeros(shape, dtype=dtype)
-    return np.frombuffer(rest, dtype=dtype).reshape(shape, order="F" if by_columns else "C").copy(order="A")
+    flat = np.frombuffer(data, dtype=dtype)
+    return flat.reshape(shape, order="F" if fortran_order else "C").copy(order="A")

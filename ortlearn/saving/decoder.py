@@ -1,7 +1,6 @@
 """Decode values from JSON, arrays, graphs and scikit-learn models, without running code of a file.
 
-Only plugins that installed packages declare, and record types that the caller lists, become objects: a file
-only names them.
+Only plugins of installed packages and record types that the caller lists are instantiated.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ class Decoder:
     Parameters
     ----------
     types : mapping of str to RecordType
-        Record types by name: no other class is made an object of.
+        Record types by name; no other class is instantiated.
     files : mapping of str to bytes
         Files by name.
     trusted : sequence of str
-        Types that scikit-learn models may contain besides those that skops trusts.
+        Types that scikit-learn models may contain, in addition to those that skops trusts.
 
     Attributes
     ----------
@@ -73,7 +72,7 @@ class Decoder:
         }
 
     def decode(self, value: Any) -> Any:
-        """Return the value of JSON that an encoder gave."""
+        """Return the value that was encoded as JSON."""
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if self._depth > DEEPEST:
@@ -95,7 +94,7 @@ class Decoder:
 
     def _items(self, parts: dict[str, Any]) -> list[Any]:
         if not isinstance(parts["items"], list):
-            raise SavedFileError("The record has items that are no list.")
+            raise SavedFileError("The record has items that are not a list.")
         return [self.decode(item) for item in parts["items"]]
 
     def _pairs(self, values: Any) -> dict[str, Any]:
@@ -151,8 +150,8 @@ class Decoder:
         if "parameters" not in parts:
             return cls
         values = self._pairs(parts["parameters"])
-        lost = any(isinstance(value, Omitted) for value in values.values())
-        return Omitted(cls.__name__) if lost else cls(**values)
+        is_incomplete = any(isinstance(value, Omitted) for value in values.values())
+        return Omitted(cls.__name__) if is_incomplete else cls(**values)
 
     def _record(self, parts: dict[str, Any]) -> Any:
         kind = self._types.get(_text(parts["name"]))
@@ -163,7 +162,7 @@ class Decoder:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise SavedFileError(f"The record has {value!r} where a name is expected.")
+        raise SavedFileError(f"The record has {value!r} instead of a name.")
     return value
 
 
@@ -190,12 +189,12 @@ def read_model(content: bytes) -> ModelProto:
     model = load_model_from_string(content)
     for part in (model.graph, *model.functions):
         for name in _external(part):
-            raise SavedFileError(f"The graph has numbers outside of the file ({name!r}), which are not read.")
+            raise SavedFileError(f"The graph has external data ({name!r}), which is not supported.")
     return model
 
 
 def _external(graph: Any) -> Iterator[str]:
-    """Yield the names of tensors whose numbers are in other files, those of graphs inside included."""
+    """Yield the names of tensors with external data, including those in subgraphs."""
     for tensor in getattr(graph, "initializer", ()):
         if tensor.data_location == TensorProto.EXTERNAL:
             yield tensor.name

@@ -1,7 +1,8 @@
-"""Values as JSON, arrays, graphs and scikit-learn models.
+"""Encode values as JSON, arrays, graphs and scikit-learn models.
 
-A value without a form in JSON is an object with its kind under the key ``"$"``. A plugin is stored as group,
-name and parameters, a record as the name of its type and its values; other objects are omitted.
+A value that JSON does not support is stored as an object with its kind under the key ``"$"``. A plugin is
+stored as group, name and parameters, a record as the name of its type and its values; other objects are
+omitted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["ARRAYS", "GROUPS", "Encoder"]
 
 #: File with all arrays.
 ARRAYS = "arrays.npz"
-#: Groups of plugins that are objects with parameters.
+#: Groups of plugins that are stored.
 GROUPS = (plugins.LOSSES, plugins.PENALTIES, plugins.LEARNING_RATES, plugins.SCHEDULES)
 
 
@@ -52,8 +53,7 @@ class Encoder:
     omitted : list of str
         Omitted values, with the reasons.
     written : dict
-        scikit-learn objects that skops has written before, by id: a training that is saved often writes
-        those that it does not change once.
+        Cache of the output of skops by the id of the object, for repeated checkpoints of a training.
     """
 
     types: Mapping[str, RecordType]
@@ -72,23 +72,22 @@ class Encoder:
         return {**self.files, ARRAYS: pack_arrays(self._arrays)}
 
     def encode(self, value: Any) -> Any:
-        """Return a value as JSON; what is large goes to files, an object that comes again only once."""
-        if value is None or isinstance(value, bool | str) and type(value) in (bool, str):
-            return value
-        if type(value) is int:
+        """Return a value as JSON; large values are added to the files, repeated objects once."""
+        if value is None or type(value) in (bool, str, int):
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
         if type(value) is list:
             return [self.encode(item) for item in value]
         if id(value) not in self._known:
-            self._known[id(value)] = value, self._encode_object(value)  # kept alive for its id
+            self._known[id(value)] = value, self._encode_object(value)  # the reference keeps the id valid
         return self._known[id(value)][1]
 
     def _encode_object(self, value: Any) -> Any:
-        own = self._names.get(type(value))
-        if own is not None:
-            return {"$": "record", "name": own, "fields": self._pairs(self.types[own].take(value))}
+        """Encode a record, a container, an array, a graph or bytes."""
+        name = self._names.get(type(value))
+        if name is not None:
+            return {"$": "record", "name": name, "fields": self._pairs(self.types[name].take(value))}
         for kinds, kind, listed in COLLECTIONS:
             if type(value) in kinds:
                 return {"$": kind, "items": [self.encode(item) for item in listed(value)]}
@@ -102,8 +101,8 @@ class Encoder:
         if isinstance(value, np.random.RandomState):
             return {"$": "random_state", "state": self.encode(value.get_state(legacy=True))}
         if sparse.issparse(value):
-            triple = value.tocsr()
-            parts = [triple.data, triple.indices, triple.indptr]
+            matrix = value.tocsr()
+            parts = [matrix.data, matrix.indices, matrix.indptr]
             return {"$": "csr", "shape": list(value.shape), "parts": [self.encode(part) for part in parts]}
         if isinstance(value, ModelProto):
             return {"$": "model", "file": self._file("graph", "onnx", value.SerializeToString())}
@@ -112,13 +111,13 @@ class Encoder:
         return self._encode_instance(value)
 
     def _encode_instance(self, value: Any) -> Any:
-        """Encode a plugin, a class of plugins or a scikit-learn object; other objects are omitted."""
+        """Encode a plugin, a plugin class or a scikit-learn object; other objects are omitted."""
         cls = value if isinstance(value, type) else type(value)
         plugin = self._plugin_name(cls)
         if plugin is not None:
             head = {"$": "plugin", "group": plugin[0], "name": plugin[1]}
             return head if cls is value else {**head, "parameters": self._pairs(value.get_params(deep=False))}
-        reason = "it is no plugin of an installed package, and reading it back would run code"
+        reason = "it is not a plugin of an installed package, and loading it would run code"
         if not isinstance(value, type) and hasattr(value, "get_params") and hasattr(value, "fit"):
             if id(value) not in self.written:
                 self.written[id(value)] = value, *sklearn_objects.dump(value)
@@ -147,7 +146,7 @@ class Encoder:
         return name
 
 
-#: Types with their kind and the items of a value.
+#: Container types, their kind, and a function that returns the items of a container.
 COLLECTIONS: tuple[tuple[tuple[type, ...], str, Callable[[Any], Any]], ...] = (
     ((tuple,), "tuple", list),
     ((dict,), "dict", lambda value: [list(pair) for pair in value.items()]),

@@ -1,4 +1,4 @@
-"""Files of saved estimators, which are written completely or not at all, and checked when read."""
+"""Files of saved estimators, written atomically and checked when they are read."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .schema import FORMAT, check_manifest
 __all__ = ["MANIFEST", "SUFFIX", "Content", "packed", "read", "read_manifest", "write"]
 
 MANIFEST = "manifest.json"
-#: Largest size of a manifest in bytes, since it is parsed before it is checked.
-MOST = 1 << 28
+#: Largest size of a manifest in bytes, which is parsed before its digest is checked.
+MAX_MANIFEST_BYTES = 1 << 28
 SUFFIX = ".zip"
 
 
@@ -34,9 +34,9 @@ class Content:
     Attributes
     ----------
     manifest : dict
-        Everything but arrays, graphs and scikit-learn models.
+        Manifest.
     files : dict of str to bytes
-        Those, by the names in the manifest.
+        Arrays, graphs and scikit-learn models by the names in the manifest.
     """
 
     manifest: dict[str, Any]
@@ -44,10 +44,10 @@ class Content:
 
 
 def write(path: str | os.PathLike, content: Content) -> None:
-    """Write a zip file where the path ends with ``.zip``, a folder otherwise.
+    """Write a zip file if the path ends with ``.zip``, and a folder otherwise.
 
-    What was there before stays until everything is written: a zip file is renamed as a whole, and a folder
-    has files of new names, which count once its manifest is renamed.
+    Existing content stays valid until the new one is complete: a zip file is replaced by renaming, and the
+    files of a folder get new names, which become valid when its manifest is replaced.
     """
     path = Path(path)
     if path.suffix.lower() == SUFFIX:
@@ -57,7 +57,7 @@ def write(path: str | os.PathLike, content: Content) -> None:
     manifest = _sealed(content)
     if path.is_dir() and not (path / MANIFEST).exists() and any(path.iterdir()):
         raise SavedFileError(
-            f"{path} is a folder with other files: pass an empty folder, a new one, or a name that ends with "
+            f"{path} is a folder with other files: pass an empty or a new folder, or a name that ends with "
             f"{SUFFIX}."
         )
     path.mkdir(exist_ok=True)
@@ -105,7 +105,7 @@ def _as_json(manifest: Mapping[str, Any]) -> bytes:
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:
-    """Return the digest of a manifest without its own."""
+    """Return the digest of a manifest, without the entry for the digest."""
     rest = {key: value for key, value in manifest.items() if key != "sha256"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -120,13 +120,13 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def _name_in_folder(name: str, entry: Mapping[str, Any]) -> str:
-    """Return the name of a file in a folder, which differs for different content."""
+    """Return the name of a file in a folder, which contains a part of its digest."""
     stem, _, suffix = name.rpartition(".")
     return f"{stem}-{entry['sha256'][:16]}.{suffix}"
 
 
 def _names_in(folder: Path) -> set[str]:
-    """Return the files that the manifest of a folder lists; empty without a valid manifest."""
+    """Return the files that the manifest of a folder lists, or none without a valid manifest."""
     try:
         files = read_manifest(folder)["files"]
     except (OSError, SavedFileError):
@@ -160,11 +160,11 @@ def _read_members(
     members = archive.infolist()
     names = [item.filename for item in members]
     if len({*names}) < len(names) or MANIFEST not in names:
-        raise SavedFileError(f"It must have each name once, {MANIFEST} among them.")
+        raise SavedFileError(f"It has repeated names, or lacks {MANIFEST}.")
     if any(item.compress_type != zipfile.ZIP_STORED or item.flag_bits & 1 for item in members):
-        raise SavedFileError("It is compressed or encrypted: only zip files that are neither are read.")
+        raise SavedFileError("It is compressed or encrypted, which is not supported.")
     if sum(item.file_size for item in members) > size:
-        raise SavedFileError("It declares more bytes than it has.")
+        raise SavedFileError("Its declared sizes exceed the size of the file.")
     manifest = _checked_manifest(archive.read(MANIFEST))
     unknown = sorted({*names} - {MANIFEST, *manifest["files"]})
     if unknown:
@@ -180,17 +180,17 @@ def _read_members(
 
 
 def _read_folder(folder: Path, whole: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
-    manifest = _checked_manifest(_regular(folder / MANIFEST, MOST))
+    manifest = _checked_manifest(_read_regular(folder / MANIFEST, MAX_MANIFEST_BYTES))
     if not whole:
         return manifest, {}
     return manifest, {
-        name: _checked_file(name, _regular(folder / _name_in_folder(name, entry), entry["bytes"]), entry)
+        name: _checked_file(name, _read_regular(folder / _name_in_folder(name, entry), entry["bytes"]), entry)
         for name, entry in manifest["files"].items()
     }
 
 
-def _regular(path: Path, most: int) -> bytes:
-    """Return the content of a regular file, up to one byte more than a number."""
+def _read_regular(path: Path, max_bytes: int) -> bytes:
+    """Return the content of a regular file, up to ``max_bytes + 1`` bytes."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
@@ -199,12 +199,12 @@ def _regular(path: Path, most: int) -> bytes:
         os.close(descriptor)
         raise SavedFileError(f"{path.name} is not a regular file.")
     with open(descriptor, "rb") as file:
-        return file.read(most + 1)
+        return file.read(max_bytes + 1)
 
 
 def _checked_manifest(data: bytes) -> dict[str, Any]:
-    if len(data) > MOST:
-        raise SavedFileError(f"Its manifest has more than {MOST} bytes.")
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise SavedFileError(f"Its manifest has more than {MAX_MANIFEST_BYTES} bytes.")
     try:
         manifest = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -212,15 +212,15 @@ def _checked_manifest(data: bytes) -> dict[str, Any]:
     if isinstance(manifest, dict) and isinstance(manifest.get("format"), int) and manifest["format"] > FORMAT:
         raise SavedFileError(
             f"It has format {manifest['format']}, and this version of ortlearn reads formats up to {FORMAT}: "
-            "install a newer one."
+            "install a newer version."
         )
     check_manifest(manifest)
     if _digest(manifest) != manifest["sha256"]:
-        raise SavedFileError("Its manifest is not what was written.")
+        raise SavedFileError("Its manifest was altered.")
     return manifest
 
 
 def _checked_file(name: str, data: bytes, entry: Mapping[str, Any]) -> bytes:
     if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        raise SavedFileError(f"{name} is not what was written.")
+        raise SavedFileError(f"{name} was altered.")
     return data

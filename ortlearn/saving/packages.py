@@ -1,4 +1,4 @@
-"""Training packages: a folder of graphs, tensors and a manifest that any ONNX Runtime trains from."""
+"""Training packages: folders with graphs, tensors and a manifest for training with any ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ __all__ = [
     "merge_weights",
 ]
 
-#: Number of the format; a package with another one is refused.
+#: Number of the format; packages of other formats are rejected.
 FORMAT = 1
 MANIFEST, ESTIMATOR = "training.json", "estimator.zip"
-#: Tensor among the states: the number of epochs that a program has trained.
+#: Name of the state that counts the epochs that a program has trained.
 EPOCH = "ortlearn_epoch"
 PREDICT, WEIGHTS, STATE = "predict.onnx", "weights.safetensors", "state.safetensors"
 CONTENT = "ortlearn.estimators.packaged"
@@ -138,39 +138,37 @@ def export_training(
     learning_rate: Any = None,
     weighted: bool = False,
 ) -> None:
-    """Write a training package: what a program in any language trains with, by ONNX Runtime alone.
+    """Write a training package, with which programs in any language train by ONNX Runtime alone.
 
     The folder has the graphs ``step.onnx`` (a batch), ``epoch.onnx`` (full batches), ``evaluate.onnx`` (mean
-    loss and score), ``infer.onnx`` (predictions, with the weights as inputs) and ``predict.onnx`` (with those
-    of ``weights.safetensors``), weights, states of the update (``state.safetensors``), a record by which a
-    program checks itself (``record.safetensors``), the manifest ``training.json``, and the estimator for
-    :func:`load_training`.
+    loss and score), ``infer.onnx`` (predictions, with the weights as inputs) and ``predict.onnx`` (with the
+    weights of ``weights.safetensors``), the weights, the states of the learning rate (``state.safetensors``),
+    reference results for programs (``record.safetensors``), the manifest ``training.json``, and the estimator
+    for :func:`load_training`.
 
     Parameters
     ----------
     estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-        Fitted: training continues from its weights.
+        Fitted estimator, from whose weights the training continues.
     folder : str or os.PathLike
-        Where; it is made if missing. Files of an earlier package are replaced.
+        Folder to write, created if missing. Files of an earlier package are replaced.
     batch_size : int, default=None
-        Rows of a batch; those of the estimator by default.
+        Number of samples in a batch; by default that of the estimator.
     example : (array-like, array-like), default=None
-        X and y for the record. By default X is drawn from a normal distribution, and y are classes in turn,
-        or predictions; a model of other inputs than one matrix of numbers then has no record.
+        X and y for the reference results. By default X has a normal distribution, and y has all classes or
+        predictions; a model whose input is not a matrix of numbers then has no reference results.
     learning_rate : str or BaseLearningRate, default=None
-        Update and schedule; those of the estimator by default.
+        Learning rate; by default that of the estimator.
     weighted : bool, default=False
-        Whether programs may pass a weight for each row, by which it counts in the loss. Weights of classes
-        are in the graphs.
+        Whether programs may pass sample weights. Class weights are always part of the graphs.
 
     Raises
     ------
     NotFittedError
         If the estimator is not fitted.
     PackageError
-        If its training cannot leave Python: a loss in Python, steps that run in scikit-learn, a solver, a
-        schedule that follows the losses, averages of weights that begin later, weights of the classes of
-        several columns, text.
+        If the training requires Python: a Python loss, steps that run in scikit-learn, a solver, a schedule
+        that depends on the losses, class weights of several outputs, or text.
     OSError
         If the folder cannot be written.
 
@@ -204,26 +202,26 @@ def export_training(
 
 
 def load_training(folder: str | os.PathLike, trusted: Any = ()) -> Any:
-    """Return the estimator of a package, with the weights and states that a program has left in it.
+    """Return the estimator of a package, with the weights and states that a program has written.
 
     Parameters
     ----------
     folder : str or os.PathLike
-        Package.
+        Folder of the package.
     trusted : sequence of str, default=()
-        As of :func:`ortlearn.saving.load`.
+        Types to trust, as in :func:`ortlearn.saving.load`.
 
     Returns
     -------
     OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-        Estimator; ``partial_fit`` continues the training where its learning rate is that of the package.
+        Estimator; ``partial_fit`` continues the training if the package has the estimator's learning rate.
 
     Raises
     ------
     SavedFileError
-        If it is no package, of another format, or damaged.
+        If the folder is not a package, has another format, or is damaged.
     OSError
-        If it cannot be read.
+        If the folder cannot be read.
     """
     root, manifest = Path(folder), read_package_manifest(folder)
     weights, _ = unpack_tensors((root / WEIGHTS).read_bytes())
@@ -235,24 +233,25 @@ def load_training(folder: str | os.PathLike, trusted: Any = ()) -> Any:
 def merge_weights(
     folder: str | os.PathLike, weights: Mapping[str, np.ndarray] | str | os.PathLike | None = None
 ) -> ModelProto:
-    """Write weights into a package, and return its predicting graph as one model that holds them.
+    """Write weights into a package, and return its prediction graph as a model that contains them.
 
     Parameters
     ----------
     folder : str or os.PathLike
-        Package.
+        Folder of the package.
     weights : mapping of str to ndarray, or path, default=None
-        Weights by the names in ``weights.safetensors``, or such a file; those of the package by default.
+        Weights by the names in ``weights.safetensors``, or a file in this format; by default the weights of
+        the package.
 
     Returns
     -------
     onnx.ModelProto
-        Model that needs no other file.
+        Model without external data.
 
     Raises
     ------
     SavedFileError
-        If names, shapes or types are not those of the package.
+        If names, shapes or types do not match the package.
     """
     root = Path(folder)
     read_package_manifest(folder)
@@ -268,7 +267,7 @@ def merge_weights(
         content = pack_tensors({name: new[name] for name in known})
         write_together({root / WEIGHTS: _writing(content)})
     model = onnx.load(root / PREDICT, load_external_data=False)
-    new |= unpack_tensors((root / STATE).read_bytes())[0]  # sums and counts, where weights are averaged
+    new |= unpack_tensors((root / STATE).read_bytes())[0]  # averaged weights are computed from states
     for tensor in model.graph.initializer:
         if tensor.name in new:
             tensor.CopyFrom(numpy_helper.from_array(new[tensor.name], tensor.name))
@@ -276,7 +275,7 @@ def merge_weights(
 
 
 def read_package_manifest(folder: str | os.PathLike) -> dict[str, Any]:
-    """Return the manifest of a package, checked."""
+    """Check the manifest of a package, and return it."""
     try:
         manifest = json.loads((Path(folder) / MANIFEST).read_bytes())
     except ValueError as error:
@@ -284,8 +283,8 @@ def read_package_manifest(folder: str | os.PathLike) -> dict[str, Any]:
     number = manifest.get("format") if isinstance(manifest, dict) else None
     if isinstance(number, int) and number != FORMAT:
         raise SavedFileError(
-            f"The package in {folder} has format {number}, this ortlearn reads {FORMAT}: export it again, or "
-            "use the ortlearn that wrote it."
+            f"The package in {folder} has format {number}, and this version of ortlearn reads {FORMAT}: "
+            "export it again, or use the version that wrote it."
         )
     check_manifest(manifest, PACKAGE_SCHEMA, MANIFEST)
     return manifest

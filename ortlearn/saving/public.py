@@ -1,4 +1,4 @@
-"""``save`` and ``load``: the two functions that users call."""
+"""``save`` and ``load``: the public functions for saved estimators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .files import Content, packed, read, write
 
 __all__ = ["load", "packed_estimator", "save"]
 
-#: Where the objects of a kind are made into contents, and back; a file only says which kind it is.
+#: Modules that convert estimators of a class to contents and back.
 KINDS = {
     "OrtGradientOptimizer": "ortlearn.estimators.saved",
     "OrtGradientForwardBackwardOptimizer": "ortlearn.estimators.saved",
@@ -63,7 +63,7 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     >>> (later.predict([[3.0]]) == trained.predict([[3.0]])).all()
     np.True_
     """
-    if hasattr(estimator, "to_local"):  # the cluster itself is not saved
+    if hasattr(estimator, "to_local"):  # a connection to a cluster is not saved
         estimator = estimator.to_local()
     kind = type(estimator).__name__
     if kind not in KINDS:
@@ -74,7 +74,7 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
 
 
 def packed_estimator(estimator: Any, written: dict | None = None) -> bytes:
-    """Return the bytes of the zip file of an estimator, without a warning of what they do not have."""
+    """Return the bytes of the zip file of an estimator, without a warning of omitted parts."""
     kind = next(cls.__name__ for cls in type(estimator).__mro__ if cls.__name__ in KINDS)
     return packed(_module(kind).content_of(estimator, written))
 
@@ -120,10 +120,10 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
         raise SavedFileError(f"{path} cannot be loaded. {error}") from error
 
 
-def warn_of_omissions(content: Content, what: str) -> None:
+def warn_of_omissions(content: Content, prefix: str) -> None:
     """Warn about parts that a file omits."""
     if content.manifest["omitted"]:
-        warn_user(f"{what} {'; '.join(dict.fromkeys(content.manifest['omitted']))}.", OmittedWarning)
+        warn_user(f"{prefix} {'; '.join(dict.fromkeys(content.manifest['omitted']))}.", OmittedWarning)
 
 
 def _module(kind: str) -> Any:

@@ -1,11 +1,10 @@
-"""Record types: classes whose objects may be saved, and created again from checked values."""
+"""Record types: classes whose objects are saved as values, which are checked when they are loaded."""
 
 from __future__ import annotations
 
 import sys
 import types
 from collections.abc import Callable, Mapping
-from collections.abc import Mapping as AbstractMapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -19,14 +18,14 @@ __all__ = ["Omitted", "RecordType", "check_type", "parameters_type"]
 
 @dataclass(frozen=True)
 class Omitted:
-    """What a file does not have, as loading it would run code: a function, or an object of an unknown class.
+    """Placeholder for a value that is not stored, since loading it would run code.
 
     Attributes
     ----------
     name : str
-        What it was.
+        Name of the function or class.
     reason : str
-        Why it is not there.
+        Reason for the omission.
     """
 
     name: str
@@ -44,11 +43,11 @@ class RecordType:
     hidden : mapping of str to type
         Names that annotations of the class use and its module imports for type checkers only.
     names : tuple of str or None
-        Parameters of the constructor, which are attributes, too; the fields by default.
+        Parameters of the constructor, which are also attributes; by default the fields.
     build : callable or None
         Function to call instead of the constructor.
     needed : tuple of str
-        Values without which an object would not compute what it should: they may not be omitted.
+        Values that must not be omitted.
     """
 
     cls: type
@@ -59,7 +58,7 @@ class RecordType:
 
     @cached_property
     def _fields(self) -> dict[str, bool]:
-        """Names of the values, and whether each must be there."""
+        """Names of the values, and whether each is required."""
         if self.names is not None:
             return dict.fromkeys(self.names, True)
         if is_dataclass(self.cls):
@@ -77,11 +76,11 @@ class RecordType:
         return get_type_hints(self.cls, vars(sys.modules[self.cls.__module__]), dict(self.hidden or {}))
 
     def take(self, value: Any) -> dict[str, Any]:
-        """Return the values that an object is made of."""
+        """Return the values of an object."""
         return {name: getattr(value, name) for name in self._fields}
 
     def make(self, values: Mapping[str, Any]) -> Any:
-        """Return an object made of values; those missing in files of earlier versions have their default."""
+        """Return an object with given values; values missing in files of earlier versions have defaults."""
         name = self.cls.__name__
         unknown = sorted(values.keys() - self._fields.keys())
         missing = sorted(key for key, needed in self._fields.items() if needed and key not in values)
@@ -92,8 +91,9 @@ class RecordType:
                 raise SavedFileError(f"A record {name} has {key} of type {type(value).__name__}.")
         for key in self.needed:
             parts = values[key] if isinstance(values[key], tuple) else (values[key],)
-            for lost in (part for part in parts if isinstance(part, Omitted)):
-                raise SavedFileError(f"The model needs {lost.name}, which is not read: {lost.reason}.")
+            for part in parts:
+                if isinstance(part, Omitted):
+                    raise SavedFileError(f"The model needs {part.name}, which is not read: {part.reason}.")
         if self.names is not None and any(isinstance(value, Omitted) for value in values.values()):
             return Omitted(name)
         kept = {key: None if isinstance(value, Omitted) else value for key, value in values.items()}
@@ -101,12 +101,12 @@ class RecordType:
 
 
 def parameters_type(cls: type) -> RecordType:
-    """Return the type of a class of scikit-learn's kind, whose constructor takes its parameters."""
+    """Return the record type of a class with scikit-learn's parameters."""
     return RecordType(cls, names=tuple(sorted(cls._get_param_names())))  # type: ignore[attr-defined]
 
 
 def check_type(value: Any, hint: Any) -> bool:
-    """Return whether a value is what an annotation says, as far as annotations of records go."""
+    """Return whether a value has the type of an annotation."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any or origin is Callable or isinstance(value, Omitted):
         return True
@@ -120,8 +120,8 @@ def check_type(value: Any, hint: Any) -> bool:
         if arguments and arguments[-1] is Ellipsis:
             return all(check_type(item, arguments[0]) for item in value)
         return len(value) == len(arguments) and all(map(check_type, value, arguments))
-    if origin in (dict, AbstractMapping):
-        if not isinstance(value, AbstractMapping):
+    if origin in (dict, Mapping):
+        if not isinstance(value, Mapping):
             return False
         return all(check_type(k, arguments[0]) and check_type(v, arguments[1]) for k, v in value.items())
     if origin in (list, set, frozenset):

@@ -1,4 +1,4 @@
-"""The manifest of a saved estimator: its JSON schema, and the check of a manifest against it."""
+"""JSON schema of the manifest of a saved estimator, and validation of manifests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..exceptions import SavedFileError
 
 __all__ = ["FORMAT", "SCHEMA", "check_manifest"]
 
-#: Number of the format; a file with a higher one is refused.
+#: Number of the format; files with a higher number are rejected.
 FORMAT = 1
 
 _DIGEST: dict[str, Any] = {"type": "string", "pattern": "[0-9a-f]{64}"}
@@ -60,14 +60,16 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 
 def check_manifest(value: Any, schema: Mapping[str, Any] = SCHEMA, where: str = "manifest") -> None:
-    """Check a value against a schema, of which the words that :data:`SCHEMA` uses are known."""
+    """Validate a value against a schema; only the keywords of our schemas are supported."""
     if not schema:  # any value
         return
     kind: str = schema["type"]
     if not _is_a(value, kind):
         raise SavedFileError(f"The {where} must be of type {kind}, and is {type(value).__name__}.")
     if "pattern" in schema and not re.fullmatch(schema["pattern"], value):
-        raise SavedFileError(f"The {where} is {value[:80]!r}, which is not of the form {schema['pattern']}.")
+        raise SavedFileError(
+            f"The {where} is {value[:80]!r}, which does not match the pattern {schema['pattern']}."
+        )
     if "minimum" in schema and value < schema["minimum"]:
         raise SavedFileError(f"The {where} is {value}, below {schema['minimum']}.")
     if kind == "array":

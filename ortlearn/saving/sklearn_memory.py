@@ -1,7 +1,7 @@
-"""Check objects of scikit-learn that read memory by indices, before they are used.
+"""Check scikit-learn objects that access memory by indices, before they are used.
 
-Predictions of trees and of neighbour searches follow indices without checking bounds. Indices that
-scikit-learn has fitted are valid; those in a file may be anything.
+Predictions of trees and neighbour searches do not check the bounds of indices. Indices from a fit are valid;
+indices from a file may be arbitrary.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ..exceptions import SavedFileError
 
 __all__ = ["check_memory"]
 
-#: Words of a set of 256 categories in histogram boosting.
+#: Number of 32-bit words of a set of 256 categories in histogram boosting.
 WORDS = 8
 
 
 def check_memory(estimator: Any, content: bytes, classes: Collection[str]) -> None:
     """Raise an error if an object of a skops file would read memory out of bounds.
 
-    Trees must have every node once, below its parent, and features that the model has. The trees of neighbour
-    searches are built again from their rows. All trees must be where scikit-learn keeps them.
+    Each node of a tree must have one parent before it, and a valid feature. The trees of neighbour searches
+    are rebuilt from their samples. All trees must be attributes in which scikit-learn stores them.
     """
     expected = _number_in(content, classes)
     if not expected:
@@ -40,7 +40,7 @@ def check_memory(estimator: Any, content: bytes, classes: Collection[str]) -> No
     checked = {id(part) for part in parts if isinstance(part, KDTree | BallTree)}
     for part in parts:
         if isinstance(part, KDTree | BallTree):
-            _build_again(part)
+            _rebuild(part)
         elif isinstance(getattr(part, "tree_", None), Tree):
             _check_tree(part.tree_, part.n_features_in_)
             checked.add(id(part.tree_))
@@ -50,7 +50,7 @@ def check_memory(estimator: Any, content: bytes, classes: Collection[str]) -> No
         if isinstance(part, BaseGradientBoosting) and hasattr(part, "estimators_"):
             _check_boosting(part)
     if len(checked) != expected:
-        raise SavedFileError("It has trees in places where scikit-learn has none.")
+        raise SavedFileError("It has trees in attributes in which scikit-learn does not store them.")
 
 
 def _number_in(content: bytes, classes: Collection[str]) -> int:
@@ -72,7 +72,7 @@ def _number_in(content: bytes, classes: Collection[str]) -> int:
 def _parts(root: Any) -> Iterator[Any]:
     """Yield an object and the objects in its attributes, containers and arrays."""
     seen, stack = set(), [root]
-    kept = []  # the id of an object that is gone may be reused
+    kept = []  # references, so that ids are not reused
     while stack:
         part = stack.pop()
         if id(part) in seen or isinstance(part, type):
@@ -90,12 +90,13 @@ def _parts(root: Any) -> Iterator[Any]:
 
 
 def _check(condition: Any) -> None:
+    """Raise an error for an invalid tree unless a condition is true."""
     if not condition:
-        raise SavedFileError("The nodes of a tree point to what is not there.")
+        raise SavedFileError("A tree has invalid indices.")
 
 
 def _check_nodes(left: np.ndarray, right: np.ndarray, inner: np.ndarray, feature: np.ndarray, n: int) -> None:
-    """Check that every node but the first is the child of one before it, and splits one of n features."""
+    """Check that every node but the first has one parent, before it, and that features are below n."""
     parents = np.flatnonzero(inner)
     children = np.concatenate([left[parents], right[parents]]).astype(np.int64)
     _check(len(left) > 0 and np.array_equal(np.sort(children), np.arange(1, len(left))))
@@ -116,7 +117,7 @@ def _check_tree(tree: Tree, n_features: int) -> None:
 
 
 def _check_boosting(model: BaseGradientBoosting) -> None:
-    """Check that the stages have trees for the columns of the scores that they are added to."""
+    """Check that each stage has one tree with one output for each column of the scores."""
     stages, n_features = model.estimators_, model.n_features_in_
     for tree in (member.tree_ for member in stages.ravel()):
         _check(tree.n_features == n_features and tree.n_outputs == tree.max_n_classes == 1)
@@ -125,7 +126,7 @@ def _check_boosting(model: BaseGradientBoosting) -> None:
 
 
 def _checked_predictors(model: BaseHistGradientBoosting) -> Iterator[TreePredictor]:
-    """Yield the trees of histogram boosting after checking their nodes."""
+    """Check the nodes of the trees of histogram boosting, and yield the trees."""
     n_features, kinds = model.n_features_in_, model._bin_mapper.is_categorical_
     _check(kinds.shape == (n_features,))
     for predictor in (predictor for stage in model._predictors for predictor in stage):
@@ -138,8 +139,8 @@ def _checked_predictors(model: BaseHistGradientBoosting) -> Iterator[TreePredict
         yield predictor
 
 
-def _build_again(tree: KDTree | BallTree) -> None:
-    """Rebuild a search tree from its rows, in place."""
+def _rebuild(tree: KDTree | BallTree) -> None:
+    """Rebuild a search tree from its samples, in place."""
     state = tree.__getstate__()
     rows, size, metric, weights = np.asarray(state[0]), state[4], state[-2], state[-1]
     tree.__init__(rows, size, metric, sample_weight=None if weights is None else np.asarray(weights))

@@ -11,16 +11,15 @@ from ..exceptions import SavedFileError
 
 __all__ = ["NotTrusted", "dump", "load"]
 
-#: Parts of fitted scikit-learn models that skops asks about: classes that hold numbers and parameters, and
-#: functions of numbers; skops asks about what a partial calls, too. Classes that read memory by their numbers
-#: are checked (see sklearn_memory).
+#: Types in fitted scikit-learn models that skops does not trust by default: classes of numbers and
+#: parameters, and numerical functions. The function of a partial is checked separately.
 TRUSTED = (
     "functools.partial",
     "numpy.dtype",
     "numpy.mean",
     "scipy.interpolate._bsplines.BSpline",
     "scipy.interpolate._bsplines._BSpline",
-    "scipy._lib.array_api_compat.numpy._aliases.asarray",  # splines of scipy before 1.18 hold it
+    "scipy._lib.array_api_compat.numpy._aliases.asarray",  # in splines of scipy before 1.18
     "scipy.sparse._csr.csr_matrix",
     *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
     "sklearn.calibration._TemperatureScaling",
@@ -47,7 +46,7 @@ TRUSTED = (
     *(f"sklearn.utils._metadata_requests.{name}" for name in ("MetadataRequest", "MethodMetadataRequest")),
 )
 
-#: Classes that read memory by indices, which are checked after loading.
+#: Classes that access memory by indices, which ``sklearn_memory`` checks after loading.
 CHECKED = frozenset(
     {
         "sklearn.tree._tree.Tree",
@@ -74,13 +73,13 @@ def _skops() -> ModuleType | None:
 
 
 def dump(estimator: Any) -> tuple[bytes | None, str]:
-    """Return an object as skops writes it, or None and why it cannot be written."""
+    """Return the bytes that skops writes for an object, or None and the reason for a failure."""
     skops = _skops()
     if skops is None:
         return None, "skops is not installed (pip install skops)"
     try:
         return skops.dumps(estimator), ""
-    except Exception as error:  # also errors of methods of the object
+    except Exception as error:  # methods of the object may raise any error
         return None, f"skops cannot write it ({type(error).__name__}: {error})"
 
 
@@ -88,7 +87,7 @@ def load(content: bytes, trusted: Sequence[str] = ()) -> Any:
     """Return the object of a skops file."""
     skops = _skops()
     if skops is None:
-        raise NotTrusted("it needs skops to be read (pip install skops)")
+        raise NotTrusted("skops is required to read it (pip install skops)")
     try:
         found = skops.get_untrusted_types(data=content)
         unknown = sorted({*found} - {*trusted, *TRUSTED, *CHECKED})
@@ -99,12 +98,12 @@ def load(content: bytes, trusted: Sequence[str] = ()) -> Any:
                 unknown,
             )
         loaded = skops.loads(content, trusted=found)
-        # Called for every file: some versions of skops trust trees by themselves.
+        # Called for every file, since some versions of skops trust trees by default.
         from .sklearn_memory import check_memory
 
         check_memory(loaded, content, CHECKED)
         return loaded
     except NotTrusted:
         raise
-    except Exception as error:  # any error of a damaged archive
+    except Exception as error:  # a damaged archive may raise any error
         raise SavedFileError(f"A scikit-learn model in the file cannot be read: {error}") from error

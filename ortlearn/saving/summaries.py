@@ -56,10 +56,10 @@ def is_saved(path: str | os.PathLike) -> bool:
 
 
 def by_progress(folder: Path) -> list[Path]:
-    """Return the saved estimators of a folder, those whose training is furthest first."""
-    found = {}
+    """Return the saved estimators of a folder, in decreasing order of progress."""
+    progress = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         with suppress(OSError, SavedFileError):
             summary = read_summary(path)
-            found[path] = summary["epochs"], summary["batches"]
-    return sorted(found, key=lambda path: found[path], reverse=True)
+            progress[path] = summary["epochs"], summary["batches"]
+    return sorted(progress, key=lambda path: progress[path], reverse=True)

@@ -1,4 +1,4 @@
-"""Files of named arrays in the safetensors format, which other languages can read easily."""
+"""Files of named arrays in the safetensors format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DTYPES = {
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 METADATA = "__metadata__"
 #: Largest size of a header in bytes.
-MOST_BYTES = 10**8
+MAX_HEADER_BYTES = 10**8
 #: Alignment of arrays in bytes, as the format recommends.
 ALIGNMENT = 8
 
@@ -36,8 +36,8 @@ ALIGNMENT = 8
 def pack_tensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> bytes:
     """Return the content of a file of arrays.
 
-    It begins with the length of the header, 8 bytes, little endian. The header is JSON: type, shape and place
-    in the bytes after it of each array, in C order and little endian.
+    The file begins with the length of the header as 8 bytes, little-endian. The header is JSON with type,
+    shape and offsets of each array. The arrays follow in C order, little-endian.
 
     References
     ----------
@@ -54,7 +54,7 @@ def pack_tensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] |
     header, contents, end = {}, [], 0
     for name, array in arrays.items():
         if array.dtype not in NAMES:
-            raise TypeError(f"Array {name!r} is of type {array.dtype}: the file has {sorted(DTYPES)}.")
+            raise TypeError(f"Array {name!r} is of type {array.dtype}: supported types are {sorted(DTYPES)}.")
         content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         start, end = end, end + len(content)
         header[name] = {"dtype": NAMES[array.dtype], "shape": array.shape, "data_offsets": [start, end]}
@@ -77,28 +77,29 @@ def unpack_tensors(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, str
         except (KeyError, TypeError, ValueError):
             fits = False
         if not fits:
-            raise SavedFileError(f"Tensor {name!r} does not have the type, shape and bytes that it declares.")
-        own = np.frombuffer(content, dtype.newbyteorder("<"), math.prod(shape), start + begin)
-        arrays[name] = own.reshape(shape).astype(dtype)
+            raise SavedFileError(f"The type, shape and offsets of tensor {name!r} do not match.")
+        flat = np.frombuffer(content, dtype.newbyteorder("<"), math.prod(shape), start + begin)
+        arrays[name] = flat.reshape(shape).astype(dtype)
     return arrays, metadata
 
 
 def tensor_offsets(content: bytes) -> dict[str, tuple[int, int]]:
-    """Return where each array begins in a file, and how many bytes it has."""
+    """Return the offset of each array in a file, and its number of bytes."""
     header, start = _header(content)
     header.pop(METADATA, None)
-    places = {name: known["data_offsets"] for name, known in header.items()}
-    return {name: (start + begin, end - begin) for name, (begin, end) in places.items()}
+    offsets = {name: known["data_offsets"] for name, known in header.items()}
+    return {name: (start + begin, end - begin) for name, (begin, end) in offsets.items()}
 
 
 def _header(content: bytes) -> tuple[dict[str, Any], int]:
+    """Return the header, and the offset of the data."""
     length = int.from_bytes(content[:8], "little")
-    if len(content) < 8 or length > min(MOST_BYTES, len(content) - 8):
-        raise SavedFileError("This is not a file of tensors, or its end is missing.")
+    if len(content) < 8 or length > min(MAX_HEADER_BYTES, len(content) - 8):
+        raise SavedFileError("This is not a safetensors file, or it is truncated.")
     try:
         header = json.loads(content[8 : 8 + length])
     except ValueError:
         header = None
     if not isinstance(header, dict):
-        raise SavedFileError("The file of tensors has no header in JSON.")
+        raise SavedFileError("The header of the safetensors file is not valid JSON.")
     return header, 8 + length

@@ -44,7 +44,7 @@ def test_a_model_of_its_own_is_kept_where_training_is_worse(either, rows):
     X, y = rows
     fitted = LogisticRegression(C=1e6, max_iter=1000).fit(X, y)
     model = either(fitted, warm_start=True, **{**OPTIONS, "learning_rate": LearningRateSGD(eta0=50.0)})
-    with pytest.warns(UserWarning, match="did not make the model better"):
+    with pytest.warns(UserWarning, match="did not improve the model"):
         model.fit_stream(cut(50, X, y), shuffle_buffer=64)
     assert model.start_kept_
     np.testing.assert_allclose(model.coef_, fitted.coef_, rtol=1e-5)

@@ -222,7 +222,7 @@ def test_warm_start_continues(client, regression):
     assert not model.start_kept_ and model.fit(*shards).score(*shards) >= first > 0.99
     perfect = LinearRegression().fit(X, y)
     model = DaskOrtGradientOptimizer(perfect, warm_start=True, learning_rate=0.9, client=client, **OPTIONS)
-    with pytest.warns(UserWarning, match="Training did not make the model better"):
+    with pytest.warns(UserWarning, match="Training did not improve the model"):
         model.fit(*shards)
     assert model.start_kept_
     np.testing.assert_allclose(model.predict(X), perfect.predict(X), rtol=1e-5)
@@ -234,7 +234,7 @@ def test_a_start_is_kept_by_the_loss_of_rows_on_the_workers(client, regression):
     model = DaskOrtGradientOptimizer(perfect, warm_start=True, learning_rate=0.9, client=client, **OPTIONS)
     rows = [cut(part, [300, 300]) for part in (X, y)]
     for held_out in (rows, (X, y)):
-        with pytest.warns(UserWarning, match="Training did not make the model better"):
+        with pytest.warns(UserWarning, match="Training did not improve the model"):
             clone(model).fit(*rows, X_val=held_out[0], y_val=held_out[1])
         worse = LinearRegression().fit(X[:20], y[:20] + 1)
         better = clone(model).set_params(estimator=worse, learning_rate=0.01)

@@ -197,7 +197,7 @@ def test_weights_that_are_trained_besides(either):
     assert {name for name in before if before[name].tobytes() != after[name].tobytes()} == {"wq", "lb"}
 
 
-def test_a_training_gets_better_and_goes_on(either):
+def test_a_training_improves_and_continues(either):
     X, y = rows(n=200)
     trainer = either(network_file("transformer"), lora=LoRA(2, target="MatMul"), max_iter=30, random_state=0)
     trainer.set_params(learning_rate=LearningRateAdam(eta0=0.01), warm_start=True).fit(X, y)
@@ -208,7 +208,7 @@ def test_a_training_gets_better_and_goes_on(either):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "8", [2]])
-def test_what_is_no_adapter(wrong):
+def test_invalid_adapters(wrong):
     with pytest.raises(ValueError, match="lora=.* must be a LoRA, a rank of 1 or more, or None"):
         OrtGradientOptimizer(network_file("perceptron"), lora=wrong).fit(*rows())
 
@@ -278,7 +278,7 @@ def test_as_parameters_of_scikit_learn():
     assert (copied.lora.scale, trainer.lora.rank) == (4.0, 2)
     search = GridSearchCV(trainer, {"lora__rank": [1, 3]}, cv=2).fit(X, y)
     assert search.best_estimator_.get_weights()["w0.lora_A"].shape == (24, search.best_params_["lora__rank"])
-    with pytest.raises(ValueError, match=r"'lora__rank' cannot be set while lora=4 .* lora=LoRA\(4\)"):
+    with pytest.raises(ValueError, match=r"'lora__rank' cannot be set, since lora=4 .* lora=LoRA\(4\)"):
         OrtGradientOptimizer(network_file("perceptron"), lora=4).set_params(lora__rank=2)
 
 

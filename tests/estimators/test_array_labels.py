@@ -182,5 +182,5 @@ def test_labels_of_another_shape_have_no_score(either, name):
     X, y = file.samples(12, np.float64)
     trained = trainer(either, file).fit(X, y)
     for labels in (y[:, :1], y[:6]):
-        with pytest.raises(ValueError, match="y must have a label for each|inconsistent numbers"):
+        with pytest.raises(ValueError, match="y must have one label per prediction|inconsistent numbers"):
             trained.score(X, labels)

@@ -88,7 +88,7 @@ def test_predictions_are_those_of_the_definition(optimizer, file):
     assert trained.predict(X).shape == y.shape
 
 
-def test_both_ways_of_training_agree_over_batches(both, file):
+def test_both_estimators_agree_over_batches(both, file):
     X, y = file.samples(25, dtype_of(file))
     weight = np.random.default_rng(0).random(y.shape)
     options = {"batch_size": 4, "max_iter": 3, "shuffle": True}

@@ -53,7 +53,7 @@ DATA = {
     "weight_length": (as_is, {"sample_weight": np.ones(39)}, r"sample_weight.shape == \(39,\)"),
     "weight_shape": (as_is, {"sample_weight": np.ones((40, 2))}, "[Ss]ample.?weights? must be 1D"),
     "zero_weights": (as_is, {"sample_weight": np.zeros(40)}, "zero for every row|at least one non-zero"),
-    "X_val_alone": (as_is, {"X_val": np.ones((3, 10))}, "X_val and y_val go together"),
+    "X_val_alone": (as_is, {"X_val": np.ones((3, 10))}, "pass both X_val and y_val, or neither"),
     "y_val_alone": (as_is, {"y_val": np.ones(3)}, "X_val is missing"),
     "features_of_X_val": (as_is, {"X_val": np.ones((3, 9)), "y_val": np.ones(3)}, "X has 9 features"),
     "nan_in_y_val": (as_is, {"X_val": np.ones((3, 10)), "y_val": [0, 1, np.nan]}, "y contains NaN"),
@@ -127,7 +127,11 @@ PARAMETERS = [
     ({"learning_penalty": "elastik"}, UnknownPluginError, "Did you mean 'elastic'"),
     ({"learning_rate": "Adamm"}, UnknownPluginError, "Did you mean 'Adam'"),
     ({"learning_loss": 3}, PluginError, "is not a plugin of 'ortlearn.losses'"),
-    ({"learning_loss": "log_loss"}, PluginError, "LogLoss is for .* multilabel, the model for regression"),
+    (
+        {"learning_loss": "log_loss"},
+        PluginError,
+        "LogLoss is for .* multilabel, and the model is for regression",
+    ),
     ({"learning_rate": 0.0}, PluginError, "eta0=0.0 must be"),
     ({"learning_rate": -1}, PluginError, "eta0=-1.0 must be"),
     ({"learning_rate": float("nan")}, PluginError, "eta0=nan must be"),
@@ -232,7 +236,9 @@ def test_regression_targets_for_a_classifier(either, wine):
 
 
 def test_a_loss_of_regression_for_a_classifier(either, wine):
-    with pytest.raises(PluginError, match="SquaredErrorLoss is for regression, the model for classification"):
+    with pytest.raises(
+        PluginError, match="SquaredErrorLoss is for regression, and the model is for classification"
+    ):
         either(LogisticRegression(), learning_loss="squared_error").fit(*wine)
 
 

@@ -171,7 +171,7 @@ def test_fitted_classifier(optimizer, wine):
     assert (seen.fitted[0].classes_ == ["red", "rosé", "white"]).all()
 
 
-def test_fitted_estimator_goes_on_as_the_training_does(optimizer, small):
+def test_a_fitted_estimator_continues_the_training(optimizer, small):
     X, y = small
     seen = Recorder(keep=True)
     options = {"max_iter": 5, "batch_size": 13, "learning_rate": LearningRateAdam(eta0=0.01)}
@@ -202,7 +202,7 @@ def test_a_model_without_labels(wine):
     assert seen.arguments[0][1] is None
 
 
-def test_what_hooks_are_given(optimizer, small):
+def test_arguments_of_hooks(optimizer, small):
     X, y = small
     weights = np.linspace(0.5, 1.5, len(y))
     seen = Recorder()
@@ -397,7 +397,7 @@ def test_in_a_search(optimizer, small, capsys):
     assert pickle.loads(pickle.dumps(search)).best_score_ == search.best_score_
 
 
-def test_a_search_goes_on_after_a_training_that_fails(small):
+def test_a_search_continues_after_a_failed_training(small):
     seen = Lister()
     trainer = ridge(max_iter=30).set_callbacks(seen)
     search = GridSearchCV(trainer, {"learning_rate": [0.01, 1e6]}, cv=2).set_callbacks(ProgressBar())

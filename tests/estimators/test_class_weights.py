@@ -56,7 +56,7 @@ def test_same_optimum_as_logistic_regression(name, data, request):
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-4)
 
 
-def test_balanced_is_what_scikit_learn_computes(optimizer, letters):
+def test_balanced_weights_equal_those_of_scikit_learn(optimizer, letters):
     X, y = letters
     options = {"max_iter": 3, "random_state": 0, "learning_rate": 0.1}
     ours = optimizer(LogisticRegression(), class_weight="balanced", **options).fit(X, y)
@@ -120,7 +120,7 @@ def test_several_labels(make, either, wine):
     np.testing.assert_allclose(ours.predict_proba(X), expected.predict_proba(X), rtol=1e-5)
 
 
-def test_the_estimator_itself_is_fitted_under_its_own_class_weight(optimizer, letters):
+def test_the_initial_fit_uses_the_class_weight_of_the_estimator(optimizer, letters):
     X, y = letters
     wrapped = SGDClassifier(loss="log_loss", class_weight={"a": 3.0}, random_state=0)
     options = {"warm_start": True, "learning_rate": 1e-30, "max_iter": 1, "dtype": "float64"}

@@ -107,7 +107,7 @@ def test_the_features_of_the_largest_scale_are_named(exc, optimizer):
         (piped, AREAS, "column 2", "column 1"),
     ):
         model.set_params(estimator=source)
-        names = rf"scale.*: {largest} \(.*e\+05\), {second} \(.*e\+05\)\. Put a Standard.*'auto' or 'LBFGS'"
+        names = rf"mean square are {largest} \(.*e\+05\), {second} \(.*e\+05\)\. Put a Standard.*'LBFGS'"
         with (
             pytest.raises(ConvergenceError, match=names)
             if exc

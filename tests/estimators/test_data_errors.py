@@ -80,7 +80,7 @@ def test_rows_lack_classes_of_a_file_without_names_for_them(columns, n_rows):
         model.fit(X[:n_rows], NAMES[:n_rows])
     names = ["versicolor", "setosa", "virginica"][: len(numbers)]
     assert clone(model).partial_fit(X[:n_rows], NAMES[:n_rows], classes=names).classes_.tolist() == names
-    with pytest.raises(ValueError, match="must name each class once"):
+    with pytest.raises(ValueError, match="must contain each class once"):
         model.fit(X[:n_rows], NAMES[:n_rows], classes=["setosa"] * 3)
 
 

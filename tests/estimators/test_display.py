@@ -52,7 +52,7 @@ def test_the_diagram_shows_a_pipeline_with_its_steps():
 @pytest.mark.parametrize(
     "outer", [lambda e: make_pipeline(StandardScaler(), e), lambda e: GridSearchCV(e, {})]
 )
-def test_the_diagram_of_what_holds_an_estimator(outer):
+def test_the_diagram_of_a_meta_estimator(outer):
     assert labels(outer(OrtGradientOptimizer(Ridge())))[-2:] == ["estimator: Ridge", "Ridge"]
     assert labels(outer(OrtGradientOptimizer(MODEL)))[-2:] == [
         "estimator: ONNX model",
@@ -127,7 +127,7 @@ def test_the_parameter_stays_the_model():
     assert isinstance(clone(trainer).estimator, ModelProto)
 
 
-def test_plugin_objects_are_shown_with_what_was_set():
+def test_plugin_objects_are_shown_with_changed_parameters():
     trainer = OrtGradientOptimizer(
         Ridge(), learning_rate=LearningRateAdam(0.5), learning_loss=HuberLoss(delta=2.0)
     )

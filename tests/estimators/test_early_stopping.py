@@ -90,7 +90,7 @@ def test_classes_keep_their_shares():
     model = OrtGradientOptimizer(LogisticRegression(), early_stopping=True, scoring=scoring, **options)
     model.fit(X, y)
     assert counted[0] == [38, 2]
-    with pytest.raises(ValueError, match="cannot be split off.*Pass X_val and y_val"):
+    with pytest.raises(ValueError, match="cannot hold out.*Pass X_val and y_val"):
         model.fit(X, np.r_[1, np.zeros(199, dtype=int)])
 
 
@@ -247,13 +247,13 @@ def test_mean_absolute_error_is_not_a_scorer(diabetes_units):
     [
         ({}, {"y_val": [1.0]}, "X_val is missing"),
         ({}, {"sample_weight_val": [1.0]}, "X_val is missing"),
-        ({}, {"X_val": np.zeros((2, 10))}, "X_val and y_val go together"),
+        ({}, {"X_val": np.zeros((2, 10))}, "pass both X_val and y_val, or neither"),
         ({"validation_fraction": 1.0}, {}, "validation_fraction"),
         ({"n_iter_no_change": 0}, {}, "n_iter_no_change"),
         ({"tol": -1.0}, {}, "tol"),
     ],
 )
-def test_what_makes_no_sense(changes, arguments, match, diabetes_units):
+def test_invalid_combinations_are_rejected(changes, arguments, match, diabetes_units):
     X, y = diabetes_units
     model = OrtGradientOptimizer(LinearRegression(), early_stopping=True, **changes)
     with pytest.raises(ValueError, match=match):
@@ -301,7 +301,7 @@ def test_weights_all_on_one_side(diabetes_units):
     weight = np.zeros(len(y))
     weight[7] = 1.0
     model = OrtGradientOptimizer(LinearRegression(), early_stopping=True, random_state=0)
-    with pytest.raises(ValueError, match="went to one side"):
+    with pytest.raises(ValueError, match="all have a sample_weight of zero"):
         model.fit(X, y, sample_weight=weight)
 
 
@@ -316,7 +316,7 @@ def test_errors_of_scorers_say_where_they_come_from(wine):
     X, y = wine
     model = OrtGradientOptimizer(LogisticRegression(), early_stopping=True, scoring="neg_log_loss")
     some = y < 2
-    with pytest.raises(ValueError, match="scoring='neg_log_loss' failed on the rows to validate on"):
+    with pytest.raises(ValueError, match="scoring='neg_log_loss' failed on the validation rows"):
         model.fit(X, y, X_val=X[some], y_val=y[some])
 
 
@@ -331,7 +331,7 @@ def test_streams_do_not_stop(diabetes_units):
 
 
 @pytest.mark.parametrize("changes", [{"average": True}, {"clip_norm": 1.0}, {"clip_value": 1.0}])
-def test_solvers_make_their_own_steps(changes, diabetes_units):
+def test_solvers_reject_parameters_of_updates(changes, diabetes_units):
     model = OrtGradientOptimizer(LinearRegression(), learning_rate="LBFGS", **changes)
     with pytest.raises(ValueError, match=f"a solver.*{next(iter(changes))}"):
         model.fit(*diabetes_units)

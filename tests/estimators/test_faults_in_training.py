@@ -116,7 +116,7 @@ def test_a_loss_that_computes_in_place(gradient):
     np.testing.assert_array_equal(y, y_before)
 
 
-def test_an_interrupt_keeps_what_was_reached():
+def test_an_interrupt_keeps_the_last_weights():
     settings = {"max_iter": 4, "random_state": 0, "batch_size": 8}
     kind = OrtGradientForwardBackwardOptimizer
     whole = kind(LinearRegression(), learning_loss=Loss(), **settings).fit(X, Y)

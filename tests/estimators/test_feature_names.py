@@ -35,7 +35,7 @@ MODELS = {
 
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_a_fitted_estimator_takes_its_own_columns(name, warm_start, either, frame):
+def test_a_fitted_estimator_requires_its_columns(name, warm_start, either, frame):
     X, y = frame
     model = MODELS[name].fit(X, y)
     trained = either(model, **settings(warm_start=warm_start))
@@ -49,7 +49,7 @@ def test_a_fitted_estimator_takes_its_own_columns(name, warm_start, either, fram
     assert trained.fit(X, y).fit(X, y).n_features_in_ == 4
 
 
-def test_a_fit_that_goes_on_takes_the_same_columns(either, frame):
+def test_a_warm_start_requires_the_same_columns(either, frame):
     X, y = frame
     goes_on = either(Ridge(), **settings(warm_start=True)).fit(X, y)
     with pytest.raises(ValueError, match=ORDER):

@@ -91,7 +91,7 @@ def test_a_fitted_model_keeps_classes_that_y_lacks(either):
 
 def test_a_warm_start_whose_labels_lack_a_class(either):
     trainer = either(LogisticRegression(), max_iter=2, random_state=0, warm_start=True).fit(X, ALL)
-    with pytest.raises(ValueError, match=r"other shapes .*name all classes: fit\(X, y, classes=\.\.\.\)"):
+    with pytest.raises(ValueError, match=r"other shapes .*pass all classes: fit\(X, y, classes=\.\.\.\)"):
         trainer.fit(X, Y)
     assert trainer.fit(X, Y, classes=["a", "b", "c"]).predict_proba(X).shape == (60, 3)
 

@@ -82,7 +82,7 @@ USES = {
 
 @pytest.mark.parametrize("use", list(USES))
 @pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped")
-def test_a_child_gets_what_its_parent_gets(use, fitted):
+def test_a_child_process_predicts_like_its_parent(use, fitted):
     def check():
         for name, array in USES[use](fitted).items():
             np.testing.assert_array_equal(array, expected[name])
@@ -133,7 +133,7 @@ def test_forward_and_backward(gradient, fitted):
     function.backward([np.ones((len(X), 1), np.float32)])
 
 
-def test_what_a_process_keeps_is_its_own():
+def test_sessions_are_kept_per_process():
     kept = PerProcess()
     kept.values["session"] = 1
 

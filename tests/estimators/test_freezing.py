@@ -114,7 +114,7 @@ def test_two_steps(optimizer, wine):
     ]
 
 
-def test_an_unknown_name_is_told_the_known_ones(optimizer, layers, shifted):
+def test_the_error_for_an_unknown_name_lists_the_known_names(optimizer, layers, shifted):
     X, y = shifted
     with pytest.raises(
         NoTrainableWeightError, match=r"'scaler' matches no.*'coef' \(ridge: coef_\)"

@@ -80,7 +80,7 @@ def test_it_is_an_object_like_others():
 
 
 @pytest.mark.parametrize("rate", ["SGD", "LBFGS"])
-def test_one_graph_has_no_place_for_it(rate):
+def test_one_graph_rejects_a_python_loss(rate):
     trainer = OrtGradientOptimizer(LinearRegression(), learning_loss=half_squares, learning_rate=rate)
     with pytest.raises(PluginError, match="OrtGradientForwardBackwardOptimizer"):
         trainer.fit(X, Y)

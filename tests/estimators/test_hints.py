@@ -81,7 +81,7 @@ def test_a_weight_by_nearly_its_name(pattern, meant, rows):
     OrtGradientOptimizer(model, weights_to_train=meant, max_iter=1).fit(*rows)
 
 
-def test_nothing_is_like_it(rows):
+def test_no_hint_without_a_similar_name(rows):
     with pytest.raises(NoTrainableWeightError, match=r"\]\.$"):
         OrtGradientOptimizer(Ridge(), weights_to_train="qqqq").fit(*rows)
 

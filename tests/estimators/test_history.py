@@ -35,7 +35,7 @@ def test_a_table(optimizer, diabetes_units):
     assert table["validation_loss"].isna().all()
 
 
-def test_partial_fit_goes_on(optimizer, diabetes_units):
+def test_partial_fit_continues(optimizer, diabetes_units):
     X, y = diabetes_units
     model = optimizer(LinearRegression(), max_iter=3, validation_every=1, random_state=0)
     model.fit(X, y, X_val=X, y_val=y)

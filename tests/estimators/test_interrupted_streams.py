@@ -45,7 +45,7 @@ def same(first, second):
 @pytest.mark.parametrize(
     "failing", [(5, 9), (4, 20), (6, 0)]
 )  # passes 1 to 3: a look, the count, a first chunk
-def test_a_training_goes_on_exactly(optimizer, rows, shuffle, failing):
+def test_a_resumed_training_is_bitwise_equal(optimizer, rows, shuffle, failing):
     options = {**OPTIONS, "shuffle": shuffle, "average": True}
     whole = optimizer(MLPClassifier((4,)), **options).fit_stream(Batches(*rows), shuffle_buffer=64)
     model = optimizer(MLPClassifier((4,)), **options)
@@ -55,7 +55,7 @@ def test_a_training_goes_on_exactly(optimizer, rows, shuffle, failing):
     assert model.n_iter_ == done and len(model.predict(rows[0])) == 410
     model = pickle.loads(pickle.dumps(model))
     same(whole, model.fit_stream(Batches(*rows), shuffle_buffer=64, resume_from=model))
-    with pytest.raises(ValueError, match="training that is over"):
+    with pytest.raises(ValueError, match="finished training"):
         model.fit_stream(Batches(*rows), resume_from=model)
 
 
@@ -77,7 +77,7 @@ def test_in_coordinates_with_early_stopping(optimizer, rows):
     assert model.best_epoch_ == whole.best_epoch_
 
 
-def test_it_goes_on_with_the_same_rows_only(either, rows):
+def test_resuming_requires_the_same_rows(either, rows):
     X, y = rows
     model = either(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError):
@@ -98,7 +98,7 @@ def test_it_goes_on_with_the_same_rows_only(either, rows):
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_an_error_before_anything_was_learned_changes_nothing(either, rows):
+def test_an_error_before_the_first_update_changes_nothing(either, rows):
     model = either(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError):
         model.fit_stream(Batches(*rows, [4], 0), shuffle_buffer=64)

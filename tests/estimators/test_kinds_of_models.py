@@ -261,7 +261,7 @@ def test_outliers_are_trained_on_labels(run_onnx):
 
 
 @pytest.mark.parametrize("optimizer", BOTH)
-def test_a_transformer_is_trained_on_what_it_should_give(optimizer, run_onnx):
+def test_a_transformer_is_trained_on_its_targets(optimizer, run_onnx):
     start = make_pipeline(StandardScaler(), PCA(2)).fit(X)
     target = start.transform(X) * 1.5 + 1
     model = optimizer(start, warm_start=True, learning_rate=0.05, max_iter=20, random_state=0)

@@ -109,7 +109,7 @@ def test_a_network_beats_the_solver_of_scikit_learn(either, diabetes_units, fit_
     assert ours.train_losses_[-1] < theirs.loss_ * 1.1
 
 
-def test_stopping_early_is_said(optimizer, cancer):
+def test_an_early_stop_is_reported(optimizer, cancer):
     X, y = cancer
     model = optimizer(LogisticRegression(), learning_rate="LBFGS", max_iter=3, random_state=0)
     with pytest.warns(ConvergenceWarning, match="LearningRateLBFGS stopped after 3 iterations"):
@@ -125,7 +125,7 @@ def test_going_on_where_it_stopped(optimizer, cancer, fit_quietly):
     assert model.set_params(max_iter=200).fit(X, y).train_losses_[0] < first
 
 
-def test_at_the_optimum_nothing_happens(optimizer, diabetes_units):
+def test_the_optimum_is_not_changed(optimizer, diabetes_units):
     X, y = diabetes_units
     options = {"learning_rate": "LBFGS", "learning_penalty": L2Penalty(0.01), "dtype": "float64"}
     model = optimizer(Ridge(), warm_start=True, random_state=0, **options).fit(X, y)
@@ -139,7 +139,7 @@ def test_at_the_optimum_nothing_happens(optimizer, diabetes_units):
 
 def test_it_needs_all_rows(optimizer, diabetes):
     X, y = diabetes
-    with pytest.raises(PluginError, match="LearningRateLBFGS trains on all rows at once.*fit"):
+    with pytest.raises(PluginError, match="LearningRateLBFGS trains on all samples at once.*fit"):
         optimizer(Ridge(), learning_rate="LBFGS").partial_fit(X, y)
     model = optimizer(Ridge(), learning_rate="LBFGS", random_state=0).fit(X, y)
     before = model.trained_coef_["coef"]
@@ -151,7 +151,7 @@ def test_it_needs_all_rows(optimizer, diabetes):
     np.testing.assert_array_equal(model.trained_coef_["coef"], before)
 
 
-def test_a_penalty_that_is_a_projection_is_refused(either, diabetes):
+def test_a_projection_is_rejected(either, diabetes):
     model = either(Ridge(), learning_rate="LBFGS", learning_penalty="max_norm")
     with pytest.raises(PluginError, match="needs a smooth objective"):
         model.fit(*diabetes)

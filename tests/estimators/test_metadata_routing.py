@@ -39,7 +39,7 @@ def coefficients(model):
     return np.vstack([model.trained_coef_[name] for name in ("coef", "intercept")])
 
 
-def test_requests_of_its_own(either):
+def test_metadata_requests_of_the_estimator(either):
     requests = either(LogisticRegression()).get_metadata_routing()
     validation = {"X_val", "y_val", "sample_weight_val"}
     assert set(requests.fit.requests) == {"sample_weight", *validation, "classes", "resume_from"}
@@ -77,7 +77,7 @@ def test_pipeline_under_another_name(trainer, weighted_wine, routing):
     )
 
 
-def test_weights_nobody_asked_for(trainer, weighted_wine, routing):
+def test_weights_without_a_metadata_request(trainer, weighted_wine, routing):
     X, y, weights = weighted_wine
     with pytest.raises(UnsetMetadataPassedError, match=r"\[sample_weight\] are passed.*set_fit_request"):
         make_pipeline(trainer).fit(X, y, sample_weight=weights)
@@ -186,7 +186,7 @@ def test_weights_reach_the_last_step_of_the_pipeline_that_is_trained(routed, dia
         np.testing.assert_allclose(tree.predict(X), expected.predict(scaled), rtol=1e-6)
 
 
-def test_a_routed_pipeline_that_asks_for_nothing_is_fitted_without_weights(either, weighted_wine, routing):
+def test_a_pipeline_without_metadata_requests_is_fitted_without_weights(either, weighted_wine, routing):
     X, y, weights = weighted_wine
     source = make_pipeline(StandardScaler(), MLPClassifier((4,)))
     model = either(source, max_iter=3, random_state=0).fit(X, y, sample_weight=weights)

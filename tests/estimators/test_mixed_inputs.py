@@ -473,7 +473,7 @@ def test_sparse_results_of_a_step_in_scikit_learn(either, people):
     np.testing.assert_allclose(model.predict(texts), fitted.predict(texts), rtol=1e-5)
 
 
-def test_what_a_step_gives_must_be_finite(either, numbers):
+def test_outputs_of_steps_must_be_finite(either, numbers):
     X, y = numbers
     logs = make_pipeline(FunctionTransformer(lambda X: 1 / X), Ridge())
     with pytest.warns(FallbackWarning, match="functiontransformer"):

@@ -22,7 +22,7 @@ def without(monkeypatch):
     return module
 
 
-def test_setting_callbacks_says_what_to_install(without):
+def test_set_callbacks_names_the_required_version(without):
     class Trainer(without.CallbackSupportMixin, BaseEstimator):
         pass
 
@@ -30,13 +30,13 @@ def test_setting_callbacks_says_what_to_install(without):
         Trainer().set_callbacks(print)
 
 
-def test_the_monitor_says_what_to_install(monkeypatch):
+def test_the_monitor_names_the_required_version(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.callback", None)
     with pytest.raises(ImportError, match="scikit-learn>=1.9"):
         LearningRateMonitor()
 
 
-def test_training_goes_on_without(without):
+def test_training_without_callbacks(without):
     seen = []
     without.with_callbacks(seen.append)("trained")
     assert seen == ["trained"]

@@ -112,7 +112,7 @@ def test_branches_train_by_rules_and_never_reach_the_cpp_builder(kind, iris):
 
 
 @pytest.mark.needs_training
-def test_branches_are_refused_by_ort(kind, iris):
+def test_the_ort_backend_rejects_branches(kind, iris):
     X, *_ = iris
     model = model_of(
         f"g (float[N,4] x) => (float[N,1] y) <{W4}, float zero = {{0}}> {{ z = MatMul (x, w)"

@@ -110,7 +110,7 @@ def test_own_loss_under_other_names(either, diabetes_units):
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
-def test_own_loss_leaves_no_room_for_another(either, diabetes_units):
+def test_a_graph_with_its_own_loss_rejects_another(either, diabetes_units):
     X, y = diabetes_units
     source = add_loss_output(sklearn_to_onnx(LinearRegression().fit(X, y), 10))
     with pytest.raises(PluginError, match="computes its own loss"):

@@ -36,7 +36,7 @@ def test_calls_add_up_to_one_fit(rate, weighted, either, cancer):
     assert steps.n_iter_ == 4
 
 
-def test_the_order_of_rows_goes_on_too(optimizer, wine):
+def test_the_order_of_rows_is_continued(optimizer, wine):
     X, y = wine
     options = {"learning_rate": 0.05, "random_state": 0}
     whole = optimizer(MLPClassifier((4,)), max_iter=3, **options).fit(X, y)
@@ -101,7 +101,7 @@ def test_another_rate_between_calls(optimizer, diabetes_units):
 
 
 @pytest.mark.parametrize("random_state", [0, None], ids=["seed", "no seed"])
-def test_a_pickle_goes_on_in_the_same_orders(random_state, optimizer, wine):
+def test_a_pickle_continues_with_the_same_orders(random_state, optimizer, wine):
     X, y = wine
     model = optimizer(MLPClassifier((4,)), learning_rate="Adam", random_state=random_state)
     model.partial_fit(X, y).partial_fit(X, y)

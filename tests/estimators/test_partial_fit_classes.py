@@ -44,7 +44,7 @@ def test_words(either):
     "classes", [[], 3, np.array(3), "ab", {0, 1}, np.array([]), [[0, 1, 2]], [[0, 1], [2, 3]]], ids=str
 )
 def test_no_classes(classes, either):
-    with pytest.raises(ValueError, match="must be (an array of all|one array of) classes"):
+    with pytest.raises(ValueError, match="must be (an array with all|one array of) classes"):
         either(LogisticRegression()).partial_fit(X, Y, classes=classes)
 
 

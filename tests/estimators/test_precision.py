@@ -75,7 +75,7 @@ def test_without_steps_in_front_a_warning_says_what_to_do(optimizer):
         optimizer(scaled(Ridge()), dtype="float64", **TRAIN).fit(X, Y)
 
 
-def test_weights_of_steps_in_front_are_trained_in_float32(optimizer):
+def test_weights_of_preprocessing_are_trained_in_float32(optimizer):
     with pytest.warns(PrecisionWarning, match="put a scaler before the model"):
         trained = optimizer(scaled(Ridge()), weights_to_train="*", max_iter=1, learning_rate=1e-30).fit(X, Y)
     assert {array.dtype for array in trained.trained_coef_.values()} == {np.dtype(np.float32)}

@@ -79,7 +79,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", list(FORMS))
-def test_the_same_as_the_long_way(form, fitted, the_long_way, X):
+def test_results_equal_those_of_full_validation(form, fitted, the_long_way, X):
     rows = FORMS[form](X)
     for model in fitted:
         expected = the_long_way(model, rows)
@@ -208,7 +208,7 @@ def test_names_of_columns_are_still_checked(validated, X):
 
 
 @pytest.mark.parametrize("kind", ["float64", "int32", "bool", "Float32", "object", "float32[pyarrow]"])
-def test_frames_are_read_as_the_long_way_reads_them(kind, the_long_way, X):
+def test_frames_are_read_as_by_full_validation(kind, the_long_way, X):
     if "pyarrow" in kind:
         pytest.importorskip("pyarrow")
     frame = pd.DataFrame(np.round(3 * X), columns=["a", "b", "c"])

@@ -69,7 +69,7 @@ def fitted(optimizer):
 
 @pytest.mark.parametrize("kind", [Returning, AfterLosses])
 @pytest.mark.parametrize("value", BAD, ids=str)
-def test_what_is_no_rate(value, kind, fitted, unchanged):
+def test_invalid_rates(value, kind, fitted, unchanged):
     check_refused(fitted, unchanged, kind(value), 3, value)
 
 

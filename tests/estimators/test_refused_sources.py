@@ -64,7 +64,7 @@ def test_what_a_trainer_trains_is_explained(either):
     assert [row.weights for row in after.rows if row.trainable] == [("coef",), ("intercept",)]
 
 
-def test_an_empty_frame_is_told_in_few_words(either):
+def test_the_error_for_an_empty_frame_is_short(either):
     frame = pd.DataFrame({"text": ["a", "b"] * 4, "number": np.arange(8.0)})
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ["text"])), Ridge())
     with pytest.raises(ValueError, match="0 sample.s. .* required by OrtGradient[A-Za-z]*Optimizer.$"):

@@ -108,7 +108,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_counts_as_float32(form, rows):
+def test_inputs_that_are_float32(form, rows):
     make, expected = FORMS[form]
     X = make(rows)
     model = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).fit(X, rows[:, 0])

@@ -186,7 +186,7 @@ def test_statistics_of_frozen_layers(options):
         np.testing.assert_allclose(trained[name], state[name], rtol=1e-5, atol=1e-6)
 
 
-def test_shared_statistics_are_updated_in_turn():
+def test_shared_statistics_are_updated_in_sequence():
     text = NETWORK.replace(
         "y = MatMul (z, v)",
         """u = MatMul (z, v) k = BatchNormalization
@@ -225,7 +225,7 @@ def test_statistics_that_the_graph_returns():
     check(found.get_trained_onnx(), expected(X, y, 3))
 
 
-def test_solvers_are_refused_and_not_chosen():
+def test_solvers_are_rejected_and_not_selected():
     X, y = samples()
     with pytest.raises(PluginError, match="training_mode=0"):
         trainer(OrtGradientOptimizer, learning_rate=LearningRateLBFGS()).fit(X, y)

@@ -98,7 +98,7 @@ def test_deep_parameters(optimizer):
 def test_parameters_of_a_plugin_given_by_name(name, value, either):
     model = either(Ridge(), **{name: value})
     with pytest.raises(
-        ValueError, match=f"'{name}__eta0' cannot be set while {name}=.*is not an object: pass one"
+        ValueError, match=f"'{name}__eta0' cannot be set, since {name}=.*is not an object: pass an object"
     ):
         model.set_params(**{f"{name}__eta0": 1.0})
     with pytest.raises(ValueError, match="Invalid parameter 'nothing'"):

@@ -41,7 +41,7 @@ def fitted(cls, nodes, **options):
 @pytest.mark.parametrize("cls", ESTIMATORS)
 @pytest.mark.parametrize("gradient", BACKENDS)
 @pytest.mark.parametrize("nodes, name", [(QUANTISED, "QuantizeLinear"), (CAST, "Cast")])
-def test_rounded_weights_are_refused(cls, gradient, nodes, name):
+def test_rounded_weights_are_rejected(cls, gradient, nodes, name):
     with pytest.raises(GradientError, match=f"{name}.*straight_through=True"):
         fitted(cls, nodes, gradient=gradient)
 

@@ -62,7 +62,7 @@ def test_a_parameter_of_the_loss(optimizer, diabetes_units):
     assert model.train_losses_[-1] == pytest.approx(3 * before, rel=1e-5)
 
 
-def test_momentum_goes_on_under_another_loss(optimizer, diabetes_units):
+def test_momentum_is_kept_under_another_loss(optimizer, diabetes_units):
     X, y = diabetes_units[0][:, :3], diabetes_units[1]
     rate = LearningRateSGDNesterov(eta0=0.1, learning_rate="constant", momentum=0.8, nesterov=False)
     model = optimizer(LinearRegression(fit_intercept=False), learning_rate=rate, batch_size=1000)
@@ -118,7 +118,10 @@ def test_another_loss_with_other_labels(optimizer, wine):
 
 
 WRONG = {
-    "link": ({"learning_loss": "poisson"}, "partial_fit cannot go on from SquaredErrorLoss with PoissonLoss"),
+    "link": (
+        {"learning_loss": "poisson"},
+        "partial_fit cannot change the loss from SquaredErrorLoss to PoissonLoss",
+    ),
     "task": ({"learning_loss": "hinge"}, "HingeLoss is for classification"),
     "unknown": ({"learning_loss": "squared"}, "squared"),
     "penalty": ({"learning_penalty": L2Penalty(weights="tree")}, "must name trained weights"),
@@ -126,7 +129,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_cannot_go_on(name, either, diabetes_units, unchanged):
+def test_changes_that_partial_fit_rejects(name, either, diabetes_units, unchanged):
     X, y = diabetes_units
     change, message = WRONG[name]
     model = either(LinearRegression(), learning_rate=0.01).partial_fit(X, y).set_params(**change)

@@ -29,7 +29,7 @@ def test_the_learned_weights_are_in_the_attributes(diabetes_units, either):
     np.testing.assert_allclose(model.predict(X), trained.predict(X), rtol=1e-5, atol=1e-5)
 
 
-def test_classes_stay_what_they_are(wine):
+def test_classes_keep_their_type(wine):
     X, y = wine
     names = np.array(["red", "rose", "white"])[y]
     model = make_pipeline(StandardScaler(), LogisticRegression())

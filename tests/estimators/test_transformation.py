@@ -59,7 +59,7 @@ def fitted(name, wine, diabetes_units):
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_it_is_the_models_own_before_any_training(name, wine, diabetes_units):
+def test_transform_equals_the_model_before_training(name, wine, diabetes_units):
     model, X, y = fitted(name, wine, diabetes_units)
     found = OrtGradientOptimizer(model, **UNTOUCHED).fit(X, y).transform(X)
     np.testing.assert_allclose(found, model.transform(X), rtol=1e-5, atol=1e-5)

@@ -101,7 +101,7 @@ def test_averaging_begins_in_a_short_batch(optimizer, diabetes_units):
     assert not np.allclose(trained(other), trained(whole), rtol=1e-6)
 
 
-def test_warm_start_goes_on_from_the_weights_themselves(optimizer, diabetes_units):
+def test_a_warm_start_continues_from_weights_that_are_not_averaged(optimizer, diabetes_units):
     X, y = diabetes_units
     options = {"shuffle": False, "random_state": 0, "warm_start": True, "max_iter": 2}
     plain = optimizer(LinearRegression(), learning_rate=0.001, **options).fit(X, y)
@@ -161,6 +161,6 @@ def test_clipping_saves_a_training(optimizer, diabetes_units):
 
 
 @pytest.mark.parametrize("wrong", [{"clip_norm": 0.0}, {"clip_value": -1}, {"average": -1}, {"average": 0.5}])
-def test_what_makes_no_sense(wrong, diabetes_units):
+def test_invalid_combinations_are_rejected(wrong, diabetes_units):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         OrtGradientOptimizer(LinearRegression(), **wrong).fit(*diabetes_units)

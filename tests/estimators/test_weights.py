@@ -59,7 +59,7 @@ def test_everything_follows_weights_that_are_set(trained):
     np.testing.assert_array_equal(trained.predict(X), before)
 
 
-def test_what_get_weights_returns_is_a_copy(trained):
+def test_get_weights_returns_copies(trained):
     before = trained.predict(X)
     for array in trained.get_weights().values():
         array[...] = 0

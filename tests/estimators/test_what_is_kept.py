@@ -96,7 +96,7 @@ def test_clock_of_the_schedule(optimizer, rows):
     assert rates() == expected[:2]
 
 
-def test_what_an_adaptive_rate_remembers(optimizer, rows):
+def test_the_memory_of_the_adaptive_schedule(optimizer, rows):
     """Nothing gets better by 100: the rate falls after two epochs, across calls too."""
     rate = LearningRateSGD(eta0=1e-5, learning_rate=AdaptiveSchedule(tol=100.0))
     whole = optimizer(LinearRegression(), learning_rate=rate, max_iter=6, random_state=0).fit(*rows)

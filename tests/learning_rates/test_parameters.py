@@ -46,7 +46,7 @@ def test_parameters_that_make_no_sense(group, name, parameter, values):
     kind().check()
 
 
-def test_every_schedule_says_what_it_refuses():
+def test_every_schedule_rejects_invalid_parameters():
     assert set(REFUSED_BY_SCHEDULES) == set(SCHEDULES)
 
 
@@ -115,7 +115,7 @@ def test_a_number_is_sgd(number):
         (StepSchedule(), PluginError),
     ],
 )
-def test_what_a_learning_rate_may_not_be(spec, error):
+def test_invalid_learning_rates(spec, error):
     with pytest.raises(error):
         resolve_learning_rate(spec)
 
@@ -128,7 +128,7 @@ def test_objects_are_copied():
     assert resolve_learning_rate(LearningRateAdam).eta0 == 0.001
 
 
-def test_one_that_writes_nothing_says_so():
+def test_an_update_without_a_result_is_an_error():
     class Mine(BaseLearningRate):
         pass
 

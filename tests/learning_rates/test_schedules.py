@@ -245,7 +245,7 @@ def test_going_on_is_the_same_as_going_through():
             assert Rates(rate, losses[:done]).of(done) == expected[done]
 
 
-def test_a_schedule_of_ones_own():
+def test_a_custom_schedule():
     class Halving(BaseSchedule):
         """Half the rate in every epoch."""
 
@@ -262,7 +262,7 @@ def test_a_schedule_of_ones_own():
 
 
 @pytest.mark.parametrize("spec, error", [("fast", UnknownPluginError), (3, PluginError), (None, PluginError)])
-def test_what_a_schedule_may_not_be(spec, error):
+def test_invalid_schedules(spec, error):
     with pytest.raises(error):
         resolve_schedule(spec)
     with pytest.raises(error):

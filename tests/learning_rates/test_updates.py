@@ -134,7 +134,7 @@ def test_a_variance_rounded_below_zero_is_none(run):
     assert np.isfinite(got.weight).all()
 
 
-def test_names_of_states_say_what_they_are():
+def test_names_of_states_are_descriptive():
     weight = np.ones((2, 2), dtype=np.float32)
     states = {name: set(make(name, {}).init(weight)) for name in UPDATES}
     assert states["SGD"] == set()

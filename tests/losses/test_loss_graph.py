@@ -195,7 +195,7 @@ def test_squared_error_is_raw_unless_the_object_says_otherwise(run_onnx):
     np.testing.assert_allclose(value(SquaredErrorLoss()), SQUARES / 2)
 
 
-def test_what_a_loss_may_be_given_as():
+def test_valid_specifications_of_losses():
     assert resolve_loss("l1").get_params() == {}
     assert resolve_loss(ElasticLoss, l1_weight=0.2).l1_weight == 0.2
     given = ElasticLoss(l1_weight=0.3)

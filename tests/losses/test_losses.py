@@ -347,7 +347,7 @@ def test_what_losses_are_for():
         assert loss.tasks == {"regression"} and not loss.integer_labels
 
 
-def test_a_loss_that_writes_nothing_says_so():
+def test_a_loss_without_a_result_is_an_error():
     class Mine(BaseLoss):
         pass
 

@@ -92,7 +92,7 @@ def test_scores_stay(run_onnx, body):
         "e = Abs (x) a = Constant <value_ints = [1]> () s = ReduceSum (e, a) y = Div (e, s)",
     ],
 )
-def test_other_probabilities_are_refused(body):
+def test_unknown_probabilities_are_rejected(body):
     model = parser.parse_model(HEAD.format(2, body))
     with pytest.raises(ValueError, match="'y' holds probabilities .* raw scores"):
         add_loss_output(model, "log")
@@ -103,7 +103,7 @@ def test_other_probabilities_are_refused(body):
     "model",
     [RandomForestClassifier(2, random_state=0), CalibratedClassifierCV(LogisticRegression(), cv=2)],
 )
-def test_classifiers_without_raw_scores_are_refused(model):
+def test_classifiers_without_raw_scores_are_rejected(model):
     with pytest.raises(ValueError, match="'probabilities' holds probabilities"):
         add_loss_output(sklearn_to_onnx(model.fit(X, LABEL), 2), "log")
 

@@ -32,7 +32,7 @@ class Written(BaseLoss):
     ],
 )
 @pytest.mark.parametrize("rate", ["LBFGS", "Adam"])
-def test_other_shapes_are_refused(optimizer, write, shape, rate):
+def test_other_shapes_are_rejected(optimizer, write, shape, rate):
     trainer = optimizer(LinearRegression(), learning_loss=Written(write), learning_rate=rate)
     with pytest.raises(PluginError, match=rf"forward of Written returned a tensor of shape {shape}.*\(n,\)"):
         trainer.fit(X, Y)
@@ -43,7 +43,7 @@ def test_one_loss_per_sample_is_trained():
     assert OrtGradientOptimizer(LinearRegression(), learning_loss=loss).fit(X, Y).score(X, Y) > 0.9
 
 
-def test_what_is_no_name_is_refused():
+def test_results_other_than_names_are_rejected():
     trainer = OrtGradientOptimizer(LinearRegression(), learning_loss=Written(lambda op, squares: 3.0))
     with pytest.raises(PluginError, match="returned 3.0: return the name of a tensor"):
         trainer.fit(X, Y)

@@ -89,7 +89,7 @@ def test_exports_of_scikit_learn():
 def test_errors():
     with pytest.raises(ConversionError, match=r"\['a', 'b'\], and none alone .* say by output_name which"):
         OrtGradientOptimizer(HEADS, **LOG).fit(X, KINDS)
-    with pytest.raises(ValueError, match=r"3 outputs, the model has 2. output_name says which output"):
+    with pytest.raises(ValueError, match=r"3 outputs, the model has 2. Set output_name"):
         OrtGradientOptimizer(HEADS, **OPTIONS).fit(X, X)
     for name in ("c", "x", "i", "h"):
         with pytest.raises(ConversionError, match=rf"output_name='{name}' is none of .*: \['a', 'b'\]"):

@@ -83,7 +83,7 @@ def test_an_elastic_penalty_without_factors_writes_nothing(factors):
 
 
 @pytest.mark.parametrize("penalty, l1, l2", ALL)
-def test_intercepts_are_left_out_unless_asked_for(penalty, l1, l2):
+def test_intercepts_are_penalised_only_on_request(penalty, l1, l2):
     assert penalty.applies_to(is_intercept=False)
     assert not penalty.applies_to(is_intercept=True)
     assert type(penalty)(intercept=True).applies_to(is_intercept=True)
@@ -120,7 +120,7 @@ def test_no_factor_is_an_error(factors):
         penalty_loss_onnx("w", np.float32, **factors)
 
 
-def test_what_a_penalty_may_be_given_as():
+def test_valid_specifications_of_penalties():
     assert isinstance(resolve_penalty(None), NoPenalty)
     assert isinstance(resolve_penalty("l1l2"), ElasticPenalty)
     assert resolve_penalty(L1Penalty).l1 == 0.5
@@ -138,7 +138,7 @@ def test_what_it_may_not_be(spec, error):
         resolve_penalty(spec)
 
 
-def test_a_penalty_that_writes_nothing_says_so():
+def test_a_penalty_without_a_result_is_an_error():
     class Mine(BasePenalty):
         pass
 

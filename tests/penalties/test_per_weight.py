@@ -255,7 +255,7 @@ def test_steps_of_a_pipeline(rows):
     ],
     ids=str,
 )
-def test_what_makes_no_sense(penalties, message, rows, network):
+def test_invalid_combinations_are_rejected(penalties, message, rows, network):
     trainer = OrtGradientOptimizer(network, ["coefs_[*]"], learning_penalty=penalties)
     with pytest.raises(PluginError, match=message):
         trainer.fit(*rows)
@@ -403,9 +403,9 @@ def test_parameters():
 @pytest.mark.parametrize(
     "params, message",
     [
-        ({"b__l2": 1.0}, "'b__l2' is no parameter"),
-        ({"b": "l2"}, "'b' is no parameter"),
-        ({"a__l2": 1.0}, "cannot be set while the penalty of 'a' is 'l2': pass an object"),
+        ({"b__l2": 1.0}, "'b__l2' is not a parameter"),
+        ({"b": "l2"}, "'b' is not a parameter"),
+        ({"a__l2": 1.0}, "cannot be set, since the penalty of 'a' is 'l2': pass an object"),
         ({"c__l3": 1.0}, "l3"),
     ],
     ids=str,
@@ -416,10 +416,10 @@ def test_parameters_that_are_none(params, message):
 
 
 @pytest.mark.parametrize("penalties", ["l2", None], ids=str)
-def test_parameters_of_what_is_no_dictionary(penalties):
+def test_parameters_without_a_dictionary(penalties):
     penalty = PerWeightPenalty(penalties)
     assert penalty.get_params() == clone(penalty).get_params() == {"penalties": penalties}
-    with pytest.raises(ValueError, match="'l2' is no parameter"):
+    with pytest.raises(ValueError, match="'l2' is not a parameter"):
         penalty.set_params(l2=1.0)
     assert penalty.set_params(penalties={"a": L2Penalty()}, a__l2=2.0).get_params()["a__l2"] == 2.0
 
@@ -437,7 +437,7 @@ def test_a_search_over_the_strength_of_one_weight(rows, network):
     assert penalty.penalties["coefs_[0]"].l2 == 0.1
 
 
-def test_a_dictionary_stays_as_it_is(rows, network):
+def test_the_dictionary_of_the_caller_is_not_changed(rows, network):
     given = {"coefs_[0]": L2Penalty(0.1), "coefs_[1]": "l1"}
     trainer = clone(OrtGradientOptimizer(network, learning_penalty=given, max_iter=1, random_state=0)).fit(
         *rows
@@ -461,7 +461,7 @@ def test_partial_fit_reads_it_anew(rows, network):
     assert np.abs(trainer.trained_coef_["coefs_1"]).max() < 0.5 * before
 
 
-def test_compiled_graphs_are_told_apart(rows, network):
+def test_compiled_graphs_are_distinguished(rows, network):
     """By strengths, by weights, by classes: also where two classes have one name."""
 
     def same_name(factor):

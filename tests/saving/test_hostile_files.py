@@ -108,7 +108,7 @@ def test_a_file_cut_off_anywhere_is_an_error(saved, tmp_path):
 @pytest.mark.parametrize(
     "name", ["../outside.onnx", "/tmp/outside.onnx", "a/b.onnx", "C:\\outside.onnx", "x.pkl"]
 )
-def test_names_that_leave_the_folder_are_refused(name, saved, tmp_path):
+def test_names_outside_of_the_folder_are_rejected(name, saved, tmp_path):
     refused(zipped(tmp_path / "model.zip", [*members(saved).items(), (name, b"x")]), "does not list")
     content = read(saved)
     manifest = {key: value for key, value in content.manifest.items() if key != "sha256"}
@@ -119,16 +119,16 @@ def test_names_that_leave_the_folder_are_refused(name, saved, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model.zip"]
 
 
-def test_a_bomb_is_refused_unread(saved, tmp_path):
+def test_a_zip_bomb_is_rejected_before_it_is_read(saved, tmp_path):
     parts = [*members(saved).items(), ("arrays-1.npz", b"\0" * 10**8)]
     refused(zipped(tmp_path / "model.zip", parts, zipfile.ZIP_DEFLATED), "It is compressed")
 
 
-def test_a_name_twice_is_refused(saved, tmp_path):
+def test_repeated_names_are_rejected(saved, tmp_path):
     parts = list(members(saved).items())
     with pytest.warns(UserWarning, match="Duplicate"):
         path = zipped(tmp_path / "model.zip", [*parts, parts[0]])
-    refused(path, "each name once")
+    refused(path, "repeated names")
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
@@ -291,17 +291,17 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_records_that_were_made_up_are_refused(change, saved, tmp_path):
+def test_forged_records_are_rejected(change, saved, tmp_path):
     path = resealed(tmp_path / "model.zip", saved, change)
     if change is not_a_training:
-        with pytest.raises(SavedFileError, match="not that of a training"):
+        with pytest.raises(SavedFileError, match="record of the training has the wrong type"):
             OrtGradientOptimizer(Ridge(), learning_rate="Adam").fit(X, X[:, 0], resume_from=path)
         return
     refused(path)
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.OmittedWarning")
-def test_random_changes_of_a_record_run_nothing(saved, tmp_path):
+def test_randomly_changed_records_run_no_code(saved, tmp_path):
     """Whatever a value of the record is replaced by: an error of ours, or an estimator."""
     draw, n_refused = random.Random(0), 0
     values = [None, 0, -1, 1.5, "", "os.system", [], {}, True, {"$": "omitted", "name": "x"}, 10**30]
@@ -318,16 +318,16 @@ def test_random_changes_of_a_record_run_nothing(saved, tmp_path):
     assert n_refused > 60 and not RAN
 
 
-def test_a_later_format_is_told(saved, tmp_path):
+def test_a_later_format_is_rejected(saved, tmp_path):
     manifest = {**read(saved).manifest, "format": 99}
     parts = {**members(saved), "manifest.json": json.dumps(manifest)}
-    refused(zipped(tmp_path / "model.zip", parts.items()), "format 99.*install a newer one")
+    refused(zipped(tmp_path / "model.zip", parts.items()), "format 99.*install a newer version")
 
 
 def test_other_files_are_no_estimators(tmp_path):
     (tmp_path / "model.zip").write_bytes(b"text")
     refused(tmp_path / "model.zip", "is not a saved estimator")
-    refused(zipped(tmp_path / "other.zip", [("a.txt", b"x")]), "manifest.json among them")
+    refused(zipped(tmp_path / "other.zip", [("a.txt", b"x")]), "lacks manifest.json")
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing.zip")
     (tmp_path / "folder").mkdir()

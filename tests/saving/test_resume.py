@@ -167,7 +167,7 @@ def test_a_real_interrupt_at_any_moment():
         assert left(trainer.fit(X, Y, resume_from=source)) == left(whole)
 
 
-def test_an_interrupted_stream_is_as_it_was(tmp_path):
+def test_an_interrupted_stream_keeps_its_state(tmp_path):
     model = OrtGradientOptimizer(MLP, learning_rate="Adam", random_state=0).partial_fit(X, Y)
     before = left(model)
 
@@ -234,11 +234,11 @@ def test_what_must_be_the_same(tmp_path):
         wider.fit(X, Y, resume_from=tmp_path)
 
 
-def test_what_cannot_be_resumed(tmp_path):
+def test_trainings_that_cannot_be_resumed(tmp_path):
     trained = make("Adam", OrtGradientOptimizer).fit(X, Y)
     saving.save(trained, tmp_path / "over.zip")
     for source in (tmp_path / "over.zip", trained):
-        with pytest.raises(SavedFileError, match="training that is over"):
+        with pytest.raises(SavedFileError, match="finished training"):
             make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=source)
     (tmp_path / "empty").mkdir()
     with pytest.raises(SavedFileError, match="has no training that can be resumed"):
@@ -247,7 +247,7 @@ def test_what_cannot_be_resumed(tmp_path):
         make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=3)
 
 
-def test_a_damaged_file_gives_way_to_the_one_before(tmp_path):
+def test_a_damaged_checkpoint_is_skipped(tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     whole = make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
     path = tmp_path / "epoch-000006.zip"

@@ -176,7 +176,7 @@ def test_a_source_that_fails_again_and_again():
     assert left(train(resume_from=trainer)) == left(fit("adam", "one_graph")[1]())
 
 
-def test_other_rows_are_refused(tmp_path):
+def test_other_rows_are_rejected(tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     fit("weights", "one_graph", checkpoint)[1]()
     path = tmp_path / "epoch-000001.zip"

@@ -136,7 +136,7 @@ def test_altered_trees(kind, name):
         kind, lambda: model.estimators_[1, 0]
     )()
     owner.tree_ = altered(owner.tree_, **ALTERED[name])
-    with pytest.raises(SavedFileError, match="nodes of a tree point to what is not there"):
+    with pytest.raises(SavedFileError, match="tree has invalid indices"):
         again(model)
 
 
@@ -147,14 +147,14 @@ def test_trees_that_skops_trusts_are_checked(monkeypatch):
     loads, types = skops.io.loads, skops.io.get_untrusted_types(data=content)
     monkeypatch.setattr(skops.io, "get_untrusted_types", lambda data: [])
     monkeypatch.setattr(skops.io, "loads", lambda data, trusted: loads(data, trusted=types))
-    with pytest.raises(SavedFileError, match="nodes of a tree point to what is not there"):
+    with pytest.raises(SavedFileError, match="tree has invalid indices"):
         load(content)
 
 
 def test_trees_in_other_places():
     model, other = fitted("tree"), fitted("forest").estimators_[0].tree_
     model.kept_ = [other]
-    with pytest.raises(SavedFileError, match="places where scikit-learn has none"):
+    with pytest.raises(SavedFileError, match="attributes in which scikit-learn does not store them"):
         again(model)
     model.kept_ = [model.tree_]  # the same tree twice is one
     again(model)
@@ -193,7 +193,7 @@ def test_altered_histograms(field, value):
         if own.any():
             nodes[field][np.flatnonzero(own)[0]] = value
             break
-    with pytest.raises(SavedFileError, match="nodes of a tree point to what is not there"):
+    with pytest.raises(SavedFileError, match="tree has invalid indices"):
         again(model)
 
 

@@ -37,7 +37,7 @@ def test_the_bytes_are_those_of_the_format():
     assert tensor_offsets(content) == {"x": (8 + length, 8)}
 
 
-def test_a_type_without_a_name_is_refused():
+def test_an_unsupported_type_is_rejected():
     with pytest.raises(TypeError, match="complex128"):
         pack_tensors({"z": np.zeros(1, dtype=complex)})
 
@@ -56,7 +56,7 @@ def test_a_type_without_a_name_is_refused():
         7,
     ],
 )
-def test_what_does_not_fit_is_refused(known):
+def test_mismatching_headers_are_rejected(known):
     text = json.dumps({"x": known}).encode()
     with pytest.raises(SavedFileError, match="'x'"):
         unpack_tensors(len(text).to_bytes(8, "little") + text + bytes(8))

@@ -103,7 +103,7 @@ def test_the_state_of_the_update_continues(tmp_path):
         ),
         (
             lambda: fitted(Ridge(), learning_rate=LearningRateAdam(learning_rate="adaptive")),
-            "choose another one",
+            "choose another schedule",
         ),
         (
             lambda: OrtGradientForwardBackwardOptimizer(
@@ -123,7 +123,7 @@ def test_the_state_of_the_update_continues(tmp_path):
         ),
     ],
 )
-def test_what_cannot_leave_python(trained, cure, tmp_path):
+def test_trainings_that_require_python(trained, cure, tmp_path):
     with pytest.raises(PackageError, match=cure):
         export_training(trained(), tmp_path / "package")
     assert not (tmp_path / "package").exists()
@@ -172,17 +172,17 @@ def test_weights_are_merged(tmp_path):
         ({"kind": "a list"}, "kind"),
     ],
 )
-def test_other_manifests_are_refused(change, message, tmp_path):
+def test_invalid_manifests_are_rejected(change, message, tmp_path):
     export_training(fitted(Ridge()), tmp_path)
     (tmp_path / "training.json").write_text(json.dumps({**manifest_of(tmp_path), **change}))
     with pytest.raises(SavedFileError, match=message):
         load_training(tmp_path)
 
 
-def test_weights_of_another_model_are_refused(tmp_path):
+def test_weights_of_another_model_are_rejected(tmp_path):
     export_training(fitted(Ridge()), tmp_path)
     (tmp_path / "weights.safetensors").write_bytes(pack_tensors({"other": np.zeros(3)}))
-    with pytest.raises(SavedFileError, match="not those of its estimator"):
+    with pytest.raises(SavedFileError, match="do not match its estimator"):
         load_training(tmp_path)
     (tmp_path / "training.json").write_text("{")
     with pytest.raises(SavedFileError, match="not JSON"):

@@ -1,4 +1,4 @@
-"""Schedules: each one a plugin that returns the rate of an epoch."""
+"""Schedules: plugins that return the rate of an epoch."""
 
 from .adaptive import AdaptiveSchedule
 from .base import BaseSchedule

@@ -1,4 +1,4 @@
-"""Base class of schedules: the rate of an epoch, which may depend on earlier losses."""
+"""Base class of schedules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...parameters import CheckedParameters
 
 __all__ = ["BaseSchedule"]
 
-#: Number of epochs if it is not known: the default of ``max_iter``.
+#: Number of epochs if it is unknown, the default of ``max_iter``.
 DEFAULT_EPOCHS = 100
 
 
@@ -26,10 +26,10 @@ class BaseSchedule(CheckedParameters):
     Attributes
     ----------
     shared : tuple of str
-        Parameters that a learning rate passes on if it gives the schedule by name.
+        Parameters that a learning rate passes to a schedule that it has by name.
     spans : mapping of str to float
-        Parameters that count epochs and may be None, which means this share of the epochs of the training
-        (``max_iter`` of an estimator; otherwise 100).
+        Parameters that count epochs and may be None; the values are their defaults, as shares of the epochs
+        of the training (``max_iter`` of an estimator, otherwise 100).
     """
 
     shared: ClassVar[tuple[str, ...]] = ()
@@ -63,7 +63,7 @@ class BaseSchedule(CheckedParameters):
         return schedule
 
     def length(self, parameter: str, n_epochs: int = DEFAULT_EPOCHS) -> int:
-        """Return the value of a parameter of :attr:`spans`; if it is None, that for a number of epochs.
+        """Return the value of a parameter of :attr:`spans`, or its default for a number of epochs.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class BaseSchedule(CheckedParameters):
         return max(1, round(self.spans[parameter] * n_epochs)) if value is None else value
 
     def check_length(self, parameter: str, *, low: int = 1) -> None:
-        """Check that a parameter is None or a whole number, ``low`` or more.
+        """Check that a parameter is None or an integer of at least ``low``.
 
         Parameters
         ----------

@@ -71,4 +71,5 @@ class OneCycleSchedule(BaseSchedule):
 
 
 def _between(first: float, last: float, share: float) -> float:
+    """Return the value of a half cosine from first to last."""
     return last + (first - last) * (1.0 + math.cos(math.pi * share)) / 2.0

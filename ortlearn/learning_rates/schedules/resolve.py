@@ -17,14 +17,14 @@ def resolve_schedule(spec: Any, **shared: Any) -> BaseSchedule:
     Parameters
     ----------
     spec : str, type or BaseSchedule
-        An object is returned as it is.
+        An object is returned unchanged.
     **shared
-        Parameters for a schedule that has them among its :attr:`BaseSchedule.shared` ones.
+        Parameters, of which a schedule gets those in :attr:`BaseSchedule.shared`.
 
     Returns
     -------
     BaseSchedule
-        Schedule, whose parameters are not checked yet.
+        Schedule; its parameters are not checked.
 
     Raises
     ------

@@ -185,7 +185,7 @@ def test_tags_are_those_of_the_model(optimizer):
     assert not tags(Ridge()).non_deterministic
 
 
-def test_tags_of_what_may_be_in_X(optimizer, wine):
+def test_tags_of_supported_inputs(optimizer, wine):
     def tags(model):
         return get_tags(optimizer(model)).input_tags
 
