@@ -25,7 +25,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-runtimes test-openvino test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs dist matrix clean
+.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-runtimes test-openvino test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs site dist matrix clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -90,7 +90,7 @@ test-runtimes: $(STAMP)
 	@if command -v npm >/dev/null; then for runner in node web; do \
 	    (cd runtimes/$$runner && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error) || exit 1; \
 	    done; else echo "npm is not installed: tests in Node and in a browser are skipped."; fi
-	$(BIN)/python -m pytest tests/runtimes
+	$(BIN)/python -m pytest -m runtimes tests/runtimes
 
 # Trainings on OpenVINO, on the CPU: the build of onnxruntime that has it, and the plugin beside the newest one.
 test-openvino: PYTHON := $(or $(call find_python,3.12 3.11),$(PYTHON))
@@ -143,11 +143,14 @@ against-torch:
 	$(BENCH_VENV)/bin/python -m benchmarks.install_peers
 	$(BENCH_VENV)/bin/python -m pytest -q tests/against_torch
 
-# Writes docs/reference from the plugins that are installed, runs every example of the documents, and builds
-# the site in build/docs: the gallery runs too, and a warning is an error.
+# Writes docs/reference from the plugins that are installed, runs every example of the documents, and builds the site.
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m docs.reference_pages
 	$(BIN)/python -m pytest -q README.md docs
+	$(MAKE) site
+
+# Builds the site in build/docs from the pages as they are: the gallery runs, and a warning is an error.
+site: $(DOCS_STAMP)
 	rm -rf docs/reference/api docs/gallery build/docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
 	$(BIN)/python -m docs.site_checks build/docs

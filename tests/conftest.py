@@ -1,5 +1,6 @@
 """Bundled data sets, scaled and split with fixed seeds, and a way to run a graph."""
 
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -93,12 +94,20 @@ def wine():
     return _split(*datasets.load_wine(return_X_y=True), scale=False)
 
 
+@lru_cache(maxsize=8)
+def _session(content):
+    """Return a session of a serialized model, of one thread: checks run the same few models many times."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
 @pytest.fixture(scope="session")
 def run_onnx():
     """Run a model by onnxruntime on positional or named arrays: a list of its outputs."""
 
     def run(model, *arrays, **feeds):
-        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        session = _session(model.SerializeToString())
         names = [value.name for value in session.get_inputs()]
         feeds.update(zip(names, arrays, strict=False))
         return session.run(None, feeds)

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,7 @@ def without_types(source):
     return ast.unparse(tree)
 
 
+@cache
 def below(module, path, is_package):
     """Return the files that a file imports from, its own package excepted."""
     source = path.read_text(encoding="utf-8")

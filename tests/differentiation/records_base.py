@@ -12,7 +12,7 @@ ML, MS = "ai.onnx.ml", "com.microsoft"
 ALL = (13, 18, 21)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Record:
     """Test record of an operator.
 

@@ -18,7 +18,8 @@ def targets():
 
 
 def rows():
-    return re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|$", TEXT, re.MULTILINE)
+    commands = TEXT.partition("## Continuous integration")[0]
+    return re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|$", commands, re.MULTILINE)
 
 
 def test_every_command_of_make_is_in_the_table_and_no_other():
@@ -34,8 +35,12 @@ def test_programs_are_there(command):
 
 def test_the_script_of_a_fresh_machine_runs_commands_of_make():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert ".ci/run" in rows()
-    assert set(re.findall(r"^make (\S+)$", script, re.MULTILINE)) <= targets()
+    run = re.findall(r"^make (\S+)(?: [A-Z]+=.*)?$", script, re.MULTILINE)
+    assert ".ci/run" in rows() and set(run) <= targets() | PARTS
+    in_readme = re.findall(r"^make (\S+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"demo", "test"} <= {*in_readme} <= {*run}
+    steps = TEXT.partition("## Continuous integration")[2].partition("\n## ")[0]
+    assert [row.split()[1] for row in re.findall(r"^\| `(make [^`]+)`", steps, re.MULTILINE)] == run
 
 
 @pytest.mark.parametrize("name", re.findall(r"`((?:docs|tests|examples)/[\w/.*-]*)`", TEXT))

@@ -23,6 +23,7 @@ from sklearn.svm import SVC, SVR
 from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import initializer_arrays
+from tests.pairwise import pairwise
 
 X, CLASSES = load_iris(return_X_y=True)
 X = scale(X).astype(np.float32)
@@ -104,9 +105,7 @@ CLASSIFIERS = {
 
 
 @pytest.mark.filterwarnings("ignore:.*probability.*:FutureWarning")
-@pytest.mark.parametrize("zipmap", [True, False, "columns"])
-@pytest.mark.parametrize("labels", ["numbers", "texts"])
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pairwise(name=CLASSIFIERS, labels=["numbers", "texts"], zipmap=[True, False, "columns"])
 def test_classifiers_of_skl2onnx(name, labels, zipmap):
     y = CLASSES if labels == "numbers" else NAMES
     model = CLASSIFIERS[name].fit(X, y)

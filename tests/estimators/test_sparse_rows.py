@@ -1,5 +1,7 @@
 """Sparse X against the same X made dense: trainings, streams, resumed trainings, predictions."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -75,8 +77,9 @@ def test_every_kind_of_model(name):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("case", SETTINGS)
-@pytest.mark.parametrize("name", ["binary", "classes", "network"])
+@pytest.mark.parametrize(
+    ("name", "case"), list(zip(cycle(["binary", "classes", "network"]), SETTINGS, strict=False))
+)
 def test_every_setting(name, case):
     model, y = MODELS[name]
     weight = np.random.default_rng(1).uniform(0, 2, size=N_ROWS)

@@ -105,11 +105,15 @@ def values_of(model, method, samples):
     return np.hstack(found) if isinstance(found, list) else np.asarray(found)
 
 
-def check(model, samples, y, asked=None):
-    """Compare an optimizer of a fitted model, in both types, with scikit-learn."""
+TOLERANCES = {"float64": 1e-5, "float32": 1e-3}
+
+
+def check(model, samples, y, asked=None, dtypes=tuple(TOLERANCES)):
+    """Compare an optimizer of a fitted model with scikit-learn, in both types if not told otherwise."""
     model = clone(model).fit(samples, y)
     asked = samples if asked is None else asked
-    for dtype, tolerance in (("float64", 1e-5), ("float32", 1e-3)):
+    for dtype in dtypes:
+        tolerance = TOLERANCES[dtype]
         ours = OrtGradientOptimizer(model, dtype=dtype, **STILL).fit(samples, y)
         for method in METHODS:
             if not hasattr(model, method):
@@ -125,16 +129,18 @@ def check(model, samples, y, asked=None):
 
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=kind)
 def test_labels_and_samples_of_classifiers(model):
-    number = CLASSIFIERS.index(model)  # every model takes each kind of samples, and two kinds of labels
-    names, samples = list(NAMES.values()), list(SAMPLES.values())
+    number = CLASSIFIERS.index(model)  # every model takes each kind of samples, three of labels, both types
+    names, samples, types = list(NAMES.values()), list(SAMPLES.values()), list(TOLERANCES)
     for turn in range(3):
-        check(model, samples[turn], names[(number + turn) % len(names)])
+        dtype = types[(number + turn) % 2]
+        check(model, samples[turn], names[(number + turn) % len(names)], dtypes=[dtype])
 
 
 @pytest.mark.parametrize("model", REGRESSORS, ids=kind)
-@pytest.mark.parametrize("name", SAMPLES)
-def test_samples_of_regressors(name, model):
-    check(model, SAMPLES[name], np.full(40, 3.0) if name == "a constant column" else Y, SAMPLES[name][:1])
+def test_samples_of_regressors(model):
+    for turn, (name, samples) in enumerate(SAMPLES.items(), REGRESSORS.index(model)):
+        y = np.full(40, 3.0) if name == "a constant column" else Y
+        check(model, samples, y, samples[:1], dtypes=[list(TOLERANCES)[turn % 2]])
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from ortlearn.exceptions import FallbackWarning
 from ortlearn.models import all_covered
 from ortlearn.testing import check_model
 from tests.models.transformations import assert_same_transformation, transformed
+from tests.pairwise import pairwise
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -121,9 +122,11 @@ NEIGHBOURS = {
 }
 
 
-@pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize("rows", [GAPS, EMPTY], ids=["gaps", "empty column"])
-@pytest.mark.parametrize("name", NEIGHBOURS)
+@pairwise(
+    name=NEIGHBOURS,
+    rows=[pytest.param(GAPS, id="gaps"), pytest.param(EMPTY, id="empty column")],
+    kept=[True, False],
+)
 def test_nearest_samples(name, rows, kept, run):
     model = KNNImputer(keep_empty_features=kept, **NEIGHBOURS[name]).fit(rows)
     for samples in (NEW, NEW[:1], NEW[1:2], X):

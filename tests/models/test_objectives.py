@@ -6,7 +6,6 @@ At scikit-learn's optimum, ours falls in no direction; with another hyper-parame
 import copy
 
 import numpy as np
-import onnxruntime
 import pytest
 from sklearn import (
     cluster,
@@ -192,20 +191,6 @@ def changed_copy(model, values):
         for owner in owners:
             setattr(owner, name, value)
     return model
-
-
-@pytest.fixture
-def run():
-    """Run a model by onnxruntime, many times."""
-    sessions = {}
-
-    def run(model, feeds):
-        if id(model) not in sessions:
-            options = {"providers": ["CPUExecutionProvider"]}
-            sessions[id(model)] = model, onnxruntime.InferenceSession(model.SerializeToString(), **options)
-        return sessions[id(model)][1].run(None, feeds)
-
-    return run
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning")

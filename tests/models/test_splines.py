@@ -11,6 +11,7 @@ from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import FallbackWarning, NoTrainableWeightError
 from ortlearn.testing import check_model
 from tests.models.transformations import assert_same_transformation, transformed
+from tests.pairwise import pairwise
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(60, 3))
@@ -24,11 +25,16 @@ def far(rows):
     return np.concatenate([rows, 3 * rows, rows - 10, rows + 10, rows.min(0)[None], rows.max(0)[None]])
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("knots", ["uniform", "quantile"])
-@pytest.mark.parametrize("degree", [0, 1, 2, 3, 5])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("rows", [X, TIED, X[:, :1]], ids=["distinct", "tied", "one column"])
+ROWS = {"distinct": X, "tied": TIED, "one column": X[:, :1]}
+
+
+@pairwise(
+    rows=[pytest.param(rows, id=name) for name, rows in ROWS.items()],
+    mode=MODES,
+    degree=[0, 1, 2, 3, 5],
+    knots=["uniform", "quantile"],
+    bias=[True, False],
+)
 def test_splines(rows, mode, degree, knots, bias):
     if mode == "linear" and degree < 2:
         rows = rows[:, :1]  # scikit-learn continues the splines of later columns from other knots

@@ -82,9 +82,11 @@ VECTORIZERS = {
 @pytest.mark.parametrize("name", VECTORIZERS)
 def test_documents(name, check_graph):
     model = make_pipeline(VECTORIZERS[name], StandardScaler(with_mean=False), Ridge()).fit(DOCUMENTS, Y)
-    check_graph(model, DOCUMENTS, OTHERS)
-    other_kinds = np.array(OTHERS, dtype=object), OTHERS[:1], OTHERS[1:2]
-    check_graph(model, pd.Series(DOCUMENTS), *other_kinds, dtype=np.float32)
+    if list(VECTORIZERS).index(name) % 2:
+        check_graph(model, DOCUMENTS, OTHERS)
+    else:
+        other_kinds = np.array(OTHERS, dtype=object), OTHERS[:1], OTHERS[1:2]
+        check_graph(model, pd.Series(DOCUMENTS), *other_kinds, dtype=np.float32)
 
 
 @pytest.mark.parametrize("term", ["the", " the", " a b "])

@@ -50,9 +50,9 @@ def test_it_is_short_and_needs_nothing_else():
     assert len(source.splitlines()) <= 100
 
 
-def test_it_ends_with_the_bits_of_the_record(package):
-    _, folder, _ = package
-    trainer, record = Trainer(folder), record_of(folder)
+@pytest.mark.parametrize("name", PACKAGES)
+def test_it_ends_with_the_bits_of_the_record(name, packages):
+    trainer, record = Trainer(packages[name]), record_of(packages[name])
     columns = {name.removeprefix("column "): a for name, a in record.items() if name.startswith("column ")}
     orders = [record[f"order {n}"] for n in range(trainer.manifest["record"]["epochs"])]
     objectives = [value for order in orders for value in trainer.train_epoch(columns, order)]
@@ -149,22 +149,21 @@ def test_weights_of_rows(class_weight, tmp_path):
     assert found == pytest.approx(expected, abs=1e-6) and found != plain
 
 
-def test_weights_are_refused_where_the_package_takes_none(package):
-    name, folder, _ = package
+@pytest.mark.parametrize(
+    ("name", "rows", "message"),
+    [("weights", 3, r"weight must be of shape \[230\]"), ("logistic", 230, "export it with weighted=True")],
+)
+def test_weights_that_are_refused(name, rows, message, packages):
     _, _, X, y, _ = PACKAGES[name]
-    if name == "weights":
-        with pytest.raises(ValueError, match=r"weight must be of shape \[230\]"):
-            Trainer(folder).fit(X, y, sample_weight=np.ones(3))
-    else:
-        with pytest.raises(ValueError, match="export it with weighted=True"):
-            Trainer(folder).fit(X, y, sample_weight=np.ones(len(y)))
+    with pytest.raises(ValueError, match=message):
+        Trainer(packages[name]).fit(X, y, sample_weight=np.ones(rows))
 
 
-def test_rows_and_labels_must_be_as_many(package):
-    name, folder, _ = package
+@pytest.mark.parametrize("name", ["logistic", "network", "classes"])
+def test_rows_and_labels_must_be_as_many(name, packages):
     _, _, X, y, _ = PACKAGES[name]
     with pytest.raises(ValueError, match="must be of shape"):
-        Trainer(folder).fit(X, y[:-1])
+        Trainer(packages[name]).fit(X, y[:-1])
 
 
 def test_adapters_are_trained_as_they_are(tmp_path):

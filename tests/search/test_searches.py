@@ -1,5 +1,7 @@
 """Searches give the results of scikit-learn's, whether candidates are trained together or alone."""
 
+from itertools import cycle, product
+
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -105,10 +107,11 @@ def assert_same_results(estimator, grid, labels, **params):
     return search
 
 
-#: Each model with each update and each penalty, and each update with each penalty.
+#: Each update with each penalty, and the models in turn: their operators have rules of their own.
 PENALTIES = [L1Penalty(), L2Penalty(), ElasticPenalty()]
 KINDS = [
-    (name, rate, PENALTIES[(i + j) % 3]) for i, name in enumerate(MODELS) for j, rate in enumerate(UPDATES)
+    (name, rate, penalty)
+    for name, (rate, penalty) in zip(cycle(MODELS), product(UPDATES, PENALTIES), strict=False)
 ]
 
 

@@ -12,6 +12,7 @@ from ortlearn.penalties import L1Penalty, L2Penalty
 from ortlearn.training import Data, Device, EpochStep, SingleGraphStep, batch_loops, intercept_column, packing
 from ortlearn.training.epoch_graph import epoch_graph
 from ortlearn.training.intercept_column import first_layer
+from tests.pairwise import pairwise
 
 CPU = Device("cpu")
 LINEAR = """<ir_version: 8, opset_import: ["": 18]>
@@ -78,9 +79,11 @@ def elementwise_rates():
             yield pytest.param(rate.set_params(**options), id=info.name)
 
 
-@pytest.mark.parametrize("rate", list(elementwise_rates()))
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
+@pairwise(
+    rate=elementwise_rates(),
+    graph=GRAPHS,
+    gradient=["rules", pytest.param("ort", marks=pytest.mark.needs_training)],
+)
 def test_the_same_weights_and_states(gradient, graph, rate, make_layer, samples, monkeypatch):
     monkeypatch.setattr(packing, "MAX_ELEMENTS", 0)
     task = make_layer(GRAPHS[graph], learning_rate=rate, gradient=gradient)

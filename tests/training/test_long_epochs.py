@@ -17,6 +17,7 @@ from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.penalties import ElasticPenalty, GroupLassoPenalty, L1Penalty, MaxNormPenalty
 from ortlearn.training import EpochStep, batch_timer
 from ortlearn.training.cache import clear_cache
+from tests.pairwise import pairwise
 
 X = np.random.RandomState(0).normal(size=(407, 4)).astype(np.float32)
 Y = X[:, 0] - X[:, 1] ** 2
@@ -102,9 +103,11 @@ def test_several_calls_give_bitwise_the_results_of_one(settings, name, clock):
     assert fit(clock, 0.0, model, rows, y, **SETTINGS[settings]) == expected
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 7, 10])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("model", [LinearRegression(), LogisticRegression(), NETWORK])
+@pairwise(
+    model=[LinearRegression(), LogisticRegression(), NETWORK],
+    dtype=["float32", "float64"],
+    batch_size=[1, 3, 7, 10],
+)
 def test_joined_losses_are_bitwise_the_same(model, dtype, batch_size, clock):
     y = Y > 0 if isinstance(model, LogisticRegression) else Y
     settings = {"batch_size": batch_size, "dtype": dtype, "weighted": False, "learning_penalty": None}
@@ -169,8 +172,7 @@ def test_interrupts_between_calls(number, clock):
     np.testing.assert_array_equal(fitted.set_params(random_state=0).fit(X, Y).predict(X), before)
 
 
-@pytest.mark.parametrize("eta0", [1.0, 10.0, 1e3, 1e19])
-@pytest.mark.parametrize("batch_size", [3, 10, 50])
+@pytest.mark.parametrize("eta0, batch_size", [(1.0, 3), (10.0, 10), (1e3, 50), (1e19, 3), (1e19, 50)])
 @pytest.mark.filterwarnings("ignore:The training diverged")
 def test_divergence_in_several_calls(eta0, batch_size, clock):
     rate = LearningRateSGD(eta0=eta0, learning_rate="constant")

@@ -1,5 +1,7 @@
 """Epochs on the entries of sparse samples, compared with dense samples."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -49,6 +51,7 @@ from ortlearn.training import (
 from ortlearn.training.averaging import Averaged
 from ortlearn.training.passes import PassesInMemory
 from ortlearn.training.sparse_products import entry_bytes, sparse_features, stays_sparse
+from tests.pairwise import pairwise
 
 CPU = Device("cpu")
 RNG = np.random.default_rng(0)
@@ -151,8 +154,7 @@ def assert_same(task, data, weights, batch_size, tol=1e-11):
     assert features not in {value.name for value in graph.graph.input}
 
 
-@pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize("name", ["binary", "classes"])
+@pytest.mark.parametrize(("name", "rate"), list(zip(cycle(["binary", "classes"]), RATES, strict=False)))
 def test_updates_are_those_of_dense_rows(name, rate, made):
     task, data, weights = made(name)
     task = task.changed(learning_rate=RATES[rate], penalty=L2Penalty(0.02))
@@ -168,9 +170,7 @@ def test_penalties_are_those_of_dense_rows(penalty, rate, made):
     assert_same(task, data, weights, 7)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("batch_size", [1, 16, N_ROWS, 100])
-@pytest.mark.parametrize("name", MODELS)
+@pairwise(name=MODELS, batch_size=[1, 16, N_ROWS, 100], weighted=[False, True])
 def test_models_are_those_of_dense_rows(name, batch_size, weighted, made):
     task, data, weights = made(name)
     if weighted:
