@@ -8,7 +8,6 @@ from scipy.sparse import issparse
 
 __all__ = [
     "AsIs",
-    "Composed",
     "Dense",
     "FactorOfInverse",
     "Form",
@@ -89,16 +88,20 @@ class Reshaped(Form):
 
 @dataclass(frozen=True, eq=False)
 class Scaled(Form):
-    """A multiple, of a factor other than zero; of one for each column, with an expression for ``text``."""
+    """A multiple, of a factor other than zero; of one for each column, with an expression for ``text``.
+
+    The graph has it in a ``shape`` of its own, if given.
+    """
 
     factor: float | np.ndarray
     text: str = ""
+    shape: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", self.text or f"{{}} * {self.factor:.3g}")
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        return value * self.factor
+        return (value if self.shape is None else value.reshape(self.shape)) * self.factor
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
         return (value / self.factor).reshape(like.shape)
@@ -126,33 +129,6 @@ class FactorOfInverse(Form):
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
         return np.linalg.inv(value.T @ value)
-
-
-class Composed(Form):
-    """Several forms, the first one applied first."""
-
-    def __init__(self, *forms: Form):
-        self.forms = forms
-
-    @property
-    def text(self) -> str:  # type: ignore[override]
-        text = "{}"
-        for form in self.forms:
-            text = form.text.format(text)
-        return text
-
-    def forward(self, value: np.ndarray) -> np.ndarray:
-        for form in self.forms:
-            value = form.forward(value)
-        return value
-
-    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        steps: list[Any] = [like]
-        for form in self.forms[:-1]:
-            steps.append(form.forward(steps[-1]))
-        for form, before in zip(reversed(self.forms), reversed(steps), strict=True):
-            value = form.inverse(value, before)
-        return value
 
 
 @dataclass(frozen=True, eq=False)

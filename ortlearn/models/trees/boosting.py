@@ -12,7 +12,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from ... import losses
 from ..base import ModelDefinition, Objective
 from ..encoders import category_numbers
-from ..forms import Composed, Reshaped, Scaled
+from ..forms import Reshaped, Scaled
 from ..objectives import elastic
 from ..parameters import Access
 from ..pipelines import column_positions
@@ -72,7 +72,7 @@ class GradientBoostingDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_rounds, n_scores = model.estimators_.shape
         expression = f"estimators_[*][{'0' if n_scores == 1 else '*'}].tree_.value"
-        options: Any = {"form": Composed(Reshaped((-1,)), Scaled(model.learning_rate)), "access": TREE_LEAVES}
+        options: Any = {"form": Scaled(model.learning_rate, shape=(-1,)), "access": TREE_LEAVES}
         table = op.parameter(model, expression, role="table", name=STEM, **options)
         numbers = leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
         first = "" if model.init_ == "zero" else _first_scores(op, model, x)

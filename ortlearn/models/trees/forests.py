@@ -9,7 +9,7 @@ from ... import losses
 from ..base import ModelDefinition, Objective
 from ..columns import LOWEST
 from ..constraints.sets import Shares
-from ..forms import Composed, Form, Reshaped, Scaled
+from ..forms import Form, Reshaped, Scaled
 from ..parameters import Access
 from ..scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
 from ..writer import ModelWriter
@@ -64,9 +64,8 @@ class TreeRegressorDefinition(_Trees):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_trees, n_outputs = len(trees_of(model)), model.n_outputs_
-        form: Form = Reshaped((-1,) if n_outputs == 1 else (-1, n_outputs))
-        if n_trees > 1:
-            form = Composed(form, Scaled(1 / n_trees))
+        shape = (-1,) if n_outputs == 1 else (-1, n_outputs)
+        form: Form = Reshaped(shape) if n_trees == 1 else Scaled(1 / n_trees, shape=shape)
         return regression(op, _sums(op, model, x, form=form), n_outputs)
 
 
