@@ -114,7 +114,7 @@ def _splits(node: Any) -> Iterator[Any]:
 class GaussianMixtureDefinition(ModelDefinition):
     """GaussianMixture: ``log sum_k w_k N(x; m_k, (P_k P_k')^-1)``, P the Cholesky factors of precisions."""
 
-    # Bishop, "Pattern Recognition and Machine Learning", 2006, equation 9.14, without reg_covar
+    # Bishop, "Pattern Recognition and Machine Learning", 2006, equation 9.14
     loss: type[BaseLoss] | None = RowObjective
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -163,9 +163,12 @@ def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
     kind = model.covariance_type
     means = op.parameter(model, "means_", role="intercept")
     triangular = kind in ("full", "tied")
-    options: Any = {"role": "scale", "constraint": Positive()}
+    # The likelihood has no maximum where a variance may vanish: at least half of reg_covar is left of it.
+    is_bounded = model.reg_covar > 0 and not hasattr(model, "degrees_of_freedom_")
+    high = float(np.sqrt(2 / model.reg_covar)) if is_bounded else None
+    options: Any = {"role": "scale", "constraint": Positive(high=high)}
     if triangular:
-        options = {"role": "weight", "constraint": Triangular()}
+        options = {"role": "weight", "constraint": Triangular(high)}
     cholesky = op.parameter(model, "precisions_cholesky_", **options)
     if triangular:
         # centred, as products of large numbers lose digits

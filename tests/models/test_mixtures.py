@@ -7,6 +7,7 @@ from sklearn.linear_model import Ridge
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.pipeline import make_pipeline
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.graphs import TensorType, extract_model
 from ortlearn.models import write_model, write_parameters
 from ortlearn.testing import check_model
@@ -55,6 +56,24 @@ def test_covariances_follow_from_the_factors_of_precisions(covariance_type):
     changed = write_parameters(model, graph.parameters, values)
     np.testing.assert_allclose(changed.precisions_, 1.21 * model.precisions_)
     np.testing.assert_allclose(changed.covariances_, model.covariances_ / 1.21)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCES)
+def test_variances_of_a_constant_column_stay_above_a_bound(covariance_type):
+    """Without reg_covar the likelihood has no maximum if a column is binary."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=(200, 2)), rng.integers(0, 2, 200)])
+    if covariance_type in ("tied", "spherical"):
+        rows = np.round(rows * [0, 0, 1])  # the whole component has no variance
+    mixture = GaussianMixture(2, covariance_type=covariance_type, random_state=0).fit(rows)
+    options = {"learning_rate": "LBFGS", "warm_start": True, "keep_better": False, "dtype": "float64"}
+    trained = OrtGradientOptimizer(mixture, max_iter=200, **options).fit(rows).to_sklearn()
+    factors = trained.precisions_cholesky_
+    diagonal = (
+        factors if factors.ndim < 2 or covariance_type == "diag" else np.diagonal(factors, axis1=-2, axis2=-1)
+    )
+    assert diagonal.max() <= np.sqrt(2 / mixture.reg_covar)
+    assert np.isfinite(trained.score(rows)) and trained.score(rows) >= mixture.score(rows)
 
 
 def test_names_and_constraints():

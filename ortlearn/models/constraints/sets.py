@@ -6,7 +6,7 @@ import numpy as np
 
 from ...graphs import GraphBuilder
 from .base import Constraint
-from .signs import absolute
+from .signs import Positive, absolute
 
 EDGE = 1e-6  # smallest distance of a parameter from the boundary of its set: free numbers stay finite
 TINY = 1e-30  # added to numbers that are divided by their sum: all zeros become equal shares
@@ -177,23 +177,30 @@ class Rising(Constraint):
 
 @dataclass(frozen=True)
 class Triangular(Constraint):
-    """Upper triangular matrices with a positive diagonal, the exponential of the free one."""
+    """Upper triangular matrices with a diagonal between 0 and a bound if any, as ``Positive`` numbers."""
 
+    high: float | None = None
     text = "kept triangular, the diagonal positive"
 
+    @property
+    def _diagonal(self) -> Positive:
+        return Positive(high=self.high)
+
     def holds(self, values: np.ndarray) -> bool:
-        return bool((np.tril(values, -1) == 0).all() and (np.diagonal(values, axis1=-2, axis2=-1) > 0).all())
+        diagonal = np.diagonal(values, axis1=-2, axis2=-1)
+        return bool((np.tril(values, -1) == 0).all()) and self._diagonal.holds(diagonal)
 
     def free(self, values: np.ndarray) -> np.ndarray:
         identity = np.eye(values.shape[-1], dtype=values.dtype)
-        return np.triu(values, 1) + identity * np.log(np.where(identity > 0, values, 1))
+        inside = 1 if self.high is None else self.high / 2  # of the other elements
+        return np.triu(values, 1) + identity * self._diagonal.free(np.where(identity > 0, values, inside))
 
     def values(self, free: np.ndarray) -> np.ndarray:
         identity = np.eye(free.shape[-1], dtype=free.dtype)
-        return np.triu(free, 1) + identity * np.exp(identity * free)
+        return np.triu(free, 1) + identity * self._diagonal.values(identity * free)
 
     def write(self, op: GraphBuilder, free: str) -> str:
         identity = np.eye(_shape(op, free)[-1], dtype=op.float_dtype)
-        # exp of the diagonal only: the rest could overflow
-        diagonal = op.Mul(op.Exp(op.Mul(free, identity)), identity)
+        # exponentials of the diagonal only: the rest could overflow
+        diagonal = op.Mul(self._diagonal.write(op, op.Mul(free, identity)), identity)
         return op.Add(op.Mul(free, np.triu(np.ones_like(identity), 1)), diagonal)

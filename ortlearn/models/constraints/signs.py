@@ -14,6 +14,8 @@ __all__ = ["NotNegative", "Positive"]
 class Positive(Constraint):
     """``sign exp(t)``: variances, precisions, scales; slopes of calibrations are negative, with a sign of -1.
 
+    With a bound it is ``sign high / (1 + exp(-t))``, which is nearly the same far below the bound.
+
     Examples
     --------
     >>> import numpy as np
@@ -23,22 +25,29 @@ class Positive(Constraint):
     """
 
     sign: int = 1
+    high: float | None = None
 
     @property
     def text(self) -> str:  # type: ignore[override]
         return "kept positive" if self.sign > 0 else "kept negative"
 
     def holds(self, values: np.ndarray) -> bool:
-        return bool((self.sign * values > 0).all())
+        sizes = self.sign * values
+        return bool((sizes > 0).all() and (self.high is None or (sizes < self.high).all()))
 
     def free(self, values: np.ndarray) -> np.ndarray:
-        return np.log(self.sign * values)
+        sizes = self.sign * values
+        return np.log(sizes) if self.high is None else np.log(sizes / (self.high - sizes))
 
     def values(self, free: np.ndarray) -> np.ndarray:
-        return self.sign * np.exp(free)
+        sizes = np.exp(free) if self.high is None else self.high / (1 + np.exp(-free))
+        return self.sign * sizes
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        result = op.Exp(free)
+        if self.high is None:
+            result = op.Exp(free)
+        else:
+            result = op.Div(self.high, op.Add(op.Exp(op.Neg(free)), 1.0))
         return result if self.sign > 0 else op.Neg(result)
 
 

@@ -39,6 +39,7 @@ COUNTS = RNG.poisson(3.0, (60, 3)).astype(np.float32)
 HELD = {
     "positive": (Positive(), np.array([[0.3, 2.0], [1e-3, 40.0]])),
     "negative": (Positive(-1), np.array(-0.7)),
+    "positive below a bound": (Positive(high=41.0), np.array([[0.3, 2.0], [1e-3, 40.0]])),
     "not negative": (NotNegative(), np.array([[0.3, 2.0], [1e-3, 40.0]])),
     "shares": (Simplex(), np.array([0.2, 0.5, 0.3])),
     "shares of rows": (Simplex(1), np.array([[0.2, 0.8], [0.6, 0.4]])),
@@ -50,6 +51,7 @@ HELD = {
     "rising vector": (Rising(), np.array([-3.0, 0.5, 0.75])),
     "rising above": (Rising(-4.0), np.array([-3.0, 0.5, 0.75])),
     "triangular": (Triangular(), np.triu(np.abs(RNG.randn(2, 3, 3)) + 0.1)),
+    "triangular below a bound": (Triangular(9.0), np.triu(np.abs(RNG.randn(2, 3, 3)) + 0.1)),
 }
 
 
@@ -99,6 +101,7 @@ def test_any_free_numbers_give_an_array_of_the_set(kind, run_onnx):
     [
         (Positive(), [1.0, 0.0]),
         (Positive(-1), [0.5]),
+        (Positive(high=2.0), [2.5]),
         (NotNegative(), [1.0, -0.1]),
         (Simplex(), [0.5, 0.6]),
         (Simplex(), [1.5, -0.5]),
@@ -112,6 +115,7 @@ def test_any_free_numbers_give_an_array_of_the_set(kind, run_onnx):
         (Rising(0.5), [0.0, 1.0]),
         (Triangular(), [[1.0, 0.0], [0.1, 1.0]]),
         (Triangular(), [[1.0, 0.0], [0.0, -1.0]]),
+        (Triangular(2.0), [[1.0, 0.0], [0.0, 3.0]]),
     ],
 )
 def test_arrays_outside_of_the_set(constraint, values):
