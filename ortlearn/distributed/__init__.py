@@ -1,4 +1,4 @@
-"""Training over the shards of some data: on a Dask cluster, or with the average of trainings elsewhere."""
+"""Training on data in shards: on a Dask cluster, or with another scheduler and averaged estimators."""
 
 from .averaging import average_arrays, average_trainers
 from .optimizer import DaskOrtGradientOptimizer

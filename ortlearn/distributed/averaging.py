@@ -1,27 +1,28 @@
-"""Averages of weights and states: what becomes of trainings on the shards of some data."""
+"""Averages of the weights and states of trainings on shards."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Mean", "average_arrays", "average_trainers", "merged"]
+__all__ = ["Mean", "average_arrays", "average_trainers", "merge_in_pairs", "merged"]
 
 Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
 
 
 class Mean(NamedTuple):
-    """Weighted mean of the arrays of some trainings.
+    """Weighted mean of the arrays of several trainings.
 
     Attributes
     ----------
     arrays : mapping of str or tuple to ndarray
-        Arrays by name: floats in float64 once two trainings were merged.
+        Arrays by name; floats are float64 after a merge.
     weight : float
         Sum of the weights of these trainings.
     """
@@ -30,11 +31,20 @@ class Mean(NamedTuple):
     weight: float
 
 
-def merged(first: Mean, second: Mean) -> Mean:
-    """Return the mean of two means, by the sums of their weights.
+def merge_in_pairs(items: Sequence[Item], merge: Callable[[Item, Item], Item]) -> Item:
+    """Return the items merged to one: neighbours in pairs, then pairs of pairs."""
+    level = list(items)
+    while len(level) > 1:
+        pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
+        level = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return level[0]
 
-    Floats are ``a + (b - a) * w_b / (w_a + w_b)`` in float64, so that what is equal stays as it is; of
-    integers and booleans, which count steps, the larger one is taken.
+
+def merged(first: Mean, second: Mean) -> Mean:
+    """Return the mean of two means, weighted by their sums of weights.
+
+    Floats are ``a + (b - a) * w_b / (w_a + w_b)`` in float64, so that equal values do not change. Of integers
+    and booleans, which count steps, the larger value is returned.
     """
     total = first.weight + second.weight
     share = second.weight / total if total > 0 else 0.0
@@ -52,27 +62,27 @@ def merged(first: Mean, second: Mean) -> Mean:
 def average_arrays(
     parts: Sequence[Mapping[Key, np.ndarray]], weights: Sequence[float] | None = None
 ) -> dict[Key, np.ndarray]:
-    """Return the weighted mean of the arrays of some trainings.
+    """Return the weighted mean of the arrays of several trainings.
 
-    Neighbours are merged in pairs, and pairs of pairs, in float64: the result depends on the parts and their
-    order alone, and has the same bits wherever a pair was merged.
+    Neighbours are merged in pairs, then pairs of pairs, in float64. The result depends only on the parts and
+    their order: it is the same, bit for bit, wherever a pair is merged.
 
     Parameters
     ----------
     parts : sequence of mapping of str or tuple to ndarray
-        Arrays of each training, of the same names, shapes and types.
+        Arrays of each training, with the same names, shapes and types.
     weights : sequence of float, default=None
-        Weight of each training, such as the number of its rows; all the same by default.
+        Weight of each training, such as its number of rows; equal weights by default.
 
     Returns
     -------
     dict of str or tuple to ndarray
-        Means, of the types of the arrays. Of integers, the largest one.
+        Means, with the types of the arrays; for integers, the maximum.
 
     Raises
     ------
     ValueError
-        If there are no parts, names, shapes or types differ, or weights are negative, not finite or all zero.
+        If there are no parts, if names, shapes or types differ, or if weights are invalid.
 
     Examples
     --------
@@ -88,55 +98,54 @@ def average_arrays(
             differ = [n for n in {**forms[0], **form} if form.get(n) != forms[0].get(n)]
             raise ValueError(
                 f"Part {number} has other arrays than part 0: {differ[:3]} differ in name, shape or type. "
-                "Average trainings of the same model, which began from the same one."
+                "Average trainings that started from the same model."
             )
-    level = [Mean(part, share) for part, share in zip(parts, shares, strict=True)]
-    while len(level) > 1:
-        pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
-        level = [merged(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return {name: np.array(array, dtype=parts[0][name].dtype) for name, array in level[0].arrays.items()}
+    mean = merge_in_pairs([Mean(part, share) for part, share in zip(parts, shares, strict=True)], merged)
+    return {name: np.array(array, dtype=parts[0][name].dtype) for name, array in mean.arrays.items()}
 
 
 def _checked_weights(weights: Sequence[float] | None, count: int) -> list[float]:
+    """Return the weights of trainings as floats; reject invalid ones."""
     if not count:
         raise ValueError("There is nothing to average: pass at least one training.")
     values = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
     if values.shape != (count,) or not np.isfinite(values).all() or values.min() < 0 or not values.any():
         raise ValueError(
-            f"weights={weights!r} must be a number >= 0 for each of {count} trainings, one at least above 0: "
-            "the numbers of their rows, say."
+            f"weights={weights!r} must be a number >= 0 for each of {count} trainings, at least one of them "
+            "positive. Pass their numbers of rows, for example."
         )
     return values.tolist()
 
 
 def average_trainers(trainers: Sequence[Any], weights: Sequence[float] | None = None) -> Any:
-    """Return an estimator with the mean of the weights, and of the update's states, of some others.
+    """Return an estimator with the mean of the weights and update states of several estimators.
 
-    It is the step between two rounds of training on shards: begin with one estimator that ``partial_fit`` has
-    seen, pass copies of it to the workers, call ``partial_fit`` on a shard each, and average. The result
-    continues with ``partial_fit``. Nothing is changed in place, and nothing depends on who finished first.
+    Use it between two rounds of training on shards: call ``partial_fit`` once, copy the estimator to the
+    workers, call ``partial_fit`` on one shard each, and average the copies. Training continues with
+    ``partial_fit`` of the result. The trainers are not modified, and the order in which workers finish does
+    not matter.
 
     Parameters
     ----------
     trainers : sequence of OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-        Fitted estimators of the same model that began from the same one.
+        Fitted estimators that started as copies of the same one.
     weights : sequence of float, default=None
-        Weight of each, such as the number of its rows; all the same by default.
+        Weight of each estimator, such as its number of rows; equal weights by default.
 
     Returns
     -------
     OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-        A copy of the first one: its weights and the floating-point states of its update (momentum, moments,
-        sums of averaged weights) are weighted means, computed in float64 in the order of the trainers;
-        integers and counts of rows are the largest ones; the losses of its history are means, too.
+        A copy of the first estimator. Its weights and the floating-point states of its update (momentum,
+        moments, sums of averaged weights) are weighted means, computed in float64 in the order of the
+        trainers. Integers and counts of rows are maxima. The losses of its history are weighted means.
 
     Raises
     ------
     ValueError
-        If the models differ, features are standardised in different ways (``learning_rate="auto"`` does so
-        with the moments of the first rows that it sees), or weights are not valid.
+        If the models differ, if features are standardised differently (``learning_rate="auto"`` standardises
+        them with the moments of its first rows), or if weights are invalid.
     NotFittedError
-        If one is not fitted.
+        If an estimator is not fitted.
 
     References
     ----------
@@ -190,17 +199,17 @@ def _weights_of(model: Any) -> dict[str, np.ndarray]:
 
 
 def _check_coordinates(found: Sequence[Any]) -> None:
-    """Raise an error if some trainings standardise features in other ways than the first."""
+    """Raise an error if a training standardises features differently from the first one."""
     for number, other in enumerate(found):
-        if not _same(other, found[0]):
+        if not _are_equal(other, found[0]):
             raise ValueError(
-                f"Training {number} standardises features in another way than training 0, so that the states "
-                "of their updates cannot be averaged: call partial_fit once, and begin all with copies "
-                "of that estimator."
+                f"Training {number} standardises features differently from training 0: their states cannot "
+                "be averaged. Call partial_fit once, and start all trainings with copies of that estimator."
             )
 
 
-def _same(one: Any, other: Any) -> bool:
+def _are_equal(one: Any, other: Any) -> bool:
+    """Return whether two coordinates have the same means and spreads."""
     if one is None or other is None:
         return one is other
     pairs = list(zip(one.scales, other.scales, strict=False))
@@ -212,7 +221,7 @@ def _same(one: Any, other: Any) -> bool:
 def _mean_history(
     histories: Sequence[list[dict[str, Any]]], weights: Sequence[float] | None
 ) -> list[dict[str, Any]]:
-    """Return the longest history, with the mean of the losses that trainings have of each epoch."""
+    """Return the longest history, with the mean loss of each epoch."""
     longest = max(histories, key=len)
     shares = _checked_weights(weights, len(histories))
     records = []

@@ -1,4 +1,4 @@
-"""A Dask cluster, as a training uses it: tasks, their results in order, and their errors."""
+"""Dask client: submit tasks, gather their results in order, and translate their errors."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["Cluster", "find_client"]
 
 
 def find_client(client: Client | None) -> Client:
-    """Return a client that is connected: the given one, or the current one."""
+    """Return the given client, or the current one; raise an error if it is not connected."""
     if client is None:
         try:
             client = distributed.get_client()
         except ValueError as error:
             raise ClusterError(
-                "There is no Dask client: make one before, as client = distributed.Client(), which starts a "
-                "cluster on this machine, or Client('tcp://scheduler:8786'); or pass client=."
+                "There is no Dask client. Create one with distributed.Client(), which starts a cluster on "
+                "this machine, or with Client('tcp://scheduler:8786'), or pass client=."
             ) from error
     if client.asynchronous:
-        raise ClusterError("The Dask client is asynchronous: pass one made with asynchronous=False.")
+        raise ClusterError("The Dask client is asynchronous. Pass one created with asynchronous=False.")
     if client.status != "running":
-        raise ClusterError(f"The Dask client is {client.status}: make a new one and pass it as client=.")
+        raise ClusterError(f"The Dask client is {client.status}. Create a new one and pass it as client=.")
     return client
 
 
@@ -49,7 +49,7 @@ class Cluster:
         return self.client.submit(function, *arguments, pure=False)
 
     def send(self, value: Any) -> Future:
-        """Return the future of a value, which the scheduler keeps: no worker that is lost takes it along."""
+        """Return the future of a value; the scheduler keeps the value, so that it survives lost workers."""
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # weights
             return self.submit(_identity, value)
 
@@ -57,24 +57,16 @@ class Cluster:
         """Raise a ClusterError if the client is closed."""
         if self.client.status != "running":
             raise ClusterError(
-                f"The Dask client is {self.client.status}: connect again, and continue with fit(..., "
-                "client=new, resume_from=...)."
+                f"The Dask client is {self.client.status}. Connect again, set client=, and continue with "
+                "fit(..., resume_from=...)."
             )
-
-    def reduce(self, futures: Sequence[Future], merge: Callable[[Any, Any], Any]) -> Future:
-        """Return the future of what pairs of results, and pairs of pairs, are merged to."""
-        level = list(futures)
-        while len(level) > 1:
-            pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
-            level = [self.submit(merge, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
-        return level[0]
 
     def gather(
         self, futures: Sequence[Future], tasks: Sequence[Future] | None = None, names: Sequence[str] = ()
     ) -> list[Any]:
-        """Return results; at an error or an interrupt the tasks are cancelled.
+        """Return the results of futures; cancel all tasks after an error or an interrupt.
 
-        ``names`` are those of the shards of ``tasks``, the futures themselves by default.
+        ``tasks`` (the futures by default) are the tasks on shards, and ``names`` these shards, for messages.
         """
         tasks = futures if tasks is None else tasks
         try:
@@ -87,7 +79,7 @@ class Cluster:
             raise _explained(error, failed, self.client) from error
 
     def cancel(self, futures: Sequence[Future]) -> None:
-        """Let the cluster forget tasks."""
+        """Cancel tasks if the client is connected."""
         if self.client.status == "running":
             self.client.cancel(list(futures), force=True)
 
@@ -102,11 +94,11 @@ def _first_failure(tasks: Sequence[Future], names: Sequence[str]) -> str | None:
 
 
 def _explained(error: Exception, name: str | None, client: Client) -> Exception:
-    """Return an error that names the shard, of the kind of the one that its task raised."""
+    """Return an error that names the shard, with the type of the error of the task where it is ours."""
     if client.status != "running":
         return ClusterError(
-            f"The Dask client was closed ({type(error).__name__}): connect again, and continue with "
-            "resume_from=."
+            f"The Dask client was closed ({type(error).__name__}). Connect again, and continue with "
+            "fit(..., resume_from=...)."
         )
     if name is None:
         return error

@@ -1,4 +1,4 @@
-"""Exact training: objective and gradient are summed over the shards, and the driver makes the step."""
+"""Exact training: workers compute objective and gradient of shards, the driver sums them and updates."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from ..training.coordinates import Coordinates
 from ..training.step_graphs import RATE
 from ..training.two_call_graphs import update_graph
 from . import tasks
-from .rounds import ClusterStep, Round, reduced
+from .averaging import merge_in_pairs
+from .rounds import ClusterStep, Round
 from .shards import ShardSamples
 
 __all__ = ["ClusterFullBatchStep", "GradientRounds"]
 
 
-class _Sums:
+class _ShardGradients:
     """Objective and gradient of all shards.
 
     Parameters
@@ -30,9 +31,9 @@ class _Sums:
     samples : ShardSamples
         Shards.
     task : TrainingTask
-        What is trained, by a solver.
+        Training with a solver.
     shards : list of Future
-        Samples as the graph takes them.
+        Prepared samples of each shard.
     """
 
     def __init__(self, samples: ShardSamples, task: TrainingTask, shards: list[Future]):
@@ -41,41 +42,40 @@ class _Sums:
         self._program = samples.cluster.send(program)
 
     def of(self, weights: dict[str, np.ndarray], width: float = 0.0) -> tuple[float, np.ndarray]:
-        """Return objective and gradient of weights: a round."""
+        """Return objective and gradient at some weights, in one round."""
         cluster = self._samples.cluster
-        begun = cluster.send(weights)
-        arguments = (self._program, begun, width)
+        arguments = (self._program, cluster.send(weights), width)
         futures = [
             cluster.submit(tasks.evaluate, *arguments, data, shard) for shard, data in enumerate(self._shards)
         ]
-        found = reduced(self._samples.gather(futures))
-        self._samples.note(found.reports)
+        found = merge_in_pairs(self._samples.gather(futures), tasks.merge_outcomes)
+        self._samples.add_reports(found.reports)
         arrays = found.mean.arrays
         return float(arrays["value"]), np.array(arrays["gradient"], dtype=np.float64)
 
 
 class ClusterFullBatchStep(FullBatchStep):
-    """The objective of the rows of all shards, and its gradient, in one round.
+    """Full-batch step whose objective and gradient are computed on the cluster.
 
     Parameters
     ----------
     samples : ShardSamples
         Shards.
     task : TrainingTask
-        What is trained; its learning rate is a solver.
+        Training with a solver.
     """
 
     def __init__(self, samples: ShardSamples, task: TrainingTask):
         super().__init__(task, samples.runtime.device, samples.runtime.n_jobs)
         self._samples = samples
-        self._sums: _Sums | None = None
+        self._gradients: _ShardGradients | None = None
 
-    def takes(self, shards: list[Future]) -> None:
-        """Take note of the samples."""
-        self._sums = _Sums(self._samples, self.task, shards)
+    def set_shards(self, shards: list[Future]) -> None:
+        """Set the prepared samples of each shard."""
+        self._gradients = _ShardGradients(self._samples, self.task, shards)
 
     def coordinates(self) -> Coordinates:
-        """Return coordinates in which the features of all shards are standardised."""
+        """Return the coordinates that standardise features by the moments of all shards."""
         if self._coordinates is None:
             assert self._samples.preparation is not None
             measured = self._samples.measure(self._samples.preparation)
@@ -83,21 +83,21 @@ class ClusterFullBatchStep(FullBatchStep):
         return self._coordinates
 
     def start(self, data: Data, weights: dict[str, np.ndarray]) -> None:
-        """Take note of some of the samples, and of the shapes of the weights."""
+        """Keep the samples on the driver and the shapes of the weights, for the coordinates."""
         self._data, self._shapes = data, {name: array.shape for name, array in weights.items()}
 
     def evaluate(self, vector: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
-        """Return the objective of all rows and its gradient, of a vector of all weights, in float64."""
-        assert self._sums is not None
-        return self._sums.of(self.unpack(vector), width)
+        """Return objective and gradient of all samples at a vector of all weights, in float64."""
+        assert self._gradients is not None
+        return self._gradients.of(self.unpack(vector), width)
 
     def release(self) -> None:
-        """Let go of the samples."""
-        self._data = self._coordinates = self._sums = None  # type: ignore[assignment]
+        """Release the samples."""
+        self._data = self._coordinates = self._gradients = None  # type: ignore[assignment]
 
 
 class GradientRounds:
-    """Passes of one batch of all rows: a round sums the gradient, and the driver updates the weights.
+    """Epochs of one batch: a round sums the gradients of all shards, and the driver updates the weights.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ class GradientRounds:
     step : ClusterStep
         Weights, states and rate.
     shards : list of Future
-        Samples as the graph takes them.
+        Prepared samples of each shard.
 
     Attributes
     ----------
     n_samples : int
-        Rounds of a pass: one.
+        Number of rounds per epoch: 1.
     """
 
     n_samples = 1
@@ -119,18 +119,19 @@ class GradientRounds:
     def __init__(self, samples: ShardSamples, step: ClusterStep, shards: list[Future]):
         self._samples, self._step = samples, step
         task = step.task.changed(learning_rate=LearningRateLBFGS(), penalty=NoPenalty())
-        self._sums = _Sums(samples, task, shards)
+        self._gradients = _ShardGradients(samples, task, shards)
         self._update = update_graph(step.task)
         self._session = make_session(self._update.model, samples.runtime.device, samples.runtime.n_jobs)
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[tuple[Round, np.ndarray], None, None]:
-        """Yield what the update of a pass leaves."""
+        """Yield the result of the round of an epoch, unless it is done."""
         if not n_rows:
             yield self._run(), np.array([0])
 
     def _run(self) -> Round:
+        """Return the updated weights and states."""
         arrays, names = self._step.buffers.read(), self._step.task.graph.weights
-        loss, gradient = self._sums.of({name: arrays[name, None] for name in names})
+        loss, gradient = self._gradients.of({name: arrays[name, None] for name in names})
         feeds: dict[str, Any] = {RATE: np.array(self._step.rate, dtype=self._step.task.graph.dtype)}
         feeds |= {item.source: arrays[item.weight, item.state] for item in self._update.carried}
         start = 0

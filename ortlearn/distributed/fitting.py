@@ -1,4 +1,4 @@
-"""Fitting on a cluster: a counting pass, the first shard, and rounds of training."""
+"""Fit on a cluster: count the rows, initialise on the first shard, and train in rounds."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from .cluster import Cluster
 from .exact import ClusterFullBatchStep, GradientRounds
 from .partitions import Partitions, open_partitions
 from .rounds import ClusterStep, Interval, Rounds
-from .shards import ShardSamples, counted
+from .shards import ShardSamples, count_partitions
 from .validation import validation_on
 
 __all__ = ["Request", "fit_on_cluster", "partial_fit_on_cluster"]
 
-#: Samples that the driver keeps of the first shard, to try graphs on and for messages.
+#: Samples of the first shard that the driver keeps to test graphs, and for messages.
 KEPT = 64
-#: Updates of a shard in a training: fewer lead to a higher loss (docs/explanation/scaling.md).
+#: Number of updates per shard below which the loss may be higher (docs/explanation/scaling.md).
 FEW_UPDATES = 500
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of ``fit`` or ``partial_fit``.
+    """Arguments of ``fit`` or ``partial_fit``.
 
     Attributes
     ----------
     cluster : Cluster
-        Where to train.
+        Cluster.
     X, y, sample_weight : object
-        Collections, or columns of X by name.
+        Collections, or names of columns of X.
     held_out : tuple
-        The same of rows to validate on; X is None without any.
+        X, y and sample_weight of the validation data; X is None without any.
     features : list of str or None
         Columns of parquet files.
     classes : array-like or None
@@ -74,9 +74,9 @@ class Request:
 
 @dataclass(frozen=True)
 class _ClusterRuntime(Runtime):
-    """The runtime of the driver: steps take what rounds on the cluster leave."""
+    """Runtime of the driver, whose steps take the results of rounds on the cluster."""
 
-    training: _Training | None = None
+    training: _ShardSource | None = None
 
     def new_step(self, task: TrainingTask) -> BaseStep | FullBatchStep:
         """Return the training step of a task."""
@@ -84,8 +84,8 @@ class _ClusterRuntime(Runtime):
         return self.training.new_step(task)
 
 
-class _Training(ShardSamples):
-    """The shards of a training, as the source of its samples."""
+class _ShardSource(ShardSamples):
+    """Shards as the sample source of a training."""
 
     batch_size: int
     interval: Interval
@@ -99,10 +99,10 @@ class _Training(ShardSamples):
         return self._step
 
     def passes(self, preparation: Any, seed: int | None, version: int) -> Rounds | GradientRounds | None:
-        """Return the rounds of a training; None for a solver, which asks for as many as it likes."""
+        """Return the rounds of a training; None for a solver, which controls its evaluations itself."""
         shards = self.prepare(preparation)
         if isinstance(self._step, ClusterFullBatchStep):
-            self._step.takes(shards)
+            self._step.set_shards(shards)
             return None
         if self.batch_size >= self.n_samples and len(self.sizes) > 1:
             return GradientRounds(self, self._step, shards)
@@ -110,7 +110,7 @@ class _Training(ShardSamples):
         return Rounds(self, self._step, shards, program, self.interval, self.max_iter)
 
     def warn_of_few_updates(self, is_solver: bool, rate_is_automatic: bool) -> None:
-        """Warn if shards make few updates of the weights, and one machine would make enough."""
+        """Warn if shards make few updates of the weights, but one machine would make enough."""
         counts, size = [-(-rows // self.batch_size) for rows in self.sizes], self.batch_size
         most, n_shards = max(counts) * self.max_iter, len(counts)
         exact = is_solver or size >= self.n_samples
@@ -120,27 +120,29 @@ class _Training(ShardSamples):
         advice += [] if rate_is_automatic else [f"multiply the learning rate by {np.sqrt(n_shards):.2g}"]
         warn_user(
             f"Each of {n_shards} shards updates the weights {most:,} times in {self.max_iter:,} passes, one "
-            f"machine would {sum(counts) * self.max_iter:,} times: the model may end with a higher loss. To "
-            f"make up for it, {', '.join([*advice, 'or raise max_iter']) if advice else 'raise max_iter'}.",
+            f"machine {sum(counts) * self.max_iter:,} times: the final loss may be higher. To compensate, "
+            f"{', '.join([*advice, 'or increase max_iter']) if advice else 'increase max_iter'}.",
             FewUpdatesWarning,
         )
 
 
 def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | None) -> FittedModel:
-    """Return a model that is trained on shards."""
+    """Train on shards and return the model."""
     configuration = trainer.configuration
     configuration.check_fit()
     if configuration.stopping.early_stopping and request.held_out[0] is None:
         raise ValueError(
-            "early_stopping needs rows to validate on, and shards are not split: pass X_val and y_val, or "
-            "set early_stopping=False."
+            "early_stopping needs validation data, and shards are not split: pass X_val and y_val, or set "
+            "early_stopping=False."
         )
     shards = _Shards.of(configuration, request)
     opening = trainer.open(resumption)
     if opening.task is not None:
         opening.task.begin(request)  # type: ignore[arg-type]
     last = trainer.last if configuration.warm_start and opening.resumption is None else None
-    start = shards.on_first(_begun, opening.random_state, opening.seed, last, request.classes, shards.whole)
+    start = shards.on_first(
+        _begin_on, opening.random_state, opening.seed, last, request.classes, shards.whole
+    )
     settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
     training = shards.training(start, settings.max_iter)
     training.warn_of_few_updates(start.problem.updates.is_solver, trainer.is_automatic)
@@ -151,12 +153,12 @@ def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | 
     if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
         settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
     settings = replace(settings, batch_size=1, columns=training.columns)
-    configuration = _with_runtime(configuration, training)
-    return _local(lambda: opening.train(configuration, start, settings, validation))
+    runtime = _with_runtime(configuration, training)
+    return _without_sessions(lambda: opening.train(runtime, start, settings, validation))
 
 
 def partial_fit_on_cluster(trainer: Trainer, request: Request, total_weight: float | None) -> FittedModel:
-    """Return a model trained for one pass more than the last one."""
+    """Train for one more epoch and return the model."""
     configuration = trainer.configuration
     configuration.check_partial_fit(request.held_out[0] is not None)
     shards, last = _Shards.of(configuration, request), trainer.last
@@ -167,21 +169,22 @@ def partial_fit_on_cluster(trainer: Trainer, request: Request, total_weight: flo
         random_state = check_random_state(configuration.random_state)
         seed = draw_seed(random_state)
         arguments = (random_state, seed, None, request.classes, shards.whole, True, total_weight)
-        start = shards.on_first(_begun, *arguments)
+        start = shards.on_first(_begin_on, *arguments)
     else:
-        start = shards.on_first(_resumed, last, request.classes, shards.whole, total_weight)
+        start = shards.on_first(_resume_on, last, request.classes, shards.whole, total_weight)
     settings = configuration.loop_settings(1, start.state.train_losses, stream=True)
     training = shards.training(start, settings.first_epoch + 1)
     start = replace(start, source=training)
     settings = replace(settings, batch_size=1, columns=training.columns, stream=trainer.owner)
     validation = validation_on(trainer, start, request)
     runtime = _with_runtime(configuration, training)
-    return stopped(configuration, _local(lambda: train(runtime, start, settings, validation, task)))
+    model = _without_sessions(lambda: train(runtime, start, settings, validation, task))
+    return stopped(configuration, model)
 
 
 @dataclass(frozen=True)
 class _Shards:
-    """Partitions with rows, and what the counting pass tells of them."""
+    """Partitions with rows, their counts, and the number of the first one with a positive weight."""
 
     configuration: Configuration
     request: Request
@@ -192,44 +195,42 @@ class _Shards:
 
     @classmethod
     def of(cls, configuration: Configuration, request: Request) -> _Shards:
-        """Open what was passed, and count its rows."""
-        cluster = request.cluster
+        """Open the collections of a request and count their rows."""
+        cluster, one_by_one = request.cluster, False
         found = open_partitions(cluster, request.X, request.y, request.sample_weight, request.features)
         is_classifier = configuration.estimator_type == "classifier"
         of_file = conversion.is_onnx_source(configuration.source)
-        one_by_one = False
         if of_file and is_classifier:
-            question = cluster.submit(labels_are_arrays, configuration, found.rows[0])
-            one_by_one = cluster.gather([question], names=found.names)[0]
-        partitions, wholes = counted(cluster, found, is_classifier, of_file, one_by_one)
+            future = cluster.submit(labels_are_arrays, configuration, found.rows[0])
+            one_by_one = cluster.gather([future], names=found.names)[0]
+        partitions, wholes = count_partitions(cluster, found, is_classifier, of_file, one_by_one)
         sizes = [whole.n_rows for whole in wholes]
-        whole = Whole.of_parts(wholes)
         first = next(number for number, part in enumerate(wholes) if part.total > 0)
-        return cls(configuration, request, partitions, sizes, whole, first)
+        return cls(configuration, request, partitions, sizes, Whole.of_parts(wholes), first)
 
     def on_first(self, task: Callable[..., tuple[Start, list]], *arguments: Any) -> Start:
-        """Return the start that a task makes of the first shard with a weight, and pass its warnings on."""
+        """Return the result of a task on the first shard with a positive weight, and repeat its warnings."""
         cluster, rows = self.request.cluster, self.partitions.rows[self.first]
-        future = cluster.submit(_applied, task, rows, cluster.send((self.configuration, *arguments)))
+        future = cluster.submit(_call, task, rows, cluster.send((self.configuration, *arguments)))
         start, found = cluster.gather([future], names=[self.partitions.names[self.first]])[0]
         for text, category in found:
             warn_user(text, category)
         return start
 
-    def training(self, start: Start, max_iter: int) -> _Training:
-        """Return the source of the samples of a training."""
+    def training(self, start: Start, max_iter: int) -> _ShardSource:
+        """Return the sample source of a training."""
         arguments = (self.request.cluster, self.partitions, self.sizes, self.whole)
-        training = _Training(*arguments, start.problem, start.features, self.configuration.runtime)
+        training = _ShardSource(*arguments, start.problem, start.features, self.configuration.runtime)
         training.batch_size = self.configuration.updates.batch_size
         training.interval, training.max_iter = self.request.interval, max_iter
         return training
 
 
-def _applied(task: Callable, rows: Rows, arguments: tuple) -> Any:
+def _call(task: Callable, rows: Rows, arguments: tuple) -> Any:
     return task(rows, *arguments)
 
 
-def _begun(
+def _begin_on(
     rows: Rows,
     configuration: Configuration,
     random_state: np.random.RandomState,
@@ -240,16 +241,16 @@ def _begun(
     stream: bool = False,
     total_weight: float | None = None,
 ) -> tuple[Start, list]:
-    """Return what a training begins with, from the rows of the first shard."""
+    """Return the start of a training, from the rows of the first shard, and its warnings."""
     samples = in_memory(configuration, rows)
     with _recorded() as found:
         expected = expected_of(classes, whole, samples.y, configuration)
         arguments = (expected, stream, total_weight, whole, True)
         start = begin(configuration, samples, random_state, seed, last, *arguments)
-    return _small(start), _texts(found)
+    return _with_few_samples(start), _user_warnings(found)
 
 
-def _resumed(
+def _resume_on(
     rows: Rows,
     configuration: Configuration,
     last: FittedModel,
@@ -257,41 +258,40 @@ def _resumed(
     whole: Whole,
     total_weight: float | None,
 ) -> tuple[Start, list]:
-    """Return what another call of ``partial_fit`` begins with."""
+    """Return the start of a later call of ``partial_fit``, and its warnings."""
     samples = in_memory(configuration, rows)
     with _recorded() as found:
         start = resume(configuration, samples, last, total_weight, whole)
         expected = named_classes(configuration, classes, samples.y)
         if expected is not None:
             expected.check_known(start.problem.targets.classes, "the first call")
-    return _small(start), _texts(found)
+    return _with_few_samples(start), _user_warnings(found)
 
 
 @contextmanager
 def _recorded() -> Iterator[list]:
-    """Record warnings, which nobody sees on a worker."""
+    """Record warnings on a worker, where the user does not see them."""
     with runtime_errors(), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         yield found
 
 
-def _texts(found: list) -> list[tuple[str, type[Warning]]]:
+def _user_warnings(found: list) -> list[tuple[str, type[Warning]]]:
     return [(str(item.message), item.category) for item in found if issubclass(item.category, UserWarning)]
 
 
-def _small(start: Start) -> Start:
-    """Return a start with few of its samples."""
+def _with_few_samples(start: Start) -> Start:
+    """Return a start with its first samples only, to be sent to the driver."""
     return replace(start, data=start.data.take(np.arange(min(len(start.data), KEPT))))
 
 
-def _with_runtime(configuration: Configuration, training: _Training) -> Configuration:
-    runtime = configuration.runtime
-    found = _ClusterRuntime(runtime.device, runtime.n_jobs, runtime.step_class, training)
-    return replace(configuration, runtime=found)
+def _with_runtime(configuration: Configuration, training: _ShardSource) -> Configuration:
+    own = configuration.runtime
+    return replace(configuration, runtime=_ClusterRuntime(own.device, own.n_jobs, own.step_class, training))
 
 
-def _local(run: Callable[[], FittedModel]) -> FittedModel:
-    """Return a model that knows nothing of the cluster, also the one that an interrupted training has."""
+def _without_sessions(run: Callable[[], FittedModel]) -> FittedModel:
+    """Return a trained model without references to the cluster, also after an interrupt."""
     try:
         return replace(run(), step=None, inference=None)
     except (Interrupted, ReadingFailed) as error:

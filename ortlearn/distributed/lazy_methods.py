@@ -1,4 +1,4 @@
-"""Methods of an estimator for dask collections: predictions are lazy, scores are summed on the workers."""
+"""Methods of an estimator for Dask collections: lazy predictions, and scores summed over partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LazyMethods", "check_installed"]
 
 
 def check_installed() -> None:
-    """Raise an error where Dask is not installed."""
+    """Raise an error if Dask is not installed."""
     try:
         import dask  # noqa: F401
         import distributed  # noqa: F401
@@ -25,21 +25,21 @@ def check_installed() -> None:
 
 
 class LazyMethods(OrtGradientOptimizer):
-    """Predictions and scores of rows in memory and of rows on the workers."""
+    """Predictions and scores for arrays in memory and for Dask collections."""
 
     client: Any
     to_local: Any
 
     def _computed(self, method: str, X: Any, compute: Any) -> Any:
-        """Return what a method gives: lazily for rows on the workers."""
+        """Return the result of a method: lazy for Dask collections, else computed."""
         check_installed()
         from .partitions import are_on_workers
 
         if not are_on_workers(X):
             return compute(X)
-        from .predictions import lazily
+        from .predictions import lazy_predictions
 
-        return lazily(self.to_local(), method, X)
+        return lazy_predictions(self.to_local(), method, X)
 
     @available_if(predicts)
     def predict(self, X):
@@ -53,8 +53,8 @@ class LazyMethods(OrtGradientOptimizer):
         Returns
         -------
         dask array, list of Delayed, or ndarray
-            Predictions: a dask array for a dask array or dataframe, Delayed for the items of a list, and an
-            array for rows in memory.
+            Predictions: a dask array for a dask array or dataframe, a list of Delayed for a list, and an
+            ndarray for data in memory.
         """
         return self._computed("predict", X, super().predict)
 
@@ -70,7 +70,7 @@ class LazyMethods(OrtGradientOptimizer):
         Returns
         -------
         dask array, list of them, list of Delayed, or ndarray
-            Probabilities; one array per output where each has classes of its own.
+            Probabilities; a list with one array per output for several outputs with separate classes.
         """
         return self._computed("predict_proba", X, super().predict_proba)
 
@@ -86,7 +86,7 @@ class LazyMethods(OrtGradientOptimizer):
         Returns
         -------
         dask array, list of them, list of Delayed, or ndarray
-            Logarithms of what ``predict_proba`` returns.
+            Logarithms of the result of ``predict_proba``.
         """
         return self._computed("predict_log_proba", X, super().predict_log_proba)
 
@@ -118,12 +118,12 @@ class LazyMethods(OrtGradientOptimizer):
         Returns
         -------
         dask array, list of Delayed, ndarray or frame
-            What the wrapped model gives.
+            Result of the wrapped model.
         """
         return self._computed("transform", X, super().transform)
 
     def score(self, X, y=None, sample_weight=None):
-        """Return the score, which the workers sum for dask collections.
+        """Return the score; for Dask collections it is computed on the workers.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class LazyMethods(OrtGradientOptimizer):
         Returns
         -------
         float
-            Accuracy, R2, or what the estimator of one machine returns.
+            Accuracy, R2, or the score of :class:`~ortlearn.OrtGradientOptimizer`.
         """
         check_installed()
         from .cluster import Cluster, find_client

@@ -14,46 +14,45 @@ __all__ = ["DaskOrtGradientOptimizer"]
 
 _DOC = """Train a scikit-learn model or an ONNX graph by gradient on a Dask cluster.
 
-    The data are in shards: the blocks of a dask array, the partitions of a dataframe, delayed ``(X, y)``, or
-    parquet files. In a round every shard is trained on from the same weights, in a task of its own, and the
-    driver averages weights and states of the update, weighted by the rows of the shards. The result depends
-    on the shards, not on the number of workers or the order in which they finish, and the tasks of a worker
-    that is lost are computed again. With a learning rate by name, one shard gives what
-    :class:`~ortlearn.OrtGradientOptimizer` gives, bit for bit.
+    Shards are the blocks of a dask array, the partitions of a dataframe, delayed ``(X, y)``, or parquet
+    files. In a round, each shard is trained in a separate task from the same weights, and the driver averages
+    the weights and update states, weighted by the rows of the shards. The result depends on the shards, not
+    on the number of workers or the order in which they finish. The tasks of a lost worker are computed again.
+    With a learning rate given by name, training on one shard equals :class:`~ortlearn.OrtGradientOptimizer`,
+    bit for bit.
 
-    Solvers (``learning_rate="LBFGS"``, which ``"auto"`` takes for linear models of up to 10,000 rows) and
-    batches of all rows (``batch_size`` at least their number) are exact: objective and gradient are summed
-    over the shards, and the result is that of one machine up to rounding. A solver has one round for each
-    evaluation.
+    Solvers (``learning_rate="LBFGS"``, which ``"auto"`` selects for linear models of up to 10,000 rows) and
+    full batches (``batch_size`` at least the number of rows) are exact: objective and gradient are summed
+    over the shards, and the result equals training on one machine up to rounding. A solver needs one round
+    per evaluation.
 
-    Rows of a batch are those of a shard, ``max_iter`` counts passes over all shards, and an estimator that is
-    not fitted, with the steps of a pipeline in front of it, is fitted on the first shard. With
-    ``early_stopping``, pass ``X_val``: shards are not split. The history has of each pass ``rounds`` (their
-    number), ``shard_losses`` (of each partition, one for each round), ``worker_rows`` and ``worker_seconds``
-    (rows and time of computation of each worker), too: ``pandas.json_normalize(model.history_)`` has a column
-    for each worker.
+    A batch has rows of one shard only, and ``max_iter`` counts passes over all shards. An unfitted estimator,
+    with the preceding steps of a pipeline, is fitted on the first shard. ``early_stopping`` requires
+    ``X_val``, since shards are not split. The history has four more columns: ``rounds`` (number of rounds),
+    ``shard_losses`` (losses of each partition, one per round), ``worker_rows`` and ``worker_seconds`` (rows
+    and computing time of each worker). ``pandas.json_normalize(model.history_)`` has a column per worker.
 
     Parameters
     {parameters}
     client : distributed.Client, default=None
-        Connection to the cluster; the current one by default. Clones share it, pickles leave it out.
+        Connection to the cluster; the current one by default. Clones share it; it is not pickled.
     sync_every : int or str, default=1
-        How often shards are averaged: after a number of passes, as 1 or ``"2 passes"``, or of batches of each
-        shard, as ``"100 batches"``.
+        How often shards are averaged: after a number of passes, such as 1 or ``"2 passes"``, or after a
+        number of batches of each shard, such as ``"100 batches"``.
 
     Attributes
     {attributes}
     See Also
     --------
-    ortlearn.OrtGradientOptimizer : The same on one machine; its other attributes are here, too.
-    average_trainers : What a round averages, for other schedulers.
+    ortlearn.OrtGradientOptimizer : The same on one machine, with the same attributes.
+    average_trainers : Average estimators that another scheduler trains.
 
     Notes
     -----
     Averaging of shards is local SGD (Stich, S. U., "Local SGD converges fast and communicates little", ICLR
-    2019). More shards make fewer updates in a pass: a smaller ``batch_size``, a larger learning rate (times
-    the square root of the number of shards), or more passes make up for it. ``sync_every`` in batches helps
-    where shards differ.
+    2019). With more shards there are fewer updates per pass. To compensate, use a smaller ``batch_size``, a
+    larger learning rate (times the square root of the number of shards), or more passes. ``sync_every`` in
+    batches helps if the distributions of the shards differ.
 
     Examples
     --------
@@ -74,7 +73,7 @@ _DOC = """Train a scikit-learn model or an ONNX graph by gradient on a Dask clus
 
 
 def _documented() -> str:
-    """Return the docstring, with parameters and attributes of the estimator for one machine."""
+    """Return the docstring, with the parameters and attributes of OrtGradientOptimizer."""
     known = getdoc(OrtGradientOptimizer) or ""
     parameters, _, attributes = known.partition("Parameters\n")[2].partition("\nAttributes\n")
     found = cleandoc(_DOC).replace("{parameters}\n", parameters)
@@ -104,7 +103,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         return twin
 
     def _copy_of(self, cls: type) -> Any:
-        """Return an estimator of a class with copies of the parameters that it has."""
+        """Return an estimator of a class with copies of the parameters that both classes have."""
         from sklearn.base import clone
 
         names = inspect.signature(cls).parameters
@@ -112,7 +111,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         return cls(**{name: clone(value, safe=False) for name, value in own.items() if name in names})
 
     def _request(self, X, y, sample_weight, held_out, features, classes) -> Any:
-        """Return what a call asks of the cluster."""
+        """Return the arguments of a call as a Request; check ``sync_every`` and the client."""
         check_installed()
         from .cluster import Cluster, find_client
         from .fitting import Request
@@ -120,7 +119,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
 
         interval, client = Interval.of(self.sync_every), find_client(self.client)
         if held_out[0] is None and any(part is not None for part in held_out):
-            raise ValueError("X_val is missing: y_val and sample_weight_val belong to its rows.")
+            raise ValueError("y_val or sample_weight_val is given without X_val. Pass X_val, too.")
         arguments = (X, y, sample_weight, held_out, features, classes, interval)
         return Request(Cluster(client), *arguments)
 
@@ -146,16 +145,16 @@ class DaskOrtGradientOptimizer(LazyMethods):
             list of delayed ``(X, y)`` or ``(X, y, sample_weight)``, parquet files, which the workers read, or
             the row groups of a single file. Partitions without rows are left out.
         y : dask array, series or dataframe, array-like, str or list of str, default=None
-            Labels, in as many partitions as X; the name of a column, or names, of a dataframe or of files.
+            Labels, in the same number of partitions as X, or names of columns of a dataframe or of files.
         sample_weight : as y, default=None
             Weights of the rows, not negative.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, or arrays in memory, default=None
-            Rows on which loss and score are measured: on the workers, or on the driver where they are in
-            memory. Labels and weights are columns of the same names by default.
+            Rows on which loss and score are measured: on the workers, or on the driver if they are in
+            memory. By default, labels and weights are the columns that y and sample_weight name.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
-            All classes of a classifier; those of all shards by default.
+            All classes of a classifier; the classes of all shards by default.
         resume_from : str, os.PathLike or estimator, default=None
-            Training to resume, as for one machine; the shards must be the same.
+            Training to resume, as in :meth:`OrtGradientOptimizer.fit`; the shards must be the same.
         features : list of str, default=None
             Columns of parquet files that are features; all others by default.
 
@@ -168,13 +167,13 @@ class DaskOrtGradientOptimizer(LazyMethods):
         ------
         ValueError
             If an argument or the rows of a shard are invalid; the message names the partition. It is raised
-            before the first round, and the object stays as it was.
+            before the first round, and the object is not changed.
         ClusterError
-            If there is no client, it is closed, or a task fails; the message names the partition. The
-            round is discarded, the object has what it had reached before, if that is anything, and
-            ``fit(..., resume_from=self)`` resumes its training.
+            If there is no client, it is closed, or a task fails; the message names the partition. The round
+            is discarded, the object keeps the model of the last complete epoch, if there is one, and
+            ``fit(..., resume_from=self)`` resumes the training.
         KeyboardInterrupt
-            At a Ctrl-C, likewise.
+            After Ctrl-C, with the same state.
         ConvergenceError
             If a loss becomes non-finite and ``exc`` is True; the message names the partition.
         """
@@ -202,7 +201,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         *,
         features=None,
     ):
-        """Train one pass over some shards, from the weights and the state of the last call.
+        """Train one pass over some shards, continuing from the last call.
 
         Parameters
         ----------
@@ -211,11 +210,11 @@ class DaskOrtGradientOptimizer(LazyMethods):
         y : dask array, series or dataframe, array-like, str or list of str, default=None
             Labels.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
-            All classes that will come, for the first call on an unfitted classifier.
+            All classes, also of later calls; required in the first call on an unfitted classifier.
         sample_weight : as y, default=None
             Weights of the rows.
         total_weight : float, default=None
-            Sum of the weights of all rows of the stream, to which the penalty of the model is relative.
+            Sum of the weights of all rows of the stream; it scales the penalty of the model.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, or arrays in memory, default=None
             Rows on which loss and score are measured.
         features : list of str, default=None
@@ -229,33 +228,33 @@ class DaskOrtGradientOptimizer(LazyMethods):
         held_out = (X_val, y_val, sample_weight_val)
         request = self._request(X, y, sample_weight, held_out, features, classes)
         if total_weight is not None and not 0 < total_weight < float("inf"):
-            raise ValueError(f"total_weight={total_weight!r} must be a number above 0.")
+            raise ValueError(f"total_weight={total_weight!r} must be a positive, finite number.")
         from .fitting import partial_fit_on_cluster
 
         return self._commit(lambda trainer: partial_fit_on_cluster(trainer, request, total_weight))
 
     def fit_stream(self, source, *arguments, **options):
-        """Refuse a source that one machine reads.
+        """Raise an error: streams are read on one machine.
 
         Parameters
         ----------
         source : object
-            Rows of one machine.
+            Ignored.
         *arguments, **options
-            As for one machine.
+            Ignored.
 
         Raises
         ------
         ValueError
-            Always: :meth:`fit` takes the paths of parquet files.
+            Always; :meth:`fit` takes the paths of parquet files.
         """
         raise ValueError(
-            "fit_stream reads a source on one machine: pass parquet files or a dask collection to fit, or "
-            "use OrtGradientOptimizer."
+            "fit_stream is not supported on a cluster, because one machine reads a stream: pass parquet "
+            "files or a dask collection to fit, or use OrtGradientOptimizer."
         )
 
     def to_local(self):
-        """Return the same estimator for one machine, trained.
+        """Return the trained estimator as an OrtGradientOptimizer.
 
         Returns
         -------
@@ -269,7 +268,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
 
 
 def _signature() -> inspect.Signature:
-    """Return the signature of the constructor, with all parameters by name, as scikit-learn reads it."""
+    """Return the signature of the constructor with all parameters, which scikit-learn reads."""
     own = inspect.signature(DaskOrtGradientOptimizer.__init__).parameters
     base = inspect.signature(OrtGradientOptimizer.__init__).parameters
     return inspect.Signature([*base.values(), own["client"], own["sync_every"]])

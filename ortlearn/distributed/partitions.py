@@ -1,4 +1,4 @@
-"""From what a user passes to partitions: the rows of each, as a future."""
+"""Partitions of Dask collections, lists of delayed rows and parquet files."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["Partitions", "are_on_workers", "is_frame", "open_partitions"]
 
 @dataclass(frozen=True)
 class Partitions:
-    """Rows on a cluster.
+    """Partitions on a cluster.
 
     Attributes
     ----------
     rows : list of Future
         :class:`~ortlearn.streams.Rows` of each partition.
     names : list of str
-        What messages call them.
+        Names of the partitions, for messages.
     is_named : bool
-        Whether columns are known by name, and come in order.
+        Whether columns were selected by name, so that their order is known.
     """
 
     rows: list[Future]
@@ -45,7 +45,7 @@ class Partitions:
 
 
 def is_frame(data: Any) -> bool:
-    """Return whether something is a dask dataframe or series."""
+    """Return whether an object is a dask dataframe or series."""
     return is_dask_collection(data) and hasattr(data, "divisions")
 
 
@@ -60,12 +60,12 @@ def _are_paths(data: Any) -> bool:
 
 
 def are_on_workers(data: Any) -> bool:
-    """Return whether rows are a dask collection, delayed, or parquet files."""
+    """Return whether data are a Dask collection, a list of delayed rows, or paths."""
     return is_dask_collection(data) or _are_paths(data) or _are_items(data)
 
 
 def _are_items(data: Any) -> bool:
-    """Return whether this is a list of delayed rows."""
+    """Return whether an object is a list of delayed rows."""
     return (
         isinstance(data, list | tuple) and bool(data) and all(isinstance(x, Delayed | Future) for x in data)
     )
@@ -76,15 +76,20 @@ def open_partitions(cluster: Cluster, X: Any, y: Any, sample_weight: Any, featur
     if _are_paths(X):
         return _of_files(cluster, X, y, sample_weight, features)
     if features is not None:
-        raise ValueError("features names columns of parquet files: select the columns of a dataframe before.")
+        raise ValueError(
+            "features is supported for parquet files only. Select the columns of a dataframe before."
+        )
     if _are_items(X):
         if y is not None or sample_weight is not None:
-            raise ValueError("The items of a list have their labels: make them (X, y), and leave out y.")
-        return _computed(cluster, [dask.delayed(_rows_of_item)(item, i) for i, item in enumerate(X)])
+            raise ValueError(
+                "y and sample_weight are not supported for a list of delayed rows. Make the items (X, y) or "
+                "(X, y, sample_weight)."
+            )
+        return _computed(cluster, [dask.delayed(_rows_of_item)(item) for item in X])
     if not (_is_array(X) or is_frame(X)):
         raise ValueError(
-            f"X is a {type(X).__name__}: pass a dask array or dataframe, a list of delayed (X, y), or the "
-            "path of parquet files. For rows in memory, use OrtGradientOptimizer, or "
+            f"X is a {type(X).__name__}, which is not distributed. Pass a dask array or dataframe, a list of "
+            "delayed (X, y), or the path of parquet files. For data in memory, use OrtGradientOptimizer or "
             "dask.array.from_array(X, chunks=(10_000, -1))."
         )
     X, y, sample_weight = _columns_of(X, y, sample_weight)
@@ -101,7 +106,7 @@ def _computed(cluster: Cluster, rows: list[Delayed]) -> Partitions:
 
 
 def _columns_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Return features, labels and weights of a dataframe where columns are named."""
+    """Return features, labels and weights, where y and sample_weight may be names of columns of X."""
     named = [
         item if isinstance(item, list) and item and isinstance(item[0], str) else [item]
         for item in (y, sample_weight)
@@ -110,12 +115,15 @@ def _columns_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     if not named:
         return X, y, sample_weight
     if not is_frame(X):
-        raise ValueError("y and sample_weight can name columns of a dask dataframe or of parquet files only.")
+        raise ValueError(
+            f"y and sample_weight name columns, which X (type {type(X).__name__}) does not have. Pass a dask "
+            "dataframe or parquet files, or labels and weights as arrays."
+        )
     taken = [name for names in named for name in names]
     missing = [name for name in taken if name not in X.columns]
     if missing:
         raise ValueError(
-            f"X has no columns {missing}, which are labels or weights: it has {list(X.columns)}."
+            f"X has no columns {missing}, which y or sample_weight name. Its columns are {list(X.columns)}."
         )
     rest = X.drop(columns=taken)
     own = [X[item] if isinstance(item, str | list) and item else item for item in (y, sample_weight)]
@@ -123,7 +131,7 @@ def _columns_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
 
 
 def _blocks(data: Any) -> list[Delayed]:
-    """Return the partitions of a collection; those of an array have all of its columns."""
+    """Return the partitions of a collection; blocks of an array are joined along all axes but the first."""
     if _is_array(data):
         if any(count > 1 for count in data.numblocks[1:]):
             data = data.rechunk(dict.fromkeys(range(1, data.ndim), -1))
@@ -132,15 +140,15 @@ def _blocks(data: Any) -> list[Delayed]:
 
 
 def _aligned(name: str, values: Any, X: Any) -> list[Delayed] | None:
-    """Return the partitions of labels or weights, as many rows in each as X has."""
+    """Return the partitions of labels or weights, aligned with those of X."""
     if values is None:
         return None
     known = _is_array(X) and not np.isnan(X.chunks[0]).any()
     if not is_dask_collection(values):
         if not known:
             raise ValueError(
-                f"{name} is a {type(values).__name__}, and the partitions of X have unknown numbers of rows: "
-                f"pass {name} as a dask collection, or call X.compute_chunk_sizes() before."
+                f"{name} is a {type(values).__name__}, and the partitions of X have unknown numbers of rows. "
+                f"Pass {name} as a dask collection, or call X.compute_chunk_sizes() before."
             )
         import dask.array as da
 
@@ -148,28 +156,28 @@ def _aligned(name: str, values: Any, X: Any) -> list[Delayed] | None:
     elif known and _is_array(values) and not np.isnan(values.chunks[0]).any():
         if values.shape[0] != X.shape[0]:
             raise ValueError(
-                f"X has {X.shape[0]} rows, and {name} has {values.shape[0]}: they must be as many."
+                f"X has {X.shape[0]} rows, and {name} has {values.shape[0]}. The numbers must be equal."
             )
         values = values.rechunk({0: X.chunks[0]})
     parts, n_blocks = _blocks(values), X.numblocks[0] if _is_array(X) else X.npartitions
     if len(parts) != n_blocks:
         raise ValueError(
-            f"X has {n_blocks} partitions, and {name} has {len(parts)}: make both of the same collection, or "
-            "repartition one of them."
+            f"X has {n_blocks} partitions, and {name} has {len(parts)}. Take both from the same collection, "
+            "or repartition one of them."
         )
     return parts
 
 
-def _rows_of_item(item: Any, number: int) -> Rows:
+def _rows_of_item(item: Any) -> Rows:
     """Return the rows of an item of a list: X, (X, y) or (X, y, sample_weight)."""
     parts = item if isinstance(item, tuple | list) else (item,)
     if not 1 <= len(parts) <= 3:
-        raise ValueError(f"It has {len(parts)} items: it must be X, (X, y) or (X, y, sample_weight).")
+        raise ValueError(f"The tuple has {len(parts)} items. It must be X, (X, y) or (X, y, sample_weight).")
     return _rows_of_parts(*(*parts, None, None)[:3])
 
 
 def _rows_of_parts(X: Any, y: Any, sample_weight: Any) -> Rows:
-    """Return the rows of a partition, after a check of their numbers."""
+    """Return the rows of a partition; check that X, y and sample_weight have the same length."""
     if hasattr(X, "tocsr"):
         X = X.tocsr()
     elif not hasattr(X, "shape") and not isinstance(X, dict):
@@ -179,7 +187,7 @@ def _rows_of_parts(X: Any, y: Any, sample_weight: Any) -> Rows:
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         if values is not None and values.shape[0] != len(rows):
             raise ValueError(
-                f"X has {len(rows)} rows, and {name} has {values.shape[0]}: they must be as many."
+                f"X has {len(rows)} rows, and {name} has {values.shape[0]}. The numbers must be equal."
             )
     return rows
 
@@ -190,16 +198,14 @@ def _as_array(values: Any) -> Any:
     return np.asarray(values)
 
 
-# Parquet files
-
-
 def _of_files(cluster: Cluster, paths: Any, y: Any, sample_weight: Any, features: Any) -> Partitions:
+    """Return the partitions of parquet files: the files, or the row groups of a single file."""
     several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     listed = cluster.gather([cluster.submit(_files_at, os.fspath(path)) for path in several])
     files = [item for found in listed for item in found]
     if not files:
-        raise SourceError(f"There are no parquet files at {paths!r}.")
-    if len(files) == 1:  # a partition for each row group
+        raise SourceError(f"There are no parquet files at {paths!r}. Check the path.")
+    if len(files) == 1:
         path, n_groups = files[0]
         parts: list[tuple[str, list[int] | None]] = [(path, [number]) for number in range(n_groups)]
         names = [f"Row group {number} of {path}" for number in range(n_groups)]
@@ -210,13 +216,13 @@ def _of_files(cluster: Cluster, paths: Any, y: Any, sample_weight: Any, features
 
 
 def _files_at(path: str) -> list[tuple[str, int]]:
-    """Return the parquet files at a path, and their numbers of row groups that have rows."""
+    """Return the parquet files at a path; a single file with its number of non-empty row groups."""
     files = parquet_files(path)
     return [(file, len(open_source(file).sizes or ()) if len(files) == 1 else 0) for file in files]
 
 
 def _rows_of_file(path: str, numbers: list[int] | None, y: Any, sample_weight: Any, features: Any) -> Rows:
-    """Return the rows of a file, or of some row groups of it."""
+    """Return the rows of a file, or of some of its row groups."""
     source = open_source(path, y, sample_weight, features)
     try:
         parts = list(source.blocks(numbers))

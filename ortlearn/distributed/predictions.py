@@ -1,4 +1,4 @@
-"""Lazy predictions: what a method of a trained estimator gives for the partitions of a collection."""
+"""Lazy predictions of a trained estimator for the partitions of a Dask collection."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from dask.base import is_dask_collection
 
 from .partitions import is_frame
 
-__all__ = ["lazily"]
+__all__ = ["lazy_predictions"]
 
 
-def lazily(estimator: Any, method: str, X: Any) -> Any:
-    """Return what a method of an estimator gives for rows on the workers, without computing it."""
+def lazy_predictions(estimator: Any, method: str, X: Any) -> Any:
+    """Return the lazy result of a method of an estimator for a Dask collection."""
     local = dask.delayed(estimator, traverse=False)
     if isinstance(X, list | tuple):
         return [dask.delayed(_of_item)(local, method, item) for item in X]
     if not is_dask_collection(X):
         raise ValueError(
-            f"X is a {type(X).__name__}: read it with dask.dataframe.read_parquet, and pass that."
+            f"X is a {type(X).__name__}, which has no lazy predictions. Read the files with "
+            "dask.dataframe.read_parquet, and pass the dataframe."
         )
     example = _example(estimator, method, X)
     if is_frame(X):
@@ -47,11 +48,11 @@ def _joined(local: Any, method: str, parts: list, sizes: list, example: Any, num
 
 
 def _example(estimator: Any, method: str, X: Any) -> Any:
-    """Return what the method gives for one made-up row, or the first one where it takes no such row."""
+    """Return the result of a method for an artificial row, or for the first row if that is not valid."""
     if is_frame(X):
         try:
             return getattr(estimator, method)(X._meta_nonempty)
-        except ValueError:  # an encoder does not know its categories
+        except ValueError:  # an encoder does not know the categories of the artificial row
             return getattr(estimator, method)(X.head(1, npartitions=-1))
     if X.dtype.kind not in "fiub":
         return getattr(estimator, method)(X[:1].compute())

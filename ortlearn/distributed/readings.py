@@ -1,4 +1,4 @@
-"""Tasks that read, prepare and measure shards; what they return depends on their arguments alone."""
+"""Tasks that read, prepare and measure shards: pure functions of their arguments."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from ..training.first_layers import Moments
 from .averaging import Mean
 
 __all__ = [
+    "Evaluator",
     "LabelMoments",
-    "Viewer",
     "count_rows",
     "label_moments",
     "mean_loss",
     "moments",
+    "prepare",
     "read",
-    "ready",
     "size_of",
     "weight_of",
 ]
 
 
 def count_rows(rows: Rows, is_classifier: bool, of_file: bool, one_by_one: bool) -> Whole:
-    """Return what is known of the rows of a partition, which may have none."""
+    """Return the counts of a partition, which may be empty."""
     if not len(rows):
         return Whole(0, None, np.zeros(1), None, 0.0)
     counter = RowCounter(is_classifier, of_file, one_by_one)
@@ -50,12 +50,12 @@ def weight_of(data: Data) -> float:
 
 
 def read(reader: SourceReader, rows: Rows) -> Data:
-    """Return rows as the graph takes them, after all checks."""
+    """Return validated rows as inputs of the graph."""
     return reader.read(rows)
 
 
-def ready(preparation: Preparation, data: Data) -> Data:
-    """Return samples as the training step takes them."""
+def prepare(preparation: Preparation, data: Data) -> Data:
+    """Return samples as inputs of the training step."""
     with runtime_errors():
         return preparation(data)
 
@@ -78,7 +78,7 @@ def moments(preparation: Preparation, data: Data) -> dict[str, Moments]:
 
 
 class LabelMoments(NamedTuple):
-    """Mean and variance of encoded labels, by column, and the sum of the weights of their samples."""
+    """Mean and variance of each column of encoded labels, and the sum of the sample weights."""
 
     mean: np.ndarray
     variance: np.ndarray
@@ -94,7 +94,7 @@ class LabelMoments(NamedTuple):
 
 
 def label_moments(data: Data) -> LabelMoments | None:
-    """Return the moments of the labels of a shard; None where no sample has a weight."""
+    """Return the moments of the labels of a shard; None if all sample weights are zero."""
     weight = weight_of(data)
     if not weight > 0:
         return None
@@ -105,13 +105,13 @@ def label_moments(data: Data) -> LabelMoments | None:
 
 
 @dataclass
-class Viewer:
-    """What looks at a model while it is trained: sessions, made once in a process.
+class Evaluator:
+    """Evaluates a model during training; the sessions are created once per process.
 
     Attributes
     ----------
     problem : Problem
-        What is trained.
+        Model and loss.
     runtime : Runtime
         Device and threads.
     """
@@ -124,13 +124,13 @@ class Viewer:
 
     @cached_property
     def inference(self) -> LiveInference:
-        """Sessions that take the trained weights as inputs."""
+        """Sessions with the trained weights as inputs."""
         return LiveInference(self.problem, self.problem.trainable.model, self.runtime)
 
 
-def mean_loss(viewer: Viewer, weights: Mapping[str, np.ndarray], data: Data) -> Mean:
-    """Return the mean of the losses of a shard, as ``"loss"``."""
+def mean_loss(evaluator: Evaluator, weights: Mapping[str, np.ndarray], data: Data) -> Mean:
+    """Return the mean loss of a shard, under the name ``"loss"``."""
     weight, loss = weight_of(data), 0.0
     if weight > 0:
-        loss = viewer.inference.with_weights(weights).mean_loss(data.X, data.y, data.sample_weight)
+        loss = evaluator.inference.with_weights(weights).mean_loss(data.X, data.y, data.sample_weight)
     return Mean({"loss": np.array(loss)}, weight)

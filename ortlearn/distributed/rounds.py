@@ -1,10 +1,11 @@
-"""Rounds: every shard is trained on from the same weights, and the driver averages what they leave."""
+"""Rounds: each shard is trained from the same weights, and the driver averages the resulting weights."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -20,11 +21,12 @@ from ..training.buffers import CarriedBuffers
 from ..training.divergence import Diverged
 from ..training.step_graphs import Carried
 from . import tasks
+from .averaging import merge_in_pairs
 from .shards import ShardSamples
 
 __all__ = ["ClusterStep", "Interval", "Round", "Rounds"]
 
-#: Bytes of the results of a round from which on tasks merge pairs of them: less is gathered sooner.
+#: Bytes of the results of a round above which workers merge them; smaller results are gathered faster.
 TREE_BYTES = 2**23
 INTERVAL = re.compile(r"\s*(?P<count>[1-9]\d*)\s*(?P<unit>pass(es)?|batch(es)?)\s*", re.IGNORECASE)
 
@@ -36,9 +38,9 @@ class Interval:
     Attributes
     ----------
     passes : int
-        Passes of a round.
+        Epochs per round.
     batches : int or None
-        Batches of a round, where it is part of a pass.
+        Batches per round, if a round is a part of an epoch.
     """
 
     passes: int = 1
@@ -46,35 +48,35 @@ class Interval:
 
     @classmethod
     def of(cls, sync_every: Any) -> Interval:
-        """Return what the parameter ``sync_every`` asks for; a ValueError where it is neither."""
+        """Return the interval of the parameter ``sync_every``; raise a ValueError if it is invalid."""
         if isinstance(sync_every, Integral) and not isinstance(sync_every, bool) and int(sync_every) > 0:
             return cls(int(sync_every))
         found = INTERVAL.fullmatch(sync_every) if isinstance(sync_every, str) else None
         if found is None:
             raise ValueError(
-                f"sync_every={sync_every!r} must be a number of passes, as 1 or '2 passes', or a number of "
-                "batches, as '100 batches'."
+                f"sync_every={sync_every!r} must be a number of passes, such as 1 or '2 passes', or a number "
+                "of batches, such as '100 batches'."
             )
         count = int(found["count"])
         return cls(count) if found["unit"].lower().startswith("pass") else cls(1, count)
 
     def n_rounds(self, sizes: list[int], batch_size: int) -> int:
-        """Return the rounds of a pass over shards of some sizes."""
+        """Return the number of rounds per epoch for shards of these sizes."""
         most = -(-max(sizes) // batch_size)
         return 1 if self.batches is None else -(-most // self.batches)
 
 
 class Round(Data):
-    """What a round leaves, in the place of rows that a step is to take.
+    """Result of a round, passed to the step of the driver as its data.
 
     Attributes
     ----------
     arrays : dict of (str, str or None) to ndarray, or None
-        Weights and states by weight and state; None before the end of a round of several passes.
+        Weights and states by (weight, state); None before the last epoch of a round of several epochs.
     loss : float
         Mean objective.
     where : str
-        Shard that diverged, for messages; empty without one.
+        Shard that diverged, for messages; empty if none did.
     """
 
     def __init__(self, arrays: dict | None, loss: float, shares: np.ndarray, where: str = ""):
@@ -86,21 +88,21 @@ class Round(Data):
 
 
 class ClusterStep(BaseStep):
-    """A training step of the driver, which takes what rounds leave.
+    """Training step of the driver: it takes weights and states from the results of rounds.
 
     Parameters
     ----------
     samples : ShardSamples
         Shards.
     task : TrainingTask
-        What is trained.
+        Graph and update.
 
     Attributes
     ----------
     buffers : CarriedBuffers
         Weights and states.
     rate : float
-        Learning rate of the pass.
+        Learning rate of the epoch.
     """
 
     buffers: CarriedBuffers
@@ -108,10 +110,10 @@ class ClusterStep(BaseStep):
 
     def __init__(self, samples: ShardSamples, task: TrainingTask):
         self._samples = samples
-        super().__init__(_of_shard(task, len(samples.sizes)), parse_device("cpu"))
+        super().__init__(_shard_task(task, len(samples.sizes)), parse_device("cpu"))
 
     def build(self) -> list[Carried]:
-        """Return nothing yet: states depend on the shapes of the weights."""
+        """Return an empty list: states depend on the shapes of the weights, which ``start`` gets."""
         return []
 
     def start(
@@ -132,7 +134,7 @@ class ClusterStep(BaseStep):
         return self.buffers
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
-        """Take what a round has left."""
+        """Set the result of the current round."""
         self._round = data
 
     def set_rate(self, rate: float) -> None:
@@ -142,7 +144,7 @@ class ClusterStep(BaseStep):
     def run_epoch(
         self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
-        """Return the mean objective of a round, and make what it left the current weights and states."""
+        """Return the mean objective of a round, and take over its weights and states."""
         found = self._round
         assert isinstance(found, Round)
         if not np.isfinite(found.loss):
@@ -153,11 +155,11 @@ class ClusterStep(BaseStep):
         return np.array([found.loss])
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
-        """Return the objective of the last round, whose batches the workers have checked."""
+        """Return the objective of the last round; the workers have checked its batches."""
         return self._round.loss if isinstance(self._round, Round) else 0.0
 
     def release(self) -> None:
-        """Let go of the last round."""
+        """Release the last round."""
         self._round = None  # type: ignore[assignment]
 
     def graphs(self) -> dict:
@@ -165,8 +167,8 @@ class ClusterStep(BaseStep):
         return self._samples.runtime.new_step(self.task).graphs()
 
 
-def _of_shard(task: TrainingTask, n_shards: int) -> TrainingTask:
-    """Return a task whose averaging begins after the updates of a shard, of which there are fewer."""
+def _shard_task(task: TrainingTask, n_shards: int) -> TrainingTask:
+    """Return a task whose weight averaging begins earlier: a shard has only its share of the updates."""
     rate = task.update.learning_rate
     if not isinstance(rate, Averaged):
         return task
@@ -174,7 +176,7 @@ def _of_shard(task: TrainingTask, n_shards: int) -> TrainingTask:
 
 
 class Rounds:
-    """Passes over shards in rounds of tasks, one for each shard.
+    """Epochs in rounds; a round has one task per shard.
 
     Parameters
     ----------
@@ -183,18 +185,18 @@ class Rounds:
     step : ClusterStep
         Weights, states and rate.
     shards : list of Future
-        Samples as the step of a worker takes them.
+        Prepared samples of each shard.
     program : tasks.Program
-        How a shard is trained on.
+        Training of a shard.
     interval : Interval
         How often shards are averaged.
     max_iter : int
-        Passes.
+        Number of epochs.
 
     Attributes
     ----------
     n_samples : int
-        Rounds of a pass.
+        Number of rounds per epoch.
     """
 
     def __init__(
@@ -210,72 +212,67 @@ class Rounds:
         self._samples, self._step, self._shards, self._interval = samples, step, shards, interval
         self._n_batches = [-(-size // program.batch_size) for size in samples.sizes]
         self._program, self._max_iter = samples.cluster.send(program), max_iter
-        self._known: tuple[int, tasks.Outcome] | None = None
+        self._last: tuple[int, tasks.Outcome] | None = None  # first epoch of the last round, and its outcome
         rate = step.task.update.learning_rate
         if interval.passes > 1 and rate.start() is not None:
             raise PluginError(
-                f"{rate!r} has a schedule that follows the losses of every pass, which rounds of "
-                f"{interval.passes} passes do not tell: set sync_every=1, or use another schedule."
+                f"{rate!r} has a schedule that needs the loss of every pass, but rounds have "
+                f"{interval.passes} passes: set sync_every=1, or use another schedule."
             )
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[tuple[Round, np.ndarray], None, None]:
-        """Yield what the rounds of a pass leave, after some of them."""
+        """Yield the results of the rounds of an epoch, from number ``n_rows`` on."""
         for number in range(n_rows, self.n_samples):
             yield self._run(epoch, number), np.array([number])
 
     def _run(self, epoch: int, number: int) -> Round:
+        """Return the result of an epoch in a round; a round of several epochs runs in the first of them."""
         first = epoch - epoch % self._interval.passes
         epochs = tuple(range(first, min(first + self._interval.passes, self._max_iter)))
-        if self._known is None or self._known[0] != first or len(epochs) == 1:
-            self._known = first, self._outcome(epochs, number)
-        outcome, is_last = self._known[1], epoch == epochs[-1]
-        shares = np.zeros(self.n_samples)  # what each round counts in the mean loss of a pass
+        if self._last is None or self._last[0] != first or len(epochs) == 1:
+            self._last = first, self._outcome(epochs, number)
+        outcome, is_last = self._last[1], epoch == epochs[-1]
+        shares = np.zeros(self.n_samples)  # weights of the rounds in the mean loss of an epoch
         shares[number] = 1.0 if self.n_samples == 1 else outcome.mean.weight
         failed = [r for r in outcome.reports if not np.isfinite(r.losses).all()]
         if failed:
             return Round(None, failed[0].losses[-1], shares, f" in {self._samples.names[failed[0].shard]}")
-        self._samples.note(outcome.reports, epoch - first)
+        self._samples.add_reports(outcome.reports, epoch - first)
         loss = _mean([(report.losses[epoch - first], report.weight) for report in outcome.reports])
         return Round(self._arrays(outcome) if is_last else None, loss, shares)
 
     def _arrays(self, outcome: tasks.Outcome) -> dict:
-        """Return what is averaged, in the types of weights and states."""
+        """Return the averages, with the types of weights and states."""
         known = self._step.buffers.read()
         return {key: outcome.mean.arrays[key].astype(array.dtype) for key, array in known.items()}
 
     def _outcome(self, epochs: tuple[int, ...], number: int) -> tasks.Outcome:
         """Run a round on the cluster."""
         cluster, arrays = self._samples.cluster, self._step.buffers.read()
-        begun = cluster.send(arrays)
+        sent = cluster.send(arrays)
         size = self._interval.batches or max(self._n_batches)
         rates, futures, names = self._rates(epochs), [], []
         for shard, data in enumerate(self._shards):
             visit = tasks.Visit(shard, epochs, rates, number * size, (number + 1) * size)
             if visit.first < self._n_batches[shard]:
-                futures.append(cluster.submit(tasks.train, self._program, begun, data, visit))
+                futures.append(cluster.submit(tasks.train, self._program, sent, data, visit))
                 names.append(self._samples.names[shard])
         n_bytes = sum(array.nbytes for array in arrays.values()) * len(futures)
         if n_bytes > TREE_BYTES:
-            return cluster.gather([cluster.reduce(futures, tasks.merge_outcomes)], futures, names)[0]
-        return reduced(cluster.gather(futures, names=names))
+            merged = merge_in_pairs(futures, partial(cluster.submit, tasks.merge_outcomes))
+            return cluster.gather([merged], futures, names)[0]
+        return merge_in_pairs(cluster.gather(futures, names=names), tasks.merge_outcomes)
 
     def _rates(self, epochs: tuple[int, ...]) -> tuple[float, ...]:
+        """Return the learning rate of each epoch."""
         if len(epochs) == 1:
             return (self._step.rate,)
         rates = Rates(self._step.task.update.learning_rate)
         return tuple(rates.of(epoch) for epoch in epochs)
 
 
-def reduced(outcomes: list[tasks.Outcome]) -> tasks.Outcome:
-    """Return what pairs of outcomes, and pairs of pairs, are merged to, as tasks do."""
-    while len(outcomes) > 1:
-        pairs = [outcomes[i : i + 2] for i in range(0, len(outcomes), 2)]
-        outcomes = [tasks.merge_outcomes(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return outcomes[0]
-
-
 def _mean(values: list[tuple[float, float]]) -> float:
-    """Return a weighted mean; that of one value is the value."""
+    """Return a weighted mean; the mean of one value is exactly this value."""
     mean = total = 0.0
     for value, weight in values:
         total += weight

@@ -1,4 +1,4 @@
-"""The samples of a distributed training: shards on the workers, and what is known of all of them."""
+"""Samples of a distributed training: shards on the workers, with their total counts on the driver."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from .averaging import average_arrays
 from .cluster import Cluster
 from .partitions import Partitions
 
-__all__ = ["ShardSamples", "counted"]
+__all__ = ["ShardSamples", "count_partitions"]
 
 
-def counted(
+def count_partitions(
     cluster: Cluster, partitions: Partitions, is_classifier: bool, of_file: bool, one_by_one: bool = False
 ) -> tuple[Partitions, list[Whole]]:
-    """Return the partitions that have rows, and what is known of each: the counting pass."""
+    """Return the partitions that have rows, and the counts of each."""
     flags = (is_classifier, of_file, one_by_one)
     futures = [cluster.submit(readings.count_rows, rows, *flags) for rows in partitions.rows]
     found = cluster.gather(futures, names=partitions.names)
     numbers = [number for number, whole in enumerate(found) if whole.n_rows]
     if not numbers:
-        raise SourceError("There are no rows: all partitions are empty.")
+        raise SourceError("There are no rows: all partitions are empty. Check the data and their filters.")
     return partitions.take(numbers), [found[number] for number in numbers]
 
 
 class ShardSamples:
-    """All samples of a training, in shards: the partitions that have rows.
+    """All samples of a training in shards, which are the non-empty partitions.
 
     Parameters
     ----------
     cluster : Cluster
-        Where they are.
+        Cluster.
     partitions : Partitions
-        Their rows.
+        Partitions with rows.
     sizes : list of int
-        Rows of each.
+        Number of rows of each partition.
     whole : Whole
-        What is known of all of them.
+        Counts of all rows.
     problem : Problem
-        What is trained.
+        Model and loss.
     features : InputFeatures
         Features of X.
     runtime : Runtime
@@ -61,7 +61,7 @@ class ShardSamples:
     Attributes
     ----------
     preparation : Preparation or None
-        What makes samples ready for a training step, once that is known.
+        Conversion of samples to inputs of the training step; None before :meth:`prepare`.
     """
 
     def __init__(
@@ -78,45 +78,41 @@ class ShardSamples:
         self.problem, self.runtime = problem, runtime
         reader = cluster.send(SourceReader(problem, features, whole, partitions.is_named))
         self._read = [cluster.submit(readings.read, reader, rows) for rows in partitions.rows]
-        self.gather(self.on_shards(readings.size_of))  # an error of any shard comes before the first round
+        self.gather(self.on_shards(readings.size_of))  # invalid rows raise an error before the first round
         self.preparation: Preparation | None = None
-        self._ready: list[Future] = []
         self._reports: list[tuple[tasks.Report, int]] = []
 
     @property
     def n_samples(self) -> int:
-        """Rows of a pass."""
+        """Number of rows."""
         return self.whole.n_rows
 
     @property
     def summary(self) -> bytes:
-        """Text of what is known of all rows, to tell other ones by."""
+        """Text of the counts of all rows, by which a resumed training detects other data."""
         whole = self.whole
         labels = None if whole.labels is None else whole.labels.tolist()
         return repr((self.sizes, whole.largest, whole.weights.tolist(), labels)).encode()
 
     def on_shards(self, task: Callable, *arguments: Any) -> list[Future]:
-        """Return the futures of a task for each shard, as it was read."""
+        """Submit a task for each shard, and return the futures."""
         return [self.cluster.submit(task, *arguments, data) for data in self._read]
 
     def gather(self, futures: Sequence[Future]) -> list[Any]:
-        """Return the results of a task for each shard, in their order."""
+        """Return the results of a task for each shard, in order."""
         return self.cluster.gather(futures, names=self.names)
 
     def prepare(self, preparation: Preparation) -> list[Future]:
-        """Return the shards as a training step takes them."""
+        """Return the shards as inputs of the training step."""
         self.preparation = preparation
-        self._ready = self.on_shards(readings.ready, self.cluster.send(preparation))
-        return self._ready
+        return self.on_shards(readings.prepare, self.cluster.send(preparation))
 
-    # Records of rounds
-
-    def note(self, reports: Sequence[tasks.Report], number: int = 0) -> None:
-        """Take note of what a round tells of its pass of some number."""
+    def add_reports(self, reports: Sequence[tasks.Report], number: int = 0) -> None:
+        """Record the reports of a round on its epoch with this number, counted from 0."""
         self._reports += [(report, number) for report in reports]
 
     def columns(self) -> dict[str, Any]:
-        """Return what the history has of the rounds since the last call."""
+        """Return the columns of the history for the rounds since the last call."""
         reports, self._reports = self._reports, []
         losses: dict[str, list[float]] = {name: [] for name in self.names}
         rows: dict[str, int] = {}
@@ -129,11 +125,9 @@ class ShardSamples:
         n_rounds = max(map(len, losses.values()), default=0)
         return {"rounds": n_rounds, "shard_losses": losses, "worker_rows": rows, "worker_seconds": seconds}
 
-    # What a training asks of its source
-
     @cached_property
     def label_moments(self) -> tuple[np.ndarray, float]:
-        """Mean and deviation of encoded labels for scores of their scale, zero and one for others."""
+        """Mean and deviation of the encoded labels; zero and one if scores have another scale than labels."""
         found = [part for part in self.gather(self.on_shards(readings.label_moments)) if part is not None]
         whole = reduce(readings.LabelMoments.merge, found)
         if not self.problem.predicts_labels:
@@ -149,13 +143,12 @@ class ShardSamples:
         return found[0]
 
     def mean_loss(self, live: Any) -> float:
-        """Return the mean of the losses of all rows, of a model with some weights."""
-        viewer = self.cluster.send(readings.Viewer(self.problem, self.runtime))
-        return self.mean_loss_of(viewer, live.weights)
+        """Return the mean loss of all rows with the weights of a model."""
+        evaluator = self.cluster.send(readings.Evaluator(self.problem, self.runtime))
+        return self.mean_loss_of(evaluator, live.weights)
 
-    def mean_loss_of(self, viewer: Future, weights: Mapping[str, np.ndarray]) -> float:
-        """Return the mean of the losses of all rows, which a viewer computes with some weights."""
-        begun = self.cluster.send(dict(weights))
-        means = self.gather(self.on_shards(readings.mean_loss, viewer, begun))
+    def mean_loss_of(self, evaluator: Future, weights: Mapping[str, np.ndarray]) -> float:
+        """Return the mean loss of all rows with some weights, computed by an evaluator on the workers."""
+        means = self.gather(self.on_shards(readings.mean_loss, evaluator, self.cluster.send(dict(weights))))
         losses, counts = [mean.arrays for mean in means], [mean.weight for mean in means]
         return float(average_arrays(losses, counts)["loss"])

@@ -1,7 +1,6 @@
-"""The tasks of a distributed training: functions of what they are given alone, run on the workers.
+"""Tasks that train on a shard, run on the workers: pure functions of their arguments.
 
-What a task needs besides its shard is a :class:`Program`, which a process receives once. The steps that a
-process keeps there are a cache, filled again wherever it is empty.
+A process receives the :class:`Program` of a training once, and caches training steps in it.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from .readings import weight_of
 
 __all__ = ["Outcome", "Program", "Report", "Visit", "evaluate", "merge_outcomes", "train"]
 
-#: Steps for shards of other sizes of batch that a process keeps.
-MOST_STEPS = 256
+#: Largest number of batch sizes for which a process caches training steps.
+MAX_STEPS = 256
 
 
-class _Steps:
-    """Training steps of a process that no task uses at the moment, by the sizes of their shards."""
+class _StepCache:
+    """Idle training steps of a process, by the batch sizes of their shards; it is not pickled."""
 
     def __init__(self) -> None:
         self._free: dict[Hashable, list[Any]] = {}
@@ -39,40 +38,40 @@ class _Steps:
         return {}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        _Steps.__init__(self)
+        _StepCache.__init__(self)
 
     def take(self, key: Hashable, program: Program) -> Any:
-        """Return a step, a new one without any."""
+        """Return an idle step, or a new one."""
         with self._lock:
             if steps := self._free.get(key):
                 return steps.pop()
         return program.runtime.new_step(program.task)
 
     def put(self, key: Hashable, step: Any) -> None:
-        """Keep a step; those that were not used for longest are forgotten."""
+        """Cache a step, and drop the least recently used ones."""
         with self._lock:
             self._free.setdefault(key, []).append(step)
             self._free[key] = self._free.pop(key)
-            while len(self._free) > MOST_STEPS:
+            while len(self._free) > MAX_STEPS:
                 del self._free[next(iter(self._free))]
 
 
 @dataclass(frozen=True)
 class Program:
-    """How shards are trained on.
+    """Training of a shard.
 
     Attributes
     ----------
     task : TrainingTask
-        What is trained.
+        Graph and update.
     runtime : Runtime
         Device, threads and kind of step.
     batch_size : int
         Rows of a batch.
     seed : int or None
-        Seed of the orders; None keeps rows in their own.
+        Seed of the row orders; None keeps the order of the shard.
     version : int
-        Version of the orders.
+        Version of the row orders.
     """
 
     task: TrainingTask
@@ -80,22 +79,22 @@ class Program:
     batch_size: int
     seed: int | None
     version: int
-    steps: _Steps = field(default_factory=_Steps)
+    steps: _StepCache = field(default_factory=_StepCache)
 
 
 class Visit(NamedTuple):
-    """What a round visits of a shard.
+    """Epochs and batches of a shard in a round.
 
     Attributes
     ----------
     shard : int
         Number of the shard.
     epochs : tuple of int
-        Passes, counted from 0.
+        Epochs, counted from 0.
     rates : tuple of float
-        Learning rate of each.
+        Learning rate of each epoch.
     first, last : int
-        Batches of a pass: the first one, and the one after the last.
+        First batch of each epoch, and the one after the last.
     """
 
     shard: int
@@ -106,22 +105,22 @@ class Visit(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Numbers of a shard in a round.
+    """Statistics of a shard in a round.
 
     Attributes
     ----------
     shard : int
         Number of the shard.
     rows : int
-        Rows that were visited.
+        Number of rows, counted in each epoch.
     weight : float
-        Sum of the weights of those of a pass.
+        Sum of the sample weights of one epoch.
     losses : tuple of float
-        Mean objective of each pass; not finite where training diverged.
+        Mean objective of each epoch; not finite if training diverged.
     seconds : float
-        Time of the computation.
+        Duration of the task.
     worker : str
-        Process that made it.
+        Address of the worker.
     """
 
     shard: int
@@ -133,21 +132,21 @@ class Report(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a round leaves of some shards: the mean of their weights and states, and their numbers."""
+    """Result of a round on some shards: the mean of their weights and states, and their reports."""
 
     mean: Mean
     reports: tuple[Report, ...]
 
 
 def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, visit: Visit) -> Outcome:
-    """Return what training on a shard leaves; arrays are weights and states by weight and state."""
-    begun, size = time.perf_counter(), program.batch_size
-    key = tuple(batch_sizes(len(data), size))
+    """Train on a shard from weights and states, given by (weight, state), and return the outcome."""
+    started, size = time.perf_counter(), program.batch_size
+    sizes = batch_sizes(len(data), size)
     weights = {name: array for (name, state), array in arrays.items() if state is None}
     states = {key: array for key, array in arrays.items() if key[1] is not None}
     with runtime_errors():
-        step = program.steps.take(key, program)
-        buffers = step.start(data, batch_sizes(len(data), size), weights, states, len(data))
+        step = program.steps.take(tuple(sizes), program)
+        buffers = step.start(data, sizes, weights, states, len(data))
         losses: list[float] = []
         order, weight = np.empty(0, np.int64), 0.0
         try:
@@ -167,24 +166,24 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, visit:
         except Diverged as diverged:
             found, losses = {}, [diverged.value if not np.isfinite(diverged.value) else float("nan")]
         step.release()
-    program.steps.put(key, step)
-    n_rows, seconds = len(order) * len(visit.epochs), time.perf_counter() - begun
+    program.steps.put(tuple(sizes), step)
+    n_rows, seconds = len(order) * len(visit.epochs), time.perf_counter() - started
     report = Report(visit.shard, n_rows, weight, tuple(losses), seconds, worker_name())
     return Outcome(Mean(found, weight), (report,))
 
 
 def worker_name() -> str:
-    """Return the address of the worker that runs this task."""
+    """Return the address of the worker that runs the task."""
     from distributed import get_worker
 
     try:
         return get_worker().address
-    except ValueError:  # in a thread of its own
+    except ValueError:  # outside of a worker
         return "driver"
 
 
 def merge_outcomes(first: Outcome, second: Outcome) -> Outcome:
-    """Return what a round leaves of the shards of both; nothing is averaged once one diverged."""
+    """Return the merged outcome of two groups of shards; without arrays if one of them diverged."""
     reports = (*first.reports, *second.reports)
     if not (first.mean.arrays and second.mean.arrays):
         return Outcome(Mean({}, first.mean.weight + second.mean.weight), reports)
@@ -194,8 +193,8 @@ def merge_outcomes(first: Outcome, second: Outcome) -> Outcome:
 def evaluate(
     program: Program, weights: Mapping[str, np.ndarray], width: float, data: Data, shard: int
 ) -> Outcome:
-    """Return objective and gradient of a shard by one vector of weights, ``"value"`` and ``"gradient"``."""
-    begun, key = time.perf_counter(), "all rows"
+    """Return the objective of a shard, as ``"value"``, and its gradient by the weights, as ``"gradient"``."""
+    started, key = time.perf_counter(), "all rows"
     with runtime_errors():
         step = program.steps.take(key, program)
         step.start(data, weights)
@@ -203,6 +202,6 @@ def evaluate(
         step.release()
     program.steps.put(key, step)
     weight = weight_of(data)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     report = Report(shard, len(data), weight, (value,), seconds, worker_name())
     return Outcome(Mean({"value": np.array(value), "gradient": gradient}, weight), (report,))

@@ -1,4 +1,4 @@
-"""Validation and scores on a cluster: sums over the shards of other rows."""
+"""Validation and scores on a cluster, from sums over the shards of held-out data."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..estimators.configuration import Runtime
 from ..estimators.fitted_model import FittedModel
 from ..estimators.fitting import Trainer
 from ..estimators.input_validation import InputFeatures
@@ -21,22 +22,22 @@ from ..training import Measured
 from . import readings
 from .cluster import Cluster
 from .partitions import are_on_workers, open_partitions
-from .shards import ShardSamples, counted
+from .shards import ShardSamples, count_partitions
 
 __all__ = ["score_on_cluster", "validation_on"]
 
 
 class ScoreSums(NamedTuple):
-    """What a score needs of some rows.
+    """Means over some rows from which a score is computed.
 
     Attributes
     ----------
     value : ndarray of shape (n_outputs,)
-        Mean squared error of each output, share of right rows, or mean loss.
+        Mean squared error of each output, accuracy, or mean loss.
     labels : LabelMoments or None
         Moments of the labels, for R2.
     weight : float
-        Sum of the weights of the rows.
+        Sum of the sample weights.
     """
 
     value: np.ndarray
@@ -44,7 +45,7 @@ class ScoreSums(NamedTuple):
     weight: float
 
     def merge(self, other: ScoreSums) -> ScoreSums:
-        """Return the sums of the rows of both."""
+        """Return the means over the rows of both."""
         if not (self.weight > 0 and other.weight > 0):
             return self if self.weight > 0 else other
         weight = self.weight + other.weight
@@ -55,7 +56,7 @@ class ScoreSums(NamedTuple):
 
 
 def score_kind(problem: Problem) -> str | None:
-    """Return how the rows of a score add up: ``"accuracy"``, ``"r2"``, ``"loss"``, or None if they do not."""
+    """Return ``"accuracy"``, ``"r2"`` or ``"loss"``; None if the score is no function of sums over rows."""
     head = problem.trainable.head
     if head is not None and head.task == "unsupervised":
         return "loss"
@@ -67,11 +68,11 @@ def score_kind(problem: Problem) -> str | None:
 
 
 def score_rows(
-    viewer: readings.Viewer, features: InputFeatures, weights: Mapping[str, np.ndarray], rows: Rows
+    evaluator: readings.Evaluator, features: InputFeatures, weights: Mapping[str, np.ndarray], rows: Rows
 ) -> ScoreSums:
-    """Return the sums that the score of a model with some weights needs of a partition."""
-    problem, kind = viewer.problem, score_kind(viewer.problem)
-    inference = viewer.inference.with_weights(weights)
+    """Return the means over a partition from which the score of a model with some weights is computed."""
+    problem, kind = evaluator.problem, score_kind(evaluator.problem)
+    inference = evaluator.inference.with_weights(weights)
     model = FittedModel(problem, features, inference.model, TrainingState(), inference=inference)
     dtype = problem.trainable.input_dtype
     X = rows.X.frame(dtype) if isinstance(rows.X, Table) else rows.X
@@ -98,7 +99,7 @@ def _dense(y: Any) -> Any:
 
 
 def _score(problem: Problem, sums: ScoreSums) -> float:
-    """Return the score of all rows."""
+    """Return the score from the means over all rows."""
     head = problem.trainable.head
     if sums.labels is None:
         value = float(sums.value[0])
@@ -110,67 +111,58 @@ def _score(problem: Problem, sums: ScoreSums) -> float:
     return float(scores.mean())
 
 
-class _OtherRows(ShardSamples):
-    """Rows that a model is not trained on."""
-
-    def of_model(self, features: InputFeatures, rows: list[Any]) -> _OtherRows:
-        """Take note of what scores need."""
-        self._features, self._rows = features, rows
-        self._viewer = self.cluster.send(readings.Viewer(self.problem, self.runtime))
-        return self
-
-    def score(self, weights: Mapping[str, np.ndarray]) -> float | None:
-        """Return the score of a model with some weights; None where scores of partitions do not add up."""
-        if score_kind(self.problem) is None:
-            return None
-        begun = self.cluster.send(dict(weights))
-        arguments = (self._viewer, self._features, begun)
-        futures = [self.cluster.submit(score_rows, *arguments, rows) for rows in self._rows]
-        return _score(self.problem, reduce(ScoreSums.merge, self.gather(futures)))
-
-    def loss(self, weights: Mapping[str, np.ndarray]) -> float:
-        """Return the mean loss of a model with some weights."""
-        return self.mean_loss_of(self._viewer, weights)
-
-    def measure_model(self, weights: Mapping[str, np.ndarray]) -> Measured:
-        """Return both."""
-        return Measured(self.loss(weights), self.score(weights))
-
-
 class ShardValidation:
-    """What is measured on other shards while a model is trained.
+    """Loss and score on held-out shards.
 
     Parameters
     ----------
-    rows : _OtherRows
-        These shards.
+    cluster : Cluster
+        Cluster.
+    collections : tuple
+        Features, labels, weights and names of features of the held-out rows.
+    problem : Problem
+        Model and loss.
+    features : InputFeatures
+        Features of X.
+    runtime : Runtime
+        Device and threads of the workers.
     """
 
-    def __init__(self, rows: _OtherRows):
-        self._rows = rows
+    def __init__(
+        self,
+        cluster: Cluster,
+        collections: tuple[Any, ...],
+        problem: Problem,
+        features: InputFeatures,
+        runtime: Runtime,
+    ):
+        found = open_partitions(cluster, *collections)
+        partitions, wholes = count_partitions(cluster, found, False, problem.source is None)
+        sizes = [whole.n_rows for whole in wholes]
+        arguments = (cluster, partitions, sizes, Whole.of_parts(wholes), problem, features, runtime)
+        self._samples, self._features, self._rows = ShardSamples(*arguments), features, partitions.rows
+        self._evaluator = cluster.send(readings.Evaluator(problem, runtime))
 
     def loss(self, weights: Mapping[str, np.ndarray]) -> float:
         """Return the mean loss of the model with some weights."""
-        return self._rows.loss(weights)
+        return self._samples.mean_loss_of(self._evaluator, weights)
+
+    def score(self, weights: Mapping[str, np.ndarray]) -> float | None:
+        """Return the score of the model with some weights; None if it is no function of sums over rows."""
+        samples = self._samples
+        if score_kind(samples.problem) is None:
+            return None
+        arguments = (self._evaluator, self._features, samples.cluster.send(dict(weights)))
+        futures = [samples.cluster.submit(score_rows, *arguments, rows) for rows in self._rows]
+        return _score(samples.problem, reduce(ScoreSums.merge, samples.gather(futures)))
 
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
         """Return loss and score of the model with some weights."""
-        return self._rows.measure_model(weights)
-
-
-def _other_rows(
-    cluster: Cluster, collections: tuple[Any, ...], problem: Problem, features: InputFeatures, runtime: Any
-) -> _OtherRows:
-    partitions, wholes = counted(
-        cluster, open_partitions(cluster, *collections), False, problem.source is None
-    )
-    sizes = [whole.n_rows for whole in wholes]
-    arguments = (cluster, partitions, sizes, Whole.of_parts(wholes), problem, features, runtime)
-    return _OtherRows(*arguments).of_model(features, partitions.rows)
+        return Measured(self.loss(weights), self.score(weights))
 
 
 def validation_on(trainer: Trainer, start: Start, request: Any) -> Any:
-    """Return what is measured on other rows: on the driver where they are in memory; None without any."""
+    """Return the validation: on the driver if the data are in memory, None without held-out data."""
     X, y, sample_weight = request.held_out
     if X is None:
         return None
@@ -181,15 +173,14 @@ def validation_on(trainer: Trainer, start: Start, request: Any) -> Any:
     configuration, scoring = trainer.configuration, trainer.configuration.stopping.scoring
     if scoring not in ("loss", None):
         raise ValueError(
-            f"scoring={scoring!r} needs all predictions at once, and X_val is on the workers: pass X_val and "
-            "y_val as arrays in memory, or scoring='loss'."
+            f"scoring={scoring!r} needs all predictions at once, but X_val is on the workers: pass X_val and "
+            "y_val as arrays in memory, or set scoring='loss'."
         )
     if start.problem.needs_labels and y is None and not isinstance(X, list):
-        raise ValueError("X_val and y_val go together: pass both or none.")
+        raise ValueError("X_val is given without y_val: pass both or none.")
     features = None if request.features is None else list(request.features)
     collections = (X, y, sample_weight, features)
-    arguments = (start.problem, start.features, configuration.runtime)
-    return ShardValidation(_other_rows(request.cluster, collections, *arguments))
+    return ShardValidation(request.cluster, collections, start.problem, start.features, configuration.runtime)
 
 
 def score_on_cluster(
@@ -198,7 +189,8 @@ def score_on_cluster(
     """Return the score of a trained model for rows on the workers."""
     if score_kind(model.problem) is None:
         raise ValueError(
-            "This score needs all predictions at once: compute predict(X), and call a metric, or pass arrays."
+            "The score of this model needs all predictions at once. Call a metric with predict(X).compute(), "
+            "or pass X and y as arrays in memory."
         )
-    rows = _other_rows(cluster, (X, y, sample_weight), model.problem, model.features, runtime)
+    rows = ShardValidation(cluster, (X, y, sample_weight), model.problem, model.features, runtime)
     return float(rows.score(model.stable_weights()))  # type: ignore[arg-type]

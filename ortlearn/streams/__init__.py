@@ -1,4 +1,4 @@
-"""Data larger than memory: sources of rows in blocks, chunks of equal size, and reading ahead."""
+"""Data larger than memory: sources that yield blocks of rows, chunks of equal size, and prefetching."""
 
 from .chunks import Turns, chunk_size, cut, whole_blocks
 from .opening import is_source, open_source, parquet_files

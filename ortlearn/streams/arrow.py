@@ -1,4 +1,4 @@
-"""Sources that speak Arrow: parquet files, datasets, tables, readers and streams of other libraries."""
+"""Sources with Arrow columns: parquet files, datasets, tables, readers, and streams of other libraries."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .tables import pyarrow
 
 __all__ = ["BatchSource", "DatasetSource", "SpooledSource", "TableSource", "dataset_of"]
 
-#: Numbers that are decoded at once, in between these numbers of rows: a batch of 50 columns costs half a
-#: millisecond besides its rows, and about three batches are in memory.
+#: Size of a decoded batch in numbers, and its bounds in rows: a batch of 50 columns has an overhead of half a
+#: millisecond, and about three batches are in memory.
 NUMBERS_OF_BATCH, ROWS_OF_BATCH = 2**21, (1024, 65_536)
 
 
@@ -33,7 +33,7 @@ def dataset_of(path: str | os.PathLike) -> Any:
 
 
 class _ArrowSource(Source):
-    """A source of columns."""
+    """Source with columns that are selected by name."""
 
     def __init__(self, schema: Any, features: Any, y: Any, sample_weight: Any):
         self._selection = Selection.of(schema, features, y, sample_weight)
@@ -41,12 +41,12 @@ class _ArrowSource(Source):
 
 
 class DatasetSource(_ArrowSource):
-    """A dataset of pyarrow; of parquet files a block is a row group.
+    """Dataset of pyarrow; a block is a row group if the files are parquet files.
 
     Parameters
     ----------
     dataset : pyarrow.dataset.Dataset
-        Files.
+        Dataset.
     features, y, sample_weight : str, list of str or None
         Columns.
     """
@@ -55,14 +55,14 @@ class DatasetSource(_ArrowSource):
         super().__init__(dataset.schema, features, y, sample_weight)
         self._dataset = dataset
         self._groups = _row_groups(dataset)
-        self._scan = _buffered() if _is_local(dataset) else None
+        self._scan = _local_scan_options() if _is_local(dataset) else None
         if self._groups is not None:
             self.sizes = [group.row_groups[0].num_rows for group in self._groups]
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
-        """Yield row groups of parquet files, and batches of other files.
+        """Yield row groups of parquet files, or batches of other files.
 
-        What pyarrow decodes is decoded by a thread of its own. Plain rows take too little time for that.
+        pyarrow decodes in a separate thread. Plain columns are read too fast for a thread to be useful.
         """
         columns, groups = self._selection.columns(features), self._groups
         if groups is None:
@@ -77,6 +77,7 @@ class DatasetSource(_ArrowSource):
     def _decoded(
         self, groups: Sequence[Any], columns: list[str], plain: PlainReader | None
     ) -> Iterator[Rows]:
+        """Yield the rows of row groups; check their numbers against the metadata."""
         try:
             for group in groups:
                 where = f"row group {group.row_groups[0].id} of {group.path}"
@@ -86,14 +87,14 @@ class DatasetSource(_ArrowSource):
                     yield rows
                 if n_rows != group.row_groups[0].num_rows:
                     raise SourceError(
-                        f"{where} has {n_rows} rows, and {group.row_groups[0].num_rows} by its metadata: "
-                        "it was written anew since, or is damaged."
+                        f"{where} has {n_rows} rows, but {group.row_groups[0].num_rows} by its metadata: the "
+                        "file is damaged, or was replaced during training. Write it again, and restart."
                     )
         finally:
-            pyarrow().default_memory_pool().release_unused()  # of the pass that ends
+            pyarrow().default_memory_pool().release_unused()
 
     def _rows(self, group: Any, columns: list[str], where: str, plain: PlainReader | None) -> Iterator[Rows]:
-        """Yield the rows of a row group: plain ones as they are, all others as pyarrow decodes them."""
+        """Yield the rows of a row group, read directly if they are plain, else decoded by pyarrow."""
         n_rows = 0
         if plain is not None:
             try:
@@ -101,7 +102,7 @@ class DatasetSource(_ArrowSource):
                     yield part
                     n_rows += len(part)
                 return
-            except NotPlain:  # pyarrow begins again
+            except NotPlain:  # pyarrow reads the row group again, and the rows above are skipped
                 pass
         options = {"schema": self._dataset.schema, "fragment_scan_options": self._scan}
         for rows in _batches(group, columns, self._selection, where, **options):
@@ -110,8 +111,8 @@ class DatasetSource(_ArrowSource):
                 yield rows.part(start, len(rows)) if start else rows
 
 
-def _buffered() -> Any:
-    """Return how local files are read: in small pieces, not a row group at once as over a network."""
+def _local_scan_options() -> Any:
+    """Return options that read local files in small pieces; for networks, whole row groups are faster."""
     from pyarrow.dataset import ParquetFragmentScanOptions
 
     return ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=2**16)
@@ -122,10 +123,10 @@ def _is_local(dataset: Any) -> bool:
 
 
 def _row_groups(dataset: Any) -> list[Any] | None:
-    """Return a fragment for each row group; None where files are not parquet, or rows are filtered."""
+    """Return a fragment per row group; None if files are not parquet files, or the dataset is filtered."""
     try:
         fragments = list(dataset.get_fragments())
-    except ValueError:  # those of filtered datasets are refused
+    except ValueError:  # the dataset is filtered
         return None
     if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
         return None
@@ -133,9 +134,9 @@ def _row_groups(dataset: Any) -> list[Any] | None:
     for fragment in fragments:
         try:
             found += [group for group in fragment.split_by_row_group() if group.row_groups[0].num_rows]
-        except (OSError, ValueError) as error:  # errors of Arrow are one of these
+        except (OSError, ValueError) as error:  # base classes of Arrow's errors
             raise SourceError(
-                f"{fragment.path} cannot be read: {error}. Write it again, or leave it out."
+                f"{fragment.path} cannot be read: {error}. Write it again, or omit it."
             ) from error
     return found
 
@@ -143,7 +144,7 @@ def _row_groups(dataset: Any) -> list[Any] | None:
 def _batches(
     data: Any, columns: list[str], selection: Selection, where: str, **options: Any
 ) -> Iterator[Rows]:
-    """Yield the rows of a dataset or a fragment; an error of reading says where."""
+    """Yield the rows of a dataset or a fragment; errors name it by ``where``."""
     fewest, most = ROWS_OF_BATCH
     n_rows = min(max(NUMBERS_OF_BATCH // selection.width, fewest), most)
     batches = data.to_batches(
@@ -154,7 +155,7 @@ def _batches(
             batch = next(batches, None)
         except (OSError, ValueError) as error:
             raise SourceError(
-                f"{where[0].upper()}{where[1:]} cannot be read: {error}. Write it again, or leave it out."
+                f"{where[0].upper()}{where[1:]} cannot be read: {error}. Write it again, or omit it."
             ) from error
         if batch is None:
             return
@@ -163,14 +164,14 @@ def _batches(
 
 
 class TableSource(_ArrowSource):
-    """Columns in memory.
+    """Table in memory.
 
     Parameters
     ----------
     table : pyarrow.Table
-        Columns.
+        Table.
     features, y, sample_weight : str, list of str or None
-        Which columns are what.
+        Columns.
     """
 
     def __init__(self, table: Any, features: Any, y: Any, sample_weight: Any):
@@ -190,7 +191,7 @@ class TableSource(_ArrowSource):
 
 
 class BatchSource(_ArrowSource):
-    """Record batches in their own order, from a new reader at every pass.
+    """Record batches in order, from a new reader in each pass.
 
     Parameters
     ----------
@@ -216,11 +217,13 @@ class BatchSource(_ArrowSource):
         except (OSError, ValueError) as error:
             if isinstance(error, SourceError):
                 raise
-            raise SourceError(f"Record batch {number + 1} of the source cannot be read: {error}") from error
+            raise SourceError(
+                f"Record batch {number + 1} of the source cannot be read: {error}. Correct or omit it."
+            ) from error
 
 
 class SpooledSource(_ArrowSource):
-    """A reader that can be read once: its rows are copied to a temporary file.
+    """Reader that can be read only once; its rows are copied to a temporary file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Blocks of any size become chunks of one size."""
+"""Cut blocks of any size into chunks of equal size."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["Turns", "chunk_size", "cut", "whole_blocks"]
 
 
 def chunk_size(n_rows: int, batch_size: int, shuffle_buffer: int) -> int:
-    """Return the rows of a chunk: whole batches within the buffer, or all rows where the buffer holds them.
+    """Return the number of rows of a chunk: all rows if the buffer holds them, else whole batches.
 
     Parameters
     ----------
     n_rows : int
-        Rows of a pass.
+        Number of rows of a pass.
     batch_size : int
-        Rows of a batch.
+        Number of rows of a batch.
     shuffle_buffer : int
-        Rows that are held at a time.
+        Largest number of rows in memory.
 
     Returns
     -------
     int
-        At least a batch.
+        Number of rows; at least one batch, even if the buffer is smaller.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def chunk_size(n_rows: int, batch_size: int, shuffle_buffer: int) -> int:
 
 
 class Turns:
-    """Two arrays that take turns: new memory costs more than what is written to it.
+    """Two arrays that are used alternately, because allocation costs more than writing the rows.
 
     Examples
     --------
@@ -59,19 +59,19 @@ class Turns:
         self._arrays: list[np.ndarray] = []
 
     def array(self, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-        """Return the array that was asked for before the last one, or a new one.
+        """Return the array of the second last call, or a new one if it does not fit.
 
         Parameters
         ----------
         shape : tuple of int
-            Its shape.
+            Shape.
         dtype : numpy.dtype
-            Its type.
+            Type.
 
         Returns
         -------
         ndarray
-            Array, with any values.
+            Array with arbitrary values.
         """
         found = self._arrays.pop(0) if len(self._arrays) == 2 else np.empty(0)
         if found.shape != shape or found.dtype != dtype:
@@ -81,7 +81,7 @@ class Turns:
 
 
 class _Chunk:
-    """Rows of a chunk while it is filled: matrices lie in one array from the beginning."""
+    """Chunk that is filled with rows; matrices are written directly into one array."""
 
     def __init__(self, size: int, dtype: np.dtype | None, turns: Turns | None):
         self._size, self._dtype, self._turns = size, dtype, turns
@@ -90,6 +90,7 @@ class _Chunk:
         self.n_rows = 0
 
     def add(self, rows: Rows) -> None:
+        """Append rows."""
         start, self.n_rows = self.n_rows, self.n_rows + len(rows)
         X = rows.X
         if isinstance(X, Table) and self._dtype is not None and X.holds_numbers:
@@ -101,23 +102,25 @@ class _Chunk:
         self._parts.append(rows)
 
     def _takes(self, X: np.ndarray) -> bool:
-        """Return whether a matrix is like those before it."""
+        """Return whether a matrix has the type and width of the previous ones."""
         known = self._matrix
         return not self._parts if known is None else known.dtype == X.dtype and known.shape[1] == X.shape[1]
 
     def _array(self, width: int, dtype: np.dtype) -> np.ndarray:
+        """Return the array of the matrices, allocated for the first one."""
         if self._matrix is None:
             shape = self._size, width
             self._matrix = np.empty(shape, dtype) if self._turns is None else self._turns.array(shape, dtype)
         return self._matrix
 
     def finish(self) -> Rows:
+        """Return all rows that were added."""
         if self._matrix is None:
             return Rows.join(self._parts)
         if any(part.X is not None for part in self._parts):
             raise SourceError(
-                f"Features between {self._parts[0].where} and {self._parts[-1].where} of the source are of "
-                "several types or widths: all rows must have the same."
+                f"Features between {self._parts[0].where} and {self._parts[-1].where} of the source have "
+                "different types or numbers of columns. Convert all rows to the same type and columns."
             )
         return replace(Rows.join(self._parts), X=self._matrix[: self.n_rows])
 
@@ -129,20 +132,20 @@ def cut(
     skipped: int = 0,
     turns: Turns | None = None,
 ) -> Generator[Rows, None, None]:
-    """Yield what comes in blocks in chunks of one size; the last one may be smaller.
+    """Cut blocks of rows into chunks of equal size; the last chunk may be smaller.
 
     Parameters
     ----------
     blocks : iterable of Rows
-        Rows.
+        Blocks.
     size : int
-        Rows of a chunk.
+        Number of rows of a chunk.
     dtype : numpy.dtype, default=None
-        Type of the matrix that columns of numbers become; they stay columns by default.
+        Type of the matrix to which numeric columns are converted; None keeps columns.
     skipped : int, default=0
-        Rows of the first blocks that are left out.
+        Number of rows to skip at the beginning.
     turns : Turns, default=None
-        Arrays for matrices, where a chunk is done with once the next but one is asked for.
+        Memory for matrices; a chunk is then overwritten when the next but one is made.
 
     Yields
     ------
@@ -174,23 +177,23 @@ def cut(
 
 
 def whole_blocks(numbers: Sequence[int], sizes: Sequence[int], skipped: int) -> tuple[Sequence[int], int]:
-    """Return the blocks that are left after some rows, and how many rows of these are to be left out.
+    """Return the blocks that remain after skipping rows, and the rows to skip in the first of them.
 
     Parameters
     ----------
     numbers : sequence of int
-        Blocks in the order in which they are read.
+        Blocks in reading order.
     sizes : sequence of int
-        Rows of each block by its number.
+        Number of rows of each block, by its number.
     skipped : int
-        Rows to leave out.
+        Number of rows to skip.
 
     Returns
     -------
     numbers : sequence of int
         Blocks to read.
     skipped : int
-        Rows of the first of them to leave out.
+        Number of rows to skip in the first of them.
     """
     for place, number in enumerate(numbers):
         if skipped < sizes[number]:

@@ -1,4 +1,4 @@
-"""From what a user passes to a source."""
+"""Open sources of rows: paths, datasets, readers, arrays, iterables and functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["is_source", "open_source", "parquet_files"]
 
 
 def is_source(data: Any) -> bool:
-    """Return whether an object is a source of rows, and no rows in memory.
+    """Return whether an object is a source of rows rather than rows in memory.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def is_source(data: Any) -> bool:
     Returns
     -------
     bool
-        True for paths, datasets, readers, iterators, functions, and streams of Arrow without a shape.
+        True for paths, datasets, readers, iterators, functions, and Arrow streams without a shape.
 
     Examples
     --------
@@ -43,14 +43,15 @@ def is_source(data: Any) -> bool:
 
 
 def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: Any = None) -> Source:
-    """Return the source that an object is.
+    """Open a source of rows.
 
     Parameters
     ----------
     data : path, dataset, reader, frame, array, iterable or callable
-        Where rows come from.
+        Rows: a file or folder of parquet files, a pyarrow dataset, an object with ``__arrow_c_stream__``, an
+        array, an iterable of ``(X, y)``, or a function that returns one.
     y, sample_weight : str, list of str, array-like or None
-        Names of columns, or arrays of as many rows as an array has.
+        Names of columns; arrays with the same number of rows if ``data`` is an array.
     features : list of str, default=None
         Columns that are features; all others by default.
 
@@ -62,9 +63,9 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
     Raises
     ------
     ValueError
-        If names and source do not fit, or the source can be read only once.
+        If a column does not exist, the source has no named columns, or it can be read only once.
     SourceError
-        If it cannot be read.
+        If the source cannot be read.
 
     Examples
     --------
@@ -84,8 +85,8 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
         return _of_function(data, features, y, sample_weight)
     if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
         raise ValueError(
-            f"A {type(data).__name__} can be read once, and training reads its rows several times: pass the "
-            "function that returns it."
+            f"A {type(data).__name__} can be read only once, but training reads the rows several times: pass "
+            "a function that returns it."
         )
     named = y is None or isinstance(y, str) or (isinstance(y, list | tuple) and y and isinstance(y[0], str))
     if hasattr(data, "__arrow_c_stream__") and named:
@@ -98,11 +99,14 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
     if isinstance(data, Iterable):
         _refuse_names(features, y, sample_weight)
         if y is not None or sample_weight is not None:
-            raise ValueError("The batches of an iterable have their labels: pass (X, y), and leave out y.")
+            raise ValueError(
+                "y and sample_weight are not supported for an iterable of batches. Yield (X, y) or "
+                "(X, y, sample_weight)."
+            )
         return IterableSource(data)
     raise ValueError(
-        f"{type(data).__name__} is no source of rows: pass a folder of parquet files, a pyarrow dataset, "
-        "what has __arrow_c_stream__, an array, an iterable of (X, y), or a function that returns one."
+        f"{type(data).__name__} is not a source of rows: pass a folder of parquet files, a pyarrow dataset, "
+        "an object with __arrow_c_stream__, an array, an iterable of (X, y), or a function that returns one."
     )
 
 
@@ -117,12 +121,12 @@ def parquet_files(path: str | os.PathLike) -> list[str]:
     Returns
     -------
     list of str
-        Their paths.
+        Paths.
 
     Raises
     ------
     SourceError
-        If there is nothing that can be read.
+        If there are no readable parquet files.
     """
     return sorted(_dataset_at(path).files)
 
@@ -131,7 +135,9 @@ def _dataset_at(path: str | os.PathLike) -> Any:
     try:
         return dataset_of(path)
     except (OSError, ValueError) as error:
-        raise SourceError(f"No parquet files can be read at {os.fspath(path)!r}: {error}") from error
+        raise SourceError(
+            f"No parquet files can be read at {os.fspath(path)!r}: {error}. Check the path and the files."
+        ) from error
 
 
 def _is_dataset(data: Any) -> bool:
@@ -142,15 +148,14 @@ def _of_arrow(data: Any, features: Any, y: Any, sample_weight: Any) -> Source:
     pa = pyarrow()
     if isinstance(data, pa.RecordBatchReader):
         return SpooledSource(data, features, y, sample_weight)
-    if hasattr(data, "shape") and not callable(
-        getattr(data, "fetchall", None)
-    ):  # a relation of duckdb is a query
+    is_query = callable(getattr(data, "fetchall", None))  # a relation of duckdb, which has a shape
+    if hasattr(data, "shape") and not is_query:
         return TableSource(pa.table(data), features, y, sample_weight)
     return BatchSource(lambda: pa.RecordBatchReader.from_stream(data), features, y, sample_weight)
 
 
 def _of_function(data: Any, features: Any, y: Any, sample_weight: Any) -> Source:
-    """Return the source of a function: of record batches where these are named columns."""
+    """Return the source of a function: of record batches if columns are selected by name."""
     if y is None and sample_weight is None and features is None:
         return IterableSource(data)
     return BatchSource(lambda: _reader(data()), features, y, sample_weight)
@@ -162,8 +167,8 @@ def _reader(found: Any) -> Any:
     if hasattr(found, "__arrow_c_stream__"):
         return pyarrow().RecordBatchReader.from_stream(found)
     raise ValueError(
-        f"The function of the source returns {type(found).__name__}, which has no columns: leave out y, "
-        "features and sample_weight and yield (X, y), or return a reader of Arrow."
+        f"The function returns {type(found).__name__}, which has no columns: omit y, features and "
+        "sample_weight and yield (X, y), or return an Arrow reader."
     )
 
 
@@ -172,4 +177,4 @@ def _refuse_names(features: Any, y: Any, sample_weight: Any) -> None:
     wrong = [name for name, value in names.items() if isinstance(value, str)]
     if features is not None or wrong:
         what = " and ".join([*wrong, *(["features"] if features is not None else [])])
-        raise ValueError(f"{what} cannot name columns: the source has none with names. Pass arrays.")
+        raise ValueError(f"{what} cannot name columns: the source has no named columns. Pass arrays.")

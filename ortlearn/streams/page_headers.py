@@ -1,4 +1,4 @@
-"""Headers of parquet pages, and where the values of a page lie in its file.
+"""Parse the headers of parquet pages, and find the values of a page in its file.
 
 Formats: parquet.thrift of parquet-format 2.11, the compact protocol of Apache Thrift, and snappy's
 format_description.txt of 2011.
@@ -13,23 +13,23 @@ from typing import NamedTuple
 
 __all__ = ["HEADER", "NotPlain", "Page", "levels_without_nulls", "literals", "read_page"]
 
-#: Bytes that are read of a page to find its values; the header of a page of floats has less than a hundred.
+#: Bytes that are read to parse a header; the header of a page of floats is shorter than 100 bytes.
 HEADER = 512
-#: Kind of an element of snappy, and its least bytes: pages of shorter ones are decompressed.
-LITERAL, FEWEST_BYTES = 0, 4096
+#: Tag of literals in snappy, and their minimal size: pages with shorter literals are decompressed.
+LITERAL, MIN_LITERAL = 0, 4096
 
 
 def _fields(kind: int) -> bytes:
-    """Return a pattern of the first byte of a field: distance from the number of the last one, and type."""
+    """Return a pattern of the first byte of a field: the increment of the field number, and the type."""
     return b"[%s]" % b"".join(b"\\x%02x" % (distance << 4 | kind) for distance in range(1, 9))
 
 
-#: An integer in base 128, lowest digits first; a field of bounds of floats, of an integer, and of a boolean.
+#: Patterns of an integer (base 128, lowest digit first), of bytes with a float, and of a field of statistics.
 INTEGER = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 BYTES = _fields(8) + rb"(?:\x04.{4}|\x08.{8})"
 STATISTIC = b"|".join([BYTES, _fields(6) + INTEGER, _fields(1), _fields(2)])
-#: Page header: type 0, sizes, perhaps a checksum; then the header of a data page of version 1: number of
-#: values, their encoding 0 (plain), encodings of levels 3 (runs) and 3 or 4, perhaps statistics.
+#: Page header: type 0, sizes, optional checksum; then the header of a data page of version 1: number of
+#: values, encoding 0 (plain), encodings of the levels 3 (runs) and 3 or 4, optional statistics.
 PATTERN = re.compile(
     b"".join(
         [
@@ -42,11 +42,11 @@ PATTERN = re.compile(
 
 
 class NotPlain(Exception):
-    """The next rows of a row group cannot be read here; those before are right."""
+    """The next rows of a row group are not plain; the rows before them are valid."""
 
 
 class Page(NamedTuple):
-    """A data page of plain values: how many, its bytes when decompressed, and where it lies in its file."""
+    """Data page of plain values: number of values, decompressed size, and position in the file."""
 
     n_values: int
     size: int
@@ -55,7 +55,7 @@ class Page(NamedTuple):
 
 
 def read_page(data: bytes, at: int) -> Page:
-    """Return the page whose header some bytes begin with, which are those of a file from ``at`` on."""
+    """Return the page whose header is at the beginning of ``data``, at position ``at`` of the file."""
     found = PATTERN.match(data)
     if found is None:
         raise NotPlain
@@ -66,13 +66,13 @@ def read_page(data: bytes, at: int) -> Page:
 
 @lru_cache(maxsize=256)
 def _signed(digits: bytes) -> int:
-    """Return an integer of Thrift, whose lowest bit is the sign."""
+    """Return a zigzag-encoded integer of Thrift, whose lowest bit is the sign."""
     value = _unsigned(digits)[0]
     return value >> 1 ^ -(value & 1)
 
 
 def _unsigned(data: bytes) -> tuple[int, int]:
-    """Return the integer that some bytes begin with, and where it ends."""
+    """Return the base-128 integer at the beginning of ``data``, and its length in bytes."""
     value = at = 0
     while data[at] > 127:
         value |= (data[at] & 127) << 7 * at
@@ -92,10 +92,10 @@ def levels_without_nulls(count: int) -> bytes:
 
 
 def literals(file: FileIO, page: Page, data: bytes) -> list[tuple[int, int]]:
-    """Return where the bytes of a page of snappy lie in the file, if it stores them as they are.
+    """Return the positions in the file of the literals of a snappy page, if it has nothing else.
 
-    Snappy does so with blocks of 64 KB in which it finds no repetition, as of measured numbers. ``data`` are
-    the first bytes of the page. The list is empty where the page has to be decompressed.
+    Snappy writes blocks of 64 KB without repetitions, such as measured numbers, as literals. ``data`` are the
+    first bytes of the page. The list is empty if the page must be decompressed.
     """
     size, at = _unsigned(data)
     found: list[tuple[int, int]] = []
@@ -106,9 +106,9 @@ def literals(file: FileIO, page: Page, data: bytes) -> list[tuple[int, int]]:
             file.seek(page.start + at)
             tag = file.read(5)
         kind, length = tag[0] & 3, tag[0] >> 2
-        n_bytes = max(length - 59, 0)  # of the length, where it is not in the tag
+        n_bytes = max(length - 59, 0)  # size of the length, if it is not in the tag
         length = (int.from_bytes(tag[1 : 1 + n_bytes], "little") if n_bytes else length) + 1
-        if kind != LITERAL or not min(FEWEST_BYTES, left) <= length <= left:
+        if kind != LITERAL or not min(MIN_LITERAL, left) <= length <= left:
             return []
         start = page.start + at + 1 + n_bytes
         found.append((start, start + length))

@@ -1,7 +1,7 @@
-"""Row groups of parquet files whose columns are numbers in plain encoding: values are read as they are.
+"""Read row groups of parquet files with numbers in plain encoding, without pyarrow's decoder.
 
-pyarrow reads any file: it decodes a definition level of every value, and copies the values several times,
-which takes longer than all else for such columns. What is not plain, and what cannot be read, is left to it.
+pyarrow decodes a definition level for each value and copies the values several times, which dominates the
+reading time of such columns. :class:`NotPlain` is raised for everything else, which pyarrow then reads.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .tables import PADDING, Block, pyarrow
 
 __all__ = ["NotPlain", "PlainReader"]
 
-#: Bytes of a block of rows, which stays in the cache of a core until it is written elsewhere; its rows.
+#: Bytes of a block of rows, which fits into the cache of a core; bounds of its number of rows.
 BLOCK, ROWS_OF_BLOCK = 3 * 2**19, (2048, 2**16)
-#: Values of a page; smaller pages cost more here than in pyarrow.
-FEWEST = 2048
-#: Bytes of the other columns of a row group, such as labels: pyarrow reads them all at once.
-OTHERS = 2**22
-#: Types of numbers by physical type, and physical types by the type of Arrow.
+#: Smallest number of values of a page; pyarrow is faster for smaller pages.
+MIN_VALUES = 2048
+#: Largest size in bytes of the other columns of a row group, such as labels: pyarrow reads them all at once.
+MAX_OTHERS = 2**22
+#: NumPy types by physical type, and physical types by Arrow type.
 NUMBERS = {"FLOAT": np.float32, "DOUBLE": np.float64, "INT32": np.int32, "INT64": np.int64}
 PHYSICAL = {"float": "FLOAT", "double": "DOUBLE", "int64": "INT64"}
 PHYSICAL |= dict.fromkeys(("int8", "int16", "int32"), "INT32")
@@ -37,7 +37,7 @@ CODECS = {"UNCOMPRESSED": None, "GZIP": "gzip", "SNAPPY": "snappy", "ZSTD": "zst
 
 
 class PlainReader:
-    """Reads row groups of local files, one after the other.
+    """Read row groups of local files.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class PlainReader:
         self._types = {name: schema.field(name).type for name in selection.columns()}
 
     def reads(self, group: Any) -> bool:
-        """Return whether there are plain features in a row group, by its metadata."""
+        """Return whether a row group has plain features, according to its metadata."""
         try:
             with _as_not_plain():
                 return bool(self._plain_chunks(group))
@@ -60,7 +60,7 @@ class PlainReader:
             return False
 
     def rows(self, group: Any, where: str) -> Iterator[Rows]:
-        """Yield the rows of a row group, some thousand at a time."""
+        """Yield the rows of a row group in blocks of some thousand."""
         selection, n_rows = self._selection, group.row_groups[0].num_rows
         with _as_not_plain():
             chunks = self._plain_chunks(group)
@@ -85,14 +85,14 @@ class PlainReader:
                 yield rows if values is None else replace(rows, X=Block(list(block), values))
 
     def _of_block(self, columns: dict[str, _Column]) -> dict[str, _Column]:
-        """Return the features where all of them are plain floats of one type, else none."""
+        """Return the features if all of them are plain floats of one type, else an empty dict."""
         features = [columns.get(name) for name in self._selection.features]
         dtypes = {None if column is None else column.dtype for column in features}
         is_block = len(dtypes) == 1 and dtypes <= {np.dtype(np.float32), np.dtype(np.float64)}
         return {name: columns[name] for name in self._selection.features} if is_block else {}
 
     def _one_batch(self, group: Any, names: list[str]) -> Any:
-        """Return columns as pyarrow reads them."""
+        """Return columns of a row group, read by pyarrow."""
         if not names:
             return pyarrow().record_batch([], names=[])
         table = group.to_table(self._schema, names, use_threads=False)
@@ -101,9 +101,9 @@ class PlainReader:
         return table.combine_chunks().to_batches()[0]
 
     def _plain_chunks(self, group: Any) -> dict[str, tuple[Any, bool]]:
-        """Return metadata of plain columns of numbers without nulls, and whether they have levels.
+        """Return the metadata of plain columns, and whether they have levels.
 
-        Features must be among them, and other columns must be small.
+        Raise NotPlain if no feature is plain, or the other columns are large.
         """
         chunks, left = group.metadata.row_group(group.row_groups[0].id), 0
         found: dict[str, tuple[Any, bool]] = {}
@@ -116,12 +116,12 @@ class PlainReader:
                     found[path] = chunk, column.max_definition_level == 1
                 else:
                     left += chunk.total_uncompressed_size
-        if found.keys().isdisjoint(self._selection.features) or left > OTHERS:
+        if found.keys().isdisjoint(self._selection.features) or left > MAX_OTHERS:
             raise NotPlain
         return found
 
     def _is_plain(self, path: str, column: Any, chunk: Any) -> bool:
-        """Return whether a column is one of plain numbers without nulls."""
+        """Return whether a column has plain numbers without nulls."""
         if column.physical_type != PHYSICAL.get(str(self._types.get(path))):
             return False
         level = column.max_definition_level
@@ -133,21 +133,21 @@ class PlainReader:
 
 @contextmanager
 def _as_not_plain() -> Iterator[None]:
-    """Raise NotPlain for what is unexpected: pyarrow can read it, or says what is wrong."""
+    """Convert errors to NotPlain: pyarrow can read the data, or explains the error."""
     try:
         yield
-    except (OSError, ValueError, LookupError) as error:  # errors of Arrow are one of these
+    except (OSError, ValueError, LookupError) as error:  # base classes of Arrow's errors
         raise NotPlain from error
 
 
 def _rows_of_block(n_bytes: int) -> int:
-    """Return how many rows of some bytes are read at a time."""
+    """Return the number of rows of a block, for rows of ``n_bytes`` bytes."""
     least, most = ROWS_OF_BLOCK
     return min(max(BLOCK // n_bytes, least), most)
 
 
 def _read_block(columns: list[_Column], n_rows: int) -> np.ndarray:
-    """Return the next values of columns as rows of an array."""
+    """Return the next values of each column as a row of an array."""
     shape, dtype = (len(columns), n_rows + PADDING), columns[0].dtype
     memory = pyarrow().allocate_buffer(math.prod(shape) * dtype.itemsize)
     values = np.frombuffer(memory, dtype).reshape(shape)[:, :n_rows]
@@ -157,7 +157,7 @@ def _read_block(columns: list[_Column], n_rows: int) -> np.ndarray:
 
 
 class _Column:
-    """Values of a column chunk, one after the other: bytes of the file, or of pages that are decompressed."""
+    """Sequential reader of the values of a column chunk, from the file or from decompressed pages."""
 
     def __init__(self, file: FileIO, chunk: Any, has_levels: bool, kind: Any, n_values: int):
         codec = CODECS[chunk.compression]
@@ -167,12 +167,12 @@ class _Column:
         self.n_bytes = self.dtype.itemsize
         self._at = chunk.data_page_offset
         self._end = self._at + chunk.total_compressed_size
-        self._parts: list[tuple[int, int]] = []  # that are left of a page, the next one last
-        self._page: Any = None  # if it was decompressed
+        self._parts: list[tuple[int, int]] = []  # unread parts of the page, in reverse order
+        self._page: Any = None  # decompressed page
         self._start = self._stop = 0
 
     def array(self, count: int) -> Any:
-        """Return the next values as an array of Arrow."""
+        """Return the next values as an Arrow array."""
         values = np.empty(count, self.dtype)
         self.read(values)
         return pyarrow().array(values.astype(self._kind, copy=False))
@@ -196,13 +196,14 @@ class _Column:
             self._start, out = stop, out[count:]
 
     def _next_page(self) -> None:
+        """Find the values of the next page; raise NotPlain if it has others than expected."""
         self._file.seek(self._at)
         data = self._file.read(HEADER)
         page = read_page(data, self._at)
         data = data[page.start - self._at :]
         count = page.n_values
         levels = levels_without_nulls(count) if self._has_levels else b""
-        fits = min(FEWEST, self._n_left) <= count <= self._n_left and page.start < page.stop <= self._end
+        fits = min(MIN_VALUES, self._n_left) <= count <= self._n_left and page.start < page.stop <= self._end
         is_whole = self._codec is not None or page.stop - page.start == page.size
         if not fits or not is_whole or page.size != len(levels) + count * self.n_bytes:
             raise NotPlain
@@ -220,7 +221,7 @@ class _Column:
         self._n_left, self._at = self._n_left - count, page.stop
 
     def _stored(self, page: Page, data: bytes) -> list[tuple[int, int]]:
-        """Return where the file has the bytes of a page as they are; nothing of one to be decompressed."""
+        """Return the positions of a page stored without compression; empty if it must be decompressed."""
         if self._codec is None:
             return [(page.start, page.stop)]
         return literals(self._file, page, data) if self._codec.name == "snappy" else []

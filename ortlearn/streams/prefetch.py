@@ -1,4 +1,4 @@
-"""Reading ahead: a thread makes the next item while the last one is worked on."""
+"""Prefetching: a thread computes the next item while the current one is processed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ Item = TypeVar("Item")
 
 
 def prefetched(make: Callable[[], Iterator[Item]]) -> Generator[Item, None, None]:
-    """Yield the items of an iterator that a thread goes through, one ahead.
+    """Yield the items of an iterator, which a thread computes one item ahead.
 
-    No more than two items are there at a time: the one that was yielded last, and the next one. Closing waits
-    for the item that is being made.
+    At most two items exist at a time: the last one yielded, and the next one. Closing the generator waits for
+    the item that is being computed.
 
     Parameters
     ----------
     make : callable
-        Returns the iterator, in the thread.
+        Returns the iterator; called in the thread.
 
     Yields
     ------
     object
-        Items; an error of the iterator is raised in their place.
+        Items. An error of the iterator is raised after the items before it.
 
     Examples
     --------

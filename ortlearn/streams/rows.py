@@ -1,4 +1,4 @@
-"""Rows of a source: features, labels and weights of a block, or of a part of it."""
+"""Rows of a source: features, labels and weights of a block or a part of it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["Rows", "joined", "part_of"]
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a source.
+    """Rows of a source.
 
     Attributes
     ----------
     X : array, sparse matrix, frame, mapping of arrays, or Table
-        Features; None where they were not asked for.
+        Features; None if they were not requested.
     y : ndarray, sparse matrix or None
         Labels.
     sample_weight : ndarray of shape (n,) or None
         Weights.
     where : str
-        Where they were read, for messages.
+        Position in the source, for messages.
     n_rows : int or None
-        Number of rows, where nothing else tells.
+        Number of rows; None if it is the length of X, y or sample_weight.
     """
 
     X: Any
@@ -44,34 +44,34 @@ class Rows:
         return _length(known[0])
 
     def part(self, start: int, stop: int) -> Rows:
-        """Return the rows from a number to another.
+        """Return a slice of the rows.
 
         Parameters
         ----------
         start, stop : int
-            First number, and the one after the last.
+            Bounds of the slice.
 
         Returns
         -------
         Rows
-            These rows.
+            Rows from start to stop - 1.
         """
         X, y, weight = (part_of(values, start, stop) for values in (self.X, self.y, self.sample_weight))
         return Rows(X, y, weight, self.where)
 
     @classmethod
     def join(cls, parts: Sequence[Rows]) -> Rows:
-        """Return some rows after one another.
+        """Concatenate rows.
 
         Parameters
         ----------
         parts : sequence of Rows
-            At least one, of the same kind.
+            At least one; all of the same type.
 
         Returns
         -------
         Rows
-            All of them.
+            All rows.
         """
         if len(parts) == 1:
             return parts[0]
@@ -89,7 +89,7 @@ def _length(values: Any) -> int:
 
 
 def part_of(values: Any, start: int, stop: int) -> Any:
-    """Return rows of an array, a sparse matrix, a frame, or a mapping of arrays; None of None."""
+    """Return a slice of the rows of an array, a sparse matrix, a frame, a mapping of arrays, or None."""
     if values is None:
         return None
     if isinstance(values, Mapping):
@@ -98,7 +98,7 @@ def part_of(values: Any, start: int, stop: int) -> Any:
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Return rows after one another, of the kind that they are."""
+    """Concatenate arrays, sparse matrices, frames or mappings of arrays along the rows."""
     first = parts[0]
     if first is None or len(parts) == 1:
         return first
@@ -108,6 +108,6 @@ def joined(parts: Sequence[Any]) -> Any:
         return vstack(parts, format="csr")
     if hasattr(first, "join_parts"):
         return first.join_parts(parts)
-    if hasattr(first, "columns"):  # pandas and polars have a function for it, and are loaded already
+    if hasattr(first, "columns"):  # pandas or polars, which is already imported
         return sys.modules[type(first).__module__.partition(".")[0]].concat(parts)
     return np.concatenate([np.asarray(part) for part in parts])

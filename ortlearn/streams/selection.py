@@ -1,4 +1,4 @@
-"""Which columns of a source are features, labels and weights."""
+"""Selection of the columns of a source that are features, labels and weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Selection"]
 
 @dataclass(frozen=True)
 class Selection:
-    """Which columns are features, labels and weights; found once, in the schema.
+    """Columns of features, labels and weights.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Selection:
     sample_weight : str or None
         Column of weights.
     width : int
-        Numbers of a row of features.
+        Number of values in a row of features.
     """
 
     features: list[str]
@@ -37,7 +37,7 @@ class Selection:
 
     @classmethod
     def of(cls, schema: Any, features: Any, y: Any, sample_weight: Any) -> Selection:
-        """Return the columns that are meant, all others as features by default; check that they exist."""
+        """Return the selection by name; by default, all remaining columns are features."""
         for name, value in (("y", y), ("sample_weight", sample_weight)):
             if value is not None and not isinstance(value, str) and not _are_names(value):
                 raise ValueError(
@@ -49,14 +49,14 @@ class Selection:
         chosen = [name for name in schema.names if name not in others] if features is None else list(features)
         missing = [name for name in (*chosen, *others) if name not in schema.names]
         if missing:
-            raise ValueError(f"The source has no columns {missing}: it has {schema.names}.")
+            raise ValueError(f"The source has no columns {missing}. Its columns are {schema.names}.")
         if not chosen:
-            raise ValueError(f"No column is left for features: the source has {schema.names}.")
+            raise ValueError(f"No column is left for features. The columns are {schema.names}.")
         width = sum(getattr(schema.field(name).type, "list_size", 1) for name in chosen)
         return cls(chosen, y if isinstance(y, str) or y is None else labels, sample_weight, width)
 
     def columns(self, features: bool = True) -> list[str]:
-        """Return the names of all columns that are read; at least one."""
+        """Return the names of the columns to read; features are included if there are no other columns."""
         labels = [self.y] if isinstance(self.y, str) else list(self.y or ())
         others = [*labels, *([] if self.sample_weight is None else [self.sample_weight])]
         return [*(self.features if features or not others else ()), *others]
@@ -67,7 +67,7 @@ class Selection:
         return self.features
 
     def rows(self, batch: Any, where: str) -> Rows:
-        """Return the rows of a batch of columns; features are left out where it has none of them."""
+        """Return the rows of a record batch; X is None if it has no features."""
         has_features = self.features[0] in batch.schema.names
         y = None
         if isinstance(self.y, str):
@@ -83,11 +83,11 @@ def _are_names(value: Any) -> bool:
 
 
 def _column(batch: Any, name: str, where: str) -> np.ndarray:
-    """Return a column of labels or weights, which has no nulls."""
+    """Return a column of labels or weights as an array; reject nulls."""
     column = batch.column(batch.schema.get_field_index(name))
     if column.null_count:
         raise SourceError(
-            f"Column {name!r} has {column.null_count} nulls in {where}: fill them or drop their rows."
+            f"Column {name!r} has {column.null_count} nulls in {where}. Fill them, or drop these rows."
         )
     if pyarrow().types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

@@ -1,4 +1,4 @@
-"""Sources of rows: what can be read block by block, again and again."""
+"""Sources of rows, which can be read in blocks and several times."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ ROWS_OF_BLOCK = 65_536
 
 
 class Source:
-    """Rows in blocks, in an order that is the same at every pass.
+    """Source of rows in blocks, in the same order in each pass.
 
     Attributes
     ----------
     sizes : sequence of int or None
-        Rows of each block where that is known without reading them: such blocks can be read in any order.
+        Number of rows of each block, if it is known before reading; then blocks can be read in any order.
     names : list of str or None
-        Names of the features, where they have some.
+        Names of the features; None if they have no names.
     """
 
     sizes: Sequence[int] | None = None
     names: list[str] | None = None
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
-        """Yield the rows of blocks; one block may come in several parts.
+        """Yield the rows of blocks; a block may be yielded in several parts.
 
         Parameters
         ----------
         numbers : sequence of int, default=None
-            Blocks to read, in this order, where sizes are known; all of them by default.
+            Blocks to read, in this order; requires known sizes. All blocks by default.
         features : bool, default=True
-            Whether features are wanted; without them, only what is cheaper to read may be left out.
+            Whether features are required. If False, X may be None.
 
         Yields
         ------
         Rows
-            Rows, at least one.
+            Non-empty parts of blocks.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go of files."""
+        """Release files."""
 
 
 class ArraySource(Source):
-    """Arrays, memory maps, sparse matrices and frames with labels in an array of the same length.
+    """Array, memory map, sparse matrix or frame, with labels and weights of the same length.
 
     Parameters
     ----------
@@ -70,7 +70,9 @@ class ArraySource(Source):
         n_rows = X.shape[0]
         for name, values in (("y", self._y), ("sample_weight", self._weight)):
             if values is not None and values.shape[0] != n_rows:
-                raise ValueError(f"{name} has {values.shape[0]} rows, X has {n_rows}: they must be as many.")
+                raise ValueError(
+                    f"{name} has {values.shape[0]} rows, but X has {n_rows}. The numbers must be equal."
+                )
         self.sizes = np.diff([*range(0, n_rows, ROWS_OF_BLOCK), n_rows]).tolist()
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
@@ -86,12 +88,12 @@ class ArraySource(Source):
 
 
 class IterableSource(Source):
-    """Batches of a function that returns an iterator, or of what can be iterated over again.
+    """Iterable, or function that returns an iterator, of batches.
 
     Parameters
     ----------
     source : callable or iterable
-        Gives X, (X, y) or (X, y, sample_weight) at a time.
+        Yields X, (X, y) or (X, y, sample_weight).
     """
 
     def __init__(self, source: Any):
@@ -109,7 +111,7 @@ class IterableSource(Source):
     def _rows(item: tuple, where: str) -> Rows:
         if not 1 <= len(item) <= 3:
             raise SourceError(
-                f"{where} of the source has {len(item)} items: it must be X, (X, y) or (X, y, sample_weight)."
+                f"{where} of the source has {len(item)} items. It must be X, (X, y) or (X, y, sample_weight)."
             )
         X, y, weight = (*item, None, None)[:3]
         X = X.tocsr() if issparse(X) else X if hasattr(X, "shape") or isinstance(X, dict) else np.asarray(X)
@@ -119,6 +121,7 @@ class IterableSource(Source):
         for name, values in (("y", y), ("sample_weight", weight)):
             if values is not None and values.shape[0] != len(rows):
                 raise SourceError(
-                    f"{where} of the source has {len(rows)} rows of X and {len(values)} of {name}."
+                    f"{where} of the source has {len(rows)} rows of X and {values.shape[0]} of {name}. The "
+                    "numbers must be equal."
                 )
         return rows

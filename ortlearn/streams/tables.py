@@ -1,4 +1,4 @@
-"""Columns as rows: features as a matrix or a frame."""
+"""Arrow columns of features, converted to a matrix or a frame."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..exceptions import SourceError
 
 __all__ = ["PADDING", "Block", "Table", "pyarrow", "values_of"]
 
-#: Rows of which columns are put side by side at once: they and the result are in the cache.
+#: Rows that are transposed at a time, so that source and result fit into the cache.
 ROWS = 4096
-#: Elements between two columns there: at a power of two bytes they would share the same sets of the cache.
+#: Padding between columns, in elements: distances of a power of two bytes would map to the same cache sets.
 PADDING = 48
 
 
 def pyarrow() -> Any:
-    """Return the module pyarrow, imported when it is first needed."""
+    """Import and return pyarrow."""
     try:
         import pyarrow
     except ImportError as error:
@@ -30,7 +30,7 @@ def pyarrow() -> Any:
 
 
 class Table:
-    """Features of some rows, as columns of Arrow.
+    """Features as Arrow columns.
 
     Parameters
     ----------
@@ -52,28 +52,28 @@ class Table:
 
     @staticmethod
     def join_parts(parts: Sequence[Table]) -> Table:
-        """Return some rows after one another.
+        """Concatenate tables.
 
         Parameters
         ----------
         parts : sequence of Table
-            Rows of the same columns.
+            Tables with the same columns.
 
         Returns
         -------
         Table
-            All of them.
+            All rows.
         """
         pa = pyarrow()
         return Table(pa.concat_tables([_as_table(part._data) for part in parts]))
 
     @property
     def holds_numbers(self) -> bool:
-        """Whether all columns are numbers, or one of lists of numbers is."""
+        """Whether all columns are numeric, or the only one has lists of numbers."""
         return _are_numbers(tuple(self._kinds))
 
     def matrix(self, dtype: np.dtype) -> np.ndarray:
-        """Return numbers as a matrix, NaN for nulls.
+        """Return numeric columns as a matrix, with NaN for nulls.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class Table:
 
     @property
     def width(self) -> int:
-        """Columns of the matrix."""
+        """Number of columns of the matrix."""
         return self._kinds[0].list_size if _are_lists(self._kinds) else len(self._kinds)
 
     def write(self, out: np.ndarray) -> None:
@@ -100,7 +100,7 @@ class Table:
         Parameters
         ----------
         out : ndarray of shape (n, width)
-            Where to.
+            Array to write to.
         """
         pa, stop = pyarrow(), 0
         for batch in [self._data] if isinstance(self._data, pa.RecordBatch) else self._data.to_batches():
@@ -111,7 +111,7 @@ class Table:
                 _write_rows([_numbers(column) for column in batch.columns], out[start:stop])
 
     def frame(self, dtype: np.dtype) -> Any:
-        """Return the columns as a frame of pandas where it is installed, numbers as a matrix otherwise.
+        """Return the columns as a DataFrame; without pandas, numeric columns as a matrix.
 
         Parameters
         ----------
@@ -130,13 +130,11 @@ class Table:
         except ImportError as error:
             if self.holds_numbers:
                 return self.matrix(dtype)
-            raise ImportError(
-                "Columns of text and of other types than numbers need pandas: pip install pandas."
-            ) from error
+            raise ImportError("Columns that are not numeric need pandas: pip install pandas.") from error
 
 
 class Block(Table):
-    """Features of some rows that are floats of one type, without nulls.
+    """Features of one floating-point type, without nulls.
 
     Parameters
     ----------
@@ -166,7 +164,7 @@ class Block(Table):
 
     @property
     def width(self) -> int:
-        """Columns of the matrix."""
+        """Number of columns of the matrix."""
         return self.shape[1]
 
     def write(self, out: np.ndarray) -> None:
@@ -186,7 +184,7 @@ def _is_number(kind: Any) -> bool:
 
 @lru_cache(maxsize=8)
 def _are_numbers(kinds: tuple[Any, ...]) -> bool:
-    """Return whether columns are numbers; most tables of a source have the same kinds."""
+    """Return whether columns are numbers; cached, since tables of a source have the same types."""
     return all(map(_is_number, kinds)) or _are_lists(kinds)
 
 
@@ -196,7 +194,7 @@ def _are_lists(kinds: Sequence[Any]) -> bool:
 
 
 def _write_rows(columns: Sequence[np.ndarray], out: np.ndarray) -> None:
-    """Write columns side by side: some rows at a time, first one column after the other, then across."""
+    """Write columns into a matrix: copy some rows of each column, then transpose them in the cache."""
     across = np.empty((len(columns), min(ROWS, len(out)) + PADDING), dtype=out.dtype)
     for start in range(0, len(out), ROWS):
         rows = out[start : start + ROWS]
@@ -208,14 +206,14 @@ def _write_rows(columns: Sequence[np.ndarray], out: np.ndarray) -> None:
 def _list_matrix(column: Any) -> np.ndarray:
     values = _numbers(column.flatten())
     if len(values) != len(column) * column.type.list_size:
-        raise SourceError("A list of features is missing: every row must have one.")
+        raise SourceError("The column of lists has nulls. Fill them, or drop these rows.")
     return values.reshape(len(column), -1)
 
 
 def _numbers(column: Any) -> np.ndarray:
     """Return a column as numbers, NaN for nulls."""
     if pyarrow().types.is_boolean(column.type):
-        column = column.cast("int8")  # nulls among bools would become objects
+        column = column.cast("int8")  # booleans with nulls would be converted to objects
     return values_of(column)
 
 

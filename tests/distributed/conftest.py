@@ -1,4 +1,4 @@
-"""A cluster in this process, for tests of results; those of faults start processes of their own."""
+"""Fixtures: a Dask cluster in this process, and data."""
 
 import contextlib
 
@@ -21,14 +21,14 @@ def cluster_of(n_workers, is_current=True, **options):
 
 @pytest.fixture(scope="session")
 def client():
-    """Two workers in this process, of all tests that need no other ones."""
+    """Return a client of two workers in this process, shared by most tests."""
     with cluster_of(2, processes=False) as client:
         yield client
 
 
 @pytest.fixture
 def regression():
-    """Rows of a linear model with noise, X as float32."""
+    """Return X (float32) and y of a linear model with noise."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 4)).astype(np.float32)
     y = (X @ np.array([1.0, -2.0, 0.5, 3.0]) + 0.1 * rng.standard_normal(600) + 2).astype(np.float32)
@@ -37,7 +37,7 @@ def regression():
 
 @pytest.fixture
 def classes():
-    """Rows of three classes named by texts."""
+    """Return X and y of three classes with text labels."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((600, 4)).astype(np.float32)
     y = np.array(["a", "b", "c"])[np.argmax(X[:, :3] + 0.3 * rng.standard_normal((600, 3)), axis=1)]

@@ -1,4 +1,4 @@
-"""A learning rate with which the task of some number on the workers dies, fails or takes long, once."""
+"""Learning rate that injects a fault into one task on the workers: it dies, fails or is slow."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from ortlearn.learning_rates import LearningRateSGD
 
 
 class FaultyRate(LearningRateSGD):
-    """SGD at a constant rate; states are made once in every task, which is counted in a file."""
+    """SGD at a constant rate; ``init`` is called once per task, and a file counts the calls."""
 
     def __init__(self, eta0=0.01, folder="", number=0, fault="none"):
         super().__init__(eta0=eta0, learning_rate="constant")
@@ -20,7 +20,7 @@ class FaultyRate(LearningRateSGD):
         self.fault = fault
 
     def init(self, weight):
-        """Return no state, after the fault of this call."""
+        """Return an empty state, after the fault of this call."""
         try:
             get_worker()
         except ValueError:  # on the driver

@@ -1,11 +1,11 @@
-"""Collections of arrays, and comparisons of trained estimators."""
+"""Make dask arrays, and compare trained estimators."""
 
 import dask.array as da
 import numpy as np
 
 
 def cut(array, sizes):
-    """Return an array as a dask array of blocks of some sizes."""
+    """Return an array as a dask array with blocks of these sizes."""
     return da.from_array(array, chunks=(tuple(sizes), *((-1,) * (array.ndim - 1))))
 
 

@@ -1,4 +1,4 @@
-"""Averages of trainings: weighted by rows, in float64, with the same bits wherever pairs are merged."""
+"""Averages of trainings: weighted, in float64, independent of where pairs are merged."""
 
 import copy
 
@@ -15,7 +15,7 @@ from ortlearn.distributed.averaging import Mean, merged
 
 
 @given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(1, 10**6)), min_size=1, max_size=20))
-def test_the_mean_is_weighted_and_that_of_float64(pairs):
+def test_mean_is_weighted_and_computed_in_float64(pairs):
     values, weights = zip(*pairs, strict=True)
     found = average_arrays([{"w": np.array(v)} for v in values], weights)["w"]
     assert found.dtype == np.float64
@@ -24,18 +24,18 @@ def test_the_mean_is_weighted_and_that_of_float64(pairs):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("count", [1, 3, 8])
-def test_equal_parts_stay_as_they_are(dtype, count):
+def test_mean_of_equal_parts_is_exact(dtype, count):
     array = np.random.default_rng(0).standard_normal(50).astype(dtype)
     found = average_arrays([{"w": array}] * count, weights=np.arange(1, count + 1) / 7)["w"]
     assert found.dtype == dtype and np.array_equal(found, array)
 
 
-def test_sums_of_float32_are_not_rounded_on_the_way():
+def test_float32_is_averaged_in_float64():
     parts = [{"w": np.array([x], np.float32)} for x in (2.0**24, 1.0, 1.0, 1.0)]
     assert average_arrays(parts)["w"] == np.float32((2**24 + 3) / 4)
 
 
-def test_integers_are_the_largest():
+def test_mean_of_integers_is_their_maximum():
     parts = [{"steps": np.array(n), "seen": np.array([n > 2])} for n in (3, 5, 1)]
     found = average_arrays(parts, [1, 1, 9])
     assert found["steps"] == 5 and found["steps"].dtype == parts[0]["steps"].dtype
@@ -43,7 +43,7 @@ def test_integers_are_the_largest():
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 6, 7, 8])
-def test_pairs_may_be_merged_anywhere(count):
+def test_result_is_independent_of_where_pairs_are_merged(count):
     rng = np.random.default_rng(count)
     parts = [{"w": rng.standard_normal(30).astype(np.float32)} for _ in range(count)]
     weights = rng.integers(1, 100, count).astype(float).tolist()
@@ -58,7 +58,7 @@ def test_pairs_may_be_merged_anywhere(count):
 
 
 @pytest.mark.parametrize("weights", [[1.0], [-1.0, 2.0], [0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])
-def test_bad_weights_are_refused(weights):
+def test_invalid_weights_are_rejected(weights):
     with pytest.raises(ValueError, match="must be a number >= 0 for each of 2 trainings"):
         average_arrays([{"w": np.zeros(1)}] * 2, weights)
 
@@ -67,13 +67,13 @@ def test_bad_weights_are_refused(weights):
     "other",
     [{"v": np.zeros(2)}, {"w": np.zeros(3)}, {"w": np.zeros(2, np.float32)}, {}, {"w": np.zeros(2), "v": 0}],
 )
-def test_other_arrays_are_refused(other):
+def test_different_arrays_are_rejected(other):
     other = {name: np.asarray(array) for name, array in other.items()}
     with pytest.raises(ValueError, match=r"Part 1 has other arrays.*\['[vw]'"):
         average_arrays([{"w": np.zeros(2)}, other])
 
 
-def test_nothing_is_refused():
+def test_empty_sequence_is_rejected():
     with pytest.raises(ValueError, match="nothing to average"):
         average_arrays([])
     with pytest.raises(ValueError, match="nothing to average"):
@@ -96,8 +96,8 @@ def on_shards(model, cuts=(0, 60, 120)):
     ]
 
 
-def test_full_batches_of_sgd_are_those_of_all_rows():
-    """One update on all rows of each shard, averaged by rows, is the update on all rows."""
+def test_average_of_full_batch_sgd_equals_one_update_on_all_rows():
+    """The average of one full-batch update per shard, weighted by rows, is the update on all rows."""
     model = begun(batch_size=1000)
     expected = copy.deepcopy(model).partial_fit(X, Y)
     found = average_trainers(on_shards(model, (0, 30, 120)), [30, 90])
@@ -122,7 +122,7 @@ def test_states_are_averaged_and_training_continues(rate):
     assert average_trainers(on_shards(found)).n_iter_ == 3
 
 
-def test_one_training_is_that_training():
+def test_average_of_one_training_is_unchanged():
     model = begun(MLPRegressor(hidden_layer_sizes=4, random_state=0), learning_rate="Adam")
     one = average_trainers([model], [17])
     assert one is not model
@@ -131,8 +131,8 @@ def test_one_training_is_that_training():
 
 
 @pytest.mark.parametrize("rate", [0.02, "auto"])
-def test_averaged_weights_are_those_of_all_updates(rate):
-    """With ``average=True`` a trainer has the sum of its weights after each update, and their number."""
+def test_averaged_sgd_counts_the_updates_of_all_trainers(rate):
+    """With ``average=True`` the state has the sum of the weights after each update, and their number."""
     model = begun(SGDRegressor(), average=True, learning_rate=rate)
     one, other = on_shards(model, (0, 40, 120))
     found = average_trainers([one, other], [40, 80])
@@ -150,19 +150,19 @@ def test_averaged_weights_are_those_of_all_updates(rate):
     assert average_trainers([found])._fitted.state.raw_weights is not None
 
 
-def test_other_coordinates_are_refused():
+def test_different_standardisation_is_rejected():
     parts = [begun(learning_rate="auto"), OrtGradientOptimizer(LinearRegression(), random_state=0)]
     parts[1].partial_fit(5 * X[20:40], Y[20:40])
-    with pytest.raises(ValueError, match="Training 1 standardises features in another way than training 0"):
+    with pytest.raises(ValueError, match="Training 1 standardises features differently from training 0"):
         average_trainers(parts)
 
 
-def test_other_models_are_refused():
+def test_different_models_are_rejected():
     with pytest.raises(ValueError, match="Part 1 has other arrays"):
         average_trainers([begun(), begun(MLPRegressor(hidden_layer_sizes=4, random_state=0))])
 
 
-def test_the_trainers_stay_as_they_are():
+def test_trainers_are_not_modified():
     trainers = on_shards(begun())
     before = [trainer.get_weights() for trainer in trainers]
     average_trainers(trainers).partial_fit(X, Y)

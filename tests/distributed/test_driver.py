@@ -1,4 +1,4 @@
-"""What the driver does: callbacks, progress, checkpoints; and what it does not hold."""
+"""The driver: callbacks, progress, checkpoints and memory."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from ortlearn.distributed import DaskOrtGradientOptimizer
 from ortlearn.saving import load, save
 from tests.distributed.shards import cut, same_bits
 
-#: Trainings on a cluster, half a minute in all.
+#: Trainings on a cluster take half a minute in all.
 pytestmark = pytest.mark.slow
 
 OPTIONS = {"max_iter": 4, "batch_size": 32, "random_state": 0, "learning_rate": 0.01}
@@ -23,7 +23,7 @@ SIZES = [200, 150, 250]
 
 
 class Recorder:
-    """A callback that records the epochs, and stops after some."""
+    """Callback that records the epochs, and stops after ``last`` of them."""
 
     def __init__(self, last=100):
         self.last = last
@@ -47,7 +47,7 @@ class Recorder:
 
 
 @pytest.mark.needs_callbacks
-def test_callbacks_hear_of_every_pass_and_may_end_the_training(client, regression):
+def test_callbacks_receive_every_epoch_and_can_stop_the_training(client, regression):
     X, y = regression
     recorder = Recorder(last=2)
     model = DaskOrtGradientOptimizer(LinearRegression(), client=client, **OPTIONS)
@@ -57,7 +57,7 @@ def test_callbacks_hear_of_every_pass_and_may_end_the_training(client, regressio
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("sync_every", [1, 2, "3 batches"])
-def test_a_checkpoint_is_an_estimator_for_one_machine(client, regression, tmp_path, sync_every):
+def test_checkpoint_loads_as_local_estimator_and_resumes(client, regression, tmp_path, sync_every):
     X, y = regression
     options = {**OPTIONS, "sync_every": sync_every, "learning_rate": "Adam"}
     shards = cut(X, SIZES), cut(y, SIZES)
@@ -73,7 +73,7 @@ def test_a_checkpoint_is_an_estimator_for_one_machine(client, regression, tmp_pa
         assert same_bits(found.fit(*shards, resume_from=files[-1]), expected)
 
 
-def test_a_saved_estimator_is_loaded_without_a_cluster(client, regression, tmp_path):
+def test_saved_estimator_loads_without_cluster(client, regression, tmp_path):
     X, y = regression
     model = DaskOrtGradientOptimizer(LinearRegression(), client=client, **OPTIONS)
     model.fit(cut(X, SIZES), cut(y, SIZES))
@@ -125,8 +125,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_the_driver_holds_weights_and_no_rows(tmp_path):
-    """200 MB are read, trained on and predicted, and the driver grows by less than a tenth of that."""
+def test_driver_memory_is_independent_of_the_number_of_rows(tmp_path):
+    """Training on and prediction of 200 MB grow the driver by less than a tenth of that."""
     script = tmp_path / "driver.py"
     script.write_text(MEMORY)
     root = str(Path(__file__).parents[2])

@@ -1,4 +1,4 @@
-"""Exact training: solvers and batches of all rows give the answer of one machine up to rounding."""
+"""Exact training: solvers and full batches equal training on one machine up to rounding."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_the_automatic_solver_is_exact(client, classes):
     assert len(rounds) == found.n_iter_ and min(rounds) >= 1  # one round for each evaluation
 
 
-def test_more_than_ten_thousand_rows_are_trained_on_in_batches(client):
+def test_more_than_10000_rows_are_trained_in_batches(client):
     X = np.random.default_rng(0).standard_normal((10_001, 2)).astype(np.float32)
     network = MLPRegressor(hidden_layer_sizes=3, random_state=0)
     model = DaskOrtGradientOptimizer(network, client=client, max_iter=1, batch_size=1000, random_state=0)
@@ -53,7 +53,7 @@ def test_more_than_ten_thousand_rows_are_trained_on_in_batches(client):
 
 @pytest.mark.parametrize("rate", ["SGD", "Adam", "SGDNesterov"])
 @pytest.mark.parametrize("options", [{}, {"clip_norm": 0.5}, {"learning_penalty": "l2"}, {"average": 3}])
-def test_batches_of_all_rows_are_those_of_one_machine(client, classes, rate, options):
+def test_full_batches_equal_training_on_one_machine(client, classes, rate, options):
     X, y = classes
     options = {"learning_rate": rate, "batch_size": 600, "max_iter": 8, "dtype": "float64", **options}
     network = MLPClassifier(hidden_layer_sizes=5, random_state=0, alpha=0.1)
@@ -64,7 +64,7 @@ def test_batches_of_all_rows_are_those_of_one_machine(client, classes, rate, opt
     np.testing.assert_allclose(found.train_losses_, local.train_losses_, rtol=1e-10)
 
 
-def test_a_proximal_step_is_that_of_one_machine(client, regression):
+def test_proximal_step_equals_training_on_one_machine(client, regression):
     X, y = regression
     options = {"learning_rate": 0.05, "learning_penalty": "l1", "batch_size": 600, "max_iter": 20}
     local = OrtGradientOptimizer(Lasso(), random_state=0, dtype="float64", **options).fit(X, y)
@@ -73,7 +73,7 @@ def test_a_proximal_step_is_that_of_one_machine(client, regression):
     assert largest_difference(found, local) < 1e-9
 
 
-def test_exact_results_are_the_same_bits_again(client, regression):
+def test_exact_training_is_reproducible(client, regression):
     X, y = regression
     first, second = (
         DaskOrtGradientOptimizer(LinearRegression(), client=client, **SOLVED).fit(

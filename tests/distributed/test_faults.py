@@ -1,4 +1,4 @@
-"""Workers, tasks, driver and client may be lost: the result has the bits of a training undisturbed."""
+"""Loss of workers, tasks, driver and client: the final result equals an undisturbed training, bit for bit."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def undisturbed(client, regression):
 
 
 def when(condition, action):
-    """Act in a thread once a condition holds."""
+    """Call a function in a thread once a condition holds."""
 
     def wait():
         for _ in range(3000):
@@ -56,7 +56,7 @@ def when(condition, action):
 
 
 def is_gone(pid):
-    """Return whether a process has ended; workers that take its place may not answer yet."""
+    """Return whether a process has ended; its replacement may not answer yet."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -65,7 +65,7 @@ def is_gone(pid):
 
 
 @pytest.mark.parametrize("fault", ["kill", "kill all"])
-def test_workers_that_die_in_a_round_change_nothing(undisturbed, regression, tmp_path, fault):
+def test_lost_workers_do_not_change_the_result(undisturbed, regression, tmp_path, fault):
     with cluster_of(2, processes=True, is_current=False) as client:
         pids = client.run(os.getpid)
         (tmp_path / "pids").write_text(" ".join(map(str, pids.values())))
@@ -77,14 +77,14 @@ def test_workers_that_die_in_a_round_change_nothing(undisturbed, regression, tmp
     assert same_bits(found, undisturbed)
 
 
-def test_a_slow_worker_changes_nothing(client, undisturbed, regression, tmp_path):
+def test_slow_worker_does_not_change_the_result(client, undisturbed, regression, tmp_path):
     rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="sleep")
     found = trained(client, regression, rate)
     assert (tmp_path / "sleeps").exists() and same_bits(found, undisturbed)
     assert max(record["seconds"] for record in found.history_) > 1
 
 
-def test_a_task_that_fails_discards_its_round(client, undisturbed, regression, tmp_path):
+def test_failed_task_discards_the_round(client, undisturbed, regression, tmp_path):
     rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="fail")
     model = DaskOrtGradientOptimizer(LinearRegression())
     with pytest.raises(ClusterError, match=r"Partition \d: RuntimeError: the disk is full. The round was"):
@@ -99,7 +99,7 @@ def test_a_task_that_fails_discards_its_round(client, undisturbed, regression, t
     assert same_bits(found, undisturbed)
 
 
-def test_a_task_that_fails_at_first_leaves_the_estimator_as_it_was(client, regression, tmp_path):
+def test_failure_in_first_round_leaves_the_estimator_unchanged(client, regression, tmp_path):
     rate = FaultyRate(folder=str(tmp_path), number=1, fault="fail")
     model = DaskOrtGradientOptimizer(LinearRegression())
     with pytest.raises(ClusterError, match="the disk is full"):
@@ -107,7 +107,7 @@ def test_a_task_that_fails_at_first_leaves_the_estimator_as_it_was(client, regre
     assert not hasattr(model, "n_iter_")
 
 
-def test_an_interrupt_cancels_the_round(client, undisturbed, regression, tmp_path):
+def test_interrupt_cancels_the_round(client, undisturbed, regression, tmp_path):
     rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="sleep")
     model = DaskOrtGradientOptimizer(LinearRegression())
     main = threading.main_thread().ident
@@ -120,7 +120,7 @@ def test_an_interrupt_cancels_the_round(client, undisturbed, regression, tmp_pat
     assert same_bits(found, undisturbed)
 
 
-def test_a_client_that_is_closed_in_a_round(client, undisturbed, regression, tmp_path):
+def test_client_closed_during_a_round(client, undisturbed, regression, tmp_path):
     rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="sleep")
     model = DaskOrtGradientOptimizer(LinearRegression())
     with cluster_of(1, processes=False, is_current=False) as other:
@@ -164,7 +164,7 @@ with Client(sys.argv[1]) as client:
 
 @pytest.mark.slow
 @pytest.mark.needs_callbacks
-def test_a_driver_that_dies_is_resumed_from_its_checkpoint(client, undisturbed, regression, tmp_path):
+def test_training_resumes_from_checkpoint_of_killed_driver(client, undisturbed, regression, tmp_path):
     np.savez(tmp_path / "data.npz", X=regression[0], y=regression[1])
     with cluster_of(1, processes=False, is_current=False, protocol="tcp") as other:
         arguments = [other.scheduler.address, str(tmp_path / "data.npz"), str(tmp_path / "saved")]

@@ -1,4 +1,4 @@
-"""Partitions of all kinds: right, or an error that names the partition before the first round."""
+"""Irregular partitions: correct results, or an error that names the partition before the first round."""
 
 import warnings
 
@@ -47,7 +47,7 @@ def test_delayed_pairs_are_shards(client, regression, expected):
     assert np.array_equal(np.concatenate(dask.compute(*predicted)), found.predict(X))
 
 
-def test_partitions_without_rows_change_nothing(client, regression, expected):
+def test_empty_partitions_are_ignored(client, regression, expected):
     X, y = regression
     empty = X[:0], y[:0]
     parts = items(empty, (X[:250], y[:250]), empty, (X[250:], y[250:]))
@@ -70,7 +70,7 @@ def test_unknown_numbers_of_rows(client, regression, expected):
         trained(client, LinearRegression(), rows[:, :4], y)
 
 
-def test_blocks_of_columns_and_other_cuts_of_labels(client, regression, expected):
+def test_blocks_of_columns_and_differently_chunked_labels(client, regression, expected):
     X, y = regression
     blocks = da.from_array(X, chunks=((250, 350), (1, 3)))
     assert same_bits(trained(client, LinearRegression(), blocks, da.from_array(y, chunks=100)), expected)
@@ -86,7 +86,7 @@ def test_shards_smaller_than_a_batch(client, regression):
     assert found.score(X, y) > 0.3
 
 
-def test_classes_that_some_shards_lack(client, classes):
+def test_shards_with_missing_classes(client, classes):
     X, y = classes
     order = np.argsort(y, kind="stable")
     X, y, sizes = X[order], y[order], [100, 250, 250]
@@ -99,7 +99,7 @@ def test_classes_that_some_shards_lack(client, classes):
         model.fit(cut(X, sizes), cut(y, sizes), classes=["a", "b"])
 
 
-def test_balanced_weights_are_those_of_all_shards(client, classes):
+def test_balanced_class_weights_use_all_shards(client, classes):
     X, y = classes
     kept = np.flatnonzero((y != "a") | (np.arange(600) < 120))
     X, y = X[kept], y[kept]
@@ -116,7 +116,7 @@ def test_balanced_weights_are_those_of_all_shards(client, classes):
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FewUpdatesWarning")
-def test_weights_of_rows_are_relative_to_all_of_them(client, regression):
+def test_sample_weights_are_relative_to_all_shards(client, regression):
     X, y = regression
     rng = np.random.default_rng(5)
     weight = rng.random(600) * np.repeat([1.0, 1000.0], 300)
@@ -153,7 +153,7 @@ def test_sparse_chunks(client, regression, rate):
     assert np.allclose(np.concatenate(dask.compute(*found.predict(items(*parts)))), found.predict(X))
 
 
-def test_sparse_and_dense_shards_of_a_network_are_standardised_alike(client, regression):
+def test_sparse_and_dense_shards_are_standardised_equally(client, regression):
     """The rate ``"auto"`` standardises the features of a network."""
     X, y = regression
     X = np.where(X > 0, X, 0).astype(np.float32)
@@ -180,7 +180,7 @@ def test_sparse_and_dense_shards_of_a_network_are_standardised_alike(client, reg
         (lambda X, y: (X, y, y, y), "Partition 1: .*has 4 items"),
     ],
 )
-def test_a_bad_partition_is_named_before_the_first_round(client, regression, part, message, monkeypatch):
+def test_invalid_partition_is_named_before_the_first_round(client, regression, part, message, monkeypatch):
     X, y = regression
     monkeypatch.setattr("ortlearn.distributed.tasks.train", None)
     first = (X[:250], y[:250]) if "negative" not in message else (X[:250], y[:250], np.ones(250))
@@ -188,7 +188,7 @@ def test_a_bad_partition_is_named_before_the_first_round(client, regression, par
         trained(client, LinearRegression(), items(first, part(X[250:], y[250:])), None)
 
 
-def test_a_loader_that_fails_is_named(client, regression):
+def test_error_of_a_delayed_loader_names_the_partition(client, regression):
     X, y = regression
 
     def load():
@@ -202,24 +202,20 @@ def test_a_loader_that_fails_is_named(client, regression):
 @pytest.mark.parametrize(
     "X, y, message",
     [
-        (np.zeros((3, 2)), np.zeros(3), "X is a ndarray: pass a dask array"),
-        ([1, 2], None, "X is a list: pass a dask array"),
+        (np.zeros((3, 2)), np.zeros(3), "X is a ndarray, which is not distributed. Pass a dask array"),
+        ([1, 2], None, "X is a list, which is not distributed. Pass a dask array"),
         (da.zeros((4, 2), chunks=2), da.zeros(5, chunks=5), "X has 4 rows, and y has 5"),
-        (
-            da.zeros((4, 2), chunks=2),
-            "label",
-            "can name columns of a dask dataframe or of parquet files only",
-        ),
+        (da.zeros((4, 2), chunks=2), "label", "name columns, which X .type Array. does not have"),
     ],
 )
-def test_bad_arguments_are_refused(client, X, y, message):
+def test_invalid_arguments_are_rejected(client, X, y, message):
     with pytest.raises(ValueError, match=message):
         trained(client, LinearRegression(), X, y)
 
 
-def test_labels_belong_to_delayed_pairs(client, regression):
+def test_separate_labels_of_delayed_pairs_are_rejected(client, regression):
     X, y = regression
-    with pytest.raises(ValueError, match=r"make them \(X, y\), and leave out y"):
+    with pytest.raises(ValueError, match=r"Make the items \(X, y\)"):
         trained(client, LinearRegression(), items((X, y)), cut(y, [600]))
 
 
@@ -256,7 +252,7 @@ def test_frames_with_categories(client, regression):
         trained(client, pipeline(), parts, "size")
 
 
-def test_frames_whose_columns_differ(client, regression):
+def test_dataframe_partitions_with_different_columns(client, regression):
     pd = pytest.importorskip("pandas", reason="dask dataframes need pandas")
     data = frame(pd, *regression)
     first, second = data.iloc[:250], data.iloc[250:]

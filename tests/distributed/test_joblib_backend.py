@@ -1,4 +1,4 @@
-"""Searches of scikit-learn whose trainings run on the workers of a Dask cluster, by joblib."""
+"""Searches of scikit-learn on the workers of a Dask cluster, with joblib's dask backend."""
 
 import numpy as np
 import pytest

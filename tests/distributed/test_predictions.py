@@ -1,4 +1,4 @@
-"""Lazy predictions: those of one machine, partition by partition, computed when they are asked for."""
+"""Lazy predictions equal those of one machine, and are computed per partition on request."""
 
 import dask
 import dask.array as da
@@ -67,7 +67,7 @@ def test_transformers_and_clusters(client, regression):
     assert not hasattr(model, "predict_proba")
 
 
-def test_nothing_is_computed_before_it_is_asked_for(client, regression):
+def test_predictions_are_lazy(client, regression):
     X, y = regression
     model = trained(client, LinearRegression(), X, y)
     computed = []

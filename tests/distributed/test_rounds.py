@@ -1,4 +1,4 @@
-"""Rounds over shards: one shard is one machine, and shards alone decide the result."""
+"""Rounds: one shard equals one machine, and the result depends only on the shards."""
 
 import copy
 import pickle
@@ -58,7 +58,7 @@ def network(**options):
     ],
 )
 @pytest.mark.parametrize("weighted", [False, True])
-def test_one_shard_is_one_machine(client, regression, estimator, options, weighted):
+def test_one_shard_equals_one_machine(client, regression, estimator, options, weighted):
     X, y = regression
     weight = np.random.default_rng(2).random(len(y)) if weighted else None
     options = {**OPTIONS, **options}
@@ -70,7 +70,7 @@ def test_one_shard_is_one_machine(client, regression, estimator, options, weight
 
 
 @pytest.mark.parametrize("sync_every", ["5 batches", "1 batch"])
-def test_one_shard_is_one_machine_in_parts_of_a_pass(client, regression, sync_every):
+def test_one_shard_equals_one_machine_with_several_rounds_per_epoch(client, regression, sync_every):
     X, y = regression
     local = OrtGradientOptimizer(network(), learning_rate="Adam", **OPTIONS).fit(X, y)
     found = DaskOrtGradientOptimizer(
@@ -80,8 +80,8 @@ def test_one_shard_is_one_machine_in_parts_of_a_pass(client, regression, sync_ev
     np.testing.assert_allclose(found.train_losses_, local.train_losses_, rtol=1e-6)
 
 
-def test_a_round_averages_trainings_of_the_shards(client, regression):
-    """The same by hand: each shard is trained on from the mean, in orders of its own."""
+def test_round_averages_the_trainings_of_shards(client, regression):
+    """The rounds equal separate trainings of each shard from the mean, averaged after each epoch."""
     X, y = regression
     sizes, rate = (200, 300, 100), 0.01
     options = {
@@ -112,7 +112,7 @@ def test_a_round_averages_trainings_of_the_shards(client, regression):
 
 
 @pytest.mark.parametrize("sync_every", [1, 3, "4 batches"])
-def test_one_worker_or_two_give_the_same_bits(client, regression, sync_every):
+def test_result_is_independent_of_the_number_of_workers(client, regression, sync_every):
     X, y = regression
     sizes = [100, 250, 50, 200]
     options = {**OPTIONS, "learning_rate": "Adam", "sync_every": sync_every}
@@ -125,7 +125,7 @@ def test_one_worker_or_two_give_the_same_bits(client, regression, sync_every):
     assert not same_bits(other.fit(cut(X, [300, 300]), cut(y, [300, 300])), two)
 
 
-def test_pairs_are_merged_on_the_workers_with_the_same_bits(client, regression, monkeypatch):
+def test_merging_on_workers_gives_the_same_result(client, regression, monkeypatch):
     X, y = regression
     sizes = [100, 250, 50, 110, 90]
     model = DaskOrtGradientOptimizer(network(), learning_rate="Adam", client=client, **OPTIONS)
@@ -146,19 +146,19 @@ def test_pairs_are_merged_on_the_workers_with_the_same_bits(client, regression, 
         (np.int64(2), Interval(2)),
     ],
 )
-def test_sync_every_has_units(sync_every, interval):
+def test_units_of_sync_every(sync_every, interval):
     assert Interval.of(sync_every) == interval
 
 
 @pytest.mark.parametrize("sync_every", [0, -1, 1.5, "2", "0 batches", "two passes", None, True, "3 rounds"])
-def test_other_units_are_refused(client, regression, sync_every):
+def test_invalid_sync_every_is_rejected(client, regression, sync_every):
     X, y = regression
     model = DaskOrtGradientOptimizer(LinearRegression(), client=client, sync_every=sync_every)
-    with pytest.raises(ValueError, match="must be a number of passes, as 1 or '2 passes'"):
+    with pytest.raises(ValueError, match="must be a number of passes, such as 1 or '2 passes'"):
         model.fit(cut(X, [600]), cut(y, [600]))
 
 
-def test_rounds_of_two_passes_average_less_often(client, regression):
+def test_round_of_two_epochs_averages_once(client, regression):
     X, y = regression
     sizes = [200, 200, 200]
     options = {**OPTIONS, "max_iter": 5, "learning_rate": "Adam"}
@@ -172,7 +172,7 @@ def test_rounds_of_two_passes_average_less_often(client, regression):
         assert len(losses) == 1 and np.isfinite(losses[0]) and part.stop <= 600
 
 
-def test_schedules_that_follow_losses_need_every_pass(client, regression):
+def test_schedules_based_on_losses_need_one_epoch_per_round(client, regression):
     X, y = regression
     rate = LearningRateSGD(0.01, learning_rate="adaptive")
     model = DaskOrtGradientOptimizer(LinearRegression(), learning_rate=rate, sync_every=2, client=client)
@@ -180,7 +180,7 @@ def test_schedules_that_follow_losses_need_every_pass(client, regression):
         model.fit(cut(X, [300, 300]), cut(y, [300, 300]))
 
 
-def test_the_history_has_rounds_shards_and_workers(client, regression):
+def test_history_has_columns_for_rounds_shards_and_workers(client, regression):
     X, y = regression
     model = DaskOrtGradientOptimizer(
         LinearRegression(), learning_rate=0.01, sync_every="4 batches", client=client, **OPTIONS
@@ -228,7 +228,7 @@ def test_warm_start_continues(client, regression):
     np.testing.assert_allclose(model.predict(X), perfect.predict(X), rtol=1e-5)
 
 
-def test_a_start_is_kept_by_the_loss_of_rows_on_the_workers(client, regression):
+def test_starting_weights_are_kept_if_validation_loss_on_workers_is_lower(client, regression):
     X, y = regression
     perfect = LinearRegression().fit(X, y)
     model = DaskOrtGradientOptimizer(perfect, warm_start=True, learning_rate=0.9, client=client, **OPTIONS)
@@ -241,7 +241,7 @@ def test_a_start_is_kept_by_the_loss_of_rows_on_the_workers(client, regression):
         assert not better.fit(*rows, X_val=held_out[0], y_val=held_out[1]).start_kept_
 
 
-def test_large_weights_are_sent_without_a_warning_of_dask(client):
+def test_large_weights_cause_no_dask_warning(client):
     """Weights of 120 KB, above a threshold that is lower than Dask's."""
     rng = np.random.default_rng(0)
     X, y = cut(rng.standard_normal((40, 100), np.float32), [20, 20]), cut(rng.random(40), [20, 20])
@@ -254,7 +254,7 @@ def test_large_weights_are_sent_without_a_warning_of_dask(client):
         assert np.isfinite(model.score(X, y))
 
 
-def test_a_loss_that_is_not_finite_names_the_partition(client, regression):
+def test_divergence_names_the_partition(client, regression):
     X, y = regression
     X = X.copy()
     X[450:] *= 1e20
@@ -269,13 +269,13 @@ def test_a_loss_that_is_not_finite_names_the_partition(client, regression):
     assert all(np.isfinite(array).all() for array in model.get_weights().values())
 
 
-def test_early_stopping_is_that_of_the_driver(client, regression):
+def test_early_stopping_on_driver_and_workers(client, regression):
     X, y = regression
     options = {"max_iter": 200, "batch_size": 32, "random_state": 0, "learning_rate": 0.3}
     options |= {"early_stopping": True, "n_iter_no_change": 3}
     shards = cut(X[:500], [200, 300]), cut(y[:500], [200, 300])
     model = DaskOrtGradientOptimizer(LinearRegression(), client=client, **options)
-    with pytest.raises(ValueError, match="early_stopping needs rows to validate on"):
+    with pytest.raises(ValueError, match="early_stopping needs validation data"):
         model.fit(*shards)
     local = clone(model).fit(*shards, X_val=X[500:], y_val=y[500:])
     assert local.n_iter_ < 200 and local.best_epoch_ <= local.n_iter_
@@ -287,7 +287,7 @@ def test_early_stopping_is_that_of_the_driver(client, regression):
         model.set_params(scoring="max_error").fit(*shards, X_val=shards[0], y_val=shards[1])
 
 
-def test_the_estimator_is_a_parameter_of_scikit_learn(client, regression):
+def test_clone_set_params_and_pickle(client, regression):
     X, y = regression
     model = DaskOrtGradientOptimizer(LinearRegression(), client=client, sync_every=2, **OPTIONS)
     names = {*OrtGradientOptimizer(LinearRegression()).get_params(deep=False), "client", "sync_every"}
@@ -303,7 +303,7 @@ def test_the_estimator_is_a_parameter_of_scikit_learn(client, regression):
     assert copy.deepcopy(local).partial_fit(X, y).n_iter_ == 5
 
 
-def test_the_client_must_be_there(client, regression):
+def test_closed_client_is_an_error(client, regression):
     X, y = regression
     with cluster_of(1, processes=False, is_current=False) as other:
         model = DaskOrtGradientOptimizer(LinearRegression(), client=other)
@@ -311,13 +311,13 @@ def test_the_client_must_be_there(client, regression):
         model.fit(cut(X, [600]), cut(y, [600]))
 
 
-def test_fit_stream_is_refused(client):
+def test_fit_stream_is_not_supported(client):
     with pytest.raises(ValueError, match="pass parquet files or a dask collection to fit"):
         DaskOrtGradientOptimizer(LinearRegression(), client=client).fit_stream("folder")
 
 
 @pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped:sklearn.exceptions.ConvergenceWarning")
-def test_a_classifier_of_three_classes(client, classes):
+def test_multiclass_classifier(client, classes):
     X, y = classes
     shards = cut(X, [150, 250, 200]), cut(y, [150, 250, 200])
     for estimator in (LogisticRegression(), MLPClassifier(hidden_layer_sizes=6, random_state=0)):
@@ -328,7 +328,7 @@ def test_a_classifier_of_three_classes(client, classes):
         assert model.score(*shards) > 0.8
 
 
-def test_a_record_of_a_round_is_one_row():
+def test_round_has_length_one():
     from ortlearn.distributed.rounds import Round
 
     found = Round(None, 0.5, np.ones(3))
@@ -336,7 +336,7 @@ def test_a_record_of_a_round_is_one_row():
 
 
 def few_updates(client, X, y, **options):
-    """Return the messages of a training over four shards of 100 rows each that few updates are made."""
+    """Return the FewUpdatesWarning messages of a training over four shards of 100 rows each."""
     options = {"batch_size": 10, "max_iter": 2, "learning_rate": "Adam"} | options
     trainer = DaskOrtGradientOptimizer(Ridge(), client=client, random_state=0, **options)
     with warnings.catch_warnings(record=True) as found:
@@ -345,14 +345,14 @@ def few_updates(client, X, y, **options):
     return [str(item.message) for item in found if issubclass(item.category, FewUpdatesWarning)]
 
 
-def test_few_updates_of_shards_are_told(client, regression, monkeypatch):
+def test_few_updates_of_shards_cause_a_warning(client, regression, monkeypatch):
     (text,) = few_updates(client, *regression, batch_size=1, max_iter=4)  # 400 updates are few, 500 enough
-    assert text.endswith("To make up for it, multiply the learning rate by 2, or raise max_iter.")
+    assert text.endswith("To compensate, multiply the learning rate by 2, or increase max_iter.")
     assert not few_updates(client, *regression, batch_size=1, max_iter=5)
     monkeypatch.setattr("ortlearn.distributed.fitting.FEW_UPDATES", 50)
     (text,) = few_updates(client, *regression)
-    assert "4 shards updates the weights 20 times in 2 passes, one machine would 80 times" in text
-    assert "set batch_size=2, multiply the learning rate by 2, or raise max_iter." in text
+    assert "4 shards updates the weights 20 times in 2 passes, one machine 80 times" in text
+    assert "set batch_size=2, multiply the learning rate by 2, or increase max_iter." in text
 
 
 @pytest.mark.parametrize(
@@ -360,6 +360,8 @@ def test_few_updates_of_shards_are_told(client, regression, monkeypatch):
     [{"max_iter": 1}, {"batch_size": 400, "max_iter": 15}, {"learning_rate": "LBFGS"}],
     ids=str,
 )
-def test_few_updates_of_one_machine_and_exact_ones_are_not(client, regression, monkeypatch, options):
+def test_no_warning_for_few_updates_of_one_machine_or_exact_training(
+    client, regression, monkeypatch, options
+):
     monkeypatch.setattr("ortlearn.distributed.fitting.FEW_UPDATES", 50)
     assert not few_updates(client, *regression, **options)

@@ -1,4 +1,4 @@
-"""Parquet files, datasets, tables, readers, and what speaks Arrow."""
+"""Parquet files, datasets, tables, readers and Arrow streams."""
 
 import os
 
@@ -28,7 +28,7 @@ def table(n_rows=10, start=0):
 
 
 class Stream:
-    """What has columns of Arrow, and nothing else."""
+    """Object with ``__arrow_c_stream__`` only."""
 
     def __init__(self, columns):
         self.columns_of_arrow = columns
@@ -51,7 +51,7 @@ def whole(source, **options):
 
 
 def check(source, n_rows=15):
-    """Check all rows, twice: a source can be read again."""
+    """Check all rows, twice, since a source can be read several times."""
     numbers = np.arange(n_rows)
     for _ in range(2):
         rows = whole(source)
@@ -78,14 +78,14 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_same_rows(folder, form):
+def test_all_kinds_of_sources_yield_the_same_rows(folder, form):
     both = pa.concat_tables([table(10), table(5, 10)])
     source = open_source(FORMS[form](folder, both), "label", "weight")
     check(source)
     source.close()
 
 
-def test_a_block_of_parquet_is_a_row_group(folder):
+def test_blocks_of_parquet_files_are_row_groups(folder):
     source = open_source(folder, "label")
     assert source.sizes == [4, 4, 2, 4, 1]
     rows = whole(source, numbers=[3, 0])
@@ -109,7 +109,7 @@ def test_columns_are_selected_and_ordered(folder):
             open_source(folder, *arguments)
 
 
-def test_partitions_are_columns(tmp_path):
+def test_hive_partitions_are_columns(tmp_path):
     for year in (2001, 2002):
         (tmp_path / f"year={year}").mkdir()
         pq.write_table(table(3).select(["a", "label"]), tmp_path / f"year={year}" / "x.parquet")
@@ -141,7 +141,7 @@ def test_nulls_are_nan_in_features_and_errors_in_labels():
         whole(open_source(columns, "y"))
 
 
-def test_text_is_a_frame_of_pandas():
+def test_text_columns_become_a_dataframe():
     pandas = pytest.importorskip("pandas")
     columns = pa.table({"city": ["Oslo", "Rome"], "y": pa.array(["x", "y"]).dictionary_encode()})
     rows = whole(open_source(columns, "y"))
@@ -150,7 +150,7 @@ def test_text_is_a_frame_of_pandas():
     assert isinstance(frame, pandas.DataFrame) and frame["city"].tolist() == ["Oslo", "Rome"]
 
 
-def test_a_corrupt_row_group_is_named(folder):
+def test_error_names_the_corrupt_row_group(folder):
     path = folder / "part-0.parquet"
     group = pq.ParquetFile(path).metadata.row_group(1)
     chunk = group.column(0)
@@ -172,7 +172,7 @@ def test_files_that_cannot_be_opened(tmp_path):
         open_source(tmp_path / "x.parquet")
 
 
-def test_a_reader_is_copied_to_a_file_that_goes(folder, tmp_path, monkeypatch):
+def test_reader_is_copied_to_a_temporary_file_that_is_removed(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     source = open_source(table(10).to_reader(max_chunksize=4), "label", "weight")
     check(source, 10)
@@ -183,18 +183,18 @@ def test_a_reader_is_copied_to_a_file_that_goes(folder, tmp_path, monkeypatch):
     assert not [name for name in os.listdir(tmp_path) if name.startswith("ortlearn-")]
 
 
-def test_what_counts_as_a_source(folder):
+def test_is_source_of_arrow_objects(folder):
     columns = table()
     assert all(map(is_source, (folder, datasets.dataset(folder), columns.to_reader(), Stream(columns))))
     assert not is_source(columns)
 
 
-def test_a_function_of_batches_without_columns():
+def test_function_of_batches_without_columns_is_rejected():
     with pytest.raises(ValueError, match="returns list, which has no columns"):
         open_source(lambda: [np.ones((2, 2))], "label")
 
 
-def test_pyarrow_is_named_where_it_is_missing(monkeypatch):
+def test_missing_pyarrow_is_an_import_error(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"ortlearn\[streams\]"):
         open_source("folder")

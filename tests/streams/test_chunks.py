@@ -1,4 +1,4 @@
-"""Blocks become chunks: every row once, in order, whatever the sizes."""
+"""Chunks contain each row of the blocks once, in order, for all sizes."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_chunks_are_the_rows_in_order(sizes, size, skipped, kind):
 
 
 @given(SIZES, st.integers(0, 70), st.randoms(use_true_random=False))
-def test_whole_blocks_leave_out_rows(sizes, skipped, random):
+def test_whole_blocks_skips_rows(sizes, skipped, random):
     order = random.sample(range(len(sizes)), len(sizes))
     flat = [(number, row) for number in order for row in range(sizes[number])]
     numbers, left = whole_blocks(order, sizes, skipped)
@@ -49,7 +49,7 @@ def test_all_chunks_but_the_last_have_whole_batches(n_rows, batch_size, buffer):
     assert size == n_rows or (size % batch_size == 0 and size <= max(buffer, batch_size))
 
 
-def test_a_chunk_is_not_made_of_several_types():
+def test_chunk_of_several_types_is_rejected():
     blocks = [Rows(np.zeros((2, 3), np.float32), where="a"), Rows(np.zeros((2, 3)), where="b")]
     with pytest.raises(SourceError, match="between a and b"):
         list(cut(blocks, 4))
@@ -64,6 +64,6 @@ def test_frames_of_pandas_and_polars_stay_frames():
         assert [list(chunk.X["b"]) for chunk in chunks] == [["x", "y", "x"], ["y"]]
 
 
-def test_dictionaries_of_columns():
+def test_mappings_of_columns():
     blocks = [Rows({"a": np.array([1, 2]), "b": np.array([[3], [4]])}) for _ in range(2)]
     assert [chunk.X["a"].tolist() for chunk in cut(blocks, 3)] == [[1, 2, 1], [2]]

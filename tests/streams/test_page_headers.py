@@ -39,7 +39,7 @@ def test_headers_of_plain_pages(header):
         (BEGIN + b"\x2c" + DATA + b"\x00\x00")[:-1],
     ],
 )
-def test_other_headers_are_left_to_pyarrow(header):
+def test_other_headers_raise_not_plain(header):
     with pytest.raises(NotPlain):
         read_page(header, 0)
 
@@ -52,7 +52,7 @@ def test_levels_are_one_run_of_ones(count, run):
 
 
 def compressed(tmp_path, values):
-    """Return a file with a page of snappy after seven other bytes, and the page."""
+    """Return a file with a snappy page after seven other bytes, and the page."""
     content = pa.Codec("snappy").compress(values, asbytes=True)
     path = tmp_path / "page"
     path.write_bytes(b"before " + content + b" after")
@@ -60,7 +60,7 @@ def compressed(tmp_path, values):
 
 
 @pytest.mark.parametrize("size", [1, 59, 60, 61, 255, 256, 257, 5000, 65_536, 65_537, 200_000])
-def test_what_snappy_stores_is_found(tmp_path, size):
+def test_literals_of_snappy_are_found(tmp_path, size):
     values = np.random.default_rng(size).bytes(size)
     file, page, content = compressed(tmp_path, values)
     with file:
@@ -69,7 +69,7 @@ def test_what_snappy_stores_is_found(tmp_path, size):
             assert parts and b"".join((b"before " + content)[start:stop] for start, stop in parts) == values
 
 
-def test_what_snappy_compresses_is_not(tmp_path):
+def test_compressed_snappy_pages_have_no_literals(tmp_path):
     repeated = np.random.default_rng(0).bytes(70_000)
     for values in (bytes(10_000), repeated[:200] * 50, repeated + bytes(9000)):
         file, page, content = compressed(tmp_path, values)
@@ -77,7 +77,7 @@ def test_what_snappy_compresses_is_not(tmp_path):
             assert literals(file, page, content[:512]) == []
 
 
-def test_a_damaged_page_of_snappy_is_not(tmp_path):
+def test_damaged_snappy_pages_have_no_literals(tmp_path):
     file, page, content = compressed(tmp_path, np.random.default_rng(0).bytes(70_000))
     with file:
         assert literals(file, page, content[:512])

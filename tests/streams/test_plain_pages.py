@@ -1,4 +1,4 @@
-"""Plain floats of parquet files are read as pyarrow reads them, and everything else by pyarrow."""
+"""PlainReader reads the same values as pyarrow, and leaves files that are not plain to pyarrow."""
 
 import pickle
 
@@ -46,14 +46,14 @@ def row_groups(path):
 
 
 def plain(path, y="label"):
-    """Return what is read without pyarrow's decoder, in parts."""
+    """Return the parts that are read without pyarrow's decoder."""
     schema = datasets.dataset(path).schema
     reader = PlainReader(Selection.of(schema, None, y, None), schema)
     return [part for group in row_groups(path) for part in reader.rows(group, "a row group")]
 
 
 def rows_of(path):
-    """Return the rows that a source gives, as bytes."""
+    """Return the rows of a source as bytes."""
     found = Rows.join(list(open_source(path, "label").blocks()))
     return found.X.matrix(np.dtype(np.float64)).tobytes(), found.y.tobytes()
 
@@ -79,7 +79,7 @@ PLAIN = {
 @pytest.mark.parametrize("second", [np.float32, np.float64])
 @pytest.mark.parametrize("nullable", [True, False])
 @pytest.mark.parametrize("form", PLAIN)
-def test_plain_floats_are_those_of_pyarrow(tmp_path, monkeypatch, form, nullable, second):
+def test_plain_floats_equal_those_of_pyarrow(tmp_path, monkeypatch, form, nullable, second):
     monkeypatch.setattr(plain_pages, "BLOCK", 8 * 4000)
     path = write(tmp_path, table(nullable=nullable, second=second), **PLAIN[form])
     parts = plain(path)
@@ -95,7 +95,7 @@ def test_numbers_that_snappy_compresses_are_decompressed(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint32", "bool"])
-def test_integers_are_those_of_pyarrow(tmp_path, name):
+def test_integers_equal_those_of_pyarrow(tmp_path, name):
     dtype = np.dtype(name)
     least, most = (0, 1) if name == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     drawn = np.random.default_rng(0).integers(least, most, N_ROWS, endpoint=True, dtype=np.int64)
@@ -109,7 +109,7 @@ def test_integers_are_those_of_pyarrow(tmp_path, name):
     np.testing.assert_array_equal(found.X.frame(np.float64)["c"], drawn.astype(dtype))
 
 
-def test_a_source_may_have_no_labels(tmp_path):
+def test_source_without_labels(tmp_path):
     path = write(tmp_path, table(second=np.float32).drop_columns(["label"]))
     assert all(part.y is None for part in plain(path, None)) and len(plain(path, None)) == 2
 
@@ -162,7 +162,7 @@ def test_nulls_are_left_to_pyarrow(tmp_path, monkeypatch):
     assert np.isnan(found[:5]).all() and rows_of(path) == rows_of_pyarrow(path)
 
 
-def test_what_cannot_be_read_further_is_read_by_pyarrow_from_there(tmp_path, monkeypatch):
+def test_pyarrow_continues_after_the_last_plain_row(tmp_path, monkeypatch):
     monkeypatch.setattr(plain_pages, "BLOCK", 16 * 4000)
     path = write(tmp_path, table(), row_group_size=N_ROWS, max_rows_per_page=5000)
     own, pages = plain_pages._Column._next_page, []
@@ -186,7 +186,7 @@ def test_what_cannot_be_read_further_is_read_by_pyarrow_from_there(tmp_path, mon
 @np.errstate(invalid="ignore")  # damaged numbers are cast
 @pytest.mark.parametrize("second", [np.float32, np.float64])
 @pytest.mark.parametrize("compression", ["snappy", None])
-def test_damaged_files_give_what_pyarrow_gives(tmp_path, compression, second):
+def test_damaged_files_give_the_rows_or_the_error_of_pyarrow(tmp_path, compression, second):
     path = write(tmp_path, table(6000, second=second), row_group_size=3000, compression=compression)
     file, rng = path / "part.parquet", np.random.default_rng(1)
     content, metadata = file.read_bytes(), pq.read_metadata(file)

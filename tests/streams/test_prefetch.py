@@ -1,4 +1,4 @@
-"""Reading ahead: one item at most, errors in their place, and an end whenever the caller ends."""
+"""Prefetching: at most one item ahead, errors in order, and an end when the generator is closed."""
 
 import threading
 
@@ -11,7 +11,7 @@ def readers():
     return [thread for thread in threading.enumerate() if thread.name == "ortlearn-reader"]
 
 
-def test_items_are_made_in_a_thread_one_ahead():
+def test_items_are_computed_in_a_thread_one_ahead():
     made, threads = [], set()
     second = threading.Event()
 
@@ -30,7 +30,7 @@ def test_items_are_made_in_a_thread_one_ahead():
     assert threads and threading.current_thread() not in threads and not readers()
 
 
-def test_no_more_than_one_item_waits():
+def test_at_most_one_item_waits():
     begun, wanted = [], 3
 
     def items():

@@ -25,7 +25,7 @@ def test_blocks_of_an_array_can_be_read_in_any_order():
     np.testing.assert_array_equal(rows.sample_weight, numbers / 2)
 
 
-def test_a_memory_map_is_read_where_it_is(tmp_path):
+def test_memory_map_is_not_copied(tmp_path):
     path = tmp_path / "X.npy"
     np.save(path, np.arange(12.0).reshape(6, 2))
     X = np.load(path, mmap_mode="r")
@@ -42,7 +42,7 @@ def test_sparse_rows_stay_sparse(kind):
         assert rows.X.format == "csr" and rows.X.toarray().tolist() == dense.tolist()
 
 
-def test_functions_and_lists_are_read_again():
+def test_functions_and_lists_can_be_read_several_times():
     batches = [(np.ones((2, 1)), [0, 1]), (np.zeros((1, 1)), [1]), (np.empty((0, 1)), [])]
     for source in (open_source(batches), open_source(lambda: iter(batches))):
         for _ in range(2):
@@ -50,7 +50,7 @@ def test_functions_and_lists_are_read_again():
             assert whole(source).y.tolist() == [0, 1, 1]
 
 
-def test_items_are_features_labels_and_weights():
+def test_items_are_tuples_of_features_labels_and_weights():
     X = np.ones((2, 1))
     assert whole(open_source([X])).y is None
     assert whole(open_source([(X, [1, 2], [0.5, 1])])).sample_weight.tolist() == [0.5, 1]
@@ -63,15 +63,15 @@ def test_items_are_features_labels_and_weights():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ((iter([]),), "can be read once"),
-        ((np.ones((2, 1)), [1, 2, 3]), "y has 3 rows, X has 2"),
+        ((iter([]),), "can be read only once"),
+        ((np.ones((2, 1)), [1, 2, 3]), "y has 3 rows, but X has 2"),
         ((np.ones((2, 1)), "label"), "y cannot name columns"),
         ((np.ones((2, 1)), None, None, ["a"]), "features cannot name columns"),
-        (([np.ones((2, 1))], [1, 2]), "have their labels"),
-        ((3,), "int is no source of rows"),
+        (([np.ones((2, 1))], [1, 2]), "not supported for an iterable of batches"),
+        ((3,), "int is not a source of rows"),
     ],
 )
-def test_what_is_no_source(arguments, message):
+def test_invalid_sources_are_rejected(arguments, message):
     with pytest.raises(ValueError, match=message):
         open_source(*arguments)
 
