@@ -143,7 +143,7 @@ def test_it_needs_all_rows(optimizer, diabetes):
         optimizer(Ridge(), learning_rate="LBFGS").partial_fit(X, y)
     model = optimizer(Ridge(), learning_rate="LBFGS", random_state=0).fit(X, y)
     before = model.trained_coef_["coef"]
-    with pytest.raises(PluginError, match="trains on all rows at once"):
+    with pytest.raises(PluginError, match="trains on all samples at once"):
         model.partial_fit(X, y)
     assert model.trained_coef_["coef"] is before
     # Another learning rate goes on from its solution.
