@@ -68,11 +68,11 @@ class ClusterFullBatchStep(FullBatchStep):
     def __init__(self, samples: ShardSamples, task: TrainingTask):
         super().__init__(task, samples.runtime.device, samples.runtime.n_jobs)
         self._samples = samples
-        self._gradients: _ShardGradients | None = None
+        self._shard_gradients: _ShardGradients | None = None
 
     def set_shards(self, shards: list[Future]) -> None:
         """Set the prepared samples of each shard."""
-        self._gradients = _ShardGradients(self._samples, self.task, shards)
+        self._shard_gradients = _ShardGradients(self._samples, self.task, shards)
 
     def coordinates(self) -> Coordinates:
         """Return the coordinates that standardise features by the moments of all shards."""
@@ -88,12 +88,12 @@ class ClusterFullBatchStep(FullBatchStep):
 
     def evaluate(self, vector: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
         """Return objective and gradient of all samples at a vector of all weights, in float64."""
-        assert self._gradients is not None
-        return self._gradients.of(self.unpack(vector), width)
+        assert self._shard_gradients is not None
+        return self._shard_gradients.of(self.unpack(vector), width)
 
     def release(self) -> None:
         """Release the samples."""
-        self._data = self._coordinates = self._gradients = None  # type: ignore[assignment]
+        self._data = self._coordinates = self._shard_gradients = None  # type: ignore[assignment]
 
 
 class GradientRounds:
@@ -119,7 +119,7 @@ class GradientRounds:
     def __init__(self, samples: ShardSamples, step: ClusterStep, shards: list[Future]):
         self._samples, self._step = samples, step
         task = step.task.changed(learning_rate=LearningRateLBFGS(), penalty=NoPenalty())
-        self._gradients = _ShardGradients(samples, task, shards)
+        self._shard_gradients = _ShardGradients(samples, task, shards)
         self._update = update_graph(step.task)
         self._session = make_session(self._update.model, samples.runtime.device, samples.runtime.n_jobs)
 
@@ -131,7 +131,7 @@ class GradientRounds:
     def _run(self) -> Round:
         """Return the updated weights and states."""
         arrays, names = self._step.buffers.read(), self._step.task.graph.weights
-        loss, gradient = self._gradients.of({name: arrays[name, None] for name in names})
+        loss, gradient = self._shard_gradients.of({name: arrays[name, None] for name in names})
         feeds: dict[str, Any] = {RATE: np.array(self._step.rate, dtype=self._step.task.graph.dtype)}
         feeds |= {item.source: arrays[item.weight, item.state] for item in self._update.carried}
         start = 0

@@ -58,7 +58,7 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Whether ``fit`` from a model's own weights restores them, with a warning, if the trained weights are
         not better: on samples that flexible models hold out, or otherwise by the training objective.
     gradient : {"auto", "rules", "ort"}, default="auto"
-        Gradient backend: ``"rules"`` are our own rules, ``"ort"`` is the C++ builder of onnxruntime-training,
+        Gradient backend: ``"rules"`` are the rules of ortlearn, ``"ort"`` is the C++ builder of onnxruntime-training,
         and ``"auto"`` takes the rules if they support every operator, and otherwise the builder if it is
         installed.
     device : str or (str, dict), default="cpu"
