@@ -65,6 +65,27 @@ RESAMPLING = [
     resize((2, 2, 6, 5), scales=(1, 1, 0.5, 0.7), mode="cubic", antialias=1, opsets=(18, 21)),
     *(
         resize(
+            (2, 2, 5, 4),
+            sizes=(8, 7),
+            axes=[2, 3],
+            mode=mode,
+            keep_aspect_ratio_policy=policy,
+            coordinate_transformation_mode=where,
+            opsets=(18, 21),
+            **extra,
+        )
+        for policy in ("not_larger", "not_smaller")
+        for mode, where, extra in (
+            ("linear", "half_pixel", {}),
+            ("linear", "align_corners", {}),
+            ("cubic", "asymmetric", {}),
+            ("nearest", "half_pixel", {}),
+            ("linear", "half_pixel", {"constants": (1,)}),
+        )
+    ),
+    resize((3, 4), sizes=(6, 9), mode="nearest", keep_aspect_ratio_policy="not_larger", opsets=(18, 21)),
+    *(
+        resize(
             (2, 2, 4, 3),
             roi=(0, 0, 0.2, 0.1, 1, 1, 0.7, 1.3),
             sizes=(2, 2, 3, 5),

@@ -82,6 +82,9 @@ SAMPLING = [
             ((16, 18), {"sampling_ratio": 2}),
             ((16, 18), {}),
             ((16, 18), {"coordinate_transformation_mode": "output_half_pixel"}),
+            ((13,), {"sampling_ratio": 2, "mode": "max"}),
+            ((16, 18), {"sampling_ratio": 2, "mode": "max"}),
+            ((16, 18), {"mode": "max"}),
         )
     ),  # fmt: skip
 ]

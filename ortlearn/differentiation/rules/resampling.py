@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
+from onnx import TensorProto
 
 from ..decomposition import by_decomposition
 from ..dimensions import is_static
@@ -44,8 +47,7 @@ class _Axes:
         self.scales, self.sizes = (node.I(i) if self._given(i) else "" for i in (2, 3))
         self.roi = node.I(1) if self.coordinates == "tf_crop_and_resize" else ""
         policy = node.attribute("keep_aspect_ratio_policy", "stretch")
-        if self.sizes and policy != "stretch":
-            raise node.error(f"keep_aspect_ratio_policy={policy!r} has no gradient rule; use scales instead")
+        self.policy = policy if self.sizes and policy != "stretch" else None
 
     def _given(self, index):
         name = self.node.I(index)
@@ -55,6 +57,9 @@ class _Axes:
         """Return the scale of an axis, or None if it is unknown."""
         index = self.listed.index(axis)
         values = self.node.constant(self.scales or self.sizes)
+        if self.policy:
+            known = self.kept_ratio()
+            return None if known is None else known[1] / known[0]
         size = (self.node.shape(self.node.I(0)) or [None] * self.rank)[axis]
         if values is None:
             result = self.node.shape(self.node.O(0))
@@ -64,6 +69,16 @@ class _Axes:
         if self.scales:
             return float(values[index])
         return int(values[index]) / size if isinstance(size, int) and size else None
+
+    def kept_ratio(self):
+        """Return sizes before and after of the axis that sets the scale of all, None if they are unknown."""
+        shape, after = self.node.shape(self.node.I(0)), self.node.constant(self.sizes)
+        before = [shape[axis] for axis in self.listed] if shape else [None]
+        if after is None or not all(isinstance(size, int) and size for size in before):
+            return None
+        pairs = zip(before, map(int, after), strict=True)
+        pick = min if self.policy == "not_larger" else max
+        return pick(pairs, key=lambda pair: Fraction(pair[1], pair[0]))
 
     def changed(self):
         """Return the axes that are scaled or cropped."""
@@ -131,6 +146,8 @@ def _matrix(op, axes, axis):
     image = op.reshape_to(identity, op.Concat(size, [1], size, [1], axis=0))
     options = {name: node.attribute(name) for name in _READING}
     roi = scales = sizes = ""
+    if axes.policy:
+        return _matrix_of_policy(op, axes, axis, image, options)
     if axes.roi:
         ends = [op.Gather(axes.roi, np.array([p])) for p in (index, index + len(axes.listed))]
         zero, one = (np.full(2, value, op.dtype(axes.roi) or np.float32) for value in (0, 1))
@@ -142,6 +159,31 @@ def _matrix(op, axes, axis):
         sizes = op.Concat(size, [1], op.Gather(axes.sizes, np.array([index])), [1], axis=0)
     read = op.Resize(image, roi, scales, sizes, extrapolation_value=0.0, **options)
     return op.set_type(op.Squeeze(read, [1, 3]), op.elem_type(identity) or 1, (shape[axis], None))
+
+
+def _matrix_of_policy(op, axes, axis, image, options):
+    """Return the matrix of an axis that has the scale of another one: that one becomes the last axis."""
+    node, place = axes.node, axes.listed.index(axis)
+    known = axes.kept_ratio()
+    if known is not None:  # with fewer elements of the same ratio
+        divisor = math.gcd(*known)
+        before, after = (np.array([size // divisor]) for size in known)
+    else:
+        sizes = op.Gather(op.Shape(node.I(0)), np.array(axes.listed), axis=0)
+        ratios = op.Div(*(op.Cast(name, to=TensorProto.DOUBLE) for name in (axes.sizes, sizes)))
+        limiting = getattr(op, "ArgMin" if axes.policy == "not_larger" else "ArgMax")(ratios, axis=0)
+        before, after = (op.Gather(name, limiting, axis=0) for name in (sizes, axes.sizes))
+    wide = op.Expand(image, op.Concat(np.ones(3, np.int64), before, axis=0))
+    roi = ""
+    if axes.roi:
+        zero, one = (np.full(1, value, op.dtype(axes.roi) or np.float32) for value in (0, 1))
+        ends = [op.Gather(axes.roi, np.array([p])) for p in (place, place + len(axes.listed))]
+        roi = op.Concat(ends[0], zero, ends[1], one, axis=0)
+    sizes = op.Concat(op.Gather(axes.sizes, np.array([place])), after, axis=0)
+    options |= {"axes": [2, 3], "keep_aspect_ratio_policy": axes.policy, "extrapolation_value": 0.0}
+    read = op.Gather(op.Resize(wide, roi, "", sizes, **options), np.array(0), axis=3)
+    shape = op.shape(node.I(0))
+    return op.set_type(op.Squeeze(read, [1]), op.elem_type(image) or 1, (shape[axis], None))
 
 
 def _apply(op, grad, matrix, axis, rank):

@@ -18,6 +18,8 @@ RULES = RuleSet("sampling")
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}
 #: The parameter of cubic convolution that the specification of GridSample gives.
 _CUBIC = -0.75
+#: Below all values of an image; the maximum of a bin without points is less.
+_NO_POINT = -1e38
 
 
 @by_decomposition
@@ -149,10 +151,9 @@ def affine_grid(op, node, grad):
 @RULES.rule("RoiAlign")
 @by_decomposition
 def roi_align(op, node):
-    # y = mean over points of a bin of x, with linear interpolation
+    # y = mean over points of a bin of x, with linear interpolation; for the maximum, that of the terms of the
+    # interpolation of all points, as in onnx's reference implementation and in onnxruntime
     x, rois, batch = (node.input_name(i) for i in range(3))
-    if node.attribute("mode", "avg") != "avg":
-        raise node.error("mode='max' has no gradient rule, because versions of onnxruntime differ")
     default = "half_pixel" if op.opset >= 16 else "output_half_pixel"
     half = node.attribute("coordinate_transformation_mode", default) == "half_pixel"
     scale, ratio = node.attribute("spatial_scale", 1.0), node.attribute("sampling_ratio", 0)
@@ -167,11 +168,19 @@ def roi_align(op, node):
         positions.append(_bin_points(op, start, op.Div(extent, float(bins)), bins, ratio, x))
     rows, columns = positions
     y, x_ = (op.Unsqueeze(points, axes) for (points, _), axes in ((rows, [3, 4]), (columns, [1, 2])))
-    values = _read_linear(op, x, batch, y, x_)
+    terms, inside = _linear_terms(op, x, batch, y, x_)
     weights = op.Mul(op.Unsqueeze(rows[1], [3, 4]), op.Unsqueeze(columns[1], [1, 2]))
-    # (roi, bins, points, bins, points, channels): the mean over both axes of points.
-    weighted = op.Mul(values, op.Unsqueeze(weights, [5]))
-    return op.Transpose(op.reduce("ReduceSum", weighted, [2, 4], keepdims=0), perm=[0, 3, 1, 2])
+    weights = op.Unsqueeze(weights, [5])
+    # (roi, bins, points, bins, points, channels): the mean, or the maximum, over both axes of points.
+    if node.attribute("mode", "avg") == "avg":
+        weighted = op.Mul(op.Where(inside, op.Sum(*terms), 0.0), weights)
+        pooled = op.reduce("ReduceSum", weighted, [2, 4], keepdims=0)
+    else:
+        read = op.Where(inside, op.Max(*terms), 0.0)
+        read = op.Where(op.Greater(weights, 0.0), read, 2 * _NO_POINT)
+        largest = op.reduce("ReduceMax", read, [2, 4], keepdims=0)
+        pooled = op.Where(op.Less(largest, _NO_POINT), 0.0, largest)
+    return op.Transpose(pooled, perm=[0, 3, 1, 2])
 
 
 def _bin_points(op, start, size, bins, ratio, x):
@@ -192,8 +201,11 @@ def _bin_points(op, start, size, bins, ratio, x):
     return op.Add(wide[0], op.Mul(wide[1], op.Add(points, number))), weights
 
 
-def _read_linear(op, x, batch, y, x_):
-    """Return an image at positions, channels last; zero if more than one pixel outside."""
+def _linear_terms(op, x, batch, y, x_):
+    """Return the terms of an interpolated image, channels last, and whether positions are inside.
+
+    Values are zero more than one pixel outside.
+    """
     shape = op.Shape(x)
     channels, height, width = (op.Gather(shape, np.array(axis)) for axis in (1, 2, 3))
     last = op.Concat([-1], op.unsqueeze(channels, [0]), axis=0)
@@ -209,7 +221,7 @@ def _read_linear(op, x, batch, y, x_):
         index = op.Add(first, op.Add(op.Mul(row, width), column))
         weight = op.Unsqueeze(op.Mul(row_weight, column_weight), [5])
         terms.append(op.Mul(op.Gather(rows, index, axis=0), weight))
-    return op.Where(op.Unsqueeze(op.And(y_in, x_in), [5]), op.Sum(*terms), 0.0)
+    return terms, op.Unsqueeze(op.And(y_in, x_in), [5])
 
 
 def _neighbours(op, position, length):
