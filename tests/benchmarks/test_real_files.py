@@ -46,6 +46,17 @@ def test_a_derivative_wrong_by_five_percent(monkeypatch):
     assert found.verdict == "wrong" and found.error == pytest.approx(0.05, abs=0.01)
 
 
+@pytest.mark.parametrize("random_state", range(10))
+def test_rounding_is_not_taken_for_a_wrong_derivative(random_state):
+    """Small steps from large weights: float32 rounds what is added to them by several percent."""
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (int64[N] i) => (float[N,3] y)
+        { y = Gather (table, i) }""")
+    table = np.random.default_rng(random_state).normal(1000, 1, size=(2, 3)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(table, "table"))
+    found = derivatives.check_derivative(model, model, random_state)
+    assert found.verdict == "right" and found.error < 1e-3
+
+
 def test_a_derivative_that_is_zero_does_not_count():
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (float[N,3] x) => (float[N,3] y)'
