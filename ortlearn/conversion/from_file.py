@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
 from ..exceptions import ConversionError
 from ..graphs import graph_names, map_names, name_nodes, value_types
+from ..graphs.files import MAX_MESSAGE
 from ..onnx_files.adapters import LoRA
 from ..onnx_files.free_rows import with_free_rows
 from ..onnx_files.half_precision import with_float32
@@ -25,6 +27,8 @@ from .weight_names import renamed_weights
 
 __all__ = ["trainable_from_graph"]
 
+#: Bytes of an element of trained weights.
+ITEM_SIZES = {TensorProto.FLOAT: 4, TensorProto.DOUBLE: 8}
 #: Prefix of names that training graphs add to a model.
 RESERVED = "ortlearn_"
 #: Reason why a weight of a file with a new head is not trained by default.
@@ -87,10 +91,25 @@ def trainable_from_graph(
     if lora is None or weights_to_train is not None:
         candidate = with_trained_weights(candidate, weights_to_train, fitted)
     candidate = replace(candidate, trained=sorted({*candidate.trained, *candidate.statistics}))
+    _check_size(candidate)
     adapters = [] if lora is None else reached_adapters(candidate, lora)
     if file is not None:
         candidate = _with_exports(candidate, file, own_nodes, [adapter.weight for adapter in adapters])
     return with_low_rank(candidate, adapters) if adapters else candidate
+
+
+def _check_size(model: TrainableModel) -> None:
+    """Raise an error for trained weights that do not fit into a protobuf message."""
+    tensors = [tensor for tensor in model.model.graph.initializer if tensor.name in set(model.trained)]
+    sizes = {tensor.name: math.prod(tensor.dims) * ITEM_SIZES[tensor.data_type] for tensor in tensors}
+    total = sum(sizes.values())
+    if total > MAX_MESSAGE:
+        largest = model.original_names[max(sizes, key=lambda name: sizes[name])]
+        raise ConversionError(
+            f"The weights to train take {total / 2**30:.3g} GiB, the largest one is {largest!r}, and "
+            "training holds up to 2 GiB of them, besides frozen ones of any size: name fewer in "
+            "weights_to_train, or train low-rank adapters, lora=LoRA(...)."
+        )
 
 
 def _with_exports(

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, numpy_helper
+from onnx import NodeProto, TensorProto
 
 from ..graphs import GraphBuilder, TensorType
+from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import constant_value
 from .inference import output_type
 
@@ -85,7 +86,7 @@ class TypedBuilder(GraphBuilder):
         """Return the value of a constant tensor, or None for others."""
         known = self._values.get(name)
         if isinstance(known, TensorProto):
-            known = self._values[name] = numpy_helper.to_array(known)
+            known = self._values[name] = tensor_array(known)
         return known
 
     def with_type(self, name: str, like: str, shape: Sequence | None = None) -> str:

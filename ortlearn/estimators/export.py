@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from .. import conversion
+from ..graphs.external_tensors import with_own_locations
 from .fitted_estimator import FittedEstimator
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class ExportMethods(FittedEstimator):
         fitted = self.__sklearn_is_fitted__()
         models = self._model().graphs() if fitted else _graphs_before_training(self._configuration())
         if folder is None:
-            return {name: model.SerializeToString() for name, model in models.items()}
+            return {name: with_own_locations(model).SerializeToString() for name, model in models.items()}
         from ..graphs.files import save_model
 
         folder = Path(folder)

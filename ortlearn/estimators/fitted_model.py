@@ -15,6 +15,7 @@ from .. import conversion
 from ..conversion.low_rank import adapter_arrays, with_separate_adapters
 from ..exceptions import WriteBackError
 from ..graphs import initializer_arrays
+from ..graphs.external_tensors import with_own_locations
 from ..onnx_files.interface import with_zipmap
 from ..preprocessing.columns import as_array_like, count_rows, refuse_masked
 from ..training.averaging import averages, is_averaged
@@ -90,6 +91,11 @@ class FittedModel:
     @cached_property
     def onnx(self) -> ModelProto:
         """Trained model, for inference."""
+        return with_own_locations(self.exported)
+
+    @cached_property
+    def exported(self) -> ModelProto:
+        """Trained model, for inference, that knows the folder of initializers in other files."""
         return self.problem.trainable.with_weights(self.stable_weights())
 
     def plain_onnx(self) -> ModelProto:
@@ -102,7 +108,8 @@ class FittedModel:
             raise ValueError(
                 "keep_upgrade=True is for ONNX files: set keep_upgrade=False for a scikit-learn model."
             )
-        return self.problem.trainable.with_weights(self.stable_weights(), keep_upgrade=True)
+        model = self.problem.trainable.with_weights(self.stable_weights(), keep_upgrade=True)
+        return with_own_locations(model)
 
     def separate_onnx(self, keep_upgrade: bool) -> ModelProto:
         """Return the model with its adapters as inputs; raise a ValueError if it has none."""
@@ -297,7 +304,7 @@ class FittedModel:
         step = self.step
         if step is None:
             step = self.runner.runtime.new_step(self.problem.task(False))
-        return {"trained": self.onnx, **step.graphs()}
+        return {"trained": self.exported, **step.graphs()}
 
 
 def _checked_weight(name: str, value: Any, known: np.ndarray) -> np.ndarray:

@@ -9,10 +9,18 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import onnx
 import onnx.external_data_helper
+
+from .external_tensors import (
+    external_initializers,
+    source_files,
+    stays_in,
+    tensor_array,
+    with_own_locations,
+)
 
 __all__ = ["remove_hidden_files", "save_model", "write_atomically", "write_together"]
 
@@ -29,32 +37,41 @@ CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)
 
 def save_model(model: onnx.ModelProto, path: str | Path) -> None:
     """Write an ONNX model to a file."""
-    if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > MAX_MESSAGE:
-        _save_apart(model, Path(os.path.realpath(path)))
+    is_large = sum(len(tensor.raw_data) for tensor in model.graph.initializer) > MAX_MESSAGE
+    if is_large or external_initializers(model):
+        _save_apart(model, Path(os.path.realpath(path)), is_large)
         return
     kind = onnx.serialization.registry.get_format_from_file_extension(Path(path).suffix) or "protobuf"
     content = onnx.serialization.registry.get(kind).serialize_proto(model)
     write_atomically(path, lambda file: file.write(content))
 
 
-def _save_apart(model: onnx.ModelProto, path: Path) -> None:
-    """Write a model and the values of its initializers as two files."""
-    data = path.with_name(f"{path.name}.data")
+def _save_apart(model: onnx.ModelProto, path: Path, is_large: bool) -> None:
+    """Write a model, and the values of its initializers in another file; external ones of the folder stay."""
     small = onnx.ModelProto()
     small.CopyFrom(model)
-    contents, offset = [], 0
+    data, number = path.with_name(f"{path.name}.data"), 1
+    while str(data) in source_files(model):  # which sessions read
+        data, number = path.with_name(f"{path.name}.{number}.data"), number + 1
+    contents: list[Any] = []
+    offset = 0
     for tensor in small.graph.initializer:
-        if tensor.raw_data:
-            contents.append(tensor.raw_data)
-            onnx.external_data_helper.set_external_data(tensor, data.name, offset, len(tensor.raw_data))
-            tensor.ClearField("raw_data")
-            offset += len(contents[-1])
-    write_together(
-        {
-            data: lambda file: file.writelines(contents),
-            path: lambda file: file.write(small.SerializeToString()),
-        }
-    )
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            if stays_in(tensor, path.parent):
+                continue
+            content: Any = memoryview(tensor_array(tensor)).cast("B")
+        elif is_large and tensor.raw_data:
+            content = tensor.raw_data
+        else:
+            continue
+        contents.append(content)
+        tensor.raw_data = b"-"  # which onnx asks for
+        onnx.external_data_helper.set_external_data(tensor, data.name, offset, len(content))
+        tensor.ClearField("raw_data")
+        offset += len(content)
+    small = with_own_locations(small)
+    files: dict[Path, Write | None] = {data: lambda file: file.writelines(contents)} if contents else {}
+    write_together({**files, path: lambda file: file.write(small.SerializeToString())})
 
 
 def write_atomically(path: str | Path, write: Write) -> None:

@@ -11,11 +11,11 @@ from onnx import (
     TensorProto,
     ValueInfoProto,
     helper,
-    numpy_helper,
     shape_inference,
 )
 
 from .builder import TensorType
+from .external_tensors import tensor_array
 from .nodes import subgraphs
 
 __all__ = [
@@ -115,7 +115,7 @@ def initializer_arrays(model: ModelProto, names: Iterable[str] | None = None) ->
     """
     wanted = None if names is None else set(names)
     return {
-        tensor.name: numpy_helper.to_array(tensor)
+        tensor.name: tensor_array(tensor)
         for tensor in model.graph.initializer
         if wanted is None or tensor.name in wanted
     }

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from .builder import GraphBuilder, TensorType
 from .editing import renamed_node, with_fields
+from .external_tensors import tensor_array
 from .nodes import captured_names, constant_value, needed_nodes, node_inputs
 from .queries import graph_names, opset_versions, value_types
 
@@ -134,7 +135,7 @@ class GraphView:
             return constant_value(self.producers[name])
         written = self.__dict__["op"].initializers if "op" in self.__dict__ else ()
         tensor = self.initializers.get(name) or next((t for t in written if t.name == name), None)
-        return None if tensor is None else numpy_helper.to_array(tensor)
+        return None if tensor is None else tensor_array(tensor)
 
     def is_constant(self, name: str, value: float) -> bool:
         """Return whether a tensor is a constant with a single element of that value."""

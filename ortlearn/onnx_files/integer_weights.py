@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
+from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import attribute, captured_names, constant_value
 
 #: Smallest and largest number of each type.
@@ -64,7 +65,7 @@ class Quantisation:
 def array_of(holder: Holder) -> np.ndarray:
     """Return the numbers of an initializer or a Constant."""
     if isinstance(holder, TensorProto):
-        return numpy_helper.to_array(holder)
+        return tensor_array(holder)
     value = constant_value(holder)
     assert value is not None
     return value

@@ -12,13 +12,18 @@ from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import runtime_errors, value_types
 from ..graphs.editing import copy_model
+from ..graphs.external_tensors import external_initializers, keep_external, without_external
+from ..graphs.files import MAX_MESSAGE
 from .free_rows import with_free_rows
 from .half_precision import with_float32
-from .model_checks import check_sizes, check_structure, check_total
+from .model_checks import check_sizes, check_structure, check_total, stored_bytes
 from .named_weights import with_named_weights
 from .operator_checks import check_operators
 from .simplify import with_chosen_branches
 from .versions import pin_versions
+
+#: Bytes of initializers that stay in their files in models that are too large for a protobuf message.
+LARGE = 2**20
 
 
 def is_onnx_source(source: Any) -> bool:
@@ -57,7 +62,7 @@ def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> Model
     if not model.graph.node or not model.graph.output:
         raise ConversionError(f"{label} are not an ONNX model: the graph has no node or no output.")
     try:
-        onnx.checker.check_model(model)
+        onnx.checker.check_model(without_external(model))
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
     model = with_float32(with_named_weights(model, integers))  # no more nodes than check_structure allows
@@ -107,12 +112,28 @@ def read_onnx(source: Any) -> tuple[ModelProto, str]:
         raise ConversionError(f"The ONNX file {str(path)!r} cannot be read: {reason}.") from error
     label = f"The contents of {str(path)!r}"
     model = _parse(content, label)
+    mapped = _large_tensors(model)
+    for tensor in mapped:
+        keep_external(tensor, path.parent)
     check_total(model, label)
+    for tensor in mapped:  # onnx reads the others
+        tensor.data_location = TensorProto.DEFAULT
     try:  # large models keep tensors in files of their own
         onnx.load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ConversionError(f"{label} lack the file of some weights: {error}") from error
+    for tensor in mapped:
+        tensor.data_location = TensorProto.EXTERNAL
     return model, label
+
+
+def _large_tensors(model: ModelProto) -> list[TensorProto]:
+    """Return the initializers that stay in their files, where a model is too large for a protobuf message."""
+    external = external_initializers(model)
+    if sum(map(stored_bytes, external)) <= MAX_MESSAGE:
+        return []
+    floats = (TensorProto.FLOAT, TensorProto.DOUBLE)
+    return [tensor for tensor in external if tensor.data_type in floats and stored_bytes(tensor) >= LARGE]
 
 
 def _parse(content: bytes, label: str) -> ModelProto:

@@ -5,10 +5,11 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, numpy_helper
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
 
 from ..exceptions import ConversionError
 from ..graphs import TensorType, count_nodes, subgraphs
+from ..graphs.external_tensors import is_mapped, tensor_array
 from ..graphs.files import MAX_MESSAGE
 
 MAX_NODES = 100_000  # nodes of a model, its functions inlined
@@ -34,16 +35,20 @@ def check_structure(model: ModelProto, label: str) -> None:
 
 
 def check_total(model: ModelProto, label: str) -> None:
-    """Raise a ConversionError for weights of more than a protobuf message, which holds a model in memory."""
-    total = 0
-    for tensor in _tensors(model, label):
-        stored = {entry.key: entry.value for entry in tensor.external_data}.get("length", "")
-        total += int(stored) if stored.isdecimal() else len(tensor.raw_data)
+    """Raise a ConversionError for weights in memory of more than a protobuf message."""
+    total = sum(0 if is_mapped(tensor) else stored_bytes(tensor) for tensor in _tensors(model, label))
     if total > MAX_MESSAGE:
         raise ConversionError(
-            f"{label} have {total / 2**30:.3g} GiB of weights, and models of up to 2 GiB can be trained: "
-            "train a part of it, from onnx.utils.extract_model, on the outputs of the part before."
+            f"{label} have {total / 2**30:.3g} GiB of weights in memory, and a model holds up to 2 GiB: save "
+            "it with its weights in a file of their own (onnx.save, save_as_external_data=True), as "
+            "initializers in float32 or float64, and pass its path."
         )
+
+
+def stored_bytes(tensor: TensorProto) -> int:
+    """Return the bytes of the values of a tensor, here or in another file."""
+    stored = {entry.key: entry.value for entry in tensor.external_data}.get("length", "")
+    return int(stored) if stored.isdecimal() else len(tensor.raw_data)
 
 
 def check_sizes(types: Mapping[str, TensorType], label: str) -> None:
@@ -86,12 +91,14 @@ def _tensors(message: Any, label: str) -> Iterator[TensorProto]:
 
 def _tensor_problem(tensor: TensorProto) -> str | None:
     """Return what is wrong with a tensor."""
+    if is_mapped(tensor):
+        return None
     if tensor.data_location == TensorProto.EXTERNAL:
         return "keeps its values in another file: pass the path of the model"
     if any(size < 0 for size in tensor.dims):
         return f"has the negative size {list(tensor.dims)}"
     try:
-        numpy_helper.to_array(tensor)
+        tensor_array(tensor)
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         return f"has values that do not fit its type {tensor.data_type} and shape {tensor.dims}: {error}"
     return None

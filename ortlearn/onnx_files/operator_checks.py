@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto
 
 from ..exceptions import ConversionError
 from ..graphs import TensorType, subgraphs
+from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import all_nodes, attribute, attributes_of
 
 
@@ -38,7 +39,7 @@ class _Form:
     def value(self, index: int) -> np.ndarray:
         """Return the value of a constant input, a one for any other."""
         name = self.node.input[index] if index < self.n_in else ""
-        return numpy_helper.to_array(self._constants[name]) if name in self._constants else np.ones(1)
+        return tensor_array(self._constants[name]) if name in self._constants else np.ones(1)
 
     def fits_bodies(self, *numbers: tuple[int, int]) -> bool:
         """Return whether the subgraphs have given numbers of inputs and outputs."""

@@ -9,6 +9,7 @@ from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, 
 
 from ..graphs import GraphBuilder, graph_names, node_inputs, opset_versions, subgraphs
 from ..graphs.editing import with_fields
+from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import attribute, copy_node
 
 TIMES = 3  # factor of a second number of samples, to find the dimensions that grow
@@ -78,7 +79,7 @@ class _Sizes:
             for types, values in zip(self._types, self._values, strict=True):
                 types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
                 if math.prod(tensor.dims) <= SMALL:
-                    values[tensor.name] = numpy_helper.to_array(tensor)
+                    values[tensor.name] = tensor_array(tensor)
 
     def add(self, node: NodeProto) -> bool:
         """Record the outputs of a node; return whether it also runs with more samples."""

@@ -10,6 +10,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 
 from ..exceptions import WriteBackError
 from ..graphs import copy_model, subgraphs
+from ..graphs.external_tensors import tensor_array
 from ..graphs.functions import called_functions
 from ..graphs.nodes import attribute, constant_value
 from .integer_weights import RANGES, Holder, Quantisation, array_of, dequantised
@@ -46,7 +47,7 @@ class Place:
 
     def value(self) -> np.ndarray:
         """Return its numbers."""
-        array = numpy_helper.to_array(self.tensor)
+        array = tensor_array(self.tensor)
         return (
             np.broadcast_to(array, self.shape)
             if self.quantisation is None

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from ..graphs import node_inputs
+from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import all_nodes, attribute
 from ..models.weight import CONSTANT, STATISTIC, Weight
 
@@ -187,7 +188,7 @@ def get_train_initializer(onx: ModelProto) -> dict[str, tuple[np.ndarray, Tensor
     {'w': [[2.0]]}
     """
     return {
-        tensor.name: (numpy_helper.to_array(tensor), tensor)
+        tensor.name: (tensor_array(tensor), tensor)
         for tensor in onx.graph.initializer
         if tensor.data_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
     }

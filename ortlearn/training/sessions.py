@@ -8,15 +8,17 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 from onnx import ModelProto
 
 from ..exceptions import DeviceError
 from ..graphs import count_nodes, with_loop_limits
-from .devices import Device
+from ..graphs.external_tensors import for_session
+from .devices import Device, ort_value
 from .forks import keep_alive_in_forks
 from .rebinding import Rebinding, rebinding_session
-from .runtime import runtime
+from .runtime import runtime, runtime_failures
 
 __all__ = [
     "CONDITION",
@@ -31,6 +33,10 @@ __all__ = [
 #: Disabled optimizations of onnxruntime: this one fails for a sum with a Gemm of the third or a later output
 #: of a Split, as in gradients of slices.
 DISABLED_OPTIMIZERS = frozenset({"GemmSumFusion"})
+#: Optimization that reads initializers when a session is created.
+FOLDING = frozenset({"ConstantFolding"})
+#: Maps of files as tensors, by address: sessions do not own them, and they take no memory.
+_SHARED: dict[int, tuple[np.ndarray, Any]] = {}
 #: Number of nodes above which memory reuse is not planned; the arena still reuses released memory.
 MANY_NODES = 4096
 #: Name of the condition of Loops over batches, which identifies them.
@@ -101,14 +107,15 @@ def make_session(
         device.add_plugin(options, options.intra_op_num_threads)
     elif own:
         providers = device.providers(options.intra_op_num_threads)
-    content = with_loop_limits(model, CONDITION).SerializeToString()
+    model, values = for_session(with_loop_limits(model, CONDITION))
+    _share(values, options, device)
     session_class = runtime().InferenceSession if device.is_native else rebinding_session()
     session = session_class(
-        content,
+        model.SerializeToString(),
         options,
         providers=providers,
         provider_options=provider_options,
-        disabled_optimizers=DISABLED_OPTIMIZERS,
+        disabled_optimizers=DISABLED_OPTIMIZERS | FOLDING if values else DISABLED_OPTIMIZERS,
     )
     if own and device.provider not in session.get_providers():
         raise DeviceError(
@@ -116,6 +123,22 @@ def make_session(
             f"{session.get_providers()}. Install the driver and the libraries that it needs."
         )
     return keep_alive_in_forks(session)
+
+
+def _share(values: dict[str, np.ndarray], options: Any, device: Device) -> None:
+    """Pass the values of external initializers to the options of a session, as tensors that map files."""
+    # Newer versions of onnxruntime look for the files unless the initializers are replaced, which copies them
+    # in older versions. Other devices than the CPU copy them anyway.
+    shared = [_SHARED.setdefault(id(a), (a, ort_value(a, Device("cpu"))))[1] for a in values.values()]
+    if device.is_cpu:
+        for name, value in zip(values, shared, strict=True):
+            try:
+                options.add_initializer(name, value)
+            except runtime_failures() as error:
+                if "already" not in str(error):  # the sessions of one graph may have the same options
+                    raise
+    if shared and (not device.is_cpu or hasattr(options, "add_external_initializers_from_files_in_memory")):
+        options.add_external_initializers(list(values), shared)
 
 
 def _is_worker() -> bool:

@@ -127,15 +127,16 @@ def test_several_tensors_in_files_and_folders(folder, cls):
 
 
 def test_more_than_two_gibibytes(folder):
-    """The file beside the model has no blocks on the disk, and is not read."""
+    """Only frozen weights may be as large; the file has no blocks on the disk."""
     n_rows = 200_000_000
     with open(folder / "weights.bin", "wb") as file:
         file.truncate(12 * n_rows)
     path = written(folder, "weights.bin", length=str(12 * n_rows))
     model = onnx.load(path, load_external_data=False)
-    model.graph.initializer[0].dims[:] = [n_rows, 3]
+    model.graph.initializer[0].dims[:] = [3, n_rows]
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = n_rows
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(ConversionError, match=r"2\.24 GiB of weights, and .* up to 2 GiB.*extract_model"):
+    with pytest.raises(ConversionError, match=r"2\.24 GiB, .* up to 2 GiB of them.*weights_to_train"):
         trained(path)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ...graphs import GraphBuilder
+from ...graphs.external_tensors import tensor_array
 from ...graphs.nodes import attributes_of
 from ...models.distances import reduced
 
@@ -78,7 +79,7 @@ class Fused:
     def array(self, name: str, *sizes: int) -> np.ndarray:
         """Return a list or a tensor as a vector of one of the given lengths, if any are given."""
         value = self.attribute(f"{name}_as_tensor", self.attribute(name, []))
-        value = numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+        value = tensor_array(value) if isinstance(value, TensorProto) else np.asarray(value)
         if sizes and value.size not in sizes:
             wanted = " or ".join(map(str, dict.fromkeys(sizes)))
             raise ValueError(f"{name} has {value.size} values instead of {wanted}")

@@ -1,0 +1,267 @@
+"""Files whose weights do not fit into one protobuf message: large frozen ones stay in their files."""
+
+import math
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, numpy_helper, parser
+from onnx.external_data_helper import set_external_data
+from onnx.reference import ReferenceEvaluator
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.callbacks import ModelCheckpoint
+from ortlearn.exceptions import ConversionError, SavedFileError
+from ortlearn.graphs import files
+from ortlearn.losses import FunctionLoss
+from ortlearn.onnx_files import LoRA, loading, model_checks
+from ortlearn.saving import save
+
+WIDTH = 64
+
+
+def embedding(opset=18, transposed=False):
+    """Return a file without its table: rows of it are looked up, summed, and go through a trained layer."""
+    rows = "T = Transpose (table) t = Gather (T, i)" if transposed else "t = Gather (table, i)"
+    sums = (
+        "s = ReduceSum <axes = [1], keepdims = 0> (t)"
+        if opset < 13
+        else ("axes = Constant <value = int64[1] {1}> () s = ReduceSum <keepdims = 0> (t, axes)")
+    )
+    return parser.parse_model(f"""<ir_version: 8, opset_import: ["": {opset}]>
+        g (int64[N,3] i) => (float[N,1] y) {{ {rows} {sums}
+        a = MatMul (s, projection) b = Tanh (a) z = MatMul (b, coef) y = Add (z, intercept) }}""")
+
+
+def written(folder, table, n_rows=None, **options):
+    """Write the file beside its weights: after some padding the table, with zeros as more rows."""
+    rng = np.random.default_rng(0)
+    model, shapes = embedding(**options), {"projection": (WIDTH, 8), "coef": (8, 1), "intercept": (1,)}
+    others = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    with open(folder / "weights.bin", "wb") as file:
+        file.write(b"pad.")
+        for name, array in {"table": table, **others}.items():
+            dims = (n_rows, *array.shape[1:]) if n_rows and name == "table" else array.shape
+            offset, length = file.tell(), 4 * math.prod(dims)
+            tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=dims, raw_data=b"-")
+            set_external_data(tensor, "weights.bin", offset, length)
+            tensor.ClearField("raw_data")
+            model.graph.initializer.append(tensor)
+            file.write(memoryview(np.ascontiguousarray(array)).cast("B"))
+            file.seek(offset + length)  # a hole takes no place on the disk
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    return folder / "model.onnx"
+
+
+def samples(n_rows, n=60):
+    rng = np.random.default_rng(1)
+    return rng.integers(0, n_rows, size=(n, 3)), rng.normal(size=(n, 1)).astype(np.float32)
+
+
+def trainer(cls, source, **options):
+    options = {
+        "weights_to_train": ["coef", "intercept"],
+        "learning_rate": "SGD",
+        "learning_loss": "squared_error",
+        "warm_start": True,
+        "max_iter": 3,
+        "random_state": 0,
+        "keep_better": False,
+        **options,
+    }
+    return cls(source, **options)
+
+
+@pytest.fixture
+def limit(monkeypatch):
+    """Let 200 kB be what fits into a message, and 100 kB be large."""
+    for module in (loading, model_checks, files):
+        monkeypatch.setattr(module, "MAX_MESSAGE", 200_000)
+    monkeypatch.setattr(loading, "LARGE", 100_000)
+
+
+@pytest.fixture
+def table():
+    return np.random.default_rng(2).normal(size=(1000, WIDTH)).astype(np.float32)
+
+
+@pytest.mark.parametrize("cls", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+@pytest.mark.parametrize("options", [{}, {"hoist": False}, {"weights_to_train": ["projection"]}])
+def test_same_weights_as_in_memory(tmp_path, table, limit, cls, options, monkeypatch):
+    path, (X, y) = written(tmp_path, table), samples(1000)
+    found = trainer(cls, path, **options).fit(X, y)
+    (large,) = [t for t in found.onnx_.graph.initializer if t.data_location == TensorProto.EXTERNAL]
+    assert large.name == "table"
+    monkeypatch.undo()
+    expected = trainer(cls, path, **options).fit(X, y)
+    for name, array in expected.trained_coef_.items():
+        np.testing.assert_array_equal(found.trained_coef_[name], array)
+    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+    assert found.score(X, y) == expected.score(X, y)
+
+
+def test_a_loss_in_python(tmp_path, table, limit):
+    def squares(labels, scores):
+        return ((scores - labels) ** 2 / 2).sum(axis=1), scores - labels
+
+    path, (X, y) = written(tmp_path, table), samples(1000)
+    cls, options = OrtGradientForwardBackwardOptimizer, {"hoist": False, "random_state": 0}
+    found = trainer(cls, path, learning_loss=FunctionLoss(squares), **options).fit(X, y)
+    expected = trainer(cls, path, **options).fit(X, y)
+    for name, array in expected.trained_coef_.items():
+        np.testing.assert_allclose(found.trained_coef_[name], array, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"opset": 11}, {"transposed": True}])
+def test_other_files(tmp_path, table, limit, options):
+    path, (X, y) = written(tmp_path, table.T if "transposed" in options else table, **options), samples(1000)
+    given = onnx.load(path)
+    found = trainer(OrtGradientOptimizer, path).fit(X, y)
+    expected = ReferenceEvaluator(onnx.load_from_string(_whole(found, tmp_path))).run(None, {"i": X})[0]
+    np.testing.assert_allclose(found.predict(X), expected, rtol=1e-4, atol=1e-5)
+    assert [node.op_type for node in found.onnx_.graph.node] == [node.op_type for node in given.graph.node]
+
+
+def _whole(found, folder):
+    """Return the trained model with all of its weights, read from the files that are written of it."""
+    (folder / "other").mkdir()
+    return onnx.load(found.save_onnx_graph(folder / "other")["trained"]).SerializeToString()
+
+
+def test_a_file_that_drops_in(tmp_path, table, limit):
+    """Beside the old weights, the large ones are not written again; in another folder they are."""
+    path, (X, y) = written(tmp_path, table), samples(1000)
+    found = trainer(OrtGradientOptimizer, path).fit(X, y)
+    data, given = (tmp_path / "weights.bin").read_bytes(), onnx.load(path, load_external_data=False)
+    found.save_onnx_graph(tmp_path)
+    assert (tmp_path / "weights.bin").read_bytes() == data
+    assert {file.name for file in tmp_path.iterdir()} >= {"trained.onnx", "weights.bin", "model.onnx"}
+    assert not (tmp_path / "trained.onnx.data").exists()
+    trained = onnx.load(tmp_path / "trained.onnx", load_external_data=False)
+    assert trained == found.get_trained_onnx()
+    assert trained.graph.initializer[0] == given.graph.initializer[0]
+    elsewhere = onnx.load_from_string(_whole(found, tmp_path))
+    beside = onnx.load(tmp_path / "trained.onnx")
+    for one, other in zip(beside.graph.initializer, elsewhere.graph.initializer, strict=True):
+        np.testing.assert_array_equal(numpy_helper.to_array(one), numpy_helper.to_array(other))
+    again = trainer(OrtGradientOptimizer, tmp_path / "trained.onnx", max_iter=1).fit(X, y)
+    assert again.train_losses_[0] == pytest.approx(found.losses(X, y).mean(), rel=0.2)
+
+
+def test_pickled_trainings_predict_in_other_processes(tmp_path, table, limit):
+    path, (X, y) = written(tmp_path, table), samples(1000)
+    found = trainer(OrtGradientOptimizer, path).fit(X, y)
+    np.save(tmp_path / "X.npy", X)
+    (tmp_path / "found.pkl").write_bytes(pickle.dumps(found))
+    code = "import pickle, numpy as np; m = pickle.load(open('found.pkl', 'rb')); X = np.load('X.npy')"
+    code += "; np.save('predicted.npy', m.predict(X))"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "predicted.npy"), found.predict(X))
+
+
+@pytest.mark.needs_callbacks
+def test_saved_files_and_checkpoints_do_not_hold_them(tmp_path, table, limit):
+    path, (X, y) = written(tmp_path, table), samples(1000)
+    checkpoint = ModelCheckpoint(tmp_path / "epochs", every=1)
+    with pytest.raises(SavedFileError, match=r"'table'.*save_onnx_graph"):
+        trainer(OrtGradientOptimizer, path).set_callbacks(checkpoint).fit(X, y)
+    with pytest.raises(SavedFileError, match=r"table'.*save_onnx_graph"):
+        save(trainer(OrtGradientOptimizer, path).fit(X, y), tmp_path / "found.zip")
+
+
+def test_low_rank_adapters(tmp_path, limit):
+    rng = np.random.default_rng(0)
+    weight, X = rng.normal(size=(300, 200)).astype(np.float32), rng.normal(size=(40, 300)).astype(np.float32)
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (float[N,300] x) => (float[N,1] y)
+        { a = MatMul (x, large) b = Tanh (a) y = MatMul (b, coef) }""")
+    for name, array in {"large": weight, "coef": weight[:200, :1]}.items():
+        model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+    onnx.save(model, tmp_path / "a.onnx", save_as_external_data=True, location="a.bin", size_threshold=0)
+    options = {"weights_to_train": None, "lora": LoRA(rank=2, target="large")}
+    found = trainer(OrtGradientOptimizer, tmp_path / "a.onnx", **options).fit(X, X[:, :1])
+    assert sorted(array.shape for array in found.trained_coef_.values()) == [(2, 200), (300, 2)]
+    merged = ReferenceEvaluator(found.get_trained_onnx()).run(None, {"x": X})[0]
+    np.testing.assert_allclose(found.predict(X), merged, rtol=1e-4, atol=1e-4)
+
+
+def test_trained_weights_have_a_limit(tmp_path, table, limit, monkeypatch):
+    monkeypatch.setattr("ortlearn.conversion.from_file.MAX_MESSAGE", 200_000)
+    path, (X, y) = written(tmp_path, table), samples(1000)
+    with pytest.raises(ConversionError, match=r"to train take .* 'table'.*weights_to_train.*LoRA"):
+        trainer(OrtGradientOptimizer, path, weights_to_train=None).fit(X, y)
+
+
+def test_a_model_in_memory_is_told_to_be_saved(tmp_path, table, limit):
+    path, (X, y) = written(tmp_path, table), samples(1000)
+    with pytest.raises(ConversionError, match="save_as_external_data=True"):
+        trainer(OrtGradientOptimizer, onnx.load(path)).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["missing", "short", "link", "outside", "length"])
+def test_files_that_do_not_fit(tmp_path, table, limit, kind):
+    path, (X, y) = written(tmp_path, table), samples(1000)
+    data, model = tmp_path / "weights.bin", onnx.load(path, load_external_data=False)
+    match kind:
+        case "missing":
+            data.unlink()
+        case "short":
+            data.write_bytes(data.read_bytes()[:100_000])
+        case "link":
+            data.rename(tmp_path / "other.bin")
+            data.symlink_to(tmp_path / "other.bin")
+        case "outside":
+            set_location(model.graph.initializer[0], "../weights.bin")
+        case "length":
+            model.graph.initializer[0].dims[:] = [2000, WIDTH]
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ConversionError, match="'table' cannot be read from"):
+        trainer(OrtGradientOptimizer, path).fit(X, y)
+
+
+def set_location(tensor, location):
+    next(entry for entry in tensor.external_data if entry.key == "location").value = location
+
+
+def test_locations_of_other_models_are_not_read(tmp_path, table, limit):
+    path, (X, y) = written(tmp_path, table), samples(1000)
+    model = onnx.load(path, load_external_data=False)
+    secret = tmp_path / "secret.bin"
+    secret.write_bytes(table.tobytes())
+    set_location(model.graph.initializer[0], str(secret))
+    for source in (model, model.SerializeToString()):
+        with pytest.raises(ConversionError, match="pass (the|its) path"):
+            trainer(OrtGradientOptimizer, source).fit(X, y)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="resource is for POSIX")
+def test_a_table_of_600_million_numbers(tmp_path):
+    """In a process of its own, as the largest memory of a process never shrinks."""
+    rows = 9_400_000
+    path = written(tmp_path, np.ones((1000, WIDTH), np.float32), rows)
+    command = [sys.executable, "-c", LARGE_TRAINING, str(path), str(rows)]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    n_bytes, gibibytes = result.stdout.split()
+    assert int(n_bytes) < 100_000 and float(gibibytes) < 2
+
+
+#: Trains the head, predicts, and prints the size of the trained model and the largest memory, in GiB.
+LARGE_TRAINING = """
+import resource, sys
+import numpy as np
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.learning_rates import LearningRateAdam
+
+rng, rows = np.random.default_rng(0), int(sys.argv[2])
+X = np.vstack([rng.integers(0, 1000, size=(30, 3)), rng.integers(rows - 10, rows, size=(30, 3))])
+y = np.repeat([[1.0], [-1.0]], 30, axis=0).astype(np.float32)
+for cls, hoist in ((OrtGradientOptimizer, True), (OrtGradientForwardBackwardOptimizer, False)):
+    found = cls(sys.argv[1], ["projection", "coef", "intercept"], learning_loss="squared_error",
+                learning_rate=LearningRateAdam(0.02), hoist=hoist, max_iter=100, warm_start=True,
+                keep_better=False, random_state=0).fit(X, y)
+    assert found.score(X, y) > 0.9, found.score(X, y)
+print(found.get_trained_onnx().ByteSize(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
