@@ -56,7 +56,7 @@ def test_a_fitted_model_knows_its_classes(classes, either):
         assert known.classes_.tolist() == [0, 1, 2]
         with pytest.raises(ValueError, match=r"differ from the classes of the first call|must be an array"):
             known.partial_fit(X[:3], Y[:3], classes=classes)
-        with pytest.raises(ValueError, match=r"differ from the classes of the model|must (include|be an array)"):
+        with pytest.raises(ValueError, match=r"classes of the model|must (include|be an array)"):
             either(source).partial_fit(X, Y, classes=classes)
 
 
