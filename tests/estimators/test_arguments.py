@@ -190,7 +190,7 @@ def test_a_column_of_weights_is_a_vector(either, name):
         np.testing.assert_array_equal(tall.get_weights()[key], array)
     assert flat.score(X, y, WEIGHTS) == flat.score(X, y, column)
     np.testing.assert_array_equal(flat.losses(X, y, WEIGHTS), flat.losses(X, y, pandas.DataFrame(column)))
-    with pytest.raises(ValueError, match="sample_weight has the shape"):
+    with pytest.raises(ValueError, match="1D|has the shape"):
         flat.fit(X, y, np.hstack([column, column]))
 
 

@@ -28,7 +28,7 @@ def test_sequences_of_any_length(optimizer, name):
     assert free.partial_fit(longer, labels).score(longer, labels) >= 0
     with pytest.raises(ValueError, match=r"X has the shape \(20, 7, 3\), the model is expecting"):
         fixed.predict(longer)
-    with pytest.raises(ValueError, match="y has 7 labels for each sample, and the model has 5 scores"):
+    with pytest.raises(ValueError, match="y has 7 labels per sample, and the model has 5 scores"):
         free.partial_fit(X, labels)
 
 

@@ -79,7 +79,7 @@ def test_classes_that_do_not_fit(method, either):
     fitted = LogisticRegression().fit(X, ALL)
     for source in (fitted, sklearn_to_onnx(fitted, 3)):
         assert call(source, Y, ["c", "b", "a"]).classes_.tolist() == ["a", "b", "c"]
-        with pytest.raises(ValueError, match="not those of the model"):
+        with pytest.raises(ValueError, match="differ from the classes of the model"):
             call(source, Y, ["a", "b"])
 
 

@@ -215,7 +215,7 @@ def test_classes_of_several_outputs_that_come_later():
     model.partial_fit(X[first], OUTPUTS[first], classes=known)
     assert_alike(model.classes_, known)
     assert model.partial_fit(X, OUTPUTS, classes=known).predict(X).shape == OUTPUTS.shape
-    with pytest.raises(ValueError, match="not those of the first call"):
+    with pytest.raises(ValueError, match="differ from the classes of the first call"):
         model.partial_fit(X, OUTPUTS, classes=known[::-1])
 
 

@@ -80,7 +80,7 @@ def test_classes_that_come_later(optimizer, wine):
     for _ in range(15):
         model.partial_fit(X, y)
     assert model.score(X, y) > 0.9
-    with pytest.raises(ValueError, match="not those of the first call"):
+    with pytest.raises(ValueError, match="differ from the classes of the first call"):
         model.partial_fit(X, y, classes=[0, 1])
 
 

@@ -192,7 +192,7 @@ def test_several_columns_whose_classes_come_late(optimizer, wine):
     for _ in range(3):
         model.partial_fit(X, Y)
     assert model.score(X, Y) > 0.9
-    with pytest.raises(ValueError, match="not those of the first call"):
+    with pytest.raises(ValueError, match="differ from the classes of the first call"):
         model.partial_fit(X, Y, classes=[np.arange(3), np.arange(3)])
 
 

@@ -181,7 +181,7 @@ def test_other_opsets(run_onnx, opset):
 def test_an_opset_that_is_too_old():
     model = linear()
     model.opset_import[0].version = 12
-    with pytest.raises(ValueError, match=r"opset 12, and a loss needs 13 .*pin_versions"):
+    with pytest.raises(ValueError, match=r"opset 12, and a loss requires 13 .*pin_versions"):
         add_loss_output(model)
 
 

@@ -94,7 +94,7 @@ def test_scores_stay(run_onnx, body):
 )
 def test_unknown_probabilities_are_rejected(body):
     model = parser.parse_model(HEAD.format(2, body))
-    with pytest.raises(ValueError, match="'y' holds probabilities .* raw scores"):
+    with pytest.raises(ValueError, match="'y' has probabilities .* raw scores"):
         add_loss_output(model, "log")
     assert add_loss_output(model).graph.output[0].name == "loss"
 
@@ -104,7 +104,7 @@ def test_unknown_probabilities_are_rejected(body):
     [RandomForestClassifier(2, random_state=0), CalibratedClassifierCV(LogisticRegression(), cv=2)],
 )
 def test_classifiers_without_raw_scores_are_rejected(model):
-    with pytest.raises(ValueError, match="'probabilities' holds probabilities"):
+    with pytest.raises(ValueError, match="'probabilities' has probabilities"):
         add_loss_output(sklearn_to_onnx(model.fit(X, LABEL), 2), "log")
 
 

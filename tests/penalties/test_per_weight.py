@@ -266,7 +266,7 @@ def test_invalid_combinations_are_rejected(penalties, message, rows, network):
     "rate, penalty, message",
     [
         ("LBFGS", "max_norm", "needs a smooth objective, but PerWeightPenalty"),
-        ("Adam", "group_lasso", "GroupLassoPenalty acts by a proximal step"),
+        ("Adam", "group_lasso", "GroupLassoPenalty requires a proximal step"),
     ],
 )
 def test_updates_that_it_does_not_go_with(rate, penalty, message, rows, network):
