@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 #: Messages of scikit-learn and ortlearn about texts where numbers are expected.
-ABOUT_TEXTS = ("could not convert string to float", "must hold numbers", "dtype='numeric'")
+ABOUT_TEXTS = ("could not convert string to float", "must contain numbers", "dtype='numeric'")
 
 
 @dataclass(frozen=True)
