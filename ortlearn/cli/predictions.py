@@ -23,8 +23,8 @@ __all__ = [
     "text_columns",
 ]
 
-#: Messages of scikit-learn and ortlearn about texts where numbers are expected.
-ABOUT_TEXTS = ("could not convert string to float", "must contain numbers", "dtype='numeric'")
+#: Parts of messages of scikit-learn and ortlearn about text instead of numbers.
+ABOUT_TEXTS = ("could not convert string to float", "must contain numbers", "must hold numbers", "'numeric'")
 
 
 @dataclass(frozen=True)

@@ -204,10 +204,7 @@ class _Shards:
             future = cluster.submit(labels_are_arrays, configuration, found.rows[0])
             one_by_one = cluster.gather([future], names=found.names)[0]
         partitions, wholes = count_partitions(cluster, found, is_classifier, of_file, one_by_one)
-        sizes, whole = (
-            [part.n_rows for part in wholes],
-            Whole.of_parts(wholes),
-        )  # an error if all weights are 0
+        sizes, whole = [part.n_rows for part in wholes], Whole.of_parts(wholes)
         first = next(number for number, part in enumerate(wholes) if part.total > 0)
         return cls(configuration, request, partitions, sizes, whole, first)
 
