@@ -171,7 +171,7 @@ class Silent(LearningRateLBFGS):
         (Lazy(), "decreases a quadratic only from"),
         (Unsure(), "converged is False after minimising a quadratic: who knows"),
         (InPlace(), "changes the weights it starts from"),
-        (Silent(), "noted 0 iterations"),
+        (Silent(), "calls back after 0 iterations"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseSolver) else "",
 )
