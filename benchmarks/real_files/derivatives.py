@@ -129,7 +129,7 @@ def inputs_that_run(
 
 
 def _weights(model: ModelProto, names: list[str], rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return the values of weights, drawn where a file holds placeholders."""
+    """Return the values of weights; placeholders are replaced by random values."""
     found, roles = initializer_arrays(model, names), find_weights(model)
     for name, array in found.items():
         if array.size > 1 and np.ptp(array) == 0:
@@ -167,7 +167,7 @@ def _direction(slopes, point, rng) -> dict[str, np.ndarray]:
 
 
 def _error(total, direction, slopes) -> float | None:
-    """Return the relative error of the slope along a direction, None where differences do not tell one."""
+    """Return the relative error of the slope along a direction, None if differences are too noisy."""
     expected = sum(np.vdot(slopes[name].astype(float), direction[name]) for name in direction)
     noise = _noise(total, direction)
     for step in STEPS:
@@ -180,7 +180,7 @@ def _error(total, direction, slopes) -> float | None:
 
 
 def _noise(total, direction) -> float:
-    """Return how far values a rounding error apart lie from a line: what float32 adds to differences."""
+    """Return the rounding error of float32 in differences: the deviation of nearby values from a line."""
     places = np.array([-3, -2, -1, 1, 2, 3]) * float(np.finfo(np.float32).eps)
     values = np.array([total(place, direction) for place in places])
     slope = np.dot(places, values) / np.dot(places, places)
