@@ -58,9 +58,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Whether ``fit`` from a model's own weights restores them, with a warning, if the trained weights are
         not better: on samples that flexible models hold out, or otherwise by the training objective.
     gradient : {"auto", "rules", "ort"}, default="auto"
-        Gradient backend: ``"rules"`` are the rules of ortlearn, ``"ort"`` is the C++ builder of onnxruntime-training,
-        and ``"auto"`` takes the rules if they support every operator, and otherwise the builder if it is
-        installed.
+        Gradient backend: ``"rules"`` are the rules of ortlearn, ``"ort"`` is the C++ builder of
+        onnxruntime-training, and ``"auto"`` takes the rules if they support every operator, and otherwise the
+        builder if it is installed.
     device : str or (str, dict), default="cpu"
         ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or an execution provider of onnxruntime, built in or a plugin,
         such as ``"openvino"``; a pair has options of the provider, too.
