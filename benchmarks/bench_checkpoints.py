@@ -1,7 +1,7 @@
-"""What checkpoints cost: ``python -m benchmarks.bench_checkpoints``.
+"""Cost of checkpoints: ``python -m benchmarks.bench_checkpoints``.
 
-A network is trained with and without a ``ModelCheckpoint`` of default parameters, in turns, and processor
-times measured; then the time of a file is compared with the 60 seconds that it is written in.
+Trains a network alternately with and without a ``ModelCheckpoint`` with default parameters, measures
+processor times, and compares the time to write a file with the interval between two files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def data(n_samples: int, n_features: int = 50) -> tuple[np.ndarray, np.ndarray]:
 def fit(
     samples: tuple[np.ndarray, np.ndarray], max_iter: int, width: int, *callbacks: ModelCheckpoint
 ) -> float:
-    """Return the seconds of the processor that a training takes."""
+    """Return the processor time of a training in seconds."""
     model = MLPRegressor(hidden_layer_sizes=(width,), max_iter=1)
     options = {"learning_rate": "Adam", "batch_size": 64, "random_state": 0, "max_iter": max_iter}
     trainer = OrtGradientOptimizer(model, **options).set_callbacks(*callbacks)
@@ -48,7 +48,7 @@ def fit(
 
 
 def measure(n_samples: int, max_iter: int, width: int, repeats: int) -> dict[str, float]:
-    """Return the median of pairs of trainings, and what a file takes of the time between two."""
+    """Return medians over pairs of trainings, and the share of time that writing files takes."""
     samples, ratios, plain, shares = data(n_samples), [], [], []
     fit(samples, 1, width)
     for _ in range(repeats):

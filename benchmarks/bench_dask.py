@@ -1,9 +1,9 @@
-"""What a round on a Dask cluster costs, what two processes gain, and what that means for larger clusters.
+"""Cost of a round on a Dask cluster, speed-up of two processes, and estimates for larger clusters.
 
 ``python -m benchmarks.bench_dask --write docs/explanation/scaling.md`` (5 minutes) starts a cluster of two
 processes of one thread, measures rounds against bytes and shards, passes over two shards on one process and
 on two, and the time of a row, fits the model of ``benchmarks/shards/cost_model.py`` to them, and writes the
-tables of the page. ``--address tcp://...`` measures rounds on a cluster that is there.
+tables of the page. ``--address tcp://...`` measures rounds on an existing cluster.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from benchmarks.shards.report import write_block
 
 __all__ = ["costs_of", "page_part", "plans_table", "rounds_table"]
 
-#: Load average from which on two processes are not compared with one.
+#: Load average above which two processes are not compared with one.
 CALM = 1.0
-#: Trainings that the model is asked about: rows, columns, layers, workers.
+#: Trainings to estimate: rows, columns, layers, numbers of workers.
 PLANS = (
     (1e7, 100, (100, 50), (2, 16, 64, 256)),
     (1e9, 100, (100, 50), (2, 64, 1024, 4096)),
@@ -43,7 +43,7 @@ def table(titles: list[str], rows: list[list[str]]) -> str:
 
 
 def rounds_table(rounds: list[tuple[int, int, float]]) -> str:
-    """Return a table of milliseconds: a row for each size, a column for each number of shards."""
+    """Return a table of milliseconds with a row per size and a column per number of shards."""
     cells = {(count, size): seconds for count, size, seconds in rounds}
     counts, sizes = sorted({count for count, _ in cells}), sorted({size for _, size in cells})
     rows = [[f"{size:,}", *(number(1e3 * cells[count, size]) for count in counts)] for size in sizes]
@@ -51,7 +51,7 @@ def rounds_table(rounds: list[tuple[int, int, float]]) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Return a time with three digits at most, in the unit that suits it."""
+    """Return a time with at most three digits and a suitable unit."""
     for unit, size in (("h", 3600.0), ("min", 60.0), ("s", 1.0)):
         if seconds >= 2 * size:
             return f"{number(seconds / size)} {unit}"
@@ -59,7 +59,7 @@ def time_text(seconds: float) -> str:
 
 
 def plans_table(costs: Costs) -> str:
-    """Return a table of what the model says for some trainings, with what is extrapolated."""
+    """Return a table of the estimates for ``PLANS``, with the quantities that are extrapolated."""
     rows = []
     for n_rows, columns, layers, counts in PLANS:
         weights = n_weights(columns, layers)
@@ -91,16 +91,16 @@ def plans_table(costs: Costs) -> str:
 
 
 def costs_of(times: Times) -> Costs:
-    """Return the costs that fit what was measured."""
+    """Return costs fitted to measured times."""
     counts, sizes, seconds = zip(*times.rounds, strict=True)
     columns, weights, of_row = zip(*times.rows, strict=True)
-    # Two processes gain nothing where other programs have the second core.
+    # If other programs use the second core, two processes are not faster.
     efficiency = min(1.0, min(times.one) / min(times.two) / 2) if times.load < CALM else 1.0
     return Costs(fit_rounds(counts, sizes, seconds), fit_rows(columns, weights, of_row), efficiency)
 
 
 def ratio_text(times: Times) -> str:
-    """Return what two processes gain, where the machine was calm enough to tell."""
+    """Return a sentence on the speed-up of two processes, if the load was low enough."""
     if times.load >= CALM:
         return (
             f"Two processes were not compared with one: other programs kept the cores busy (load average "

@@ -1,8 +1,8 @@
-"""What a training adds to the memory of its data: the table of docs/howto/large_data.md.
+"""Memory of a training in addition to its data: the table of docs/howto/large_data.md.
 
-``python -m benchmarks.bench_fit_memory`` trains a LogisticRegression of 100 features, each way in a process
-of its own. Linux only: every two milliseconds it reads from /proc/self/status the private memory of the
-process, without pages of mapped files.
+``python -m benchmarks.bench_fit_memory`` trains a LogisticRegression with 100 features on several kinds of
+data, each in a separate process. Linux only: it reads the private memory of the process, without pages of
+mapped files, from /proc/self/status every two milliseconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["WAYS", "Peak", "private_memory"]
 
 N_FEATURES, CHUNK = 100, 50_000
 OPTIONS: dict[str, Any] = {"learning_rate": 0.1, "batch_size": 256, "max_iter": 2, "random_state": 0}
-#: Ways to train, by what stands in the table.
+#: Kinds of data and training, by their name in the table.
 WAYS = {
     "float32 array in memory": "array",
     "float32 memory map": "map",
@@ -46,13 +46,13 @@ WAYS = {
 
 
 def private_memory() -> float:
-    """Return the MiB of memory that belong to this process alone."""
+    """Return the private memory of this process in MiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
 
 
 class Peak:
-    """Context that notes how far the private memory rises above what it was; ``added`` is in MiB."""
+    """Context manager that measures the peak of the private memory; ``added`` is the increase in MiB."""
 
     def __enter__(self) -> Peak:
         self._base, self._top, self._over = private_memory(), 0.0, False
@@ -72,7 +72,7 @@ class Peak:
 
 
 def write_rows(path: Path, n_rows: int, dtype: str) -> None:
-    """Write random rows to a file, ten thousand at a time."""
+    """Write random rows to a file, in parts of 10,000 rows."""
     rng = np.random.default_rng(0)
     rows = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(n_rows, N_FEATURES))
     for start in range(0, n_rows, 10_000):
@@ -82,10 +82,10 @@ def write_rows(path: Path, n_rows: int, dtype: str) -> None:
 
 
 def measure(way: str, n_rows: int, folder: str) -> None:
-    """Train in this process and print what that adds."""
+    """Train in this process and print the memory that it adds."""
     warnings.simplefilter("ignore")
     small = np.random.default_rng(1).standard_normal((256, N_FEATURES), dtype=np.float32)
-    OrtGradientOptimizer(LogisticRegression(), **OPTIONS).fit(small, small[:, 0] > 0)  # loads all there is
+    OrtGradientOptimizer(LogisticRegression(), **OPTIONS).fit(small, small[:, 0] > 0)  # imports everything
     if way == "sparse":
         n_rows, n_columns = n_rows // 10, 10 * N_FEATURES
         X = scipy.sparse.random(n_rows, n_columns, 0.01, "csr", dtype=np.float32, random_state=0)
@@ -110,7 +110,7 @@ def measure(way: str, n_rows: int, folder: str) -> None:
 
 
 def main(n_rows: int = 500_000) -> None:
-    """Measure every way in a process of its own and print the table."""
+    """Measure each case in a separate process, and print the table."""
     print(f"| {n_rows} rows | added |\n|---|---:|")
     with TemporaryDirectory() as folder:
         for name, way in WAYS.items():

@@ -1,7 +1,7 @@
-"""Seconds to differentiate, nodes, and microseconds per run: our rules, onnxruntime-training, onnx-ad.
+"""Compare gradients by rules, onnxruntime-training and onnx-ad: time to differentiate, nodes, time per run.
 
-Multi-layer perceptrons of 2 to 50 layers, 64 units wide, batches of 32, squared loss; one thread. The
-gradient is that of all weights. Medians of several rounds; ratios are to our own rules.
+Multi-layer perceptrons of 2 to 50 layers, 64 units wide, batches of 32, squared loss, one thread. The
+gradient is by all weights. Figures are medians of several rounds; ratios are relative to rules.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def mlp(n_layers: int) -> tuple[ModelProto, list[str]]:
 
 
 def differentiators() -> dict[str, Callable[[ModelProto, list[str]], ModelProto]]:
-    """Return what is compared; onnxruntime-training only where it is installed."""
+    """Return the functions to compare; onnxruntime-training only if it is installed."""
     ways: dict[str, Callable[[ModelProto, list[str]], ModelProto]] = {
         "rules": lambda model, weights: gradient_of_loss(model, "loss", weights, "rules")
     }
@@ -80,7 +80,7 @@ def run_seconds(session, feeds, repeat: int) -> float:
 
 
 def measure(n_layers: int, rounds: int) -> dict[str, tuple[float, int, float]]:
-    """Return seconds to differentiate, nodes and seconds per run of each way."""
+    """Return seconds to differentiate, nodes and seconds per run of each function."""
     model, weights = mlp(n_layers)
     device, rng = parse_device("cpu"), np.random.default_rng(0)
     build: dict[str, list[float]] = {}

@@ -1,9 +1,9 @@
-"""Microseconds per batch that a training in ONNX Runtime cannot go below: its rows and its matrix products.
+"""Lower bounds of the time per batch in ONNX Runtime: gathering rows and matrix products.
 
-``python -m benchmarks.bench_limits`` (2 minutes, one core) runs three loops for each network of the benchmark
-in turns with the epoch that ``OrtGradientOptimizer`` trains: an empty one, one that takes the rows of a
-batch and multiplies the matrices of the forward and the backward pass (gradients are added to weights and
-velocities in the products), and the same with Relu, its slope and intercepts. None of them computes a loss.
+``python -m benchmarks.bench_limits`` (2 minutes, one core) compares the epoch of ``OrtGradientOptimizer``
+with three loops, for each network of the benchmark: an empty loop; one that gathers the rows of a batch and
+computes the matrix products of forward and backward pass (they add gradients to weights and velocities); and
+the same with Relu, its derivative and intercepts. None of them computes a loss.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from benchmarks.contenders.of_ortlearn import SingleGraph
 __all__ = ["PARTS", "least_graph"]
 
 PARTS = ("empty loop", "rows and products", "with Relu and intercepts")
-#: Batches of an iteration of the loop, as most take least time for each.
+#: Batches per iteration of the loop; the time per batch is lowest for most networks.
 UNROLLED = 8
 
 
 class _Body:
-    """Nodes of the batches of an iteration, and the names of weights, intercepts and velocities."""
+    """Nodes of an iteration, and the current names of weights, intercepts and velocities."""
 
     def __init__(self, case: Case, whole: bool):
         self.nodes: list = []
@@ -50,7 +50,7 @@ class _Body:
         return output
 
     def moved(self, name: str, product: Callable[[str], str]) -> None:
-        """Append what adds a gradient to a weight, or to its velocity and this to the weight."""
+        """Append an update: add a gradient to a weight, or to its velocity, which is added to the weight."""
         if not self.momentum:
             self.now[name] = product(self.now[name])
             return
@@ -92,12 +92,12 @@ def least_graph(case: Case, part: str) -> ModelProto:
     case : Case
         Network, rows and batches.
     part : {"empty loop", "rows and products", "with Relu and intercepts"}
-        What it computes.
+        Part to compute.
 
     Returns
     -------
     onnx.ModelProto
-        Graph of X (rows, features) and ``orders`` (batches, batch size), which returns what it carries.
+        Graph of X (rows, features) and ``orders`` (batches, batch size), which returns the carried weights.
     """
     body = _Body(case, part == PARTS[2])
     carried = list(body.now)
@@ -149,7 +149,7 @@ def _floats(types: dict, prefix: str) -> list:
 
 
 def measured(case: Case, rounds: int) -> list[float]:
-    """Return the microseconds per batch of each part, and of our epoch: medians of rounds in turns."""
+    """Return the microseconds per batch of each part, and of our epoch: medians of alternating rounds."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((case.rows, case.layers[0]), dtype=np.float32)
     n_full = case.rows // case.batch_size

@@ -1,7 +1,7 @@
-"""Trainings of whole models beside scikit-learn's own fit: ``python -m benchmarks.bench_models``.
+"""Compare training of whole models with scikit-learn's ``fit``: ``python -m benchmarks.bench_models``.
 
-For each model: seconds of its own fit, of a warm start until its first epoch is done (the graph written,
-differentiated and compiled), of an epoch more, and of ``to_sklearn``; one thread, the best of some rounds.
+Measures scikit-learn's ``fit``, a warm start with one epoch (including conversion, differentiation and
+compilation), one more epoch, and ``to_sklearn``; one thread, the best of several rounds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MORE = 3
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of a model's own fit, of the first epoch of a warm start, of one more, and of to_sklearn."""
+    """Seconds of scikit-learn's fit, the first epoch of a warm start, one more epoch, and to_sklearn."""
 
     own: float
     first: float
@@ -46,7 +46,7 @@ class Times:
 
 
 def numbers(n_rows: int, n_features: int, n_classes: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return features and labels, classes where their number is not 0."""
+    """Return features and labels; labels are classes if ``n_classes`` is not 0."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_features), dtype=np.float32)
     y = X[:, 0] + X[:, 1] * X[:, 2] + rng.standard_normal(n_rows, dtype=np.float32) / 2
@@ -55,17 +55,17 @@ def numbers(n_rows: int, n_features: int, n_classes: int = 0) -> tuple[np.ndarra
 
 
 def documents(n_documents: int, n_words: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return documents of 80 words, drawn by Zipf's law, and two classes that some words tell apart."""
+    """Return documents of 80 words, drawn by Zipf's law, and two classes that depend on some words."""
     rng = np.random.default_rng(0)
     frequency = 1 / np.arange(1, n_words + 1)
     drawn = rng.choice(n_words, size=(n_documents, 80), p=frequency / frequency.sum())
-    drawn[:, 0] = np.resize(np.arange(n_words), n_documents)  # every word is in some document
+    drawn[:, 0] = np.resize(np.arange(n_words), n_documents)  # each word is in at least one document
     drawn[:, 1] = np.resize(np.arange(n_words)[::-1], n_documents)
     classes = (drawn % 7 == 0).sum(axis=1) > np.median((drawn % 7 == 0).sum(axis=1))
     return np.array([" ".join(f"word{number}" for number in line) for line in drawn]), classes.astype(int)
 
 
-#: Models with their data, smaller where a quick run is enough.
+#: Models, and functions that return their data; the argument asks for small data.
 MODELS: dict[str, tuple[Any, Callable[[bool], tuple[np.ndarray, np.ndarray]]]] = {
     "Ridge, 500 x 20": (Ridge(), lambda quick: numbers(500, 20)),
     "RandomForestRegressor, 100 trees of depth 12, 10,000 x 20": (
@@ -88,14 +88,14 @@ MODELS: dict[str, tuple[Any, Callable[[bool], tuple[np.ndarray, np.ndarray]]]] =
 
 
 def seconds_of(function: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the seconds that a call takes, and what it returns."""
+    """Return the seconds of a call, and its result."""
     begin = time.perf_counter()
     found = function()
     return time.perf_counter() - begin, found
 
 
 def measure(model: Any, X: np.ndarray, y: np.ndarray, rounds: int) -> Times:
-    """Return the smallest of some rounds: other programs only add to them."""
+    """Return the minimum of several rounds, since other programs can only increase times."""
     rows = []
     for _ in range(rounds):
         own, fitted = seconds_of(partial(model.fit, X, y))
@@ -115,10 +115,10 @@ def sheets(quick: bool) -> list[Sheet]:
     Parameters
     ----------
     quick : bool
-        Whether small data and one round are enough.
+        Whether to use small data and one round.
     """
     warnings.simplefilter("ignore")
-    measure(Ridge(), *numbers(50, 3), 1)  # loads what is imported on first use
+    measure(Ridge(), *numbers(50, 3), 1)  # imports modules that are loaded on first use
     rows, figures = [], {}
     for name, (model, make) in MODELS.items():
         found = measure(model, *make(quick), 1 if quick else 3)

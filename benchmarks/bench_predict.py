@@ -1,14 +1,14 @@
-"""Times of predictions as ratios: of exported files, of bare predictors, and of predict.
+"""Compare prediction times: exported files, ``predictor()`` and ``predict``.
 
 ``python -m benchmarks.bench_predict`` fits models on 20 columns, trains them for an epoch, and compares
 
-- the exported file with the file that skl2onnx writes of the same model, both in onnxruntime with the same
-  options and one thread, for several numbers of rows, and ``predict`` with the latter;
-- ``predictor()`` with ``InferenceSession.run`` of the exported file, one row;
-- ``predict`` with that of the scikit-learn model, for one row of several types.
+- the exported file, and ``predict``, with the file that skl2onnx writes for the same model, in onnxruntime
+  with the same options and one thread, for several numbers of rows;
+- ``predictor()`` with ``InferenceSession.run`` of the exported file, for one row;
+- ``predict`` with ``predict`` of the scikit-learn model, for one row of several types.
 
-Two things that are compared run in turns, each as often first as second, and a ratio is the median of those
-of the rounds. Times are those of the processor in the thread that calls, which does all the work.
+Compared functions alternate, and each is first equally often. A ratio is the median over the rounds. Times
+are processor times of the calling thread, which does all the work.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from ortlearn import OrtGradientOptimizer
 __all__ = ["LIMITS", "compare", "files", "main", "methods", "predictors", "sheets"]
 
 N_FEATURES = 20
-#: Rows of a prediction.
+#: Numbers of rows per prediction.
 ROWS = (1, 100, 10_000)
-#: Models, each with the kind of its labels.
+#: Functions that create a model, and the kind of its labels.
 MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     "Ridge": (Ridge, "numbers"),
     "LogisticRegression, 2 classes": (LogisticRegression, "two"),
@@ -75,7 +75,7 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
 LIMITS = {
     name: 1.5 if any(kind in name for kind in ("Boosting", "Forest", "Tree")) else 1.05 for name in MODELS
 }
-#: Microseconds that a predictor may take more than the session, and times of predict by scikit-learn's.
+#: Bounds: microseconds of a predictor above the session, and ratio of predict to scikit-learn's.
 MORE, OF_OWN = 5.0, 1.2
 
 
@@ -88,7 +88,7 @@ def data(n_rows: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 
 def trained(name: str, n_train: int) -> tuple[Any, OrtGradientOptimizer]:
-    """Return a fitted model, and the estimator that has trained it for an epoch."""
+    """Return a fitted model, and an estimator that trained it for one epoch."""
     X, labels = data(n_train)
     make, kind = MODELS[name]
     model = make().fit(X, labels[kind])
@@ -99,7 +99,7 @@ def trained(name: str, n_train: int) -> tuple[Any, OrtGradientOptimizer]:
 def compare(
     ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, seconds: float
 ) -> list[list[float]]:
-    """Return the microseconds of two functions in each round, run in turns."""
+    """Return the microseconds of two functions in each round; they alternate."""
     begin = time.thread_time()
     ours(), theirs()
     calls = max(1, int(seconds / (time.thread_time() - begin + 1e-7)))
@@ -107,7 +107,7 @@ def compare(
     for turn in range(rounds):
         for which in (0, 1) if turn % 2 else (1, 0):
             function = (ours, theirs)[which]
-            function()  # what the other one left in the caches is not measured
+            function()  # warms the caches
             begin = time.thread_time()
             for _ in range(calls):
                 function()
@@ -116,7 +116,7 @@ def compare(
 
 
 def session_of(model: Any) -> Any:
-    """Return a session as users of a file open it, with one thread."""
+    """Return a session with default options and one thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -126,7 +126,7 @@ def session_of(model: Any) -> Any:
 
 
 def by_skl2onnx(model: Any, X: np.ndarray) -> Any:
-    """Return the file of skl2onnx, its outputs arrays as ours are."""
+    """Return the model of skl2onnx, with arrays as outputs."""
     from skl2onnx import to_onnx
 
     options = {"zipmap": False} if is_classifier(model) else None
@@ -151,7 +151,7 @@ def files(
 
 
 def predictors(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tuple[str, float]]:
-    """Yield models, and the microseconds of one row by ``predictor()`` less those of the session alone."""
+    """Yield models, and the microseconds of ``predictor()`` on one row above those of the session."""
     for name in (
         "Ridge",
         "LogisticRegression, 2 classes",
@@ -167,7 +167,7 @@ def predictors(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tup
 
 
 def methods(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tuple[str, list[list[float]]]]:
-    """Yield types of one row, and the times of ``predict`` and of Ridge's own."""
+    """Yield types of one row, and the times of ``predict`` and ``Ridge.predict``."""
     import pandas
 
     model, trainer = trained("Ridge", n_train)
@@ -183,7 +183,7 @@ def methods(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tuple[
 
 
 def verdict(value: float, limit: float) -> str:
-    """Return a ratio with the word for one that is too large."""
+    """Return a ratio as text, with a note if it is above the limit."""
     return f"{number(value)}{'' if value <= limit else f' (over {limit:g})'}"
 
 
@@ -195,11 +195,11 @@ def sheets(
     Parameters
     ----------
     quick : bool
-        Whether one model, few samples and two rounds are enough.
+        Whether to use one model, few samples and two rounds.
     names : list of str, default=None
         Models; all by default.
     rounds, seconds, n_train : int, float, int
-        Rounds, seconds of a round, and samples that models are fitted on.
+        Number of rounds, seconds per round, and number of training samples.
     """
     warnings.simplefilter("ignore")
     if quick:

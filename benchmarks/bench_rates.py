@@ -1,8 +1,8 @@
-"""Batch sizes, rates and updates: losses after equal epochs and after equal time, on real data.
+"""Compare batch sizes, rates and updates by the loss after equal epochs and after equal time, on real data.
 
-A network 64-64-10 on the digits of scikit-learn, 1347 rows to train on, 450 to validate on, constant rates,
-means of three seeds, one thread. Prints the tables of docs/howto/batch_size_and_rate.md and draws its
-picture: ``python -m benchmarks.bench_rates docs/images/rates.png`` (some minutes).
+Trains a network 64-64-10 on the digits of scikit-learn (1347 training rows, 450 validation rows) with
+constant rates; means of three seeds, one thread. Prints the tables of docs/howto/batch_size_and_rate.md and
+draws its figure: ``python -m benchmarks.bench_rates docs/images/rates.png`` (some minutes).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ortlearn.exceptions import ConvergenceError
 __all__ = ["Curve", "first_below", "measure"]
 
 TARGET, COMPARED, SEEDS = 0.12, 20, (0, 1, 2)
-#: Epochs and rates to try, by batch size; those of SGD.
+#: Epochs and rates of SGD to try, by batch size.
 BATCHES = {
     1: (25, (0.003, 0.01, 0.02, 0.03, 0.05, 0.1)),
     8: (60, (0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0)),
@@ -33,7 +33,7 @@ BATCHES = {
     128: (100, (0.03, 0.1, 0.3, 0.5, 1.0, 1.5)),
     512: (150, (0.1, 0.3, 0.5, 1.0, 1.5)),
 }
-#: Rates to try of each update, in batches of 32.
+#: Rates to try for each update, with batches of 32.
 UPDATES = {
     "SGD": (0.1, 0.3, 0.5, 1.0),
     "SGDNesterov": (0.01, 0.03, 0.1, 0.2),
@@ -47,14 +47,14 @@ UPDATES = {
 
 @dataclass
 class Curve:
-    """Validation losses of some trainings that differ in their seed, and what an epoch costs.
+    """Validation losses of trainings with different seeds, and the time of an epoch.
 
     Attributes
     ----------
     losses : ndarray of shape (n_seeds, n_epochs)
         Validation losses.
     seconds : float
-        Of the fastest epoch: other programs only add to it.
+        Seconds of the fastest epoch, since other programs can only increase times.
     """
 
     losses: np.ndarray
@@ -72,13 +72,13 @@ class Curve:
 
 
 def first_below(losses: np.ndarray, target: float) -> float:
-    """Return the number of the first epoch, from 1, whose loss is below a target; infinity for none."""
+    """Return the first epoch (from 1) whose loss is below a target, or infinity."""
     below = np.flatnonzero(np.asarray(losses) < target)
     return float(below[0] + 1) if len(below) else float("inf")
 
 
 def measure(data, update: str, rate: float, batch_size: int, n_epochs: int) -> Curve:
-    """Train with some seeds.
+    """Train with each seed.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ def measure(data, update: str, rate: float, batch_size: int, n_epochs: int) -> C
     update : str
         Name of a learning rate.
     rate : float
-        Its constant rate.
+        Constant rate.
     batch_size, n_epochs : int
-        Rows of a batch, epochs.
+        Number of rows of a batch, number of epochs.
 
     Returns
     -------
     Curve
-        What was measured; infinite losses where a training did not stay finite.
+        Losses and time; losses of trainings that diverge are infinite.
     """
     X_train, X_val, y_train, y_val = data
     losses, seconds = np.full((len(SEEDS), n_epochs), np.inf), np.inf
@@ -122,7 +122,7 @@ def best_rate(curves: dict[float, Curve]) -> float:
 
 
 def print_table(title: str, found: dict) -> None:
-    """Print the best rate of each row, and what it reaches."""
+    """Print the best rate of each row, and its loss and time."""
     print(f"| {title} | best rate | epochs | loss after {COMPARED} epochs | time of an epoch | time in all |")
     print("|---|---:|---:|---:|---:|---:|")
     for name, curves in found.items():
@@ -133,13 +133,13 @@ def print_table(title: str, found: dict) -> None:
 
 
 def draw(found: dict, path: str) -> None:
-    """Draw losses by rate after equal epochs, and by time at the best rate, for each batch size."""
+    """Plot the loss against the rate after equal epochs, and against time at the best rate."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    # One above the other: wide enough for a phone.
+    # Vertical arrangement, to be readable on a phone.
     figure, (above, below) = pyplot.subplots(2, 1, figsize=(6, 7), layout="constrained", sharey=True)
     for (name, curves), shade in zip(found.items(), np.linspace(0.1, 0.85, len(found)), strict=True):
         style = {"color": matplotlib.colormaps["viridis"](shade), "label": f"{name}"}

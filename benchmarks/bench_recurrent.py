@@ -1,7 +1,7 @@
-"""Milliseconds of recurrent layers, and of their gradients: the ratio of the two is bounded.
+"""Time of recurrent layers with gradient, relative to the layer alone, with an upper bound.
 
-Layers of 128 units over 100 steps, batches of 32, 128 inputs; one thread. The gradient is that of the
-inputs and of all weights, its graph computes the layer too. Medians of several rounds.
+Layers of 128 units over 100 steps, batches of 32, 128 inputs, one thread. The gradient is by the inputs and
+all weights, and its graph includes the layer. Figures are medians of several rounds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ortlearn.training import make_session, parse_device
 
 UNITS, STEPS, BATCH = 128, 100, 32
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-#: How many times as long as the layer alone a layer may take with its gradient.
+#: Upper bound of the time of a layer with gradient, relative to the layer alone.
 TARGET = 6.0
 
 

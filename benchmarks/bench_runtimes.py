@@ -1,7 +1,7 @@
-"""Time of an epoch in Node and in a browser over that in Python: ``python -m benchmarks.bench_runtimes``.
+"""Time of an epoch in Node and in a browser, relative to Python: ``python -m benchmarks.bench_runtimes``.
 
-All train the same package on one thread: a network 100-50-10-1, 10,000 rows. Node and Chromium must be there,
-and the npm packages that ``make test-runtimes`` installs.
+All runtimes train the same package on one thread: a network 100-50-10-1 on 10,000 rows. Requires Node,
+Chromium, and the npm packages that ``make test-runtimes`` installs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROUNDS = 5
 
 
 def bare_python(folder):
-    """Return the milliseconds of an epoch in the runner of numpy and onnxruntime."""
+    """Return the milliseconds of an epoch in Python with numpy and onnxruntime only."""
     spec = importlib.util.spec_from_file_location("t", RUNTIMES / "python_bare" / "ortlearn_trainer.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -1,7 +1,7 @@
-"""Searches that train candidates together, against GridSearchCV: seconds and their ratio, in one run.
+"""Compare OrtGridSearchCV, which trains candidates in one graph, with GridSearchCV.
 
-27 candidates of a Ridge, a logistic regression and a network 100-50-10-1, three folds, one thread. Both
-take turns, and the best of the rounds counts: ``python -m benchmarks.bench_search`` (some minutes).
+27 candidates of a Ridge, a logistic regression and a network 100-50-10-1, three folds, one thread. The
+searches alternate, and the best round counts: ``python -m benchmarks.bench_search`` (some minutes).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ortlearn.search import OrtGridSearchCV
 
 __all__ = ["CASES", "Measured", "SearchCase", "measure", "sheets"]
 
-#: 27 rates and penalties; the same number of rates, penalties and seeds.
+#: Grids of 27 candidates each.
 GRIDS = {
     "rates and penalties": {
         "learning_rate__eta0": np.geomspace(1e-4, 1e-2, 9).tolist(),
@@ -43,12 +43,12 @@ GRIDS = {
 
 @dataclass(frozen=True)
 class SearchCase:
-    """What is searched.
+    """Model and data of a search.
 
     Attributes
     ----------
     title : str
-        What a reader sees.
+        Name in the table.
     model : estimator
         Model.
     rows, features, batch_size : int
@@ -114,23 +114,23 @@ class Measured:
 
 
 def measure(case: SearchCase, grid: dict[str, list], rounds: int, max_iter: int = 20) -> Measured:
-    """Run both searches in turns.
+    """Run both searches alternately.
 
     Parameters
     ----------
     case : SearchCase
-        What is searched.
+        Model and data.
     grid : dict of str to list
-        Parameters.
+        Parameter grid.
     rounds : int
-        How often.
+        Number of rounds.
     max_iter : int, default=20
-        Epochs of a training.
+        Number of epochs of a training.
 
     Returns
     -------
     Measured
-        The best of the rounds: other programs only add to them.
+        Minima over the rounds, since other programs can only increase times.
     """
     X, y = case.data()
     trainer = OrtGradientOptimizer(
@@ -155,7 +155,7 @@ def measure(case: SearchCase, grid: dict[str, list], rounds: int, max_iter: int 
 
 
 def sheets(quick: bool) -> list[Sheet]:
-    """Return the table of all cases, of the first ones on few rows where that is enough."""
+    """Return the table of all cases; if ``quick``, of the first two on few rows."""
     rows, figures = [], {}
     for case in CASES[:2] if quick else CASES:
         for name, grid in GRIDS.items():

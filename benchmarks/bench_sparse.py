@@ -1,9 +1,8 @@
-"""Sparse rows against SGDClassifier on the same CSR matrix: the table of docs/howto/large_data.md.
+"""Compare training on sparse rows with SGDClassifier: the table of docs/howto/large_data.md.
 
 ``python -m benchmarks.bench_sparse`` trains logistic regressions with an l2 penalty, one thread, batches of
-256. Times of an epoch are medians of five rounds, in which the contenders take turns. Memory is measured in a
-process of its own, on Linux: what a training adds at its highest, together with the bytes of the matrix, over
-these bytes.
+256, on the same CSR matrix. Times of an epoch are medians of five alternating rounds. Memory is measured in a
+separate process, on Linux: the ratio of matrix plus peak increase to the matrix.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ MIB = 2**20
 
 
 def text_rows(n_rows: int = 10_000, n_columns: int = 20_000) -> csr_matrix:
-    """Return rows of about 60 entries, of lengths that vary as those of texts; columns follow Zipf's law."""
+    """Return rows of about 60 entries with log-normal lengths, as of texts; columns follow Zipf's law."""
     rng = np.random.default_rng(0)
     lengths = np.maximum(5, rng.lognormal(np.log(70), 0.5, n_rows)).astype(np.int32)
     share = np.cumsum(1.0 / np.arange(1, n_columns + 1))
@@ -52,7 +51,7 @@ def text_rows(n_rows: int = 10_000, n_columns: int = 20_000) -> csr_matrix:
 
 
 def one_hot_rows(n_rows: int = 1_000_000, n_columns: int = 5, n_categories: int = 5_000) -> csr_matrix:
-    """Return what a one-hot encoder makes of columns of categories."""
+    """Return one-hot encoded columns of categories."""
     rng = np.random.default_rng(0)
     found = rng.integers(0, n_categories, (n_rows, n_columns), dtype=np.int32)
     found += np.arange(n_columns, dtype=np.int32) * n_categories
@@ -67,7 +66,7 @@ def labels_of(rows: csr_matrix, n_classes: int) -> np.ndarray:
     return np.digitize(scores, np.quantile(scores, np.arange(1, n_classes) / n_classes))
 
 
-#: Rows, classes and update, by what stands in the table.
+#: Function that returns rows, number of classes, and update, by the name in the table.
 CASES: dict[str, tuple[Callable[..., csr_matrix], int, str]] = {
     "text, 10,000 x 20,000": (text_rows, 2, "SGD"),
     "text, Adam": (text_rows, 2, "Adam"),
@@ -78,7 +77,7 @@ CASES: dict[str, tuple[Callable[..., csr_matrix], int, str]] = {
 
 
 def trainer(update: str, max_iter: int) -> OrtGradientOptimizer:
-    """Return the estimator that is measured."""
+    """Return our estimator."""
     kinds: dict[str, Any] = {
         "SGD": LearningRateSGD(eta0=ETA, learning_rate="constant"),
         "Adam": LearningRateAdam(eta0=0.01),
@@ -94,21 +93,21 @@ def trainer(update: str, max_iter: int) -> OrtGradientOptimizer:
 
 
 def rival() -> SGDClassifier:
-    """Return scikit-learn's, which updates after each row."""
+    """Return scikit-learn's estimator, which updates after each row."""
     return SGDClassifier(
         loss="log_loss", alpha=ALPHA, learning_rate="constant", eta0=ETA, max_iter=1, tol=None
     )
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Return how long a call takes."""
+    """Return the seconds of a call."""
     begun = time.perf_counter()
     call()
     return time.perf_counter() - begun
 
 
 def measure_time(case: str) -> str:
-    """Return the cells of a case: seconds of an epoch of all contenders, and ratios."""
+    """Return the cells of a case: milliseconds of an epoch of each contender, and ratios."""
     make, n_classes, update = CASES[case]
     rows = make()
     labels = labels_of(rows, n_classes)
@@ -132,10 +131,10 @@ def measure_time(case: str) -> str:
 
 
 def measure_memory(case: str) -> str:
-    """Return the peak of a training over the bytes of its rows, in a process that is warm."""
+    """Return the cells of a case: size of the matrix, peak increase of memory, and ratio."""
     make, n_classes, update = CASES[case]
     few = make(2_000)
-    trainer(update, 1).fit(few, labels_of(few, n_classes))  # loads what there is to load
+    trainer(update, 1).fit(few, labels_of(few, n_classes))  # imports everything
     rows = make()
     labels = labels_of(rows, n_classes)
     size = (rows.data.nbytes + rows.indices.nbytes + rows.indptr.nbytes) / MIB
@@ -146,7 +145,7 @@ def measure_memory(case: str) -> str:
 
 
 def main() -> None:
-    """Measure every case in processes of its own and print the table."""
+    """Measure each case in separate processes, and print the table."""
     print(
         "| case | epoch, ms | `partial_fit` of 256 rows, ms | `fit`, ms | over `partial_fit` | over `fit` | "
         "CSR, MiB | added, MiB | both over CSR |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"

@@ -1,9 +1,9 @@
-"""Training from parquet against training in memory: the tables of docs/howto/out_of_core.md.
+"""Compare training from parquet files with training in memory: the tables of docs/howto/out_of_core.md.
 
-``python -m benchmarks.bench_streams`` writes parquet files, and trains models on them by ``fit_stream`` and
-on the same rows in memory by ``fit``, each in a process of its own, in turns. ``--rows 20000000`` are 4 GB on
-the disk, and the same in memory for ``fit``. ``--sorted`` writes rows sorted by label instead, and measures
-what ``shuffle_buffer`` does to the score. Linux only: memory is read from /proc.
+``python -m benchmarks.bench_streams`` writes parquet files, and trains models alternately with
+``fit_stream`` on the files and with ``fit`` on the same rows in memory, each in a separate process. ``--rows
+20000000`` needs 4 GB on disk, and in memory for ``fit``. ``--sorted`` writes rows sorted by label, and
+measures the effect of ``shuffle_buffer`` on the score. Linux only: memory is read from /proc.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SIDES = ("stream", "memory")
 
 
 def rows_of_group(number: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return features of one row group, and labels that a network and, less well, a linear model predict."""
+    """Return features of a row group, and labels that depend on them in part nonlinearly."""
     rng = np.random.default_rng([0, number])
     X = rng.standard_normal((n_rows, N_FEATURES), dtype=np.float32)
     scores = X[:, :10].sum(axis=1) + np.sin(3 * X[:, 10]) + X[:, 11] * X[:, 12]
@@ -46,9 +46,9 @@ def rows_of_group(number: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def generate(folder: Path, n_rows: int, by_label: bool = False) -> None:
-    """Write parquet files of row groups of 100,000 rows, no more than one of them in memory.
+    """Write parquet files in row groups of 100,000 rows, with one row group in memory at a time.
 
-    ``by_label`` writes rows of one class first, as a file that is sorted by its label has them.
+    ``by_label`` sorts the rows by label.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -75,7 +75,7 @@ def generate(folder: Path, n_rows: int, by_label: bool = False) -> None:
 
 
 def _memory(key: str) -> float:
-    """Return a number of MiB that the system keeps of this process."""
+    """Return an entry of /proc/self/status in MiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(key))
 
@@ -83,7 +83,7 @@ def _memory(key: str) -> float:
 def train(
     folder: Path, model: str, side: str, options: dict[str, Any], bare: float = 0.0
 ) -> dict[str, float]:
-    """Return rows per second of the best pass, the most memory above a bare interpreter, and the score."""
+    """Return rows per second of the fastest pass, peak memory above a bare interpreter, and score."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.neural_network import MLPClassifier
 
@@ -118,7 +118,7 @@ def _count(folder: Path) -> int:
 
 
 def _in_memory(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return all rows as arrays, filled group by group."""
+    """Return all rows as arrays."""
     import pyarrow.dataset as datasets
 
     n_rows, start = _count(folder), 0
@@ -134,7 +134,7 @@ def _in_memory(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _asked(folder: Path, model: str, side: str, options: dict[str, Any]) -> dict[str, float]:
-    """Return what a new process measures."""
+    """Return the measurements of a new process."""
     question = json.dumps([str(folder), model, side, options])
     command = [sys.executable, "-m", "benchmarks.bench_streams", "--answer", question]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -146,7 +146,7 @@ def _bare_interpreter() -> float:
 
 
 def sheets(quick: bool) -> list[Sheet]:
-    """Return the table of 4,000,000 rows, or of few rows of the first model where that is enough."""
+    """Return the table of 4,000,000 rows; if ``quick``, of the first model on few rows."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         generate(folder, 20_000 if quick else 4_000_000)
@@ -154,7 +154,7 @@ def sheets(quick: bool) -> list[Sheet]:
 
 
 def compare_sides(folder: Path, rounds: int, models: Sequence[str]) -> Sheet:
-    """Return rows per second from files and in memory, medians of rounds in turns."""
+    """Return rows per second from files and in memory; medians of alternating rounds."""
     rows, figures = [], {}
     for model in models:
         found: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
@@ -172,7 +172,7 @@ def compare_sides(folder: Path, rounds: int, models: Sequence[str]) -> Sheet:
 
 
 def compare_buffers(folder: Path, model: str) -> None:
-    """Print the accuracy on other rows after training on rows that are sorted by label."""
+    """Print the test accuracy after training on rows sorted by label."""
     n_rows = _count(folder)
     print(f"| shuffle_buffer | accuracy of {model} |")
     print("|---:|---:|")
@@ -181,13 +181,13 @@ def compare_buffers(folder: Path, model: str) -> None:
 
 
 def main() -> None:
-    """Write the files, measure, and remove them."""
+    """Write the files, measure, and remove the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sorted", action="store_true")
     parser.add_argument("--model", choices=MODELS, action="append")
-    parser.add_argument("--folder", type=Path, help="where files of an earlier run are, or are to stay")
+    parser.add_argument("--folder", type=Path, help="folder of the files, which are kept and used again")
     parser.add_argument("--answer", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.answer:

@@ -1,4 +1,4 @@
-"""What is trained: networks, data, initial weights, rates; the same for every contender."""
+"""Benchmark cases: networks, data, initial weights and rates, the same for all contenders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Weights = list[tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class Case:
-    """A network of dense layers, Relu in between, and how it is trained.
+    """Network of dense layers with Relu in between, and its training.
 
     Attributes
     ----------
@@ -52,14 +52,14 @@ class Case:
 
     @property
     def title(self) -> str:
-        """What a reader sees."""
+        """Title in the report."""
         kind = self.task if len(self.layers) > 2 else {"regression": "linear regression"}.get(self.task)
         shape = "-".join(map(str, self.layers))
         return f"{shape} {kind or 'logistic regression'}, {self.rows:,} rows, batches of {self.batch_size}"
 
     @property
     def n_batches(self) -> int:
-        """Batches of an epoch."""
+        """Number of batches of an epoch."""
         return -(-self.rows // self.batch_size)
 
 
@@ -94,7 +94,7 @@ LARGE = (
     _classification("large", (784, 512, 256, 10), 2_560, 128, 1e-2),
 )
 
-#: For trying things out: a short last batch, every kind of loss.
+#: Small cases for quick runs: a short last batch, and all losses.
 TINY = (
     _regression("linear", (10, 1), 52, 10, 1e-2, momentum=0.0),
     _regression("mlp", (10, 6, 4, 1), 52, 10, 1e-2),
@@ -105,7 +105,7 @@ TINY = (
 
 
 def scaling_cases(quick: bool = False) -> dict[str, list[tuple[int, Case]]]:
-    """Return cases that differ in one thing: rows, features, size of a batch, depth.
+    """Return cases that differ in one quantity: rows, features, batch size or depth.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _classification_data(case: Case, rng: np.random.Generator, X: np.ndarray) ->
 
 
 def write_data(case: Case, folder: Path) -> Path:
-    """Write the data of a case once, and return where.
+    """Write the data of a case if they do not exist, and return the path.
 
     Half of the features are mixed with others, so that columns are correlated as real ones are.
 
@@ -201,7 +201,7 @@ def initial_weights(case: Case) -> Weights:
 
 
 def mean_loss(case: Case, weights: Weights, X: np.ndarray, y: np.ndarray) -> float:
-    """Return the mean loss of all rows, in float64: one ruler for all contenders.
+    """Return the mean loss of all rows in float64, computed equally for all contenders.
 
     Parameters
     ----------

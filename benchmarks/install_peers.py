@@ -1,4 +1,4 @@
-"""Install the extra ``bench`` one library after the other, and name those that cannot be installed."""
+"""Install the libraries of the extra ``bench`` one by one, and report those that cannot be installed."""
 
 from __future__ import annotations
 

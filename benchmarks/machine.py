@@ -1,4 +1,4 @@
-"""Where a run took place, in words that tell nothing but what matters."""
+"""Description of the machine and the versions of a run, without identifying details."""
 
 from __future__ import annotations
 

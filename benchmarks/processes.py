@@ -1,4 +1,4 @@
-"""Processes of contenders, seen from the one that asks."""
+"""Processes of contenders, controlled by the benchmark."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ROOT = Path(__file__).parent.parent
 
 
 class Failed(Exception):
-    """A contender that could not be loaded, or did not survive a question."""
+    """Error: a contender could not be loaded, or its process ended."""
 
 
 def environment(threads: int) -> dict[str, str]:
-    """Return the variables that tell every library how many threads it has."""
+    """Return the environment variables that set the number of threads of all libraries."""
     count = str(threads)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     eigen = "true" if threads > 1 else "false"
@@ -37,7 +37,7 @@ def environment(threads: int) -> dict[str, str]:
 
 
 class Process:
-    """A contender in a process of its own, stopped whenever it is not asked.
+    """Contender in a separate process, which is stopped while it is idle.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Process:
         self.close()
 
     def ask(self, do: str, **question) -> dict[str, Any]:
-        """Ask, and wait for the answer.
+        """Send a question and wait for the answer.
 
         Raises
         ------
@@ -89,14 +89,14 @@ class Process:
         line = self.child.stdout.readline()
         if not line:
             raise Failed(f"{self.name}: the process ended with {self.child.wait()}")
-        self._signal("SIGSTOP")  # threads that wait for more work must not take the others' time
+        self._signal("SIGSTOP")  # waiting threads must not use processor time
         answer = json.loads(line)
         if "error" in answer:
             raise Failed(f"{self.name}: {answer['error']}")
         return answer
 
     def prepare(self, case: Case) -> dict[str, Any]:
-        """Get ready for a case."""
+        """Set up a case."""
         return self.ask("prepare", case=asdict(case), data=str(write_data(case, self.data)))
 
     def seconds(self, epochs: int) -> float:

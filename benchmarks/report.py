@@ -53,7 +53,7 @@ Trained for {EPOCHS} epochs with rows in their order, contenders end with the sa
 
 WRITTEN = "---\n\n`make bench` writes this page from one run; an edit by hand is lost with the next.\n"
 
-#: What the pictures show, for who cannot see them.
+#: Alternative texts of the figures.
 BARS = "Bars: time per batch of every package in every case, divided by that of OrtGradientOptimizer"
 CURVES = "Cost of an epoch over rows, and of a batch over features, batch size and depth, log-log scales"
 
@@ -176,7 +176,7 @@ PARTS = {
 
 
 def write_report(results: dict[str, Any], folder: Path) -> Path:
-    """Write the page and its pictures; what was not measured is left out.
+    """Write the page and its figures from the sections that were measured.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def run_table(
     summary: Callable[[list], dict[str, Any]],
     targets: Mapping[str, float],
 ) -> None:
-    """Read the arguments, measure, print, and write where that was asked for.
+    """Read the arguments, measure, print, and write the files that were requested.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def _over(times: dict[str, list[float]], name: str) -> str:
 
 
 def target_table(results: dict[str, Any]) -> str:
-    """Return what was to be reached, and whether it was."""
+    """Return the targets, and whether they were reached."""
     rows = []
     for target, value in evaluate(results):
         if value is None:
@@ -54,7 +54,7 @@ def target_table(results: dict[str, Any]) -> str:
 
 
 def summary_table(results: dict[str, Any]) -> str:
-    """Return the figures that a reader sees first; those that were not measured are left out."""
+    """Return the summary of the measured figures."""
     rows, title = [], ""
     for text, other, find in SUMMARY:
         title = text or title
@@ -105,7 +105,7 @@ def batch_size_table(rows: list[dict[str, Any]]) -> str:
 
 
 def memory_table(case: dict[str, Any]) -> str:
-    """Return the peaks of one case."""
+    """Return the peak memory of one case."""
     rows = [
         [
             _label(name),
@@ -119,7 +119,7 @@ def memory_table(case: dict[str, Any]) -> str:
 
 
 def start_up_table(found: dict[str, Any]) -> str:
-    """Return what starting costs."""
+    """Return the start-up times."""
     kinds = ["import", "first", "other", "again"]
     rows = [
         [_label(name), *(f"{median(times[kind]):.3f}" for kind in kinds)]
@@ -131,7 +131,7 @@ def start_up_table(found: dict[str, Any]) -> str:
 
 
 def growth_table(growth: dict[str, Any]) -> str:
-    """Return slopes."""
+    """Return the slopes of cost."""
     names = list(next(iter(growth.values()))["times"])
     rows = []
     for what, found in growth.items():
@@ -142,7 +142,7 @@ def growth_table(growth: dict[str, Any]) -> str:
 
 
 def agreement_table(found: dict[str, Any]) -> str:
-    """Return how far final losses are apart."""
+    """Return the differences of final losses."""
     rows = [
         [name, str(len(case["losses"])), f"{max(case['losses'].values()):.6f}", f"{case['spread']:.1e}"]
         for name, case in found.items()

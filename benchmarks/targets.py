@@ -1,4 +1,4 @@
-"""What the library is to reach on one core, and what a run found."""
+"""Performance targets on one core, and their values in a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Target:
     Attributes
     ----------
     text : str
-        What it is.
+        Description.
     find : callable
         Takes the results, returns the figure; KeyError where a contender did not take part, or
         its time was not resolved.
@@ -38,11 +38,11 @@ class Target:
 
     @property
     def bounds(self) -> str:
-        """What is asked for, as text."""
+        """Bounds as text."""
         return f"{self.low:g} to {self.high:g}" if self.low else f"at most {self.high:g}"
 
     def reached(self, value: float) -> bool:
-        """Tell whether a value will do."""
+        """Return whether a value is within the bounds."""
         return self.low <= value <= self.high
 
 
@@ -168,7 +168,7 @@ TARGETS = (
 
 
 def evaluate(results: dict[str, Any]) -> list[tuple[Target, float | None]]:
-    """Return every target with its figure, None where something needed did not take part."""
+    """Return each target with its value; None if it was not measured."""
     rows: list[tuple[Target, float | None]] = []
     for target in TARGETS:
         try:
@@ -178,7 +178,7 @@ def evaluate(results: dict[str, Any]) -> list[tuple[Target, float | None]]:
     return rows
 
 
-#: What a reader sees first: what is compared, with whom, and the figure.
+#: Rows of the summary: description, what it is compared with, and the ratio.
 SUMMARY: tuple[tuple[str, str, Find], ...] = (
     ("network 100-50-10-1, a batch of 15", "MLPRegressor", _batch("mlp-15", "sklearn-mlp")),
     ("", "torch", _batch("mlp-15", "torch")),

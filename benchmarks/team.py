@@ -1,4 +1,4 @@
-"""The contenders of a run: those that are installed and work, the others with the reason."""
+"""Contenders of a run, and the reasons why others do not take part."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured.
+    """Extent of a run.
 
     Attributes
     ----------
     rounds : int
         Rounds; in each one every contender has its turn.
     seconds : float
-        What the longer of two fits should take, about.
+        Approximate duration of the longer of two fits.
     quick : bool
         Whether small cases are enough.
     """
@@ -57,7 +57,7 @@ class Team:
 
     @classmethod
     def of(cls, names: list[str], data: Path) -> Team:
-        """Return those that are installed."""
+        """Return the installed contenders."""
         team = cls([name for name in names if installed(name)], data)
         for name in names:
             if name not in team.names:
@@ -65,12 +65,12 @@ class Team:
         return team
 
     def leave_out(self, name: str, why: str) -> None:
-        """Say that a contender does not take part, or fails somewhere."""
+        """Report that a contender does not take part, or failed."""
         self.left_out.setdefault(name, why)
         print(f"left out: {CONTENDERS[name].label}: {why}", flush=True)
 
     def attempt(self, name: str, where: str, ask: Callable[[], Answer]) -> Answer | None:
-        """Return an answer, None if the contender fails; the others go on."""
+        """Return an answer; None if the contender fails, which does not stop the others."""
         try:
             return ask()
         except Failed as error:
@@ -91,7 +91,7 @@ class Team:
             yield found
 
     def prepare(self, processes: dict[str, Process], case: Case) -> dict[str, Process]:
-        """Get those ready that can train a case."""
+        """Return the processes of contenders that support a case, after their setup."""
         ready = {}
         for name, process in processes.items():
             answer = self.attempt(name, case.name, partial(process.prepare, case))

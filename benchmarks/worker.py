@@ -1,4 +1,4 @@
-"""One contender's process: a line of JSON asks, a line of JSON answers."""
+"""Process of a contender: it reads questions and writes answers, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def peak_memory() -> int:
 
 
 def keep_to_cores(threads: int) -> None:
-    """Give this process as many cores as it may have threads, where the system can."""
+    """Restrict this process to as many cores as threads, if the system supports it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 
@@ -70,7 +70,7 @@ class Worker:
         self.contenders: dict[Any, Any] = {}
 
     def load(self) -> dict[str, Any]:
-        """Import scikit-learn, then the library; tell how long that took."""
+        """Import scikit-learn, then the library; return the seconds of both."""
         start = time.perf_counter()
         import sklearn.linear_model
         import sklearn.neural_network  # noqa: F401
@@ -88,7 +88,7 @@ class Worker:
         }
 
     def prepare(self, case: dict[str, Any], data: str) -> dict[str, Any]:
-        """Make the contender of a case; it is the one that is asked from now on."""
+        """Create the contender of a case, which the next questions are about."""
         import numpy as np
 
         from benchmarks.cases import Case
@@ -104,7 +104,7 @@ class Worker:
         return {"supported": True, "data": self.current.X.nbytes + self.current.y.nbytes}
 
     def fit(self, epochs: int | None = None, shuffle: bool = True, loss: bool = False) -> dict[str, Any]:
-        """Train, as the library does by default where the number of epochs is None."""
+        """Train; with the defaults of the library if the number of epochs is None."""
         from benchmarks.cases import mean_loss
 
         gc.collect()
@@ -117,7 +117,7 @@ class Worker:
 
 
 def end_with_parent() -> None:
-    """End when the process that asks does, even killed: a stopped process would stay for ever."""
+    """End with the parent process, even if it is killed: a stopped process would remain forever."""
     if sys.platform == "linux":
         import ctypes
         import signal
@@ -126,7 +126,7 @@ def end_with_parent() -> None:
 
 
 def main() -> None:
-    """Answer until the input ends; whatever else prints goes to the other stream."""
+    """Answer until the input ends; other output is redirected to stderr."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     end_with_parent()
@@ -137,7 +137,7 @@ def main() -> None:
         question = json.loads(line)
         try:
             answer = getattr(worker, question.pop("do"))(**question)
-        except Exception as error:  # the others go on: the report names what failed
+        except Exception as error:  # other contenders continue, and the report shows the error
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

@@ -1,4 +1,4 @@
-"""Who runs: one module for each library, which only that contender's process imports."""
+"""Contenders: one module per library, imported only in the process of the contender."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["CONTENDERS", "OURS", "Entry", "installed"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A contender, without importing it.
+    """Entry of a contender, which is not imported yet.
 
     Attributes
     ----------
     label : str
-        What a reader sees.
+        Title in the report.
     module : str
         Module of this package.
     kind : str
@@ -53,5 +53,5 @@ CONTENDERS = {
 
 
 def installed(name: str) -> bool:
-    """Tell whether a contender's packages are there; whether they work, its process will tell."""
+    """Return whether the packages of a contender are installed; its process checks that they work."""
     return all(util.find_spec(package) is not None for package in CONTENDERS[name].needs)

@@ -1,4 +1,4 @@
-"""What every contender offers."""
+"""Base class of contenders."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Contender:
     Parameters
     ----------
     case : Case
-        What is trained.
+        Network and data.
     X, y : ndarray
         Data, float32 and float32 or int64.
     threads : int
         Threads it may use.
     """
 
-    #: Whether its updates are those of every other contender; otherwise its loss is its own.
+    #: Whether it makes the same updates as the other contenders, so that losses agree.
     same_updates = True
 
     def __init__(self, case: Case, X: np.ndarray, y: np.ndarray, threads: int):
@@ -31,11 +31,11 @@ class Contender:
 
     @staticmethod
     def supports(case: Case) -> bool:
-        """Tell whether it can train a case."""
+        """Return whether the contender can train a case."""
         return True
 
     def setup(self) -> None:
-        """Do what comes before ``fit`` and is not timed."""
+        """Prepare ``fit``; this is not timed."""
 
     def fit(self, epochs: int, shuffle: bool) -> Weights:
         """Train from the initial weights, on numpy arrays, and return weights as numpy arrays."""

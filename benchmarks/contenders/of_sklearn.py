@@ -20,7 +20,7 @@ FEW = 2_000
 
 
 def perceptron(case: Case, epochs: int, shuffle: bool):
-    """Return a perceptron of scikit-learn that trains as a case says."""
+    """Return a perceptron of scikit-learn with the parameters of a case."""
     kind = MLPRegressor if case.task == "regression" else MLPClassifier
     return kind(
         hidden_layer_sizes=case.layers[1:-1],
@@ -39,7 +39,7 @@ def perceptron(case: Case, epochs: int, shuffle: bool):
 
 
 def quietly(model, X: np.ndarray, y: np.ndarray):
-    """Fit without the warning that the last epoch came."""
+    """Fit without the ConvergenceWarning of the last epoch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y)
@@ -69,11 +69,11 @@ class Perceptron(Contender):
 
     @staticmethod
     def supports(case: Case) -> bool:
-        """Tell whether there is a hidden layer."""
+        """Return whether there is a hidden layer."""
         return len(case.layers) > 2
 
     def setup(self) -> None:
-        """Make the estimator that a fit goes on from."""
+        """Create the estimator from which a fit continues."""
         self.start = model_with(self.case, self.X, self.y)
 
     def fit(self, epochs: int, shuffle: bool) -> Weights:
@@ -95,7 +95,7 @@ class Linear(Contender):
 
     @staticmethod
     def supports(case: Case) -> bool:
-        """Tell whether there is no hidden layer, and one output."""
+        """Return whether there is no hidden layer, and one output."""
         return len(case.layers) == 2 and case.layers[-1] == 1
 
     def _model(self, **parameters):

@@ -94,7 +94,7 @@ def adapt(model: Any, fit_on: tuple | None, test: Sequence) -> Adapted:
 
 
 def averaged(several: list[Adapted]) -> Adapted:
-    """Return the means of some results; nan where one of them failed, with its error."""
+    """Return the means of some results; nan and the error if one of them failed."""
     numbers = {n: float(np.mean([getattr(r, n) for r in several])) for n in ("accuracy", "brier", "seconds")}
     error = next((result.error for result in several if result.error), "")
     return Adapted(**numbers, error=error, warnings=[text for result in several for text in result.warnings])

@@ -1,1 +1,1 @@
-"""What a new user gets in the first hour: every usual model on usual data, with default parameters."""
+"""Results with default parameters: common models on common data sets."""

@@ -21,7 +21,7 @@ __all__ = ["Measured", "Training", "fit_watched", "measure", "score"]
 
 @dataclass
 class Training:
-    """A training and what it reached.
+    """Training and its results.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ def _share(found: list[bool]) -> float:
 
 
 def summary(rows: list[Measured]) -> dict[str, Any]:
-    """Return what the table comes to.
+    """Return the summary of the table.
 
     Parameters
     ----------

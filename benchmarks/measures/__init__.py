@@ -1,1 +1,1 @@
-"""What is measured, one module for each kind of figure."""
+"""Measurements: one module per kind of figure."""

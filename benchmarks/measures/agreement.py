@@ -1,4 +1,4 @@
-"""Do all contenders do the same? Rows in their order, equal weights at the start: equal losses."""
+"""Check that contenders agree: without shuffling, from equal weights, losses must be equal."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def growth(team: Team, names: list[str], plan: Plan) -> dict[str, dict[str, Any]
             ]
             runners = [name for name in processes if all(name in found for found in epochs)]
             times: dict[str, list[list[float]]] = {name: [[] for _ in cases] for name in runners}
-            # A round goes through all values, so that a machine that slows down does not bend the line.
+            # Each round has all values, so that a slower machine does not change the slope.
             for _ in range(plan.rounds):
                 for i, (_, case) in enumerate(cases):
                     ready = team.prepare(processes, case)

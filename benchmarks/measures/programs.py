@@ -1,4 +1,4 @@
-"""Benchmarks that are programs of their own, each run in a process kept to its cores."""
+"""Benchmarks with their own module, each run in a process restricted to some cores."""
 
 from __future__ import annotations
 

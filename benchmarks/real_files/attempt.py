@@ -104,7 +104,7 @@ def _with_shared_inputs(file: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _train(file: onnx.ModelProto) -> str:
-    """Train a file on random numbers, and return "yes" where the file given back predicts what it learned."""
+    """Train a file on random numbers, and return "yes" if the returned file predicts as the trained model."""
     if sum(int(np.prod(place.shape)) for place in weight_places(file).values()) > LARGEST:
         return "left out for its size"
     file = _with_shared_inputs(file)

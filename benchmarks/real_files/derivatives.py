@@ -126,7 +126,7 @@ def inputs_that_run(
 
 
 def _weights(model: ModelProto, names: list[str], rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return the values of weights, drawn where a file holds placeholders."""
+    """Return the values of weights; placeholders are replaced by random values."""
     found, roles = initializer_arrays(model, names), find_weights(model)
     for name, array in found.items():
         if array.size > 1 and np.ptp(array) == 0:
@@ -185,7 +185,7 @@ def _error(total, point, direction, slopes) -> float | None:
 
 
 def _slopes(total, point, direction, slopes, step: float) -> tuple[float, float]:
-    """Return the difference over a step on both sides, and what the gradient says of it, per unit of step."""
+    """Return the central difference over a step, and the one by the gradient, per unit of step."""
     ends = [_moved(point, direction, sign * step) for sign in (1, -1)]
     found = total(ends[0]) - total(ends[1])
     expected = sum(
@@ -196,7 +196,7 @@ def _slopes(total, point, direction, slopes, step: float) -> tuple[float, float]
 
 
 def _noise(total, point, direction) -> float:
-    """Return how far values a rounding error apart lie from a line: what float32 adds to differences."""
+    """Return the rounding error of float32 in differences: the deviation of nearby values from a line."""
     places = np.array([-3, -2, -1, 1, 2, 3]) * float(np.finfo(np.float32).eps)
     values = np.array([total(_moved(point, direction, place)) for place in places])
     slope = np.dot(places, values) / np.dot(places, places)

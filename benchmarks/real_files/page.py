@@ -52,7 +52,7 @@ def page(found: Sequence[tuple[Source, Attempt]]) -> str:
 
 
 def shortfalls(found: Sequence[tuple[Source, Attempt]]) -> list[str]:
-    """Return what is below its target, in words."""
+    """Return the figures below their targets as text."""
     wheel = [attempt for source, attempt in found if source.is_from_a_wheel and _has_floats(attempt)]
     right, trained = sum(a.derivative == "right" for a in wheel), sum(a.trained == "yes" for _, a in found)
     wrong = [source.name for source, attempt in found if attempt.derivative == "wrong"]

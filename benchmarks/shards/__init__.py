@@ -1,1 +1,1 @@
-"""What averaging over shards costs and gains: statistics on one machine, and costs of rounds on a cluster."""
+"""Averaging over shards: losses simulated on one machine, and costs of rounds on a cluster."""

@@ -192,7 +192,7 @@ def local_cluster(n_workers: int) -> LocalCluster:
 
 
 def measure(address: str | None = None) -> Times:
-    """Measure all of it.
+    """Measure rounds, passes and rows.
 
     Parameters
     ----------

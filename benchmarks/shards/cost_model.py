@@ -1,4 +1,4 @@
-"""A model of the time and the communication of training over shards, made of measured costs."""
+"""Cost model of time and communication of training over shards, from measured costs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Costs:
-    """Measured costs that the model is made of.
+    """Measured costs of the model.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the model says of a training.
+    """Estimate of a training.
 
     Attributes
     ----------

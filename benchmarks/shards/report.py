@@ -1,4 +1,4 @@
-"""Tables of the losses that were measured, and where they are written."""
+"""Tables of measured losses, written into a page."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Run:
 
     @property
     def key(self) -> tuple:
-        """What tells a run from others."""
+        """Key that identifies a run."""
         return self.problem, self.n_shards, self.seed, self.by_label, self.strategy, self.scale
 
 

@@ -27,7 +27,7 @@ Arrays = dict[tuple[str, str | None], np.ndarray]
 
 @dataclass(frozen=True)
 class Outer:
-    """Update of the driver, whose gradient is the way from the mean back to the last weights.
+    """Update of the driver, whose gradient is the difference of the last weights and the mean.
 
     With momentum it is Nesterov's, as in DiLoCo (Douillard et al., 2023, algorithm 1).
 
@@ -55,7 +55,7 @@ class Outer:
 
 @dataclass(frozen=True)
 class Strategy:
-    """How rounds are made.
+    """Averaging strategy.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Ways to average that are compared."""
+"""Averaging strategies that are compared."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from benchmarks.shards.rounds import Outer, Strategy
 
 __all__ = ["SCALES", "STRATEGIES"]
 
-#: By how much the rate is multiplied for a number of shards.
+#: Factors of the rate by the number of shards.
 SCALES: dict[str, Callable[[int], float]] = {
     "1": lambda n_shards: 1.0,
     "√k": math.sqrt,
     "k": float,
 }
-#: Ways to average, each tried with every scale.
+#: Averaging strategies; each is combined with all scales.
 STRATEGIES = (
     Strategy("once a pass"),
     Strategy("once a pass, moments begin anew", keeps_states=False),

@@ -133,7 +133,7 @@ def _warnings_as_lines(program: str) -> Iterator[None]:
 
 
 def _discard_output() -> None:
-    """Redirect output to the null device, after the reader of a pipe has gone."""
+    """Redirect output to the null device, after the reader of a pipe has closed it."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, sys.stdout.fileno())

@@ -37,11 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--weights-to-train",
         action="append",
         metavar="NAME",
-        help="name or pattern, to see what a training with it would train; may be repeated",
+        help="name or pattern of weights to train, to preview the selection; may be repeated",
     )
-    parser.add_argument(
-        "--lora", type=int, metavar="RANK", help="see the low-rank adapters of this rank of an ONNX file"
-    )
+    parser.add_argument("--lora", type=int, metavar="RANK", help="preview low-rank adapters of this rank")
 
 
 def run(options: argparse.Namespace) -> dict:
@@ -96,7 +94,7 @@ def _adapters(options: argparse.Namespace) -> LoRA | None:
 
 
 def _of_onnx(model: OnnxModel, options: argparse.Namespace) -> dict:
-    """Return each weight of an ONNX file, and the operators that stop a gradient."""
+    """Return the weights of an ONNX file, and the operators without a gradient."""
     asked = {"weights_to_train": options.weights_to_train, "lora": _adapters(options)}
     explanation = explain(model.source, **asked)
     try:
@@ -126,7 +124,7 @@ def _of_onnx(model: OnnxModel, options: argparse.Namespace) -> dict:
 
 
 def _without_gradient(graph: Any) -> dict[str, str]:
-    """Return the operators between weights and scores that our rules do not differentiate, and why."""
+    """Return the operators that our rules do not differentiate, and the reasons."""
     rules, found = load_rules(), {}
     for node in all_nodes(graph.graph):
         rule = rules.find(node.domain, node.op_type)

@@ -36,9 +36,9 @@ def error_message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{Path(error.filename)}: {error.strerror}"
     if isinstance(error, KeyError):
-        return f"{text} is missing (--debug shows where)"
+        return f"{text} is missing (--debug shows the traceback)"
     if not isinstance(error, EXPECTED):
-        return f"{type(error).__name__}: {text} (--debug shows where)"
+        return f"{type(error).__name__}: {text} (--debug shows the traceback)"
     return text
 
 

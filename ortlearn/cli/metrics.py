@@ -25,7 +25,7 @@ def model_metrics(model: Model, labels: np.ndarray, predictions: Predictions) ->
 
 
 def metrics_of(labels: np.ndarray, predictions: Predictions, classes: np.ndarray | None) -> Metrics:
-    """Return the metrics of predictions; ``classes`` is None where they are unknown, empty for numbers."""
+    """Return the metrics of predictions; ``classes`` is None if unknown, and empty for regression."""
     if classes is not None and len(classes) == 0:
         return _of_numbers(labels, predictions.values)
     metrics: Metrics = {"accuracy": _mean(predictions.values == labels)}

@@ -29,7 +29,7 @@ def load_model(path: str, trusted: Sequence[str] = ()) -> Model:
     if suffix in PICKLES:
         raise ValueError(
             f"{path}: pickle and joblib files are not read, because reading one runs the code that it holds. "
-            "Where it was made, write it with skops.io.dump(model, 'model.skops'), or as ONNX."
+            "Save the model with skops.io.dump(model, 'model.skops'), or as ONNX."
         )
     if is_saved(path):
         return _load_saved(path, trusted)

@@ -23,8 +23,8 @@ __all__ = [
     "text_columns",
 ]
 
-#: Messages of scikit-learn and ortlearn about texts where numbers are expected.
-ABOUT_TEXTS = ("could not convert string to float", "must hold numbers", "dtype='numeric'")
+#: Parts of messages of scikit-learn and ortlearn about text instead of numbers.
+ABOUT_TEXTS = ("could not convert string to float", "must contain numbers", "must hold numbers", "'numeric'")
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def check_numbers(table: Table, frame: Any) -> None:
 
 
 def match_labels(labels: np.ndarray, model: Model, name: str) -> np.ndarray:
-    """Return labels of a file as the model has them: its classes, or numbers.
+    """Return labels of a file as classes of the model, or as numbers for regression.
 
     A label of the file matches the class with the same text: 1, 1.0 and "1" are the same.
     """
@@ -145,7 +145,7 @@ def match_labels(labels: np.ndarray, model: Model, name: str) -> np.ndarray:
     unknown = sorted({text for text in texts if text not in known})
     if unknown:
         raise ValueError(
-            f"column {name!r} has labels that the model does not know: {shown(unknown)}; "
+            f"column {name!r} has labels that are not classes of the model: {shown(unknown)}; "
             f"its classes are {shown(model.classes.tolist())}."
         )
     return np.array([known[text] for text in texts], dtype=model.classes.dtype)

@@ -78,11 +78,11 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--out",
         required=True,
         metavar="FILE",
-        help="trained model: .onnx, .skops for the scikit-learn model where MODEL is one, or .zip with "
-        "everything, to go on from",
+        help="trained model: .onnx, .skops if MODEL is a scikit-learn model, or .zip with the complete "
+        "estimator, to continue training",
     )
     parser.add_argument("--force", action="store_true", help="replace files that exist")
-    parser.add_argument("--curve", metavar="FILE", help="picture of the loss per epoch, .png or .svg")
+    parser.add_argument("--curve", metavar="FILE", help="plot of the loss per epoch, .png or .svg")
 
 
 def run(options: argparse.Namespace) -> dict:
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> dict:
         curve.write(_picture(trainer, curve.suffix))
     trained = _trained_model(trainer, model, content, options.out)
     after = None if model.task is None else _scores(trained, test, options.label)
-    losses = trainer.train_losses_ or [None]  # none if the starting weights were kept
+    losses = trainer.train_losses_ or [None]  # empty if the starting weights were kept
     return {
         "model": options.model,
         "out": options.out,
@@ -157,7 +157,7 @@ def _rows(options: argparse.Namespace, model: Model) -> tuple[Table, Table | Non
     if not 0 <= options.test_share < 1:
         raise ValueError(f"--test-share {options.test_share}: must be 0 or more, and less than 1.")
     if options.label is None and model.task is not None:
-        raise ValueError(f"a {model.task} model is trained on labels. Name their column with --label COLUMN.")
+        raise ValueError(f"a {model.task} model needs labels. Name their column with --label COLUMN.")
     columns = column_options(options)
     rows = read_table(options.data, **columns)
     if options.test is not None:
@@ -196,7 +196,7 @@ def _fit(trainer: Any, model: Model, rows: Table, options: argparse.Namespace) -
     """Train, with the output of the training on stderr."""
     labels = None if rows.labels is None else match_labels(rows.labels, model, options.label)
     with contextlib.redirect_stdout(sys.stderr), name_text_columns(rows), warnings.catch_warnings():
-        if options.out.lower().endswith(ONNX):  # the file would begin after a step that stays in scikit-learn
+        if options.out.lower().endswith(ONNX):  # the file would lack steps that run in scikit-learn
             warnings.simplefilter("error", FallbackWarning)
         try:
             trainer.fit(model.features(rows), labels, sample_weight=rows.weights)
@@ -253,7 +253,7 @@ def as_text(result: dict) -> str:
         lines += [f"scores on {result['test_rows']} rows that were not trained on:"]
         lines += [table([("metric", "before", "after"), *rows], "  ")]
     elif result["test_rows"]:
-        lines.append("no scores: the model has no output of labels, or predicts none")
+        lines.append("no scores: the model does not predict labels")
     if result["unused_columns"]:
         lines.append(f"columns not used: {', '.join(result['unused_columns'])}")
     lines += [f"wrote {result[key]}" for key in ("out", "curve") if result[key]]

@@ -204,9 +204,9 @@ class _Shards:
             future = cluster.submit(labels_are_arrays, configuration, found.rows[0])
             one_by_one = cluster.gather([future], names=found.names)[0]
         partitions, wholes = count_partitions(cluster, found, is_classifier, of_file, one_by_one)
-        sizes = [whole.n_rows for whole in wholes]
+        sizes, whole = [part.n_rows for part in wholes], Whole.of_parts(wholes)
         first = next(number for number, part in enumerate(wholes) if part.total > 0)
-        return cls(configuration, request, partitions, sizes, Whole.of_parts(wholes), first)
+        return cls(configuration, request, partitions, sizes, whole, first)
 
     def on_first(self, task: Callable[..., tuple[Start, list]], *arguments: Any) -> Start:
         """Return the result of a task on the first shard with a positive weight, and repeat its warnings."""

@@ -1,4 +1,4 @@
-"""Pictures: curves of a training, graphs."""
+"""Plots of training curves and ONNX graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The axes that are drawn on: new ones, or those that were given."""
+"""Create or check matplotlib axes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ def new_axes(caller: str, **figure_kw: Any) -> Any:
 
 
 def check_axes(ax: Any) -> Any:
-    """Return axes that were given."""
+    """Return the given axes; raise a TypeError if they are not axes."""
     if not (hasattr(ax, "plot") and hasattr(ax, "figure")):
-        raise TypeError(
-            f"ax must be the axes of a matplotlib figure, one at a time, not {type(ax).__name__}."
-        )
+        raise TypeError(f"ax must be a matplotlib Axes object, not {type(ax).__name__}.")
     return ax
 
 
 def below(ax: Any, points: float) -> Any:
-    """Return the coordinates of axes, moved down."""
+    """Return the transform of axes coordinates, moved down by some points."""
     from matplotlib.transforms import ScaledTranslation
 
     return ax.transAxes + ScaledTranslation(0, -points / 72, ax.figure.dpi_scale_trans)

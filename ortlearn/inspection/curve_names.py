@@ -1,4 +1,4 @@
-"""The names of the curves that share their axes."""
+"""Names of curves that share axes, for the legend."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def trained_model(estimator: Any) -> str:
 
 
 def name_curves(ax: Any, lines: list, name: str | None, model: str) -> None:
-    """Put names before the labels of lines, also of those that were alone on their axes so far."""
-    # What was removed since, by clear() or remove(), is drawn no more.
+    """Put names before the labels of lines; earlier lines get one when the second curve is drawn."""
+    # Lines that clear() or remove() deleted have no axes.
     curves = [curve for curve in DRAWN.get(ax, []) if any(line.axes is not None for line in curve[0])]
     if name is not None:
         _put_before(lines, name)

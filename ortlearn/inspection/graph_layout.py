@@ -1,8 +1,8 @@
-"""Where the elements of a graph go in a picture: in layers, from the inputs down to the outputs.
+"""Layered layout of a graph, from the inputs at the top to the outputs at the bottom.
 
-The way is that of Sugiyama, K., Tagawa, S., Toda, M., "Methods for visual understanding of hierarchical
+The method is that of Sugiyama, K., Tagawa, S., Toda, M., "Methods for visual understanding of hierarchical
 system structures", IEEE Transactions on Systems, Man, and Cybernetics 11(2), 1981: layers by the longest
-path, an order in each by barycentres, then positions near those of the neighbours.
+path, an order in each layer by barycentres, then positions close to the neighbours.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["Layout", "lay_out"]
 
 SWEEPS = 8
 GAP = 2.0  # between neighbours, in characters
-BEND = 1.0  # room for an arrow that passes a layer
+BEND = 1.0  # width of an arrow that crosses a layer
 
 
 @dataclass
 class Layout:
-    """Places of a picture; x in characters, y in layers, from the top down.
+    """Positions of elements and arrows; x in characters, y in layers from the top.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Layout:
 
 @dataclass
 class _Layers:
-    """Keys in each layer, from left to right, and who is joined with whom in the next one."""
+    """Keys of each layer from left to right, and the neighbours of each key in the adjacent layers."""
 
     rows: list[list[str]]
     above: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -48,7 +48,7 @@ class _Layers:
 
 
 def lay_out(elements: Sequence[Element], arrows: Sequence[Arrow], widths: Mapping[str, float]) -> Layout:
-    """Find places for the elements of a graph."""
+    """Return the layout of a graph."""
     levels = _levels(elements, arrows)
     layers = _Layers([[] for _ in range(max(levels.values(), default=-1) + 1)])
     for element in elements:
@@ -68,7 +68,7 @@ def _levels(elements, arrows) -> dict[str, int]:
         sources[arrow.target].append(arrow.source)
         readers[arrow.source].append(arrow.target)
     levels: dict[str, int] = {}
-    for element in elements:  # tensors come first, operators in their order
+    for element in elements:  # tensors are first, and operators are sorted
         levels[element.key] = 1 + max((levels[source] for source in sources[element.key]), default=-1)
     for element in elements:
         if element.kind in ("input", "weight") and readers[element.key]:
@@ -77,7 +77,7 @@ def _levels(elements, arrows) -> dict[str, int]:
 
 
 def _join(layers: _Layers, arrow: Arrow, index: int, levels: Mapping[str, int]) -> list[str]:
-    """Return the keys that an arrow goes through; one that passes layers has a bend in each."""
+    """Return the keys on the path of an arrow; it has a bend in each layer that it crosses."""
     first, last = levels[arrow.source], levels[arrow.target]
     bends = [f"bend_{index}_{level}" for level in range(first + 1, last)]
     for level, key in enumerate(bends, start=first + 1):
@@ -101,7 +101,7 @@ def _order(layers: _Layers) -> None:
 
 
 def _positions(layers: _Layers, widths: Mapping[str, float]) -> dict[str, float]:
-    """Return x of every key: as near to the mean of its neighbours as the layer's other keys allow."""
+    """Return x of each key, as close to the mean of its neighbours as the other keys of the layer allow."""
     from sklearn.isotonic import isotonic_regression
 
     xs: dict[str, float] = {}
@@ -111,13 +111,13 @@ def _positions(layers: _Layers, widths: Mapping[str, float]) -> dict[str, float]
     for sweep in range(SWEEPS):
         for row, offset in list(zip(layers.rows, offsets, strict=True))[:: 1 if sweep % 2 == 0 else -1]:
             wanted = [_mean(xs, [*layers.above[key], *layers.below[key]], xs[key]) for key in row]
-            # At least the offsets apart and closest in squares: isotonic in what is left of them.
+            # Least squares with minimal distances is isotonic regression of the differences from the offsets.
             xs.update(zip(row, isotonic_regression(np.array(wanted) - offset) + offset, strict=True))
     return {key: float(x) for key, x in xs.items()}
 
 
 def _offsets(widths: list[float]) -> np.ndarray:
-    """Return the centres of neighbours that stand as close as they may, from zero on."""
+    """Return the centres of elements at minimal distances, starting at zero."""
     halves = np.array(widths) / 2
     return np.concatenate([[0.0], np.cumsum(halves[:-1] + halves[1:] + GAP)])
 

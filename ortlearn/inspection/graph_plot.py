@@ -1,4 +1,4 @@
-"""Graphs, drawn by matplotlib."""
+"""Plot ONNX graphs with matplotlib."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ BOXES = {
 def plot_graph(model: ModelProto, ax: Any = None) -> Any:
     """Draw an ONNX graph.
 
-    Inputs are blue, weights grey, operators white and outputs green. :func:`ortlearn.graphs.draw_graph`
-    writes large graphs to a file, by graphviz.
+    Inputs are blue, weights grey, operators white and outputs green. For large graphs,
+    :func:`ortlearn.graphs.draw_graph` writes a file with graphviz.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Model.
     ax : matplotlib.axes.Axes, default=None
-        Where to draw; by default a new figure, large enough for every name.
+        Axes to draw on; by default a new figure, large enough for all names.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def plot_graph(model: ModelProto, ax: Any = None) -> Any:
     ValueError
         If the graph has more than 250 inputs, weights, operators and outputs.
     TypeError
-        If ``ax`` is no axes.
+        If ``ax`` is not a matplotlib Axes object.
     ImportError
         If matplotlib is not installed.
 
@@ -67,8 +67,8 @@ def plot_graph(model: ModelProto, ax: Any = None) -> Any:
     elements, arrows = graph_elements(model)
     if len(elements) > MOST_ELEMENTS:
         raise ValueError(
-            f"A graph of {len(elements)} elements is too large for one picture of matplotlib: write it to a "
-            "file by ortlearn.graphs.draw_graph."
+            f"The graph has {len(elements)} elements, but plot_graph draws at most {MOST_ELEMENTS}. Write it "
+            "to a file with ortlearn.graphs.draw_graph."
         )
     layout = lay_out(elements, arrows, {element.key: _width(element) for element in elements})
     left, right, layers = _extent(elements, layout)
@@ -88,7 +88,7 @@ def plot_graph(model: ModelProto, ax: Any = None) -> Any:
 
 
 def _draw_arrow(ax: Any, path: list[tuple[float, float]], half_height: float) -> None:
-    """Draw an arrow under the boxes: its head where the box of its target begins."""
+    """Draw an arrow below the boxes, with its head at the edge of the target's box."""
     *before, (x, y) = path
     end = (x, y - half_height)
     style = {"color": "#555555", "linewidth": 0.8}
@@ -107,7 +107,7 @@ def _width(element: Element) -> float:
 
 
 def _extent(elements: list[Element], layout: Layout) -> tuple[float, float, int]:
-    """Return the left and right end of what is drawn, and the number of layers."""
+    """Return the left and right end of the drawing, and the number of layers."""
     sides = [
         layout.places[element.key][0] + sign * _width(element) / 2 for element in elements for sign in (-1, 1)
     ]

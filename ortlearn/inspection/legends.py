@@ -1,4 +1,4 @@
-"""A legend that hides no line."""
+"""Legend that does not cover lines."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from .axes import below
 
 __all__ = ["draw_legend"]
 
-#: Points below the axes: room for the numbers and the name of the axis.
+#: Distance below the axes in points: space for tick labels and the axis label.
 BELOW = 36
 
 
 def draw_legend(ax: Any, beside: list) -> None:
-    """Draw the legend of axes, and of those that share their place.
+    """Draw one legend for axes and for their twins on the right.
 
-    matplotlib looks for a free corner by the lines of one axes. With others on the right it would hide
-    theirs, so the legend is below then, and a figure without a layout gets the one that makes room for it.
+    matplotlib finds a free corner for the lines of one Axes only, and would cover lines of the twins. With
+    twins, the legend is below the axes, and a figure without a layout engine gets ``"constrained"``.
     """
     lines = [line for axes in (ax, *beside) for line in axes.get_legend_handles_labels()[0]]
     if not beside:

@@ -1,4 +1,4 @@
-"""Loss per epoch, drawn by matplotlib."""
+"""Plot the loss per epoch with matplotlib."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from .legends import draw_legend
 
 __all__ = ["TrainingCurveDisplay"]
 
-#: Axes on the right: what they show, how their line is drawn, where their spine stands.
+#: Axes on the right: key of the history, label and line style.
 SCORE = {"key": "validation_score", "label": "validation score", "linestyle": "-."}
 RATE = {"key": "rate", "label": "learning rate", "linestyle": ":"}
-BESIDE = 1.16  # of the width of the axes, where another axis is at 1 already
+SECOND_AXIS = 1.16  # position of the second axis on the right, relative to the width; the first one is at 1
 
 
 class TrainingCurveDisplay:
     """Training and validation loss per epoch.
 
-    It is made by :meth:`from_estimator`. Parameters are kept as attributes.
+    Create it with :meth:`from_estimator`. All parameters are stored as attributes.
 
     Parameters
     ----------
     history : list of dict
-        One dictionary per epoch, as ``history_`` of an estimator: ``"epoch"`` and ``"loss"``, and where they
-        were measured ``"validation_loss"``, ``"validation_score"`` and ``"rate"`` (None where not).
+        One dict per epoch, as ``history_`` of an estimator: ``"epoch"``, ``"loss"``, and optionally
+        ``"validation_loss"``, ``"validation_score"`` and ``"rate"`` (None if not measured).
     best_epoch : int, default=None
-        Epoch to mark, by its number.
+        Number of the epoch to mark.
     estimator_name : str, default=None
-        Name of the curve, for the legend. Without one, curves that share their axes are named by the
-        class of the model that was trained, and numbered where that is the same.
+        Name of the curve in the legend. By default, curves that share axes are named by the class of the
+        trained model, and numbered if it is the same.
 
     Attributes
     ----------
@@ -42,13 +42,13 @@ class TrainingCurveDisplay:
     line_ : matplotlib.lines.Line2D
         Training loss.
     validation_line_ : matplotlib.lines.Line2D or None
-        Validation loss, where it was measured.
+        Validation loss; None if it was not measured.
     best_epoch_mark_ : matplotlib.lines.Line2D or None
-        Mark of the best epoch: on the validation loss where there is one, on the training loss otherwise.
+        Mark of the best epoch: on the validation loss if it was measured, else on the training loss.
     score_ax_, rate_ax_ : matplotlib.axes.Axes or None
-        Axes of score and learning rate, on the right, where they are drawn.
+        Axes of score and learning rate on the right; None if they are not drawn.
     score_line_, rate_line_ : matplotlib.lines.Line2D or None
-        Validation score and learning rate, where they are drawn.
+        Validation score and learning rate; None if they are not drawn.
 
     See Also
     --------
@@ -83,25 +83,25 @@ class TrainingCurveDisplay:
     def from_estimator(
         cls, estimator, ax=None, *, name=None, log_scale=False, show_score=False, show_rate=False, **line_kw
     ):
-        """Draw how an estimator was trained.
+        """Plot the training of an estimator.
 
         Parameters
         ----------
         estimator : estimator
             Fitted OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw, for a comparison of several estimators; by default a new figure. With score or
-            rate the legend is below the axes, and a figure without a layout engine gets
-            ``"constrained"``, which makes room for it.
+            Axes to draw on, for example to compare several estimators; by default a new figure. With score
+            or rate, the legend is below the axes, and a figure without a layout engine gets
+            ``"constrained"``, which reserves space for it.
         name : str, default=None
-            Name of the curve, for the legend; where several are drawn on ``ax``, the class of the model
-            that was trained by default.
+            Name of the curve in the legend; by default the class of the trained model if ``ax`` has several
+            curves.
         log_scale : bool, default=False
             Whether the axis of the losses is logarithmic.
         show_score : bool, default=False
-            Whether the validation score is drawn too, on an axis of its own.
+            Whether the validation score is drawn too, on a separate axis.
         show_rate : bool, default=False
-            Whether the learning rate is drawn too, on an axis of its own.
+            Whether the learning rate is drawn too, on a separate axis.
         **line_kw
             Arguments of matplotlib's ``plot`` for the training loss; the other curves take its colour.
 
@@ -115,10 +115,10 @@ class TrainingCurveDisplay:
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted.
         ValueError
-            If it has no history, or no score or rate that is asked for, or a loss that is not positive on a
-            logarithmic axis.
+            If the estimator has no history, if a requested score or rate was not measured, or if a loss is
+            not positive and the axis is logarithmic.
         TypeError
-            If ``ax`` is no axes.
+            If ``ax`` is not a matplotlib Axes object.
         ImportError
             If matplotlib is not installed.
 
@@ -146,15 +146,15 @@ class TrainingCurveDisplay:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw on; by default a new figure.
         name : str, default=None
-            Name of the curve, for the legend; ``estimator_name`` by default.
+            Name of the curve in the legend; ``estimator_name`` by default.
         log_scale : bool, default=False
             Whether the axis of the losses is logarithmic.
         show_score : bool, default=False
-            Whether the validation score is drawn too, on an axis of its own.
+            Whether the validation score is drawn too, on a separate axis.
         show_rate : bool, default=False
-            Whether the learning rate is drawn too, on an axis of its own.
+            Whether the learning rate is drawn too, on a separate axis.
         **line_kw
             Arguments of matplotlib's ``plot`` for the training loss; the other curves take its colour.
 
@@ -166,10 +166,10 @@ class TrainingCurveDisplay:
         Raises
         ------
         ValueError
-            If the history makes no sense, has no score or rate that is asked for, or a loss that is not
-            positive on a logarithmic axis.
+            If the history is invalid, if a requested score or rate was not measured, or if a loss is not
+            positive and the axis is logarithmic.
         TypeError
-            If ``ax`` is no axes.
+            If ``ax`` is not a matplotlib Axes object.
         ImportError
             If matplotlib is not installed.
         """
@@ -184,11 +184,11 @@ class TrainingCurveDisplay:
         self._plot_losses(line_kw)
         self.score_ax_ = self.score_line_ = self.rate_ax_ = self.rate_line_ = None
         if show_score:
-            self.score_ax_, self.score_line_ = self._plot_aside(scores, SCORE)
+            self.score_ax_, self.score_line_ = self._plot_on_right(scores, SCORE)
         if show_rate:
-            self.rate_ax_, self.rate_line_ = self._plot_aside(rates, RATE)
+            self.rate_ax_, self.rate_line_ = self._plot_on_right(rates, RATE)
         name_curves(self.ax_, self._lines("label" not in line_kw), name, self._model_name)
-        self._dress(log_scale)
+        self._finish(log_scale)
         return self
 
     def _check_positive(self) -> None:
@@ -196,12 +196,12 @@ class TrainingCurveDisplay:
             _, values = measured(self.history, key)
             if any(value <= 0 for value in values):
                 raise ValueError(
-                    f"A {key.replace('_', ' ')} of {min(values):.3g} has no place on a logarithmic axis: "
-                    "draw it with log_scale=False."
+                    f"A {key.replace('_', ' ')} of {min(values):.3g} cannot be drawn on a logarithmic axis: "
+                    "set log_scale=False."
                 )
 
     def _lines(self, with_training) -> list:
-        """Return the lines that are drawn, as their labels are in the legend."""
+        """Return the lines in the order of the legend."""
         losses = [self.line_] if with_training else []
         others = (self.validation_line_, self.best_epoch_mark_, self.score_line_, self.rate_line_)
         return losses + [line for line in others if line is not None]
@@ -224,33 +224,33 @@ class TrainingCurveDisplay:
             if at:
                 self.best_epoch_mark_ = draw(([self.best_epoch], at[:1]), "best epoch", **style)
 
-    def _plot_aside(self, points, kind):
-        axes = _axes_aside(self.ax_, kind["label"])
+    def _plot_on_right(self, points, kind):
+        axes = _axes_on_right(self.ax_, kind["label"])
         marker = "o" if len(points[0]) == 1 else None
         style = {"color": self.line_.get_color(), "linestyle": kind["linestyle"], "marker": marker}
         return axes, axes.plot(*points, label=kind["label"], **style)[0]
 
-    def _dress(self, log_scale) -> None:
+    def _finish(self, log_scale) -> None:
         self.ax_.set(xlabel="epoch", ylabel="loss")
         if log_scale:
             self.ax_.set_yscale("log")
         self.ax_.xaxis.get_major_locator().set_params(integer=True)
         beside = _shared_axes(self.ax_)
-        if beside:  # the legend is of the axes of the losses, which must not lie beneath the others
+        if beside:  # the legend belongs to the axes of the losses, which must be in front of the others
             self.ax_.set_zorder(max(axes.get_zorder() for axes in beside) + 1)
             self.ax_.patch.set_visible(False)
         draw_legend(self.ax_, beside)
 
 
 def _shared_axes(ax) -> list:
-    """Return our axes on the right of others, in the order they were made in."""
+    """Return the axes of score and rate on the right of ``ax``, in order of creation."""
     siblings = ax.get_shared_x_axes().get_siblings(ax)
     ours = {SCORE["label"], RATE["label"]}
     return [axes for axes in ax.figure.axes if axes in siblings and axes.get_label() in ours]
 
 
-def _axes_aside(ax, label) -> Any:
-    """Return the axes on the right with a label: one for all estimators that are drawn on ``ax``."""
+def _axes_on_right(ax, label) -> Any:
+    """Return the axes on the right with a label, shared by all estimators on ``ax``."""
     known = _shared_axes(ax)
     for axes in known:
         if axes.get_label() == label:
@@ -259,5 +259,5 @@ def _axes_aside(ax, label) -> Any:
     axes.set_label(label)
     axes.set_ylabel(label)
     if known:
-        axes.spines["right"].set_position(("axes", BESIDE))
+        axes.spines["right"].set_position(("axes", SECOND_AXIS))
     return axes

@@ -1,4 +1,4 @@
-"""Checkers for the authors of plugins."""
+"""Checks for plugin authors."""
 
 from .gradient_rules import check_gradient_rule, make_node_model
 from .learning_rates import check_learning_rate

@@ -16,7 +16,7 @@ from .running import Run, check_graph, run_reference
 __all__ = ["check_gradient_rule", "make_node_model"]
 
 
-#: Domains that every onnxruntime has; gradients use only these.
+#: Operator domains of all onnxruntime builds; gradients may use only these.
 _STANDARD = {"", "ai.onnx", "ai.onnx.ml"}
 
 
@@ -39,9 +39,8 @@ def check_gradient_rule(
 ) -> None:
     """Check the gradient rule of an operator against finite differences in float64.
 
-    Outputs are summed with random weights; the slope of that sum along random directions, one
-    input at a time, is compared with the gradient. Keep the inputs away from points at which the operator
-    is not differentiable.
+    Outputs are summed with random weights. The slope of this sum along random directions, one input at a
+    time, is compared with the gradient. Choose inputs at which the operator is differentiable.
 
     Parameters
     ----------
@@ -50,7 +49,7 @@ def check_gradient_rule(
     *inputs : array-like or None
         Values of its inputs; floating-point ones are float64. None omits an input.
     wrt : sequence of int, default=None
-        Positions of the inputs to check; all floating-point ones that are not constants by default.
+        Positions of the inputs to check; by default all floating-point inputs that are not constants.
     constants : sequence of int, default=()
         Positions of the inputs that are constants of the graph.
     attributes : mapping of str to object, default=None
@@ -62,16 +61,16 @@ def check_gradient_rule(
     n_outputs : int, default=1
         Number of outputs of the operator.
     symbolic : bool, default=False
-        Whether the first dimension of the first input has a name instead of a size; so has that
-        of any other input (constants left out) of the same length.
+        Whether the first dimension is symbolic, for the first input and all other inputs of the same length
+        (except constants).
     run : callable, default=None
         ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
     step : float, default=1e-6
         Step of the finite differences.
     rtol, atol : float, default=1e-6, 1e-9
-        Tolerances; a rule wrong by 0.05 % must fail.
+        Tolerances; an error of 0.05 % must be detected.
     projections : int, default=3
-        Number of random directions; the first one has the signs of the gradient.
+        Number of random directions; the first one has the signs of the gradient, so that no terms cancel.
     random_state : int, default=0
         Seed of the weights and the directions.
 
@@ -116,13 +115,13 @@ def check_gradient_rule(
         assert grad.dtype == feeds[name].dtype, f"{where} has type {grad.dtype}, not {feeds[name].dtype}"
         for number in range(projections if grad.size else 0):
             direction = np.asarray(rng.normal(size=grad.shape), dtype=grad.dtype)
-            if number == 0:  # products do not cancel, so that a wrong factor is visible
+            if number == 0:
                 direction = np.abs(direction) * np.sign(grad)
             slope, noise = _slope(model, feeds, name, direction, weights, run, step)
             products = grad * direction
             bound = atol + noise + rtol * np.abs(products).sum()
             assert abs(slope - products.sum()) <= bound, (
-                f"{where}: {products.sum()!r} along a direction, finite differences say {slope!r}"
+                f"{where} is {products.sum()!r} along a direction, but finite differences give {slope!r}"
             )
 
 
@@ -181,7 +180,7 @@ def make_node_model(
     operator : str
         Operator.
     *inputs : array-like or None
-        Values of its inputs; floating-point ones become float64, float32 stays. None omits an input.
+        Values of its inputs; floating-point types other than float32 become float64. None omits an input.
     constants : sequence of int, default=()
         Positions of the inputs that are constants of the graph.
     attributes : mapping of str to object, default=None
@@ -193,7 +192,7 @@ def make_node_model(
     n_outputs : int, default=1
         Number of outputs of the operator.
     symbolic : bool, default=False
-        Whether the first dimension of the first input, and of others of that length, has a name.
+        Whether the first dimension is symbolic, for the first input and all other inputs of the same length.
     run : callable, default=None
         ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
 
@@ -202,7 +201,7 @@ def make_node_model(
     model : onnx.ModelProto
         Model of the node.
     feeds : dict of str to ndarray
-        Values of the inputs that are no constants.
+        Values of the inputs that are not constants.
     names : list of str
         Names of the inputs of the node, "" for one that is omitted.
 
@@ -241,7 +240,7 @@ def make_node_model(
 
 
 def _declare_outputs(model: ModelProto, outputs: list[str], feeds: dict, run: Run) -> None:
-    """Add outputs; if inference does not find their rank, it is taken from a run of the model."""
+    """Add the outputs; if shape inference does not find their rank, run the model to get it."""
     types = value_types(infer_types(model), infer=False)
     if not all(name in types and types[name].shape is not None for name in outputs):
         default = max((value.dtype for value in feeds.values()), key=lambda dtype: dtype.kind == "f")

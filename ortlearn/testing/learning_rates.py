@@ -1,4 +1,4 @@
-"""Check a learning rate: its parameters, its schedule, and its update or its solver."""
+"""Check a learning rate: parameters, schedule, and update or solver."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def check_learning_rate(
 ) -> None:
     """Check that a learning rate fulfils its contract.
 
-    Its parameters survive a clone and pickle. Its rates are finite and above zero for any losses,
-    and the object itself does not change. Its update is valid ONNX of standard operators, keeps
-    shapes and types (float32 and float64), and decreases a convex quadratic. If it is
-    ``elementwise``, weights give the same result as one vector; if it has ``scales_gradient``, the rate and
-    the gradient may be multiplied before. A solver must minimise the quadratic.
+    Parameters survive ``clone`` and pickle. Rates are finite and positive for all losses, and training does
+    not change the object. The update is valid ONNX with standard operators, keeps shapes and types (float32
+    and float64), and decreases a convex quadratic. If it is ``elementwise``, the weights packed in one vector
+    give the same result; if it has ``scales_gradient``, so does a gradient multiplied by the rate. A solver
+    must minimise the quadratic.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def check_learning_rate(
     epochs : int, default=200
         Number of epochs of the schedule to check.
     steps : int, default=50
-        Number of updates of the descent, with the rates of the schedule, at most 0.1.
+        Number of updates of the quadratic, with the rates of the schedule, limited to 0.1.
     run : callable, default=None
         ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
     random_state : int, default=0
@@ -91,15 +91,15 @@ def _check_schedule(learning_rate: BaseLearningRate, name: str, losses: np.ndarr
             rate = rates.of(epoch)
         except PluginError as error:
             raise AssertionError(f"{name}: {error}") from error
-        assert rate > 0, f"{name}: the rate of epoch {epoch} is {rate!r}, it must be a number above 0"
-        assert rates.of(epoch) == rate, f"{name}: asking twice for the rate of an epoch changes it"
+        assert rate > 0, f"{name}: the rate of epoch {epoch} is {rate!r}, it must be positive"
+        assert rates.of(epoch) == rate, f"{name}: the rate of an epoch changes between two calls"
         rates.note(loss)
 
 
 def _check_descent(
     learning_rate: BaseLearningRate, name: str, weight: np.ndarray, steps: int, run: Run
 ) -> None:
-    target = np.full_like(weight, 3.0)  # far from every start
+    target = np.full_like(weight, 3.0)  # far from all starting points
     start, updates, rates = weight.copy(), Updates(learning_rate, weight, run), Rates(learning_rate)
     for step in range(steps):
         loss = float(((updates.weight - target) ** 2).sum() / 2)
@@ -108,7 +108,8 @@ def _check_descent(
     first, last = (float(((w - target) ** 2).sum() / 2) for w in (start, updates.weight))
     assert np.array_equal(weight, start), f"{name}: init changes the weight"
     assert math.isfinite(last) and last < first, (
-        f"{name}: {steps} updates take a convex quadratic from {first:.6g} to {last:.6g}, they must lower it"
+        f"{name}: {steps} updates change a convex quadratic from {first:.6g} to {last:.6g}, they must "
+        "decrease it"
     )
 
 
@@ -123,7 +124,7 @@ def _check_elementwise(learning_rate: BaseLearningRate, name: str, rng: Any, run
         packed.apply(_pack(gradients), RATE)
     expected = _pack([updates.weight for updates in apart])
     assert np.allclose(packed.weight, expected, rtol=1e-12, atol=1e-12), (
-        f"{name}: elementwise is True, but weights give something else together than apart"
+        f"{name}: elementwise is True, but updates of one vector of all weights differ from separate updates"
     )
     for key, value in packed.state.items():
         fine = value.ndim == 0 or value.shape == expected.shape
@@ -138,12 +139,12 @@ def _check_scale(learning_rate: BaseLearningRate, name: str, rng: Any, run: Run)
         plain.apply(gradient, rate)
         scaled.apply(gradient * rate, 1.0)
     assert np.allclose(plain.weight, scaled.weight, rtol=1e-12, atol=1e-12), (
-        f"{name}: scales_gradient is True, but the rate is not only a factor of the gradient"
+        f"{name}: scales_gradient is True, but the update depends on the rate other than by rate * gradient"
     )
 
 
 class _Quadratic:
-    """A convex quadratic as the objective of a solver, which has no kinks to smooth."""
+    """Convex quadratic as the objective of a solver; it is smooth."""
 
     has_kinks = False
     lower = None
@@ -155,11 +156,11 @@ class _Quadratic:
         self.anchor = None if absolute is None else np.full(5, 0.5)
 
     def __call__(self, weights):
-        assert weights.shape == (5,), f"{self.name}: asks for weights of shape {weights.shape}"
+        assert weights.shape == (5,), f"{self.name}: evaluates weights of shape {weights.shape}, not (5,)"
         return float(self.scales @ (weights - 1.0) ** 2 / 2), self.scales * (weights - 1.0)
 
     def rounded(self, width):
-        """Return itself."""
+        """Return the object itself, since it has no kinks."""
         return self
 
 
@@ -172,17 +173,17 @@ def _check_solver(solver: BaseSolver, name: str, rng: Any) -> None:
     assert np.array_equal(given, start), f"{name}: minimize changes the weights it starts from"
     assert repr(vars(solver)) == before, f"{name}: minimize changes the object"
     first, last = objective(start)[0], objective(found.weights)[0]
-    assert last < 1e-3 * first, f"{name}: takes a quadratic from {first:.6g} to {last:.6g} only"
-    assert found.converged, f"{name}: has minimised a quadratic and says it has not: {found.message}"
-    assert 0 < len(noted) <= 100, f"{name}: has noted {len(noted)} iterations"
+    assert last < 1e-3 * first, f"{name}: decreases a quadratic only from {first:.6g} to {last:.6g}"
+    assert found.converged, f"{name}: converged is False after minimising a quadratic: {found.message}"
+    assert 0 < len(noted) <= 100, f"{name}: calls back after {len(noted)} iterations, not 1 to 100"
     if solver.takes_absolute_values:
-        # argmin of s / 2 (w - 1)^2 + a |w - 1/2| is 1/2 where s / 2 <= a, and 1 - a / s elsewhere
+        # argmin of s / 2 (w - 1)^2 + a |w - 1/2| is 1/2 if s / 2 <= a, else 1 - a / s
         factors = np.full(5, 0.4)
         sparse = _Quadratic(name, factors)
         found = solver.minimize(sparse, given, 100, lambda weights: None, eps)
         expected = np.maximum(1.0 - factors / sparse.scales, 0.5)
         assert np.allclose(found.weights, expected, atol=1e-4), (
-            f"{name}: takes_absolute_values is True, and it minimises to {found.weights}, not {expected}"
+            f"{name}: takes_absolute_values is True, but the minimum is {found.weights}, not {expected}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Check a loss: its parameters, its values for each sample, and its gradient."""
+"""Check a loss: parameters, values per sample, and gradient."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def check_loss(
 ) -> None:
     """Check that a loss fulfils its contract.
 
-    Its parameters survive a clone and pickle. Its forward expression is valid ONNX of standard
-    operators; it returns one finite loss per sample, of the type of the predictions (float32 and
-    float64), which does not depend on other samples; a gradient reaches the predictions, and agrees with
-    finite differences. Steps such as ``Round`` and ``Sign`` have no gradient and count as constants. Labels
-    are drawn from its domain: numbers, classes, or several classes at once, as its ``tasks`` say.
+    Parameters survive ``clone`` and pickle. The forward expression is valid ONNX with standard operators. It
+    returns one finite loss per sample, which has the type of the predictions (float32 and float64) and does
+    not depend on other samples. A gradient reaches the predictions and agrees with finite differences;
+    operators without gradient, such as ``Round`` and ``Sign``, are constants. Labels are drawn from the
+    domain of the loss: numbers, classes, or multilabel indicators, according to ``tasks``.
 
     Parameters
     ----------
@@ -117,8 +117,8 @@ def _check_reach(model: ModelProto, name: str) -> None:
     names, blockers = gradient_reach(model, model.graph.output[0].name)
     steps = sorted({node.op_type for node in blockers})
     assert "predicted" in names, (
-        f"{name}: no gradient reaches the predictions, nothing would be trained; "
-        f"{', '.join(steps) or 'nothing'} stands between, declared without gradient"
+        f"{name}: no gradient reaches the predictions, so nothing would be trained. Operators without a "
+        f"gradient between loss and predictions: {', '.join(steps) or 'none'}"
     )
 
 
@@ -136,10 +136,10 @@ def _check_rows(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray, run
 
     every = values(slice(None))
     assert every.shape == (ROWS,), (
-        f"{name}: gives shape {every.shape} for {ROWS} rows, it must be one per row"
+        f"{name}: returns shape {every.shape} for {ROWS} samples, it must be one loss per sample"
     )
-    assert every.dtype == predicted.dtype, f"{name}: gives {every.dtype}, not {predicted.dtype}"
-    assert np.isfinite(every).all(), f"{name}: gives {every}, which is not finite"
+    assert every.dtype == predicted.dtype, f"{name}: returns {every.dtype}, not {predicted.dtype}"
+    assert np.isfinite(every).all(), f"{name}: returns {every}, which is not finite"
     some = [5, 0, 3]
     same = np.allclose(values(some), every[some], rtol=1e-5, atol=1e-6)
-    assert same, f"{name}: the loss of a row depends on the other rows, or on their order"
+    assert same, f"{name}: the loss of a sample depends on other samples, or on their order"

@@ -1,4 +1,4 @@
-"""Check a model definition: its graph, its gradients, and the write-back of its parameters."""
+"""Check a model definition: graph, gradients, and write-back of parameters."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ def check_model(
 ) -> None:
     """Check that the definition of a fitted estimator fulfils its contract.
 
-    The graph is valid ONNX and computes in float64 what the estimator does: ``transform``,
-    ``predict_proba``, ``score_samples``, ``decision_function`` and ``predict``, whichever it has. Every
-    trained parameter has a gradient of the score that agrees with finite differences. Parameters that are
-    changed and written back give an estimator that computes what the changed graph does, and whose own
-    graph holds them; the given estimator is not changed. The objective, where there is one, suits the
-    scores; :func:`~ortlearn.testing.check_objective` checks that it is the one that was minimised.
+    The graph is valid ONNX and returns in float64 the same results as the estimator, for those methods of
+    ``transform``, ``predict_proba``, ``score_samples``, ``decision_function`` and ``predict`` that it has.
+    Gradients by all trained parameters agree with finite differences. Writing back changed parameters gives
+    an estimator with the same results as the changed graph, whose graph has these parameters; the given
+    estimator is not changed. The objective, if there is one, is compatible with the scores;
+    :func:`~ortlearn.testing.check_objective` checks that the estimator minimises it.
 
     Parameters
     ----------
     estimator : estimator
         Fitted estimator.
     X : ndarray of shape (n_samples, n_features)
-        Samples, away from points where the score has no derivative.
+        Samples at which the score is differentiable.
     run : callable, default=None
         ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
     rtol : float, default=1e-7
-        Tolerance of predictions, relative to the largest.
+        Tolerance of predictions, relative to the largest one.
     gradient_rtol : float, default=1e-5
         Tolerance of gradients.
     random_state : int, default=0
@@ -95,7 +95,7 @@ def _written(estimator: Any, X: np.ndarray) -> WrittenModel:
 
 
 def _tensors(written: WrittenModel) -> dict[str, str]:
-    """Return the tensor of the graph that each method returns."""
+    """Return the tensor of the graph for each method."""
     scores = written.scores
     found = {"transform": scores.transformed, "predict_proba": scores.probabilities}
     found["score_samples"] = scores.likelihood
@@ -125,7 +125,7 @@ def _check_outputs(
         found = np.asarray(run(extract_model(written.model, [label]), {"X": X})[0])
         expected = np.asarray(estimator.predict(X)).reshape(found.shape)
         same = np.array_equal(found.astype(str if expected.dtype.kind in "OUS" else expected.dtype), expected)
-        assert same, f"{name}.predict: the graph gives other labels"
+        assert same, f"{name}.predict: the graph returns other labels"
 
 
 def _check_gradients(
@@ -164,12 +164,13 @@ def _check_write_back(
     before = {key: parameter.value().copy() for key, parameter in written.parameters.items()}
     result = write_parameters(estimator, written.parameters, values)
     again = _written(result, X)
-    assert list(again.parameters) == list(written.parameters), f"{name}: other parameters once written back"
+    same = list(again.parameters) == list(written.parameters)
+    assert same, f"{name}: the graph has other parameters after the write-back"
     for key, value in values.items():
         found = np.asarray(again.parameters[key].value(), dtype=np.float64)
         close = np.allclose(found, value, rtol=1e-6, atol=1e-9)
-        assert close, f"{name}: {written.parameters[key].expression} is not what was written back"
+        assert close, f"{name}: {written.parameters[key].expression} differs from the value written back"
     for key, parameter in written.parameters.items():
         same = np.array_equal(parameter.value(), before[key])
-        assert same, f"{name}: writing back changes {parameter.expression} of the given estimator"
+        assert same, f"{name}: the write-back changes {parameter.expression} of the given estimator"
     _check_outputs(f"{name} with changed parameters", result, again, X, run, rtol)

@@ -1,4 +1,4 @@
-"""Check the objective of a definition: it suits the scores, and the fitted parameters are its minimum."""
+"""Check the objective of a definition: it is compatible with the scores, and minimal after a fit."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def check_objective(
     rtol: float = 1e-4,
     random_state: int = 0,
 ) -> None:
-    """Check that a fitted estimator is a minimum of the objective of its definition.
+    """Check that a fitted estimator minimises the objective of its definition.
 
-    The objective must not decrease from the fitted parameters in the direction of any of them, nor in random
-    directions. If the objective is convex, and has kinks at most in single parameters, this proves a
-    minimum. Use it for estimators that were fitted with a small tolerance;
-    :func:`~ortlearn.testing.check_model` checks that an objective suits the scores of any fit.
+    From the fitted parameters, the objective must not decrease in the direction of a single parameter or in
+    random directions. If the objective is convex, and not differentiable in single parameters only, this
+    proves a minimum. Use it for estimators that were fitted with a small tolerance;
+    :func:`~ortlearn.testing.check_model` checks that an objective is compatible with the scores.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def check_objective(
     sample_weight : ndarray of shape (n_samples,), default=None
         Sample weights, multiplied by the weights of classes.
     names : set of str, default=None
-        Parameters that the fit minimises over, by their names in the graph; all trained ones by default.
+        Names in the graph of the parameters that the fit minimises over; all trained ones by default.
     run : callable, default=None
         ``run(model, feeds)`` returns the outputs of a model; onnx's reference evaluator by default.
     rtol : float, default=1e-4
@@ -95,14 +95,14 @@ def check_objective(
         slope = slopes.along(direction)
         assert slope >= -rtol, (
             f"{type(estimator).__name__}: its objective {objective!r} falls along {where}, with a slope of "
-            f"{slope:.3g} of those of single samples"
+            f"{slope:.3g} relative to those of single samples"
         )
 
 
 def check_suits(name: str, objective: Objective, written: WrittenModel) -> None:
-    """Check that an objective is one for the scores of a model."""
+    """Check that an objective is compatible with the scores of a model."""
     scores, loss, penalty = written.scores, objective.loss, objective.penalty
-    assert isinstance(loss, BaseLoss), f"{name}: the loss {loss!r} of its objective is no BaseLoss"
+    assert isinstance(loss, BaseLoss), f"{name}: the loss {loss!r} of its objective is not a BaseLoss"
     assert isinstance(penalty, BasePenalty), (
         f"{name}: the penalty {penalty!r} of its objective is not a BasePenalty"
     )
@@ -112,12 +112,12 @@ def check_suits(name: str, objective: Objective, written: WrittenModel) -> None:
     assert task in loss.tasks, f"{name}: {type(loss).__name__} is not for {task}"
     if task == "regression":
         same = loss.link == scores.link
-        assert same, f"{name}: {type(loss).__name__} is of link {loss.link!r}, the scores of {scores.link!r}"
+        assert same, f"{name}: {type(loss).__name__} has link {loss.link!r}, the scores have {scores.link!r}"
     _resolved(penalty, written.parameters)
 
 
 def _resolved(penalty: BasePenalty, parameters: dict[str, Parameter]) -> BasePenalty:
-    """Return a penalty with the names that weights have in a graph."""
+    """Return a penalty with the names of weights in the graph."""
 
     def choose(patterns: Any) -> list[str]:
         patterns = [patterns] if isinstance(patterns, str) else patterns
@@ -134,7 +134,7 @@ def _resolved(penalty: BasePenalty, parameters: dict[str, Parameter]) -> BasePen
 
 
 def _labels(scores: Scores, loss: BaseLoss, y: Any, n_samples: int) -> np.ndarray:
-    """Return the labels as a loss takes them."""
+    """Return labels in the encoding of a loss."""
     if scores.task == "unsupervised":
         return np.zeros((n_samples, scores.n_outputs))
     y = np.asarray(y)
@@ -154,7 +154,7 @@ def _labels(scores: Scores, loss: BaseLoss, y: Any, n_samples: int) -> np.ndarra
 
 @dataclass
 class _Slopes:
-    """The objective as a graph of its parameters, and its slopes at the fitted ones."""
+    """Objective as a graph with parameters as inputs, and its slopes at the fitted parameters."""
 
     model: ModelProto
     parameters: dict[str, Parameter]
@@ -237,7 +237,7 @@ def _with_objective(
 def _directions(
     parameters: dict[str, Parameter], rng: np.random.Generator
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-    """Yield steps along each entry of the parameters, both ways, and along random directions."""
+    """Yield steps along each entry of the parameters, in both directions, and along random directions."""
     sizes, free = {}, {}
     for name, parameter in parameters.items():
         value = np.asarray(parameter.value(), dtype=np.float64)

@@ -11,7 +11,7 @@ __all__ = ["check_parameters"]
 
 
 def check_parameters(plugin: BaseEstimator) -> None:
-    """Check that the parameters of a plugin survive a clone and pickle."""
+    """Check that the parameters of a plugin survive ``clone`` and pickle."""
     name = type(plugin).__name__
     copies = {"clone": clone(plugin)}
     if _is_importable(plugin):

@@ -1,4 +1,4 @@
-"""Check a penalty: its parameters, its value and gradient, and its proximal step."""
+"""Check a penalty: parameters, value, gradient, and proximal step."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .updates import RATE, SHAPES
 __all__ = ["check_penalty"]
 
 
-#: Shapes of weights: a matrix and a vector, as for updates, and a convolution.
+#: Shapes of weights: matrix, vector and convolution.
 WEIGHTS = (*SHAPES[:2], (2, 3, 2, 2))
 
 
 def check_penalty(penalty: BasePenalty, *, run: Run | None = None, random_state: int = 0) -> None:
     """Check that a penalty fulfils its contract.
 
-    Its parameters survive a clone and pickle. Its value is a finite scalar, not negative, of the
-    weight's type (float32 and float64), written with standard operators; the gradient of the differentiable
-    part agrees with finite differences. A proximal step keeps shape and type, and does not increase
+    Parameters survive ``clone`` and pickle. The value is a finite, non-negative scalar of the weight's type
+    (float32 and float64), computed with standard operators. The gradient of the differentiable part agrees
+    with finite differences. A proximal step keeps shape and type, and does not increase
     ``||v - w||^2 / 2 + rate * (penalty(v) - smooth part(v))``.
 
     Parameters
@@ -104,16 +104,16 @@ def _check_step(penalty: BasePenalty, weight: np.ndarray, run: Run) -> None:
     rate = np.array(RATE, weight.dtype)
     moved = np.asarray(run(model, {"weight": weight, "rate": rate})[0])
     assert moved.shape == weight.shape and moved.dtype == weight.dtype, (
-        f"{name}: its proximal step gives {moved.dtype} of shape {moved.shape}"
+        f"{name}: its proximal step returns {moved.dtype} of shape {moved.shape}"
     )
-    assert np.isfinite(moved).all(), f"{name}: its proximal step gives values that are not finite"
+    assert np.isfinite(moved).all(), f"{name}: its proximal step returns values that are not finite"
 
     def rest(values: np.ndarray) -> float:
         whole = _value(penalty, values, penalty.forward, run)
         return float(whole - _value(penalty, values, penalty.smooth_part, run))
 
     before, after = RATE * rest(weight), ((moved - weight) ** 2).sum() / 2 + RATE * rest(moved)
-    if rest(weight):  # a bound has no value to compare
+    if rest(weight):  # constraints have value 0
         assert after <= before * (1 + 1e-5), (
-            f"{name}: its proximal step goes from {before:.6g} to {after:.6g}"
+            f"{name}: its proximal step increases its objective from {before:.6g} to {after:.6g}"
         )

@@ -1,4 +1,4 @@
-"""Run the update of a learning rate as a separate graph."""
+"""Run the update of a learning rate in a separate graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RATE = 0.05
 def update_model(
     learning_rate: BaseLearningRate, weight: np.ndarray, state: dict[str, np.ndarray]
 ) -> ModelProto:
-    """Return the graph of one update: inputs are weight, gradient, rate and the states by their names."""
+    """Return the graph of one update, with the inputs weight, gradient, rate and states."""
     name = type(learning_rate).__name__
     elem_type = helper.np_dtype_to_tensor_dtype(weight.dtype)
     known = {"weight": weight.shape, "gradient": weight.shape, "rate": ()}
@@ -40,7 +40,7 @@ def update_model(
 
 
 class Updates:
-    """A weight and its states, which are updated repeatedly.
+    """Weight and states under repeated updates.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Updates:
         self._run = run
 
     def apply(self, gradient: np.ndarray, rate: float) -> None:
-        """Update once."""
+        """Update weight and states once."""
         dtype, shape = self.weight.dtype, self.weight.shape
         feeds = {
             "weight": self.weight,

@@ -1,4 +1,4 @@
-"""Files to work on, and the command line run in this process."""
+"""Fixtures: data and model files, and a function that runs a command in this process."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def files(tmp_path_factory):
 
 @dataclass(frozen=True)
 class Done:
-    """What a command printed, and its exit status."""
+    """Output and exit status of a command."""
 
     status: int
     out: str

@@ -1,4 +1,4 @@
-"""Every mistake is one line that says what to do, and exit status 2."""
+"""Errors are one line with advice, and exit status 2."""
 
 import sys
 
@@ -46,7 +46,7 @@ def nothing_is_written(files):
         (("wine.skops", *WINE, "--weights", "region"), "sample weights must be numbers"),
         (("wine.skops", *WINE, "--drop", "kind"), "cannot be dropped"),
         (("wine.skops", *WINE, "--drop", "hue"), "lacks columns that the model takes: ['hue']"),
-        (("wine.skops", "wine.csv", "--label", "region"), "does not know: ['north', 'south']"),
+        (("wine.skops", "wine.csv", "--label", "region"), "not classes of the model: ['north', 'south']"),
         (("houses.skops", "houses.parquet", "--label", "city"), "column 'city' has texts"),
         (("wine.onnx", *WINE), "has 5 columns of features, wine.onnx takes 3"),
         (("wine.onnx", *WINE, "--drop", "hue", "--drop", "weight"), "texts where the model takes numbers"),
@@ -82,7 +82,7 @@ def test_options_of_train(run, arguments, text):
     assert text in run("train", "wine.skops", *WINE, *arguments).error
 
 
-def test_onnx_is_not_made_scikit_learn(run):
+def test_onnx_file_cannot_be_written_as_skops(run):
     assert (
         "an ONNX file is trained to an ONNX file"
         in run("train", "wine.onnx", *WINE, "--out", "n.skops").error
@@ -112,7 +112,7 @@ def test_damaged_data(run, tmp_path, name, content, text):
     assert text in run("evaluate", "wine.skops", tmp_path / name, "--label", "kind").error
 
 
-def test_folders_in_the_place_of_files(run, tmp_path):
+def test_folders_instead_of_files(run, tmp_path):
     for name in ("a.csv", "a.onnx", "a.skops"):
         (tmp_path / name).mkdir()
     assert "a.csv: Is a directory" in run("evaluate", "wine.skops", tmp_path / "a.csv", "--label", "y").error
@@ -164,13 +164,13 @@ def test_missing_values_in_training(run, tmp_path):
         ("rich", ("train", "wine.onnx", *NUMBERS, *OUT, "--progress"), "'ortlearn[progress]'"),
     ],
 )
-def test_extras_that_are_not_installed(run, monkeypatch, package, arguments, text):
+def test_missing_extras(run, monkeypatch, package, arguments, text):
     monkeypatch.setitem(sys.modules, package, None)
     error = run(*arguments).error
     assert f"pip install {text}" in error and package in error
 
 
-def test_types_that_are_not_trusted(run, tmp_path):
+def test_untrusted_types(run, tmp_path):
     frame = wine_frame()
     model = make_pipeline(FunctionTransformer(log), Ridge()).fit(frame[FEATURES], frame["weight"])
     skops.io.dump(model, tmp_path / "own.skops")
@@ -183,7 +183,7 @@ def test_types_that_are_not_trusted(run, tmp_path):
     )
 
 
-def test_trees_need_no_trust_and_altered_ones_are_refused(run, tmp_path):
+def test_trees_are_trusted_and_modified_ones_are_rejected(run, tmp_path):
     frame = wine_frame()
     model = DecisionTreeClassifier(max_depth=2).fit(frame[FEATURES], frame["kind"])
     arguments = ("evaluate", tmp_path / "tree.skops", "wine.csv", "--label", "kind")
@@ -194,7 +194,7 @@ def test_trees_need_no_trust_and_altered_ones_are_refused(run, tmp_path):
     assert "tree has invalid indices" in run(*arguments).error
 
 
-def test_skops_files_of_something_else(run, tmp_path):
+def test_skops_file_without_model(run, tmp_path):
     skops.io.dump({"a": 1}, tmp_path / "object.skops")
     assert "no scikit-learn model, but a dict" in run("explain", tmp_path / "object.skops").error
 

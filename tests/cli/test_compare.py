@@ -60,7 +60,7 @@ def test_classifiers_without_probabilities(run, tmp_path):
 
 @pytest.mark.parametrize("classes", [[0, 1], ["0", "1"], [False, True]])
 @pytest.mark.parametrize("written", [[0, 1], [0.0, 1.0], ["0", "1"], [False, True]])
-def test_labels_are_the_classes_that_are_written_like_them(run, tmp_path, classes, written):
+def test_labels_match_classes_with_the_same_text(run, tmp_path, classes, written):
     x, codes = np.linspace(-1, 1, 40).reshape(-1, 1), np.repeat([0, 1], 20)
     model = save(LogisticRegression().fit(x, np.array(classes)[codes]), tmp_path / "m.skops")
     frame = pd.DataFrame({"x": x.ravel(), "y": np.array(written)[codes]})
@@ -90,13 +90,13 @@ def test_text_that_looks_like_numbers(run, tmp_path):
     frame.to_csv(tmp_path / "data.csv", index=False)
     model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(frame[["code"]], frame["y"])
     arguments = (save(model, tmp_path / "m.skops"), tmp_path / "data.csv", "--label", "y")
-    assert "does not know: ['7', '8']" in run("evaluate", *arguments).error
+    assert "not classes of the model: ['7', '8']" in run("evaluate", *arguments).error
     result = run("evaluate", *arguments, "--text", "y", "--text", "code", "--json").result
     assert result["scores"]["accuracy"] == 1
     assert "no column 'z'" in run("evaluate", *arguments, "--text", "z").error
 
 
-def test_a_model_that_is_not_trainable_is_evaluated_all_the_same(run, tmp_path):
+def test_evaluate_model_that_is_not_trainable(run, tmp_path):
     frame = pd.read_csv("wine.csv")
     model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(frame[FEATURES].to_numpy(), frame["kind"])
     onnx = convert(model, matrix_schema(3).types())
@@ -135,7 +135,7 @@ def test_compare(run, better, tmp_path):
     assert written["row"].tolist() == rows.tolist() and written["new"].tolist() == predicted[rows].tolist()
 
 
-def test_compare_for_people(run, better):
+def test_compare_as_text(run, better):
     done = run("compare", "wine.skops", better[0], *WINE, "--by", "region", "--resamples", "20")
     assert (done.status, done.err) == (0, "")
     for text in (
@@ -156,7 +156,7 @@ def test_two_formats_of_one_model_agree(run):
     assert houses["changed"] == 0 and "scores" not in houses  # without labels
 
 
-def test_numbers_that_change(run, tmp_path):
+def test_changed_numbers(run, tmp_path):
     frame = pd.read_parquet("houses.parquet")
     X, model = frame[["size m2"]], Ridge()
     old = save(model.fit(X, frame["price"]), tmp_path / "old.skops")
@@ -191,5 +191,5 @@ def test_wrong_options(run, better, arguments, text):
     assert text in run("compare", "wine.skops", better[0], *WINE, *arguments).error
 
 
-def test_models_that_do_not_compare(run):
+def test_models_of_different_tasks_are_rejected(run):
     assert "Compare models of the same task" in run("compare", "wine.skops", "houses.skops", *WINE).error

@@ -1,4 +1,4 @@
-"""What explain says of scikit-learn models and ONNX files."""
+"""Output of explain for scikit-learn models and ONNX files."""
 
 import onnx
 import pandas as pd
@@ -38,7 +38,7 @@ def test_onnx(run):
     assert text.splitlines()[-1] == "trained: 12 of 15 numbers, in 2 of 3 weights"
 
 
-def test_a_preview(run):
+def test_preview_of_patterns_and_adapters(run):
     """Of patterns and adapters, of a file and of a scikit-learn model."""
     asked = ("--weights-to-train", "inter*")
     for path, trained in (("wine.onnx", "intercept"), ("wine.skops", ["intercept"])):
@@ -79,7 +79,7 @@ def test_nothing_to_train(run, tmp_path, kind):
     assert "no weight to train" in run("explain", path).out
 
 
-def test_a_model_that_is_not_fitted_needs_data(run, tmp_path):
+def test_unfitted_model_needs_data(run, tmp_path):
     skops.io.dump(Ridge(), tmp_path / "ridge.skops")
     assert "not fitted" in run("explain", tmp_path / "ridge.skops").error
     pd.DataFrame({"x": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 4.0]}).to_csv(tmp_path / "data.csv", index=False)

@@ -28,7 +28,7 @@ def test_as_a_program():
     )
 
 
-def test_the_console_script_is_declared():
+def test_console_script_is_declared():
     from importlib.metadata import entry_points
 
     (script,) = entry_points(group="console_scripts", name="ortlearn")
@@ -71,11 +71,11 @@ def test_debug_shows_the_traceback(run):
     "error, text",
     [
         (ValueError("two\n  lines"), "two lines"),
-        (KeyError("name"), "'name' is missing (--debug shows where)"),
+        (KeyError("name"), "'name' is missing (--debug shows the traceback)"),
         (PermissionError(13, "Permission denied", "a.csv"), "a.csv: Permission denied"),
         (ArithmeticError("diverged"), "diverged"),
         (MemoryError(), "MemoryError"),
-        (TypeError("a fault"), "TypeError: a fault (--debug shows where)"),
+        (TypeError("a fault"), "TypeError: a fault (--debug shows the traceback)"),
     ],
 )
 def test_errors_of_every_kind(run, monkeypatch, error, text):
@@ -107,7 +107,7 @@ def test_warnings_are_lines(run, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of a shell")
-def test_a_closed_pipe_is_quiet():
+def test_closed_pipe_prints_no_error():
     program = f"'{sys.executable}' -m ortlearn plugins --no-load"
     done = subprocess.run(
         ["bash", "-c", f"{program} | true; echo ${{PIPESTATUS[0]}}"],
@@ -118,7 +118,7 @@ def test_a_closed_pipe_is_quiet():
     assert done.stderr == "" and done.stdout.strip() in ("0", "141")
 
 
-def test_a_reader_that_goes_away(run, monkeypatch):
+def test_reader_that_closes_the_pipe(run, monkeypatch):
     def fail(options):
         raise BrokenPipeError
 
@@ -138,7 +138,7 @@ def test_plugins_are_the_same_table(run, capsys):
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["plugins", "--no-load"], ["evaluate", "a.pkl", "b"]])
-def test_what_is_heavy_waits(arguments):
+def test_heavy_modules_are_imported_lazily(arguments):
     code = f"""
 import sys
 from ortlearn.cli import main

@@ -64,7 +64,7 @@ def test_regressors():
     )
 
 
-def test_what_is_not_defined_is_nan():
+def test_undefined_metrics_are_nan():
     labels, classes, p, _ = classification(2)
     one_class = (labels == "a").astype(float)
     assert np.isnan(metrics_of(labels, Predictions(labels, p), classes)["roc_auc"](one_class))
@@ -96,7 +96,7 @@ def test_both_models_are_measured_on_the_same_rows():
     assert found != Bootstrap(50, seed=1).compare(metrics, metrics, weights)
 
 
-def test_no_interval_where_most_samples_have_no_value():
+def test_no_interval_if_most_samples_are_undefined():
     labels = np.array(["b"] + ["a"] * 2)
     p = np.full((3, 2), 0.5)
     metrics = metrics_of(labels, Predictions(labels, p), np.array(["a", "b"]))

@@ -1,4 +1,4 @@
-"""Saved estimators are models of the command line."""
+"""Saved estimators as models of the command line."""
 
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -10,7 +10,7 @@ from tests.cli.conftest import FEATURES, wine_frame
 
 @pytest.mark.parametrize("name", ["trained.zip", "folder"])
 @pytest.mark.parametrize("source", ["wine.onnx", "wine.skops"])
-def test_a_saved_estimator_is_evaluated(name, source, files, tmp_path, capsys):
+def test_evaluate_saved_estimator(name, source, files, tmp_path, capsys):
     frame = wine_frame()
     model = files / source
     if source == "wine.skops":
@@ -25,7 +25,7 @@ def test_a_saved_estimator_is_evaluated(name, source, files, tmp_path, capsys):
     assert main(["explain", str(tmp_path / name), "--json"]) == 0
 
 
-def test_a_training_writes_everything(files, tmp_path, capsys):
+def test_train_writes_saved_estimator(files, tmp_path, capsys):
     command = ["train", str(files / "wine.skops"), str(files / "wine.csv"), "--label", "kind", "--json"]
     out = tmp_path / "trained.zip"
     assert main([*command, "--drop", "region", "--drop", "weight", "--max-iter", "3", "--out", str(out)]) == 0
@@ -36,7 +36,7 @@ def test_a_training_writes_everything(files, tmp_path, capsys):
     assert main([*again, "--out", str(tmp_path / "more.onnx")]) == 0
 
 
-def test_a_damaged_one_is_an_error(tmp_path, capsys):
+def test_damaged_saved_estimator_is_an_error(tmp_path, capsys):
     (tmp_path / "trained.zip").write_bytes(b"nothing")
     assert main(["explain", str(tmp_path / "trained.zip")]) == 2
     assert "is not a saved estimator, or is damaged" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Training: what is written is what the estimator gives; options reach it; files are safe."""
+"""Training: written files equal the estimator, options are passed to it, and files are not lost."""
 
 import inspect
 import math
@@ -38,7 +38,7 @@ def probabilities(model, frame):
 
 
 @pytest.mark.parametrize("two_calls", [False, True])
-def test_the_file_is_what_the_estimator_trains(run, tmp_path, two_calls):
+def test_written_file_equals_the_estimator(run, tmp_path, two_calls):
     out, frame = tmp_path / "new.onnx", pd.read_csv("wine.csv")
     flags = ["--two-calls"] if two_calls else []
     rate = ["--set", "learning_rate__eta0=0.02", *PLAIN]
@@ -60,7 +60,7 @@ def test_the_file_is_what_the_estimator_trains(run, tmp_path, two_calls):
     assert result["unused_columns"] == ["region"] and result["weights"] == ["coef", "intercept"]
 
 
-def test_a_summary_for_people(run, tmp_path):
+def test_summary_as_text(run, tmp_path):
     out, curve = tmp_path / "new.onnx", tmp_path / "curve.svg"
     done = run("train", "wine.onnx", *WINE, *OTHERS, "--out", out, "--curve", curve)
     assert (done.status, done.err) == (0, "")
@@ -69,7 +69,7 @@ def test_a_summary_for_people(run, tmp_path):
     assert "<svg" in curve.read_text() and sorted(tmp_path.iterdir()) == [curve, out]
 
 
-def test_scikit_learn_in_and_out(run, tmp_path):
+def test_skops_to_skops(run, tmp_path):
     result = run(
         *("train", "houses.skops", "houses.parquet", "--label", "price", "--out", tmp_path / "new.skops"),
         *("--max-iter", "20", "--learning-rate", "Adam", *PLAIN, "--test", "houses.csv.gz", "--json"),
@@ -81,7 +81,7 @@ def test_scikit_learn_in_and_out(run, tmp_path):
     assert score > result["scores"]["before"]["r2"]
 
 
-def test_columns_go_to_the_inputs_of_their_names(run, tmp_path):
+def test_columns_are_matched_to_inputs_by_name(run, tmp_path):
     frame = pd.read_parquet("houses.parquet")
     frame[["price", "city", "size m2"]].assign(extra="x").to_csv(tmp_path / "other.csv", index=False)
     arguments = ("--label", "price", *FAST, "--json", "--test-share", "0")
@@ -103,7 +103,7 @@ def test_columns_that_a_pipeline_ignores_are_not_needed(run, tmp_path):
     assert result["unused_columns"] == run("evaluate", out, *arguments).result["unused_columns"] == ["city"]
 
 
-def test_names_of_columns_stay_with_a_matrix(run, tmp_path):
+def test_column_names_are_kept_in_metadata(run, tmp_path):
     run("train", "wine.skops", *WINE, "--out", tmp_path / "1.onnx")
     frame = pd.read_csv("wine.csv")
     frame[["kind", *FEATURES[::-1]]].to_csv(tmp_path / "turned.csv", index=False)
@@ -119,7 +119,7 @@ def test_names_of_columns_stay_with_a_matrix(run, tmp_path):
     assert columns == FEATURES
 
 
-def test_a_model_that_is_not_fitted(run, tmp_path):
+def test_unfitted_model(run, tmp_path):
     skops.io.dump(make_pipeline(StandardScaler(), LogisticRegression()), tmp_path / "new.skops")
     arguments = ("--drop", "region", "--no-warm-start", "--out", tmp_path / "new.onnx", "--json")
     result = run("train", tmp_path / "new.skops", *WINE, *arguments).result
@@ -137,7 +137,7 @@ def test_documents(run, tmp_path):
     assert result["scores"]["after"]["accuracy"] == 1
 
 
-def test_a_model_without_labels(run, tmp_path):
+def test_model_without_labels(run, tmp_path):
     frame = pd.read_csv("wine.csv")[FEATURES]
     frame.to_csv(tmp_path / "points.csv", index=False)
     skops.io.dump(GaussianMixture(2, random_state=0).fit(frame), tmp_path / "mixture.skops")
@@ -147,7 +147,7 @@ def test_a_model_without_labels(run, tmp_path):
     assert done.status == 0 and (tmp_path / "new.onnx").exists()
 
 
-def test_a_step_that_stays_in_scikit_learn_is_no_onnx_file(run, tmp_path):
+def test_model_with_scikit_learn_step_cannot_be_written_as_onnx(run, tmp_path):
     frame = pd.read_csv("wine.csv")
     model = make_pipeline(FunctionTransformer(np.cbrt), StandardScaler(), LogisticRegression())
     skops.io.dump(model.fit(frame[FEATURES].to_numpy(), frame["kind"]), tmp_path / "steps.skops")
@@ -167,7 +167,7 @@ def test_a_step_that_stays_in_scikit_learn_is_no_onnx_file(run, tmp_path):
     assert done.status == 0 and "warning" in done.err
 
 
-def test_an_existing_file_is_replaced_with_force_only(run, tmp_path, monkeypatch):
+def test_existing_file_is_only_replaced_with_force(run, tmp_path, monkeypatch):
     out = tmp_path / "new.onnx"
     out.write_text("precious")
     arguments = ("train", "wine.skops", *WINE, "--out", out)
@@ -183,7 +183,7 @@ def test_an_existing_file_is_replaced_with_force_only(run, tmp_path, monkeypatch
     assert sorted(tmp_path.iterdir()) == [tmp_path / "c.png", out]
 
 
-def test_a_training_that_diverges_writes_nothing(run, tmp_path):
+def test_diverging_training_writes_nothing(run, tmp_path):
     skops.io.dump(SGDRegressor().fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "model.skops")
     pd.DataFrame({"x": np.arange(50.0) * 100, "y": np.arange(50.0)}).to_csv(
         tmp_path / "data.csv", index=False
@@ -220,7 +220,7 @@ def test_every_parameter_is_an_option_with_its_description():
             assert getattr(parsed(option, "7"), name) in (7, ["7"])
 
 
-def test_what_is_not_given_is_left_to_the_estimator():
+def test_defaults_are_those_of_the_estimator():
     assert given_parameters(parsed(), OrtGradientOptimizer) == {"warm_start": True}
     assert given_parameters(parsed("--no-warm-start"), OrtGradientOptimizer) == {"warm_start": False}
     assert parsed("--weights-to-train", "a", "--weights-to-train", "b*").weights_to_train == ["a", "b*"]
@@ -268,14 +268,14 @@ def test_nested_parameters():
         ("nothing__l2=1", "Invalid parameter 'nothing'"),
     ],
 )
-def test_nested_parameters_that_are_wrong(run, tmp_path, item, text):
+def test_invalid_nested_parameters(run, tmp_path, item, text):
     penalty = ("--learning-penalty", "None")
     assert (
         text in run("train", "wine.skops", *WINE, "--out", tmp_path / "n.onnx", "--set", item, *penalty).error
     )
 
 
-def test_a_graph_with_its_own_loss(run, tmp_path):
+def test_graph_with_loss(run, tmp_path):
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,1] x, float[N,1] label) => (float loss, float[N,1] y) <float[1,1] w = {0}>
         { y = MatMul (x, w) d = Sub (y, label) s = Mul (d, d) loss = ReduceMean <keepdims = 0> (s) }"""
@@ -289,7 +289,7 @@ def test_a_graph_with_its_own_loss(run, tmp_path):
     assert run("evaluate", tmp_path / "new.onnx", *data, "--json").result["scores"]["r2"] > 0.9
 
 
-def test_a_file_that_ends_with_scores(run, tmp_path):
+def test_onnx_file_that_ends_with_scores(run, tmp_path):
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,3] x) => (float[N,3] y) <float[3,3] w = {0, 0, 0, 0, 0, 0, 0, 0, 0}>
         { y = MatMul (x, w) }"""
@@ -299,7 +299,7 @@ def test_a_file_that_ends_with_scores(run, tmp_path):
     assert (done.status, done.err) == (0, "") and "no scores" in done.out
 
 
-def test_scores_where_one_class_is_rare(run, tmp_path):
+def test_scores_with_a_rare_class(run, tmp_path):
     frame = pd.read_csv("wine.csv")[[*FEATURES, "kind"]]
     rare = pd.concat([frame[frame["kind"] != "barbera"], frame[frame["kind"] == "barbera"][:1]])
     rare.to_csv(tmp_path / "rare.csv", index=False)

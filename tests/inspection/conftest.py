@@ -1,3 +1,3 @@
-"""Trainings that do not depend on the defaults."""
+"""Fixtures: trained estimators."""
 
 from tests.plain_training import plain_training  # noqa: F401

@@ -1,4 +1,4 @@
-"""Places of a picture: arrows go down, nothing touches anything else, neighbours are near."""
+"""Layout of graphs: arrows point down, boxes do not overlap, neighbours are close."""
 
 import itertools
 import random
@@ -10,7 +10,7 @@ from ortlearn.inspection.graph_layout import lay_out
 
 
 def random_graph(seed, operators=25):
-    """Return a graph whose operators read some of what came before them."""
+    """Return a random graph whose operators read earlier elements."""
     rng = random.Random(seed)
     elements = [Element(f"t{i}", rng.choice(["input", "weight"]), "t" * rng.randint(1, 12)) for i in range(6)]
     arrows = []
@@ -27,7 +27,7 @@ def widths_of(elements):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_random_graph(seed):
+def test_random_graph(seed):
     elements, arrows = random_graph(seed)
     widths = widths_of(elements)
     layout = lay_out(elements, arrows, widths)
@@ -45,13 +45,13 @@ def test_a_random_graph(seed):
     assert lay_out(elements, arrows, widths) == layout
 
 
-def test_a_chain_is_straight():
+def test_chain_is_straight():
     elements = [Element("a", "input", "a"), Element("b", "operator", "Relu"), Element("c", "output", "c")]
     layout = lay_out(elements, [Arrow("a", "b"), Arrow("b", "c")], widths_of(elements))
     assert layout.places == {"a": (0.0, 0.0), "b": (0.0, 1.0), "c": (0.0, 2.0)}
 
 
-def test_a_weight_stands_right_above_its_first_reader():
+def test_weight_is_one_layer_above_its_first_reader():
     elements = [Element("x", "input", "x"), Element("w", "weight", "w")]
     elements += [Element(f"n{i}", "operator", "Add") for i in range(3)]
     arrows = [Arrow("x", "n0"), Arrow("n0", "n1"), Arrow("n1", "n2"), Arrow("w", "n2")]
@@ -65,7 +65,7 @@ def test_neighbours_are_ordered_so_that_arrows_do_not_cross():
     assert all(layout.places[f"t{i}"][0] == layout.places[f"n{3 - i}"][0] for i in range(4))
 
 
-def test_nothing_at_all():
+def test_empty_graph():
     layout = lay_out([], [], {})
     assert layout.places == {} and layout.paths == []
     alone = lay_out([Element("x", "input", "x")], [], {"x": 3.0})

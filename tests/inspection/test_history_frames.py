@@ -1,4 +1,4 @@
-"""history_ becomes a frame by one call."""
+"""history_ converts to a data frame in one call."""
 
 import numpy as np
 import pandas

@@ -1,4 +1,4 @@
-"""TrainingCurveDisplay: what is drawn is the history, and what is missing is said."""
+"""TrainingCurveDisplay draws the history, and reports missing values."""
 
 import subprocess
 import sys
@@ -68,14 +68,14 @@ def test_without_validation_there_is_one_line():
     assert display.validation_line_ is None and len(display.ax_.lines) == 1
 
 
-def test_epochs_count_on():
+def test_epochs_are_integers_of_the_history():
     display = TrainingCurveDisplay(make_history([3.0, 2.0], first=11)).plot()
     assert display.line_.get_xdata().tolist() == [11, 12]
     ticks = display.ax_.xaxis.get_major_locator()()
     assert np.array_equal(ticks, np.round(ticks))
 
 
-def test_one_epoch_can_be_seen():
+def test_single_epoch_has_a_marker():
     assert TrainingCurveDisplay(make_history([3.0])).plot().line_.get_marker() == "o"
     assert TrainingCurveDisplay(HISTORY).plot().line_.get_marker() == "None"
 
@@ -95,7 +95,7 @@ def test_the_best_epoch_is_marked(history, best, expected):
     assert "best epoch" in legend(display.ax_)
 
 
-def test_score_and_rate_have_axes_of_their_own():
+def test_score_and_rate_have_separate_axes():
     display = TrainingCurveDisplay(HISTORY).plot(show_score=True, show_rate=True)
     assert points(display.score_line_) == [(2, 0.2), (4, 0.6)]
     assert points(display.rate_line_) == [(1, 0.1), (2, 0.1), (3, 0.05), (4, 0.05)]
@@ -130,7 +130,7 @@ def test_several_estimators_share_the_axes():
     assert len(legend(first.ax_)) == 9
 
 
-def test_curves_without_names_are_named_once_there_are_several(diabetes):
+def test_several_unnamed_curves_get_names(diabetes):
     models = [Ridge(), Ridge(), Lasso()]
     trainers = [OrtGradientOptimizer(model, max_iter=2, random_state=0) for model in models]
     rows = diabetes.X_train, diabetes.y_train
@@ -154,7 +154,7 @@ def test_histories_are_numbered():
 
 
 @pytest.mark.parametrize("given", [False, True], ids=["new", "given"])
-def test_the_legend_covers_no_line_of_the_axes_aside(given):
+def test_legend_covers_no_line_of_other_axes(given):
     ax = plt.subplots()[1] if given else None
     ax = TrainingCurveDisplay(HISTORY, best_epoch=4).plot(ax, show_score=True, show_rate=True).ax_
     TrainingCurveDisplay(HISTORY, best_epoch=2).plot(ax, show_score=True, show_rate=True)
@@ -166,11 +166,11 @@ def test_the_legend_covers_no_line_of_the_axes_aside(given):
 
 @pytest.mark.parametrize("ax", [3, "left", np.array([1, 2])], ids=["number", "text", "array"])
 def test_axes_must_be_axes(ax):
-    with pytest.raises(TypeError, match=f"ax must be the axes of .*, not {type(ax).__name__}"):
+    with pytest.raises(TypeError, match=f"ax must be a matplotlib Axes object, not {type(ax).__name__}"):
         TrainingCurveDisplay(HISTORY).plot(ax)
 
 
-def test_axes_of_other_people_are_left_alone():
+def test_axes_of_other_plots_are_not_changed():
     figure, (left, right) = plt.subplots(1, 2, sharex=True)
     right.plot([1, 2], [5, 6], label="not ours")
     display = TrainingCurveDisplay(HISTORY).plot(left)
@@ -194,9 +194,9 @@ def test_arguments_of_the_line():
 
 
 @pytest.mark.parametrize(
-    "asked, message", [("show_score", "No validation score was measured"), ("show_rate", "No rate")]
+    "asked, message", [("show_score", "history has no validation score. Fit with"), ("show_rate", "no rate")]
 )
-def test_what_was_not_measured_is_an_error_and_nothing_is_drawn(asked, message):
+def test_missing_values_are_an_error_and_nothing_is_drawn(asked, message):
     display = TrainingCurveDisplay(make_history([1.0, 2.0]))
     with pytest.raises(ValueError, match=message):
         display.plot(**{asked: True})
@@ -214,12 +214,12 @@ def test_what_was_not_measured_is_an_error_and_nothing_is_drawn(asked, message):
     ],
     ids=["empty", "None", "numbers", "no loss", "no epoch"],
 )
-def test_what_is_no_history_is_an_error(history, message):
+def test_invalid_history_is_rejected(history, message):
     with pytest.raises(ValueError, match=message):
         TrainingCurveDisplay(history).plot()
 
 
-def test_an_estimator_must_be_fitted_and_ours():
+def test_unfitted_and_foreign_estimators_are_rejected():
     with pytest.raises(NotFittedError):
         TrainingCurveDisplay.from_estimator(OrtGradientOptimizer(Ridge()))
     X, y = np.eye(4), np.arange(4.0)
@@ -256,7 +256,7 @@ def test_best_epoch_of_early_stopping(diabetes):
     assert loss == min(display.validation_line_.get_ydata())
 
 
-def test_matplotlib_is_imported_when_something_is_drawn():
+def test_matplotlib_is_imported_lazily():
     code = """
 import sys
 from ortlearn.inspection import TrainingCurveDisplay

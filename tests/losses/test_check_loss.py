@@ -70,12 +70,12 @@ class Staircase(SquaredErrorLoss):
     "loss, message",
     [
         (Summed(), "not one per row|shape"),
-        (OfTheBatch(), "depends on the other rows"),
+        (OfTheBatch(), "depends on other samples"),
         (Infinite(), "not finite"),
         (Other(), "tasks="),
         (Foreign(), "not standard"),
         (Rounded(), "no gradient reaches the predictions.*Round"),
-        (Blind(), "no gradient reaches the predictions.*nothing stands between"),
+        (Blind(), "no gradient reaches the predictions.*: none"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -46,7 +46,7 @@ class Foreign(BasePenalty):
     [
         (Apart(), "scalar|shape"),
         (Negative(), "must be 0 or above"),
-        (Away(), "its proximal step goes from"),
+        (Away(), "its proximal step increases its objective from"),
         (Flat(), "shape"),
         (Foreign(), "not standard"),
     ],

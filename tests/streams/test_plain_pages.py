@@ -155,7 +155,7 @@ def test_other_files_are_left_to_pyarrow(tmp_path, form):
 
 def test_nulls_are_left_to_pyarrow(tmp_path, monkeypatch):
     path = write(tmp_path, table(nulls=5))
-    monkeypatch.setattr(plain_pages, "OTHERS", 0)
+    monkeypatch.setattr(plain_pages, "MAX_OTHERS", 0)
     with pytest.raises(NotPlain):  # it would have read one column of two, and left too much to pyarrow
         plain(path)
     found = np.frombuffer(rows_of(path)[0]).reshape(-1, 2)[:, 0]
