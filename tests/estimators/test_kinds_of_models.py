@@ -265,7 +265,7 @@ def test_a_transformer_is_trained_on_its_targets(optimizer, run_onnx):
     start = make_pipeline(StandardScaler(), PCA(2)).fit(X)
     target = start.transform(X) * 1.5 + 1
     model = optimizer(start, warm_start=True, learning_rate=0.05, max_iter=20, random_state=0)
-    with pytest.raises(ValueError, match="2 columns that transform gives"):
+    with pytest.raises(ValueError, match="2 columns that transform returns"):
         model.fit(X)
     model.fit(X, target)
     assert model.score(X, target) > 0.9
