@@ -92,7 +92,7 @@ def test_classifiers_without_an_output_of_labels(kind, iris, body, columns):
 def test_operator_declared_without_gradient(kind, iris, gradient):
     X, *_ = iris
     model = model_of(f"g (float[N,4] x) => (float[N,1] y) <{W4}> {{ z = MatMul (x, w) y = Round (z) }}")
-    with pytest.raises(NoTrainableWeightError, match="only through Round, and no gradient"):
+    with pytest.raises(NoTrainableWeightError, match="only through Round, without a gradient"):
         kind(model, gradient=gradient).fit(X, X[:, 0])
     with pytest.raises(GradientError, match=r"\['w'\] have no gradient.*Round"):
         kind(model, "w", gradient=gradient).fit(X, X[:, 0])
