@@ -194,7 +194,7 @@ def test_the_gradient_of_a_network_is_that_of_scikit_learn(network):
 
 def test_what_is_not_taken_over_is_named_in_one_warning():
     X, y = CANCER
-    with pytest.warns(ObjectiveWarning, match=r"SVC: training does not take C=0.7 over") as caught:
+    with pytest.warns(ObjectiveWarning, match=r"SVC: training ignores C=0.7") as caught:
         OrtGradientOptimizer(SVC(C=0.7), max_iter=1, learning_rate=1e-9, keep_better=False).fit(
             X[:50], y[:50]
         )

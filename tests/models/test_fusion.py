@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 from ortlearn.graphs import TensorType, initializer_arrays
 from ortlearn.models import write_model
 from ortlearn.models.fusion import fuse
-from ortlearn.models.trees import fused as fused_trees
+from ortlearn.models.trees import nodes as tree_nodes
 
 ROWS, Y = make_regression(150, 5, n_targets=2, noise=5.0, random_state=0)
 ROWS = ROWS.astype(np.float32)
@@ -199,7 +199,7 @@ def test_trees_of_a_single_leaf(run_onnx):
 def test_leaves_beyond_what_float32_counts_are_looked_up(monkeypatch):
     model = RandomForestRegressor(max_depth=4, **FEW).fit(ROWS, Y[:, 0])
     assert TREES in operators(graphs(model, np.float64)[1])
-    monkeypatch.setattr(fused_trees, "MAX_LEAVES", 10)
+    monkeypatch.setattr(tree_nodes, "MAX_LEAVES", 10)
     plain, fused = graphs(model, np.float64)
     assert TREES not in operators(fused) and "LessOrEqual" in operators(fused)
 

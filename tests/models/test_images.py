@@ -74,7 +74,7 @@ def test_what_has_no_form():
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FallbackWarning")
 @pytest.mark.parametrize(
     "in_front, message",
-    [(True, "make 1200 samples of 40, .*: transform X"), (False, r"\(1200, 4\) for 40 samples")],
+    [(True, "from 40 to 1200, .*: transform X first"), (False, r"\(1200, 4\) for 40 samples")],
 )
 def test_patches_are_trained_on_before(in_front, message):
     """Labels and weights are of images: more samples than these are an error, which says what to do."""
