@@ -10,7 +10,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from .. import conversion
-from ..graphs.external_tensors import with_own_locations
 from .fitted_estimator import FittedEstimator
 
 if TYPE_CHECKING:
@@ -204,6 +203,8 @@ class ExportMethods(FittedEstimator):
         >>> {name: type(graph).__name__ for name, graph in graphs.items()}
         {'model': 'bytes', 'step': 'bytes'}
         """
+        from ..graphs.external_tensors import with_own_locations
+
         fitted = self.__sklearn_is_fitted__()
         models = self._model().graphs() if fitted else _graphs_before_training(self._configuration())
         if folder is None:

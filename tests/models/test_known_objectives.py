@@ -203,7 +203,10 @@ class NamingDefinition(LeastSquaresDefinition):
 
 @pytest.mark.parametrize(
     "definition, message",
-    [(PoissonDefinition, "of link 'log', the scores of 'identity'"), (NamingDefinition, "name no parameter")],
+    [
+        (PoissonDefinition, "has link 'log', the scores have 'identity'"),
+        (NamingDefinition, "name no parameter"),
+    ],
 )
 def test_an_objective_that_does_not_suit_is_found(definition, message):
     fitted = WithPoisson().fit(X, Y)
