@@ -121,7 +121,7 @@ def check_gradient_rule(
             products = grad * direction
             bound = atol + noise + rtol * np.abs(products).sum()
             assert abs(slope - products.sum()) <= bound, (
-                f"{where} is {products.sum():.10g} along a direction, but finite differences give {slope:.10g}"
+                f"{where} is {products.sum():.9g} along a direction, but finite differences give {slope:.9g}"
             )
 
 
