@@ -10,6 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import explain
+from ortlearn.graphs import TensorType, extract_model
+from ortlearn.models import write_model
 from ortlearn.testing import check_model
 
 RNG = np.random.RandomState(0)
@@ -48,6 +50,18 @@ def test_members_whose_largest_score_is_not_their_class(run, y):
     largest = model.classes_[np.argmax(_sums_of_pairs(model.estimators_[0]), axis=1)]
     assert np.mean(largest != model.estimators_[0].predict(X)) > 0.1
     check_model(model, X, run=run)
+
+
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
+def test_trained_score(run, y):
+    """The decision of SAMME with a member's probabilities p in place of its votes: (k p - 1) / (k - 1)."""
+    model = AdaBoostClassifier(LEAVES, n_estimators=5, random_state=0).fit(X, y)
+    written = write_model(model, {"X": TensorType(11, (None, 4))}, np.float64)
+    (score,) = run(extract_model(written.model, [written.scores.score]), {"X": X})
+    k = len(model.classes_)
+    votes = [(k * member.predict_proba(X) - 1) / (k - 1) for member in model.estimators_]
+    mean = np.average(votes, axis=0, weights=model.estimator_weights_)
+    np.testing.assert_allclose(score, mean[:, 1:] - mean[:, :1] if k == 2 else mean / (k - 1), atol=1e-12)
 
 
 def _sums_of_pairs(member):

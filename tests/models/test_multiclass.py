@@ -92,3 +92,13 @@ def test_probabilities_where_all_scores_are_far_below_zero(run_onnx, several):
     else:
         found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), X)[1]
     np.testing.assert_allclose(found, softmax(log_expit(scores), axis=1), atol=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore:Label .* is present in all training examples")
+@pytest.mark.parametrize("label", [0, 1])
+def test_score_of_a_constant_label(label, run_onnx):
+    """_ConstantPredictor: the logit of the lowest probability in a logarithm, 1e-5, or of its complement."""
+    model = OneVsRestClassifier(LogisticRegression()).fit(X, np.where([False, False, True], label, LABELS))
+    written = write_model(model, {"X": TensorType(TensorProto.DOUBLE, (None, 3))}, np.float64)
+    (score,) = run_onnx(extract_model(written.model, [written.scores.score]), X=X)
+    np.testing.assert_allclose(score[:, 2], np.log(1e5 - 1) * (2 * label - 1), rtol=1e-6)
