@@ -109,8 +109,10 @@ class SplitEngine:
             graph, [*wrt, *weights], straight_through=straight_through
         )
         self.models = {"training": forward, "forward": graph, "backward": backward}
-        self.session = make_session(forward, device, **arguments)
+        # First the graph with the fewest external initializers: their values stay in the shared options, and
+        # newer versions of onnxruntime reject values of others.
         self.backward_session = make_session(backward, device, **arguments)
+        self.session = make_session(forward, device, **arguments)
         self.forward_session = make_session(graph, device, **arguments)
         self.feed_names = [*inputs, *weights]
         self.gradient_names = [value.name for value in backward.graph.output]

@@ -135,8 +135,9 @@ def _share(values: dict[str, np.ndarray], options: Any, device: Device) -> None:
             try:
                 options.add_initializer(name, value)
             except runtime_failures() as error:
-                if "already" not in str(error):  # the sessions of one graph may have the same options
+                if "already" not in str(error):
                     raise
+                return  # the sessions of one graph may have the same options
     if shared and (not device.is_cpu or hasattr(options, "add_external_initializers_from_files_in_memory")):
         options.add_external_initializers(list(values), shared)
 
