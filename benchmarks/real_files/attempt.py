@@ -21,7 +21,7 @@ from ortlearn.learning_rates import LearningRateAdam
 from ortlearn.onnx_files.decompositions import decompose_operators
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.probed_shapes import with_probed_shapes
-from ortlearn.onnx_files.weight_places import weight_places
+from ortlearn.onnx_files.weight_locations import weight_locations
 from ortlearn.training.activations import activation_bytes
 
 from .derivatives import check_derivative, inputs_that_run
@@ -105,7 +105,7 @@ def _with_shared_inputs(file: onnx.ModelProto) -> onnx.ModelProto:
 
 def _train(file: onnx.ModelProto) -> str:
     """Train a file on random numbers, and return "yes" if the returned file predicts as the trained model."""
-    if sum(int(np.prod(place.shape)) for place in weight_places(file).values()) > LARGEST:
+    if sum(int(np.prod(weight.shape)) for weight in weight_locations(file).values()) > LARGEST:
         return "left out for its size"
     file = _with_shared_inputs(file)
     model = load_onnx(file)

@@ -23,7 +23,7 @@ from ..graphs import (
     value_types,
 )
 from .loading import prepare_onnx, read_onnx
-from .weight_places import FLOATS
+from .weight_locations import FLOATS
 
 TRAINED = "ortlearn_weights_to_train"  # metadata entry with the names of the weights to train by default
 POOLING = {"mean": "ReduceMean", "max": "ReduceMax"}

@@ -1,4 +1,4 @@
-"""Weights of a file wherever it keeps them: initializers and constants, of inner graphs and functions too."""
+"""Locations of the weights in a model: initializers and constants of graphs, subgraphs and functions."""
 
 import math
 from collections import Counter
@@ -15,38 +15,37 @@ from ..graphs.functions import called_functions
 from ..graphs.nodes import attribute, constant_value
 from .integer_weights import RANGES, Holder, Quantisation, array_of, dequantised
 
-Part = GraphProto | FunctionProto  # what holds nodes
-HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)  # types that are trained in float32
+Part = GraphProto | FunctionProto
+HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)  # trained in float32
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *HALVES)
-#: Bytes of the numbers that nodes ConstantOfShape may become together: a model of 2 GiB cannot be stored.
+#: Maximum size of all expanded ConstantOfShape nodes in bytes, since protobuf limits a model to 2 GiB.
 MAX_FILLED = 2**30
 
 
 @dataclass
-class Place:
-    """An initializer or a node that holds floating-point numbers, or integers that stand for some."""
+class WeightLocation:
+    """Location of a weight: an initializer or a constant node, of floats or of quantised integers."""
 
     name: str  # name of the weight, unique in the whole model
     graph: Part
     holder: Holder  # initializer, Constant or ConstantOfShape
-    tensor: TensorProto  # its value; what a ConstantOfShape repeats
+    tensor: TensorProto  # value; for ConstantOfShape, the repeated element
     shape: tuple[int, ...]
-    #: What its integers stand for, None for floating-point numbers.
-    quantisation: Quantisation | None = None
-    function: FunctionProto | None = None  # function that it is in
+    quantisation: Quantisation | None = None  # None for floats
+    function: FunctionProto | None = None  # enclosing function, if any
 
     @property
     def elem_type(self) -> int:
-        """Type of its numbers."""
+        """Element type of the floats."""
         return self.tensor.data_type if self.quantisation is None else TensorProto.FLOAT
 
     @property
     def inner_name(self) -> str:
-        """Name of its tensor in the graph that it is in."""
+        """Name of the tensor in its graph."""
         return self.holder.name if isinstance(self.holder, TensorProto) else self.holder.output[0]
 
     def value(self) -> np.ndarray:
-        """Return its numbers."""
+        """Return the weight as floats."""
         array = tensor_array(self.tensor)
         return (
             np.broadcast_to(array, self.shape)
@@ -55,7 +54,7 @@ class Place:
         )
 
     def set(self, array: np.ndarray) -> None:
-        """Write other numbers into the graph, in the type that it has there, integers that stand for them."""
+        """Write new values, rounded to the type in the graph; quantise them if that is an integer type."""
         if self.quantisation is not None:
             self._write(self.quantisation.levels(np.asarray(array), self.tensor.data_type))
             return
@@ -64,13 +63,13 @@ class Place:
             own = np.asarray(array).astype(dtype)
         if not np.array_equal(np.isfinite(own.astype(np.float64)), np.isfinite(array)):
             raise WriteBackError(
-                f"Weight {self.name!r} has values up to {np.abs(array).max():.3g}, and {dtype} holds none as "
-                "large: train with a penalty, or get the model in float32 by keep_upgrade=True."
+                f"Weight {self.name!r} has values up to {np.abs(array).max():.3g}, which overflow {dtype}: "
+                "train with a penalty, or get the model in float32 by keep_upgrade=True."
             )
         self._write(own)
 
     def _write(self, own: np.ndarray) -> None:
-        """Write numbers of the type that the graph has."""
+        """Write values of the type in the graph."""
         tensor = numpy_helper.from_array(np.ascontiguousarray(own).reshape(self.shape), self.inner_name)
         if isinstance(self.holder, TensorProto):
             _keep_description(self.holder, tensor)
@@ -79,7 +78,7 @@ class Place:
 
 
 def _keep_description(old: TensorProto, new: TensorProto) -> None:
-    """Replace the values of a tensor, not what describes it."""
+    """Replace the values of a tensor, but not its description and metadata."""
     new.doc_string = old.doc_string
     new.metadata_props.extend(old.metadata_props)
     if not old.HasField("doc_string"):
@@ -88,7 +87,7 @@ def _keep_description(old: TensorProto, new: TensorProto) -> None:
 
 
 def _set_constant(node: NodeProto, tensor: TensorProto, values: np.ndarray) -> None:
-    """Write numbers into a Constant, which a ConstantOfShape becomes."""
+    """Write values into a Constant; a ConstantOfShape becomes a Constant."""
     if node.op_type == "ConstantOfShape":
         node.op_type = "Constant"
         del node.input[:], node.attribute[:]
@@ -104,25 +103,27 @@ def _set_constant(node: NodeProto, tensor: TensorProto, values: np.ndarray) -> N
         own.floats[:] = values.tolist()
 
 
-def weight_places(model: ModelProto) -> dict[str, Place]:
-    """Return the weights of a model by name: floats, and integers that DequantizeLinear reads."""
-    # Names are those of tensors, with a number for repeated ones of inner graphs and functions. Constants
-    # that are outputs, ConstantOfShape of a computed shape, and integers in functions are not weights.
-    budget, found = [MAX_FILLED], dict[str, Place]()
+def weight_locations(model: ModelProto) -> dict[str, WeightLocation]:
+    """Return the locations of weights by name: floats, and integers that DequantizeLinear reads."""
+    # Names are tensor names, with a numeric suffix for duplicates in subgraphs and functions. Constants that
+    # are outputs, ConstantOfShape of a computed shape, and integers in functions are not weights.
+    budget, found = [MAX_FILLED], dict[str, WeightLocation]()
     parts: list[Part] = [model.graph, *called_functions(model)]
     counts = Counter(name for part in parts for name in defined_names(part))
-    pairs = [(part, place) for part in parts for place in _places(part, {}, budget)]
-    for part, place in pairs:
-        name, number, is_outer = place.inner_name, 1, place.graph is model.graph
-        place.function = part if isinstance(part, FunctionProto) else None
-        is_output = place.graph is part and isinstance(place.holder, NodeProto) and name in output_names(part)
-        if is_output or (place.function is not None and place.quantisation is not None):
+    pairs = [(part, location) for part in parts for location in _locations(part, {}, budget)]
+    for part, location in pairs:
+        name, number, is_outer = location.inner_name, 1, location.graph is model.graph
+        location.function = part if isinstance(part, FunctionProto) else None
+        is_output = (
+            location.graph is part and isinstance(location.holder, NodeProto) and name in output_names(part)
+        )
+        if is_output or (location.function is not None and location.quantisation is not None):
             continue
-        while not is_outer and (name in found or counts[name] > (name == place.inner_name)):
+        while not is_outer and (name in found or counts[name] > (name == location.inner_name)):
             number += 1
-            name = f"{place.inner_name}_{number}"
-        place.name = name
-        found[name] = place
+            name = f"{location.inner_name}_{number}"
+        location.name = name
+        found[name] = location
     return found
 
 
@@ -132,7 +133,7 @@ def output_names(part: Part) -> list[str]:
 
 
 def defined_names(part: Part) -> Iterator[str]:
-    """Yield the tensors of a graph or a function and of the graphs inside, as often as they are defined."""
+    """Yield each definition of a tensor name in a graph or a function, and in its subgraphs."""
     yield from {value if isinstance(value, str) else value.name for value in part.input}.union(
         tensor.name for tensor in initializers(part)
     )
@@ -147,38 +148,39 @@ def initializers(part: Part) -> Sequence[TensorProto]:
     return () if isinstance(part, FunctionProto) else part.initializer
 
 
-def _places(graph: Part, outer: Mapping[str, Holder], budget: list[int]) -> Iterator[Place]:
-    """Yield the places of a graph and of those inside; ``budget`` are the bytes left for repeated numbers."""
+def _locations(graph: Part, outer: Mapping[str, Holder], budget: list[int]) -> Iterator[WeightLocation]:
+    """Yield the locations of weights in a graph and its subgraphs, unnamed; ``budget`` has the bytes left."""
     constants: dict[str, Holder] = {**outer, **{tensor.name: tensor for tensor in initializers(graph)}}
     constants.update(
         (n.output[0], n) for n in graph.node if _tensor(n) is not None and n.op_type == "Constant"
     )
     integers = {} if isinstance(graph, FunctionProto) else dequantised(graph, constants)
-    for held in initializers(graph):
-        if _holds_numbers(held, integers.get(held.name)):
-            yield Place("", graph, held, held, tuple(held.dims), integers.get(held.name))
+    for stored in initializers(graph):
+        kind = integers.get(stored.name)
+        if _holds_floats(stored, kind):
+            yield WeightLocation("", graph, stored, stored, tuple(stored.dims), kind)
     for node in graph.node:
         tensor = _tensor(node)
         if tensor is None:
             continue
         name = node.output[0]
         if node.op_type == "Constant":
-            if _holds_numbers(tensor, integers.get(name)):
-                yield Place("", graph, node, tensor, tuple(tensor.dims), integers.get(name))
+            if _holds_floats(tensor, integers.get(name)):
+                yield WeightLocation("", graph, node, tensor, tuple(tensor.dims), integers.get(name))
         elif node.input and _is_shape(constants.get(node.input[0])):
             shape = tuple(array_of(constants[node.input[0]]).tolist())
-            is_one = shape and min(shape) > 0 and tensor.data_type in FLOATS
-            n_bytes = math.prod(shape) * 4 if is_one else 0
+            is_weight = shape and min(shape) > 0 and tensor.data_type in FLOATS
+            n_bytes = math.prod(shape) * 4 if is_weight else 0
             if 0 < n_bytes <= budget[0]:
                 budget[0] -= n_bytes
-                yield Place("", graph, node, tensor, shape)
+                yield WeightLocation("", graph, node, tensor, shape)
     for node in graph.node:
         for inner in subgraphs(node):
-            yield from _places(inner, constants, budget)
+            yield from _locations(inner, constants, budget)
 
 
-def _holds_numbers(tensor: TensorProto, quantisation: Quantisation | None) -> bool:
-    """Return whether a tensor holds floating-point numbers, or integers that stand for some."""
+def _holds_floats(tensor: TensorProto, quantisation: Quantisation | None) -> bool:
+    """Return whether a tensor holds floats or valid quantised integers."""
     if quantisation is None:
         return tensor.data_type in FLOATS
     return tensor.data_type in RANGES and quantisation.fits(tensor.dims)
@@ -190,11 +192,11 @@ def _is_shape(holder: Holder | None) -> bool:
 
 
 def _tensor(node: NodeProto) -> TensorProto | None:
-    """Return the value of a Constant, where it is a tensor of numbers; what a ConstantOfShape repeats."""
+    """Return the value of a numeric Constant, or the element of a ConstantOfShape; None for other nodes."""
     if node.op_type not in ("Constant", "ConstantOfShape") or node.domain not in ("", "ai.onnx"):
         return None
     if not node.output or any(item.ref_attr_name for item in node.attribute):
-        return None  # the attribute of a function may be another one at each call
+        return None  # the attribute may differ at each call of a function
     value = attribute(node, "value")
     if value is None and node.op_type == "ConstantOfShape":
         return numpy_helper.from_array(np.zeros(1, np.float32))
@@ -203,13 +205,13 @@ def _tensor(node: NodeProto) -> TensorProto | None:
 
 
 def with_values(file: ModelProto, arrays: Mapping[str, np.ndarray]) -> ModelProto:
-    """Return a file with new values of weights of :func:`weight_places`, rounded to their types."""
+    """Return a model with new values of named weights, rounded to their types."""
     result = copy_model(file)
-    places = weight_places(result)
-    # Integers last, as their scale may be trained too.
-    for name in sorted(arrays, key=lambda name: places[name].quantisation is not None):
-        place, array = places[name], arrays[name]
-        if place.shape != array.shape:
-            raise ValueError(f"Weight {name!r} has the shape {place.shape}, got {array.shape}.")
-        place.set(array)
+    locations = weight_locations(result)
+    # Integers last, since their scale may be trained too.
+    for name in sorted(arrays, key=lambda name: locations[name].quantisation is not None):
+        location, array = locations[name], arrays[name]
+        if location.shape != array.shape:
+            raise ValueError(f"Weight {name!r} must have the shape {location.shape}, got {array.shape}.")
+        location.set(array)
     return result

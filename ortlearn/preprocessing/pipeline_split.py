@@ -22,7 +22,7 @@ from .skl2onnx_steps import append_converted
 Steps = list[tuple[str, Any]]
 
 
-class FrontPipeline(Pipeline):
+class SklearnSteps(Pipeline):
     """Fitted steps before the graph."""
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -51,18 +51,18 @@ def split_pipeline(
     n_features: int | None = None,
     dtype: Any = np.float32,
     run: Run | None = None,
-    wide_front: bool = True,
+    allow_float64: bool = True,
 ) -> Split:
     """Split a fitted pipeline after the last step whose graph is missing or differs from scikit-learn."""
-    # Without samples the graph takes a matrix of n_features columns. With wide_front, steps before a float32
-    # model are in float64 if float32 rounds away digits of X that matter.
+    # Without samples, the graph takes a matrix of n_features columns. With allow_float64, steps before a
+    # float32 model are in float64 if float32 rounds away significant digits of X.
     if X is None:
         return Split(estimator, matrix_schema(n_features, dtype))
     steps = _flat_steps(estimator)
     if len(steps) == 1:
         return Split(estimator, input_schema(X, estimator, dtype))
-    wide_front = wide_front and np.dtype(dtype) == np.float32
-    lost = _rounded(steps, X) if wide_front else []
+    allow_float64 = allow_float64 and np.dtype(dtype) == np.float32
+    lost = _rounded(steps, X) if allow_float64 else []
     front_dtype = np.dtype(np.float64 if lost else dtype)
     trusted = all(doubtful_part(step) is None for _, step in steps[:-1])
     probe = None if trusted else probe_rows(X)
@@ -74,7 +74,7 @@ def split_pipeline(
         position, fault = len(steps) - 1, Fault(f"{reason}convert to float64", fault.part)
     else:
         position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
-    front, left = FrontPipeline(steps[:position]), steps[position:]
+    front, left = SklearnSteps(steps[:position]), steps[position:]
     some = _transform(front, probe)
     if not hasattr(some, "dtype"):  # few samples of a frame may lack kinds of values
         some = _transform(front, X)
@@ -88,7 +88,7 @@ def split_pipeline(
 def _rounded(steps: Steps, X: Any) -> list[Hashable]:
     """Return the columns of X that lose digits in float32."""
     try:
-        return rounded_columns(X, input_schema(X, FrontPipeline(steps[:-1]), np.float32))
+        return rounded_columns(X, input_schema(X, SklearnSteps(steps[:-1]), np.float32))
     except ConversionError:
         return []
 
@@ -128,7 +128,7 @@ def _without(estimator: Any, count: int) -> Any:
 
 def _fault_of(steps: Steps, X: Any, probe: Any, dtype: Any, run: Run | None) -> Fault | None:
     """Return the fault of the graph of transformers, None without one."""
-    transformer = FrontPipeline(steps)
+    transformer = SklearnSteps(steps)
     try:
         schema = input_schema(X, transformer, dtype)
         options: Any = {"columns": schema.input_of_column(), "undefined": append_converted}
@@ -165,7 +165,7 @@ def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: Fa
     """Return the number of steps up to the last faulty one, and its fault."""
     inputs = [probe]
     for step in steps[:-1]:
-        inputs.append(_transform(FrontPipeline([step]), inputs[-1]))
+        inputs.append(_transform(SklearnSteps([step]), inputs[-1]))
     for index in range(len(steps) - 1, -1, -1):
         if doubtful_part(steps[index][1]) is None:
             continue
