@@ -56,10 +56,7 @@ def load_onnx(source: Any) -> ModelProto:
 
 @runtime_errors()
 def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> ModelProto:
-    """Return a checked copy of a model at supported versions, without ZipMap; ``label`` is for errors.
-
-    With ``integers``, quantised weights become floats that the graph rounds.
-    """
+    """Return a checked copy of a model at supported versions; ``integers`` become rounded floats."""
     check_total(model, label)
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:

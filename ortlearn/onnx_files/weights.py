@@ -1,4 +1,4 @@
-"""Find the learned weights of a graph by the operators that read its initializers."""
+"""Find the learned weights of a graph by the operators that read them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from ..models.weight import CONSTANT, STATISTIC, Weight
 _FACTORS, _LAYER = {0: "weight", 1: "weight"}, {1: "weight", 2: "intercept"}
 _NORMALIZATION, _RECURRENT = {1: "scale", 2: "intercept"}, {1: "weight", 2: "weight", 3: "intercept"}
 _ACTIVATION, _MICROSOFT = {1: "intercept"}, "com.microsoft"
-#: Learned inputs of operators, by position: onnx's documentation of each operator, and that of onnxruntime's.
+#: Roles of learned inputs of operators by position, after the documentation of onnx and onnxruntime.
 LEARNED: dict[tuple[str, str], dict[int, str]] = {
     ("", "MatMul"): _FACTORS,
     ("", "Einsum"): {**_FACTORS, 2: "weight"},
@@ -37,27 +37,26 @@ LEARNED: dict[tuple[str, str], dict[int, str]] = {
     (_MICROSOFT, "EmbedLayerNormalization"): {2: "table", 3: "table", 4: "table", 5: "scale", 6: "intercept"},
 }
 CONVOLUTIONS = {"Conv", "ConvTranspose", "DeformConv"}
-#: Products, whose addend is an intercept.
+#: Products; a term added to one is an intercept.
 PRODUCTS = {*CONVOLUTIONS, "MatMul", "Gemm", "Einsum", "FusedMatMul", "TransposeMatMul"}
-#: Blocks of rows, or of columns, that the weight of an operator stacks.
+#: Numbers of blocks of rows or columns in the weight of an operator.
 BLOCKS = {"LSTM": 4, "GRU": 3, "Attention": 3}
 #: Operators that look up rows of their first input.
 TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
-#: Operators that may stand between a product and the addition of its intercept.
+#: Operators allowed between a product and the addition of its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
-
-#: Operators that stand between a weight and the layer of a quantised network.
+#: Operators between a weight and the layer of a quantised network.
 ROUNDING = {"QuantizeLinear", "DequantizeLinear"}
 
 
 def find_weights(model: ModelProto) -> dict[str, Weight]:
     """Return the floating-point initializers of a graph with their roles.
 
-    Learned weights are the operands of products, convolutions, recurrent layers and attention, what is
-    added to products with a weight, the scale and the shift of normalizations, and tables whose rows are
-    looked up under computed numbers. Parameters of preprocessing (a mean subtracted, a scale divided by), the
-    running mean and variance of a batch normalization, and constants of formulas are not. A graph without
-    any of these learns what is added to or multiplied with its values, scalars excepted.
+    Learned weights are the operands of products, convolutions, recurrent layers and attention, the terms
+    added to products with a weight, the scales and shifts of normalizations, and tables whose rows are
+    selected by computed indices. Parameters of preprocessing (a subtracted mean, a divisor), running means
+    and variances of batch normalizations, and constants of formulas are not learned. If a graph has no
+    learned weights by these rules, its terms and factors other than scalars are learned.
 
     Parameters
     ----------
@@ -90,7 +89,7 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
             readers.setdefault(name, []).append((node, position))
 
     normalizations = [node for node in nodes if node.op_type == "BatchNormalization"]
-    statistics = {name for node in normalizations for name in node.input[3:5]}  # whatever else reads them
+    statistics = {name for node in normalizations for name in node.input[3:5]}  # also with other readers
 
     def role(name: str, array: np.ndarray) -> Weight:
         if name in statistics:
@@ -129,7 +128,7 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
 
 
 def constant_tensors(graph: GraphProto) -> set[str]:
-    """Return the tensors that do not depend on inputs."""
+    """Return the tensors that do not depend on the inputs of a graph."""
     constants = {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         if node_inputs(node) <= constants:
@@ -140,7 +139,7 @@ def constant_tensors(graph: GraphProto) -> set[str]:
 def _final_reader(
     node: NodeProto, position: int, readers: Mapping[str, list[tuple[NodeProto, int]]], constants: set[str]
 ) -> tuple[NodeProto, int]:
-    """Return the first node that computes with an initializer, and the position of its input there."""
+    """Return the first node that computes with an initializer, and the position of its input."""
     while position == 0 and node.output[0] in readers:
         if node.op_type not in PASSING | ROUNDING | {"Transpose"} and node.output[0] not in constants:
             break
@@ -173,8 +172,8 @@ def get_train_initializer(onx: ModelProto) -> dict[str, tuple[np.ndarray, Tensor
     Returns
     -------
     dict of str to (ndarray, onnx.TensorProto)
-        Value and tensor of every float32 and float64 initializer, in the graph's order. Not every
-        one is a weight: see :func:`ortlearn.conversion.find_weights`.
+        Value and tensor of every float32 and float64 initializer, in the graph's order. Some are not
+        weights: see :func:`ortlearn.conversion.find_weights`.
 
     Examples
     --------
