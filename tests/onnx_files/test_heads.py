@@ -203,9 +203,9 @@ def test_tensors_that_are_no_features():
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1]), "one"))
     with pytest.raises(ConversionError, match="has the type int64 instead of floating-point features.*'t'"):
         replace_head(model, "label", 2)
-    with pytest.raises(ConversionError, match="two dimensions or more, samples first"):
+    with pytest.raises(ConversionError, match="two or more dimensions, samples first"):
         replace_head(model, "s", 2)
-    with pytest.raises(ConversionError, match="the number of its features is not known"):
+    with pytest.raises(ConversionError, match="has an unknown number of features"):
         replace_head(model, "t", 2)
 
 

@@ -95,7 +95,7 @@ def test_errors():
         OrtGradientOptimizer(HEADS, **OPTIONS).fit(X, X)
     for name in ("c", "x", "i", "h"):
         with pytest.raises(
-            ConversionError, match=rf"output_name='{name}' is not a computed .*: \['a', 'b'\]"
+            ConversionError, match=rf"output_name='{name}' is not a computed .*: choose one of \['a', 'b'\]"
         ):
             OrtGradientOptimizer(LABELS, output_name=name, **LOG).fit(X, KINDS)
     with pytest.raises(ConversionError, match=r"output_name is for ONNX files, Ridge is .* output_name=None"):
