@@ -80,51 +80,60 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
     >>> [weight.name for weight in find_weights(model).values() if weight.learned]
     ['coef', 'intercept']
     """
-    arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
     nodes, constants = list(all_nodes(model.graph)), constant_tensors(model.graph)
     producers = {name: node for node in nodes for name in node.output}
     readers: dict[str, list[tuple[NodeProto, int]]] = {}
     for node in nodes:
         for position, name in enumerate(node.input):
             readers.setdefault(name, []).append((node, position))
-
     normalizations = [node for node in nodes if node.op_type == "BatchNormalization"]
     statistics = {name for node in normalizations for name in node.input[3:5]}  # also with other readers
 
-    def role(name: str, array: np.ndarray) -> Weight:
-        if name in statistics:
-            return Weight(name, "other", False, drawn=False, reason=STATISTIC)
-        node, position = _final_reader(*readers[name][0], readers, constants)
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        known = LEARNED.get((domain, node.op_type), {}).get(position)
-        if known == "table" or ((domain, node.op_type) in TABLES and position == 0):
-            looked_up = array.ndim > 0 and array.size > 1 and node.input[known is None] not in constants
-            return Weight(name, "table", looked_up, drawn=False)
-        if known is not None:
-            return Weight(name, known, True, _fans(node, array) if known == "weight" else (1, 1))
-        if node.op_type in ("Add", "Sub") and len(node.input) == 2:
-            other = producers.get(node.input[1 - position])
-            while other is not None and other.op_type in PASSING:
-                other = producers.get(other.input[0])
-            is_product = other is not None and other.op_type in PRODUCTS and constants & {*other.input}
-            return Weight(name, "intercept", bool(is_product))
-        return Weight(name, "scale" if node.op_type in ("Mul", "Div") else "other", False)
-
-    found = {name: role(name, array) for name, array in arrays.items() if name in readers}
-    if not any(weight.learned for weight in found.values()):
-        found = {
-            name: replace(w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0)
-            for name, w in found.items()
-        }
+    arrays = {name: array for name, (array, _) in get_train_initializer(model).items() if name in readers}
+    final = {
+        name: [_final_reader(*reader, readers, constants) for reader in readers[name]] for name in arrays
+    }
+    found = {name: _weight(name, arrays[name], *final[name][0], producers, constants) for name in arrays}
+    for name in statistics & found.keys():
+        found[name] = Weight(name, "other", False, drawn=False, reason=STATISTIC)
+    has_learned = any(weight.learned for weight in found.values())
     for name, weight in found.items():
-        last = [_final_reader(*reader, readers, constants)[0] for reader in readers[name]]
+        array, last = arrays[name], [node for node, _ in final[name]]
+        is_term = weight.role in ("intercept", "scale") and array.ndim > 0
+        learned = weight.learned if has_learned else is_term
         found[name] = replace(
             weight,
+            learned=learned,
             operators=tuple(dict.fromkeys(node.op_type for node in last)),
             nodes=tuple(dict.fromkeys(node.name for node in last if node.name)),
-            reason=weight.reason or ("" if weight.learned or arrays[name].size > 1 else CONSTANT),
+            reason=weight.reason or ("" if learned or array.size > 1 else CONSTANT),
         )
     return found
+
+
+def _weight(
+    name: str,
+    array: np.ndarray,
+    node: NodeProto,
+    position: int,
+    producers: Mapping[str, NodeProto],
+    constants: set[str],
+) -> Weight:
+    """Return the role of an initializer at an input of a node."""
+    operator = "" if node.domain == "ai.onnx" else node.domain, node.op_type
+    known = LEARNED.get(operator, {}).get(position)
+    if known == "table" or (operator in TABLES and position == 0):
+        looked_up = array.ndim > 0 and array.size > 1 and node.input[known is None] not in constants
+        return Weight(name, "table", looked_up, drawn=False)
+    if known is not None:
+        return Weight(name, known, True, _fans(node, array) if known == "weight" else (1, 1))
+    if node.op_type in ("Add", "Sub") and len(node.input) == 2:
+        other = producers.get(node.input[1 - position])
+        while other is not None and other.op_type in PASSING:
+            other = producers.get(other.input[0])
+        is_product = other is not None and other.op_type in PRODUCTS and constants & {*other.input}
+        return Weight(name, "intercept", bool(is_product))
+    return Weight(name, "scale" if node.op_type in ("Mul", "Div") else "other", False)
 
 
 def constant_tensors(graph: GraphProto) -> set[str]:

@@ -285,14 +285,14 @@ def test_sparse_matrices_with_wrong_indices(kind):
         lambda: model.fit(bad, labels),
         lambda: model.partial_fit(bad, labels),
     ):
-        with pytest.raises(ValueError, match=r"matrix of the shape \(8, 3\) is invalid \(.+\)"):
+        with pytest.raises(ValueError, match=r"matrix of shape \(8, 3\) is invalid \(.+\)"):
             call()
 
 
 def test_sparse_rows_with_more_values_than_indices():
     matrix = csr_matrix(np.eye(3)).tolil()
     matrix.data[0] = [1.0] * 9
-    with pytest.raises(ValueError, match="other numbers of values than of indices"):
+    with pytest.raises(ValueError, match="the numbers of values and indices differ"):
         OrtGradientOptimizer(Ridge(), max_iter=1).fit(matrix, np.arange(3.0))
 
 
