@@ -127,10 +127,8 @@ class LoRA(BaseEstimator):
                 f"{described}: lower the rank, or train the weights themselves (lora=None)."
             )
         turned = {name for node in all_nodes(model.graph) if _is_turned(node) for name in node.input}
-        return [
-            Adapter(n, f"{n}.lora_A", f"{n}.lora_B", self.scale, self.rank, n in turned, known[n])
-            for n in chosen
-        ]
+        new = [(n, f"{n}.lora_A", f"{n}.lora_B") for n in chosen]
+        return [Adapter(n, a, b, self.scale, self.rank, n in turned, known[n]) for n, a, b in new]
 
     def _check_rank(self, chosen: Sequence[tuple[str, tuple[int, ...], tuple[int, ...]]]) -> None:
         small = [(min(matrix[-2:]), name, shape) for name, shape, matrix in chosen]

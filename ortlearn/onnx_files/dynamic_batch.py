@@ -27,21 +27,9 @@ def with_dynamic_batch(model: ModelProto, required: bool = False) -> ModelProto:
     has_dynamic = len(fixed) < len(inputs)
     if not declared:
         return without_sample_constants(model, None)[0]
-    if has_dynamic and declared != {1}:
+    if len(declared) > 1 or (has_dynamic and declared != {1}):
         if required:
-            name, shape = next(iter(fixed.items()))
-            raise ConversionError(
-                f"Input {name!r} has the shape {shape}, without a dimension of samples, unlike other inputs. "
-                "Set the value that all samples share: file.graph.initializer.append("
-                f"onnx.numpy_helper.from_array(value, {name!r}))."
-            )
-        return model
-    if len(declared) > 1:
-        if required:
-            raise ConversionError(
-                f"The fixed first dimensions of the inputs differ, {fixed}, so that the number of samples is "
-                "unknown. Export the model with a free first dimension."
-            )
+            raise ConversionError(_fault_of_inputs(fixed, has_dynamic))
         return model
     (number,) = declared
     dynamic, node = _dynamic(model, number)
@@ -51,6 +39,21 @@ def with_dynamic_batch(model: ModelProto, required: bool = False) -> ModelProto:
             f"{node.output[0]!r}) depends on that number: export the model with a free first dimension."
         )
     return dynamic if node is None else model
+
+
+def _fault_of_inputs(fixed: Mapping[str, list], has_dynamic: bool) -> str:
+    """Return the message about inputs with contradictory first dimensions."""
+    if has_dynamic:
+        name, shape = next(iter(fixed.items()))
+        return (
+            f"Input {name!r} has the shape {shape}, without a dimension of samples, unlike other inputs. Set "
+            "the value that all samples share: file.graph.initializer.append("
+            f"onnx.numpy_helper.from_array(value, {name!r}))."
+        )
+    return (
+        f"The fixed first dimensions of the inputs differ, {fixed}, so the number of samples is unknown. "
+        "Export the model with a free first dimension."
+    )
 
 
 def _dims(value: ValueInfoProto) -> list[TensorShapeProto.Dimension]:

@@ -118,8 +118,8 @@ def replace_head(
         op.initializers.append(numpy_helper.from_array(np.zeros(shape, dtype), weight))
     product = op.Gemm(features, *weights) if rank == 2 else op.MatMul(features, weights[0])
     score = product if rank == 2 else op.Add(product, weights[1])
-    rows = tuple(known.shape or ())[: rank - 1] if rank > 2 else (None,)
-    outputs = _outputs(op, score, TensorType(known.elem_type, (*rows, n_outputs)), labels, task)
+    positions = tuple(known.shape or ())[: rank - 1] if rank > 2 else (None,)
+    outputs = _outputs(op, score, TensorType(known.elem_type, (*positions, n_outputs)), labels, task)
     result = append_nodes(body, op, outputs=outputs)
     helper.set_model_props(result, {**_metadata(result), TRAINED: json.dumps(weights)})
     return result
@@ -172,15 +172,15 @@ def _checked_outputs(n_outputs: int | None, labels: np.ndarray | None, task: str
 
 def _features(model: ModelProto, label: str, at: str) -> TensorType:
     """Return the type and shape of the tensor of features."""
-    types, own = value_types(infer_types(prepare_onnx(model, label)), infer=False), value_types(model)
+    types, declared = value_types(infer_types(prepare_onnx(model, label)), infer=False), value_types(model)
     made = [name for node in model.graph.node for name in node.output if name]
     known = {value.name for value in model.graph.input}.union(made)
     if at not in known:
         close = difflib.get_close_matches(at, sorted(known), n=3)
         hint = f"did you mean one of {close}?" if close else f"the last tensors are {_listed(made)}."
         raise ConversionError(f"at={at!r} is not a tensor of the main graph of the file: {hint}")
-    found = types.get(at) or own.get(at) or TensorType(TensorProto.UNDEFINED)
-    elem_type, shape = own.get(at, found).elem_type, found.shape
+    found = types.get(at) or declared.get(at) or TensorType(TensorProto.UNDEFINED)
+    elem_type, shape = declared.get(at, found).elem_type, found.shape
     if elem_type not in FLOATS:
         kind = TensorProto.DataType.Name(elem_type).lower() if elem_type else "unknown type"
         matrices = [
@@ -230,8 +230,8 @@ def _pooled(
         return at, math.prod(numbers), rank
     if pooling == "flatten":
         return op.Flatten(at, axis=1), math.prod(numbers), 2
-    given: dict[str, Any] = {"axes": others} if op.opset < 18 else {}
-    name = op.node(POOLING[pooling], at, *([] if given else [others]), keepdims=0, **given)
+    axes: dict[str, Any] = {"axes": others} if op.opset < 18 else {}
+    name = op.node(POOLING[pooling], at, *([] if axes else [others]), keepdims=0, **axes)
     return name, math.prod(numbers), 2
 
 

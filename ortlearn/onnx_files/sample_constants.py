@@ -67,7 +67,7 @@ class _Sizes:
         return shapes[0], shapes[1]
 
     def constant(self, name: str) -> np.ndarray | None:
-        """Return a value that is the same for both numbers of samples, None for any other."""
+        """Return the value of a tensor if it is the same for both numbers of samples, None otherwise."""
         values = [known.get(name) for known in self._values]
         if values[0] is None or values[1] is None or not np.array_equal(values[0], values[1]):
             return None
@@ -90,11 +90,11 @@ class _Sizes:
 
     def _infer(self, node: NodeProto, types: dict[str, TypeProto], values: dict[str, np.ndarray]) -> bool:
         """Record the outputs of a node for one number of samples; return whether its inputs are valid."""
-        own = _value(node, types, values, self._versions)
-        if own is not None:
-            values[node.output[0]] = own
-            kind = helper.np_dtype_to_tensor_dtype(own.dtype)
-            types[node.output[0]] = helper.make_tensor_type_proto(kind, own.shape)
+        value = _value(node, types, values, self._versions)
+        if value is not None:
+            values[node.output[0]] = value
+            kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+            types[node.output[0]] = helper.make_tensor_type_proto(kind, value.shape)
             return True
         domain = "" if node.domain == "ai.onnx" else node.domain
         read = [name for name in node.input if name]
@@ -134,7 +134,7 @@ def _same_size(*types: TypeProto | None) -> bool:
 def _value(
     node: NodeProto, types: dict[str, TypeProto], values: dict[str, np.ndarray], versions: dict[str, int]
 ) -> np.ndarray | None:
-    """Return the value of a node that reads shapes and small constants only, None for any other."""
+    """Return the output of a node that reads shapes and small constants only, None for other nodes."""
     if node.domain not in ("", "ai.onnx") or len(node.output) != 1 or any(subgraphs(node)):
         return None
     if node.op_type == "Shape" and node.input[0] in types:

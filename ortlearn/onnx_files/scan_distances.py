@@ -33,10 +33,12 @@ def rewrite_scan_distances(model: ModelProto) -> ModelProto:
 
     def scan(node: NodeProto, op: GraphBuilder) -> bool:
         metric, power = _distance(node, graph)
-        matrix, *rows = node.input
-        if not metric or (metric not in ("sqeuclidean", "euclidean") and _size(op, rows[0]) > MANY):
+        if not metric:
             return False
-        result = pairwise_distances(op, matrix, rows[0], metric, power)
+        matrix, other = node.input
+        if metric not in ("sqeuclidean", "euclidean") and _size(op, other) > MANY:
+            return False
+        result = pairwise_distances(op, matrix, other, metric, power)
         transposed[node.output[1]] = result
         op.Transpose(result, perm=[1, 0], outputs=[node.output[1]])
         if node.output[0]:
@@ -64,8 +66,8 @@ class _Body(PatternView):
 
     def value(self, name: str) -> np.ndarray | None:
         """Return the value of a constant of the body or of the outer graph."""
-        own = super().value(name)
-        return self._outer.value(name) if own is None and name not in self.producers else own
+        value = super().value(name)
+        return self._outer.value(name) if value is None and name not in self.producers else value
 
 
 def _distance(node: NodeProto, outer: GraphView) -> tuple[str, np.ndarray | None]:

@@ -83,9 +83,6 @@ def _standard_nodes(model: ModelProto) -> Iterator[NodeProto]:
     return (node for node in all_nodes(model.graph) if node.domain in ("", "ai.onnx"))
 
 
-# -- from older opsets -----------------------------------------------------------------------------
-
-
 def _upgraded(model: ModelProto, version: int) -> ModelProto:
     """Return a model of an older opset converted to ``OPSET``."""
     # The conversion of onnx is corrected for Hardmax, slopes of PRelu, and coordinates of Resize.
@@ -154,9 +151,6 @@ def _set_old_coordinates(node: NodeProto) -> None:
             node.attribute.remove(old)
         if name != "nearest_mode" or attribute(node, "mode", b"nearest") == b"nearest":
             node.attribute.append(helper.make_attribute(name, value))
-
-
-# -- from newer opsets -----------------------------------------------------------------------------
 
 
 def _downgraded(model: ModelProto) -> ModelProto:

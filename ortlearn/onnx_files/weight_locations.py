@@ -46,12 +46,8 @@ class WeightLocation:
 
     def value(self) -> np.ndarray:
         """Return the weight as floats."""
-        array = tensor_array(self.tensor)
-        return (
-            np.broadcast_to(array, self.shape)
-            if self.quantisation is None
-            else self.quantisation.floats(array)
-        )
+        array, kind = tensor_array(self.tensor), self.quantisation
+        return np.broadcast_to(array, self.shape) if kind is None else kind.floats(array)
 
     def set(self, array: np.ndarray) -> None:
         """Write new values, rounded to the type in the graph; quantise them if that is an integer type."""
@@ -60,24 +56,24 @@ class WeightLocation:
             return
         dtype = helper.tensor_dtype_to_np_dtype(self.elem_type)
         with np.errstate(over="ignore"):
-            own = np.asarray(array).astype(dtype)
-        if not np.array_equal(np.isfinite(own.astype(np.float64)), np.isfinite(array)):
+            rounded = np.asarray(array).astype(dtype)
+        if not np.array_equal(np.isfinite(rounded.astype(np.float64)), np.isfinite(array)):
             raise WriteBackError(
                 f"Weight {self.name!r} has values up to {np.abs(array).max():.3g}, which overflow {dtype}: "
                 "train with a penalty, or get the model in float32 by keep_upgrade=True."
             )
-        self._write(own)
+        self._write(rounded)
 
-    def _write(self, own: np.ndarray) -> None:
+    def _write(self, values: np.ndarray) -> None:
         """Write values of the type in the graph."""
-        tensor = numpy_helper.from_array(np.ascontiguousarray(own).reshape(self.shape), self.inner_name)
+        tensor = numpy_helper.from_array(np.ascontiguousarray(values).reshape(self.shape), self.inner_name)
         if isinstance(self.holder, TensorProto):
-            _keep_description(self.holder, tensor)
+            _replace_values(self.holder, tensor)
         else:
-            _set_constant(self.holder, tensor, own)
+            _set_constant(self.holder, tensor, values)
 
 
-def _keep_description(old: TensorProto, new: TensorProto) -> None:
+def _replace_values(old: TensorProto, new: TensorProto) -> None:
     """Replace the values of a tensor, but not its description and metadata."""
     new.doc_string = old.doc_string
     new.metadata_props.extend(old.metadata_props)
@@ -93,14 +89,14 @@ def _set_constant(node: NodeProto, tensor: TensorProto, values: np.ndarray) -> N
         del node.input[:], node.attribute[:]
         node.attribute.append(helper.make_attribute("value", tensor))
         return
-    (own,) = (a for a in node.attribute if a.name.startswith("value"))
-    if own.name == "value":
-        tensor.name = own.t.name
-        _keep_description(own.t, tensor)
-    elif own.name == "value_float":
-        own.f = float(values.item())
+    (item,) = (a for a in node.attribute if a.name.startswith("value"))
+    if item.name == "value":
+        tensor.name = item.t.name
+        _replace_values(item.t, tensor)
+    elif item.name == "value_float":
+        item.f = float(values.item())
     else:
-        own.floats[:] = values.tolist()
+        item.floats[:] = values.tolist()
 
 
 def weight_locations(model: ModelProto) -> dict[str, WeightLocation]:
@@ -114,10 +110,10 @@ def weight_locations(model: ModelProto) -> dict[str, WeightLocation]:
     for part, location in pairs:
         name, number, is_outer = location.inner_name, 1, location.graph is model.graph
         location.function = part if isinstance(part, FunctionProto) else None
-        is_output = (
-            location.graph is part and isinstance(location.holder, NodeProto) and name in output_names(part)
-        )
-        if is_output or (location.function is not None and location.quantisation is not None):
+        is_constant = location.graph is part and isinstance(location.holder, NodeProto)
+        if is_constant and name in output_names(part):
+            continue
+        if location.function is not None and location.quantisation is not None:
             continue
         while not is_outer and (name in found or counts[name] > (name == location.inner_name)):
             number += 1

@@ -69,12 +69,12 @@ def _check_named_sizes(arrays: Mapping[str, np.ndarray], schema: InputSchema) ->
     sizes: dict[str, tuple[str, int]] = {}
     for item in schema.inputs:
         named = zip((item.known.shape or ())[1:], arrays[item.name].shape[1:], strict=False)
-        for size, own in ((size, own) for size, own in named if isinstance(size, str)):
-            first, other = sizes.setdefault(size, (item.name, own))
-            if own != other:
+        for name, size in ((name, size) for name, size in named if isinstance(name, str)):
+            first, expected = sizes.setdefault(name, (item.name, size))
+            if size != expected:
                 raise ValueError(
-                    f"Inputs {first!r} and {item.name!r} of the model share the dimension {size!r}, but have "
-                    f"the sizes {other} and {own}: pad both to the same size."
+                    f"Inputs {first!r} and {item.name!r} of the model share the dimension {name!r}, but have "
+                    f"the sizes {expected} and {size}: pad both to the same size."
                 )
 
 

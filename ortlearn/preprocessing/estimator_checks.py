@@ -119,8 +119,8 @@ def check_feature_names(estimator: Any, X: Any) -> None:
     first = estimator
     while isinstance(first, Pipeline):
         first = next((step for _, step in working_steps(first)), None)
-    known, own = getattr(first, "feature_names_in_", None), _get_feature_names(X)
-    if known is None or own is None or np.array_equal(known, own):
+    expected, names = getattr(first, "feature_names_in_", None), _get_feature_names(X)
+    if expected is None or names is None or np.array_equal(expected, names):
         return
     core = unwrapped(estimator)
     if selected_names(core) is not None:

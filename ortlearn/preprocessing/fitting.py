@@ -128,13 +128,10 @@ def fit_clone(
     fitted = clone(estimator)
     if shapes_only:
         last = _last(fitted)
-        known = last.get_params(deep=False)
-        cheap = _shape_parameters(last) or {}
-        last.set_params(**{name: value for name, value in cheap.items() if name in known})
+        fast, known = _shape_parameters(last) or {}, last.get_params(deep=False)
+        last.set_params(**{name: value for name, value in fast.items() if name in known})
     if random_state is not None:
-        for name, value in sorted(fitted.get_params(deep=True).items(), key=lambda item: item[0]):
-            if value is None and (name == "random_state" or name.endswith("__random_state")):
-                fitted.set_params(**{name: int(random_state.randint(np.iinfo(np.int32).max))})
+        _set_seeds(fitted, random_state)
     if shapes_only and _shape_parameters(fitted) is not None:
         X, y = _few_samples(X, y, is_classifier(fitted))
         sample_weight = None
@@ -147,6 +144,13 @@ def fit_clone(
     weights = {} if name is None else {name: sample_weight}
     with quiet(ConvergenceWarning) if shapes_only else nullcontext():
         return fitted.fit(X, y, **weights)
+
+
+def _set_seeds(estimator: BaseEstimator, random_state: np.random.RandomState) -> None:
+    """Draw the parameters ``random_state=None`` of an estimator and its parts."""
+    for name, value in sorted(estimator.get_params(deep=True).items(), key=lambda item: item[0]):
+        if value is None and (name == "random_state" or name.endswith("__random_state")):
+            estimator.set_params(**{name: int(random_state.randint(np.iinfo(np.int32).max))})
 
 
 def _weight_parameter(estimator: BaseEstimator) -> str | None:
@@ -164,7 +168,7 @@ def _weight_parameter(estimator: BaseEstimator) -> str | None:
 
 
 def _few_samples(X: Any, y: Any, by_class: bool):
-    """Return the first samples, and the first one of each class."""
+    """Return the first samples, with the first one of each class."""
     if np.shape(y)[0] <= FEW_SAMPLES:
         return X, y
     y = y if issparse(y) else np.asarray(y)

@@ -75,15 +75,20 @@ def split_pipeline(
         position, fault = len(steps) - 1, Fault(reason, fault.part)
     else:
         position, fault = _last_fault(steps[:-1], probe, dtype, run, fault)
+    split = _split_at(position, estimator, steps, X, probe, dtype)
+    warn_user(_message(steps[position - 1], fault, split.schema), FallbackWarning)
+    return split
+
+
+def _split_at(position: int, estimator: Any, steps: Steps, X: Any, probe: Any, dtype: Any) -> Split:
+    """Return an estimator split at a position of its steps."""
     front, left = SklearnSteps(steps[:position]), steps[position:]
     some = _transform(front, probe)
     if not hasattr(some, "dtype"):  # a few samples of a frame may lack types of values
         some = _transform(front, X)
     wide = np.dtype(dtype) == np.float32 and len(left) > 1 and _rounded(left, some)
     rest = rest_of(estimator, front)
-    schema = input_schema(some, rest, np.float64 if wide else dtype)
-    warn_user(_message(steps[position - 1], fault, schema), FallbackWarning)
-    return Split(rest, schema, front)
+    return Split(rest, input_schema(some, rest, np.float64 if wide else dtype), front)
 
 
 def _rounded(steps: Steps, X: Any) -> list[Hashable]:

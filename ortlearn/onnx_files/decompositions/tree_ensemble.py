@@ -55,15 +55,7 @@ def tree_ensemble(fused: Fused) -> bool:
 
 def _trees(fused: Fused, n_splits: int, n_leaves: int) -> Iterator[Iterator[tuple]]:
     """Yield the nodes of each tree, root first, as ``FIELDS`` and ``TRACKS``; leaf k is node n_splits + k."""
-
-    def branches(side: str) -> np.ndarray:
-        numbers = fused.integers(f"nodes_{side}nodeids", n_splits)
-        are_leaves = fused.array(f"nodes_{side}leafs", n_splits) != 0
-        if np.any(numbers < 0) or np.any(numbers >= np.where(are_leaves, n_leaves, n_splits)):
-            raise ValueError(f"nodes_{side}nodeids names nodes or leaves that do not exist")
-        return np.where(are_leaves, n_splits + numbers, numbers)
-
-    yes, no = branches("true").tolist(), branches("false").tolist()
+    yes, no = (_children(fused, side, n_splits, n_leaves) for side in ("true", "false"))
     features, modes, splits = (
         fused.array(f"nodes_{name}", n_splits).tolist() for name in ("featureids", "modes", "splits")
     )
@@ -97,8 +89,17 @@ def _trees(fused: Fused, n_splits: int, n_leaves: int) -> Iterator[Iterator[tupl
 
     roots = fused.integers("tree_roots")
     if not roots.size or roots.min() < 0 or roots.max() >= n_splits:
-        raise ValueError("tree_roots names nodes that do not exist")
+        raise ValueError("tree_roots refers to nodes that do not exist")
     return (walk(tree, root) for tree, root in enumerate(roots.tolist()))
+
+
+def _children(fused: Fused, side: str, n_splits: int, n_leaves: int) -> list[int]:
+    """Return the children of splits on one side."""
+    indices = fused.integers(f"nodes_{side}nodeids", n_splits)
+    are_leaves = fused.array(f"nodes_{side}leafs", n_splits) != 0
+    if np.any(indices < 0) or np.any(indices >= np.where(are_leaves, n_leaves, n_splits)):
+        raise ValueError(f"nodes_{side}nodeids refers to nodes or leaves that do not exist")
+    return np.where(are_leaves, n_splits + indices, indices).tolist()
 
 
 def with_tree_opset(model: ModelProto) -> ModelProto:

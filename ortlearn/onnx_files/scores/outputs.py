@@ -41,8 +41,8 @@ def chosen_outputs(model: ModelProto, name: str, learned: Collection[str]) -> li
         nodes = needed_nodes(model.graph.node, [output])
         return set(learned) & set().union(*map(node_inputs, nodes))
 
-    own = weights_of(name)
-    return [name, *(other for other in computed if other not in floats and weights_of(other) <= own)]
+    allowed = weights_of(name)
+    return [name, *(other for other in computed if other not in floats and weights_of(other) <= allowed)]
 
 
 def split_outputs(end: GraphEnd) -> tuple[list[str], list[str]]:
@@ -65,8 +65,8 @@ def probability_output(
     columns = [end.column_of(end.origin(name, ("Reshape", "Squeeze", "Flatten"))) for name in floats]
     matrices = [name if column is None else column[0] for name, column in zip(floats, columns, strict=True)]
     for index, matrix in enumerate(matrices):
-        given = {column[1] for column in columns if column is not None and column[0] == matrix}
-        if given != set(range(end.width(matrix) or 0)):
+        indices = {column[1] for column in columns if column is not None and column[0] == matrix}
+        if indices != set(range(end.width(matrix) or 0)):
             matrices[index] = floats[index]
     known = list(dict.fromkeys(matrices))
     widths = {n_classes, 1 if n_classes == 2 else n_classes}
