@@ -72,8 +72,7 @@ def array_of(holder: Holder) -> np.ndarray:
 
 
 def dequantised(graph: GraphProto, constants: Mapping[str, Holder]) -> dict[str, Quantisation]:
-    """Return the quantisation of tensors that only DequantizeLinear reads, by one constant scale."""
-    # Blockwise quantisation is not supported.
+    """Return the quantisation of tensors that only DequantizeLinear reads, if it is not blockwise."""
     reads: Counter[str] = Counter(value.name for value in graph.output)
     found: dict[str, set[tuple[str, str, int]]] = {}
     dequantised_reads: Counter[str] = Counter()
@@ -124,8 +123,7 @@ def add_rounding(
 def _cast_nodes(
     reader: NodeProto, weight: str, rank: int, kind: Quantisation, unique: Unique
 ) -> list[NodeProto]:
-    """Return nodes that round a weight to int32, which QuantizeLinear does not support."""
-    # a Cast of x + sign(x) / 2
+    """Return nodes that round a weight to int32 by a Cast of x + sign(x) / 2, instead of QuantizeLinear."""
     scale, shape, wide, ratio, sign, half, part, moved, levels = (
         unique(f"{weight}_{part}")
         for part in ("scale", "shape", "wide", "ratio", "sign", "half", "part", "moved", "levels")

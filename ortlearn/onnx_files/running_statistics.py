@@ -86,15 +86,13 @@ def with_batch_statistics(model: ModelProto) -> ModelProto:
                 f"{node.input[0]!r} is unknown. Declare the shapes of the inputs of the model."
             )
         outputs = [*node.output, *[""] * (3 - len(node.output))]
-        complete = copy_node(
-            node, outputs=[outputs[0], *(name or op.unique("running") for name in outputs[1:])]
-        )
-        for position, result in zip(STATISTICS, complete.output[1:], strict=True):
+        full = copy_node(node, outputs=[outputs[0], *(name or op.unique("running") for name in outputs[1:])])
+        for position, result in zip(STATISTICS, full.output[1:], strict=True):
             name = node.input[position]
-            complete.input[position] = latest.get(name, name)
+            full.input[position] = latest.get(name, name)
             if name in latest:
                 latest[name] = result
-        nodes += decompose(op, RuleNode(complete, op, {}, set()), by_batch_statistics)
+        nodes += decompose(op, RuleNode(full, op, {}, set()), by_batch_statistics)
     for name in statistics:
         op.Identity(latest[name], outputs=[NEXT.format(name)])
     outputs = [make_value_info(NEXT.format(name), types[name]) for name in statistics]

@@ -33,12 +33,10 @@ def rewrite_scan_distances(model: ModelProto) -> ModelProto:
 
     def scan(node: NodeProto, op: GraphBuilder) -> bool:
         metric, power = _distance(node, graph)
-        if not metric:
+        matrix, *others = node.input
+        if not metric or (metric not in ("sqeuclidean", "euclidean") and _size(op, others[0]) > MANY):
             return False
-        matrix, other = node.input
-        if metric not in ("sqeuclidean", "euclidean") and _size(op, other) > MANY:
-            return False
-        result = pairwise_distances(op, matrix, other, metric, power)
+        result = pairwise_distances(op, matrix, others[0], metric, power)
         transposed[node.output[1]] = result
         op.Transpose(result, perm=[1, 0], outputs=[node.output[1]])
         if node.output[0]:

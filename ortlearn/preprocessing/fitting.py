@@ -44,7 +44,7 @@ def is_fitted(estimator: BaseEstimator) -> bool:
     (False, True)
     """
     last = _last(estimator)
-    # scikit-learn only checks the last step of a pipeline, which may be fitted before other steps.
+    # scikit-learn only checks the last step of a pipeline, which may be fitted outside of it.
     first = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
     if not all(_passes_check(part) for part in [*filter(find_definition, first), last]):
         return False
@@ -147,7 +147,7 @@ def fit_clone(
 
 
 def _set_seeds(estimator: BaseEstimator, random_state: np.random.RandomState) -> None:
-    """Draw the parameters ``random_state=None`` of an estimator and its parts."""
+    """Set the parameters ``random_state=None`` of an estimator and its parts to drawn seeds."""
     for name, value in sorted(estimator.get_params(deep=True).items(), key=lambda item: item[0]):
         if value is None and (name == "random_state" or name.endswith("__random_state")):
             estimator.set_params(**{name: int(random_state.randint(np.iinfo(np.int32).max))})

@@ -46,9 +46,7 @@ def accepts_missing(estimator: Any) -> bool:
                 return accepts_missing(step)
         return bool(steps)
     if isinstance(estimator, FeatureUnion):
-        return any(
-            accepts_missing(step) for _, step in estimator.transformer_list
-        )  # other members may select columns
+        return any(accepts_missing(step) for _, step in estimator.transformer_list)  # on other columns
     if isinstance(estimator, ColumnTransformer):
         return any(accepts_missing(step) for _, step, _ in estimator.transformers)
     if isinstance(estimator, str):

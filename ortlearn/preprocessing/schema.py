@@ -102,9 +102,7 @@ def graph_inputs(
         raise ConversionError("The graph has no input for X: export the model with an input.")
     for name in names:
         if name not in types or types[name].elem_type not in ELEM_TYPES:
-            raise ConversionError(
-                f"Input {name!r} of the graph must be a tensor of numbers or text: convert it."
-            )
+            raise ConversionError(f"Input {name!r} of the graph must be a tensor of numbers or text.")
         if types[name].shape == ():
             raise ConversionError(
                 f"Input {name!r} of the graph is a scalar, without a dimension for samples: replace it by a "

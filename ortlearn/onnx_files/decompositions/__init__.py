@@ -38,11 +38,7 @@ DECOMPOSITIONS = {
     ("com.microsoft", "CDist"): others.cdist,
 }
 #: Operators whose decomposition depends on the shapes of inputs.
-SHAPE_DEPENDENT = (
-    ("", "LpNormalization"),
-    ("ai.onnx.ml", "ArrayFeatureExtractor"),
-    ("com.microsoft", "CDist"),
-)
+SHAPED = (("", "LpNormalization"), ("ai.onnx.ml", "ArrayFeatureExtractor"), ("com.microsoft", "CDist"))
 #: Operators whose input onnxruntime reads without a check of its number of columns.
 UNCHECKED = ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor")
 
@@ -52,13 +48,11 @@ def decompose_operators(model: ModelProto) -> ModelProto:
     rules = {key: partial(_replace, key) for key in DECOMPOSITIONS}
     plain = replace_nodes(model, rules)
     # again, since onnx infers no shapes after fused operators
-    plain = replace_nodes(plain, {key: rules[key] for key in SHAPE_DEPENDENT})
+    plain = replace_nodes(plain, {key: rules[key] for key in SHAPED})
     bodies = (graph for node in plain.graph.node for graph in subgraphs(node))
     for node in (node for graph in bodies for node in all_nodes(graph) if node.domain == "ai.onnx.ml"):
         if node.op_type in UNCHECKED:
-            raise ConversionError(
-                f"{node.op_type} (node {node.name!r}) is in a subgraph: move it to the main graph."
-            )
+            raise ConversionError(f"{node.op_type} (node {node.name!r}) is in a subgraph: move it out.")
         if (node.domain, node.op_type) in rules:  # check attributes without a replacement
             rules[node.domain, node.op_type](node, GraphBuilder())
     return rewrite_forms(with_tree_opset(plain))

@@ -16,9 +16,7 @@ MAX_DEPTH = 10_000
 class Trees:
     """Decision trees: routing of samples, and values of leaves."""
 
-    routing: list[AttributeProto] = field(
-        repr=False
-    )  # nodes_* attributes of a TreeEnsembleRegressor, without hit rates
+    routing: list[AttributeProto] = field(repr=False)  # nodes_* of TreeEnsembleRegressor, without hit rates
     tree_ids: np.ndarray  # ids of the trees in the operator's order, (n_trees,)
     leaf_trees: np.ndarray  # position of the tree of each leaf, (n_leaves,), increasing
     leaf_nodes: np.ndarray  # id of each leaf in its tree, (n_leaves,)

@@ -71,8 +71,7 @@ def multilabel_scores(end: GraphEnd) -> Scores:
             known = [end.append("Sub", *logarithms)]
         scores = end.concat(known)
     if any(node.op_type == "Binarizer" for node in end.nodes_before(label)):
-        # skl2onnx compares scores with 0.5 as if they were probabilities, and onnxruntime has no Binarizer in
-        # float64
+        # skl2onnx compares scores, not probabilities, with 0.5; onnxruntime has no Binarizer in float64.
         end.replace_output(label, TensorProto.INT64, end.width(scores))
         above = end.op.Greater(scores, end.scalar(0.0, scores))
         end.op.node("Cast", above, outputs=[label], to=TensorProto.INT64)
