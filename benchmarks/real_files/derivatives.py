@@ -1,4 +1,4 @@
-"""A derivative against differences along random directions, in float32."""
+"""A derivative against differences along random directions, in float32 or, if too noisy, in float64."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,14 @@ from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.graphs import initializer_arrays, make_inputs_of
 from ortlearn.training import Device, make_session
 
+from .double import Evaluator, in_double
+
 __all__ = ["Derivative", "check_derivative", "inputs_that_run"]
 
 #: Directions, and relative sizes of a step.
 DIRECTIONS, STEPS = 2, tuple(10.0**-k for k in (6, 5.5, 5, 4.5, 4, 3.5, 3, 2.5, 2, 1))
+#: Steps in float64.
+DOUBLE_STEPS = tuple(10.0**-k for k in (10, 9, 8, 7, 6, 5))
 #: Two steps that agree so well tell a slope, and a derivative is right within the second number. The standard
 #: error of a slope is at most the third, so that rounding alone is outside of the second once in millions.
 AGREE, RIGHT, NOISE = 0.01, 0.02, 0.004
@@ -57,7 +62,8 @@ def check_derivative(model: ModelProto, file: ModelProto, random_state: int = 0)
 
     Directions have a part along the gradient, so that the slope is clearly not zero. The smallest step counts
     whose difference is far above the rounding of float32 and agrees with that of half the step: a larger one
-    leaves the linear part. ``file`` has the sizes that its inputs are given.
+    leaves the linear part. If there is none, outputs are computed in float64. ``file`` has the sizes that its
+    inputs are given.
     """
     rng = np.random.default_rng(random_state)
     weights = [name for name, weight in find_weights(model).items() if weight.learned]
@@ -87,17 +93,24 @@ def check_derivative(model: ModelProto, file: ModelProto, random_state: int = 0)
     names = [value.name.removesuffix("_grad") for value in backward.get_outputs()]
     slopes = dict(zip(names, backward.run(None, feed), strict=True))
 
-    def total(moved: dict[str, np.ndarray]) -> float:
-        found = forward.run(outputs, _kept({**point, **moved}, forward))
+    def total(moved: dict[str, np.ndarray], evaluator: Any = forward) -> float:
+        found = evaluator.run(outputs, _kept({**point, **moved}, forward))
         pairs = zip(outputs, found, strict=True)
         return sum(float(np.vdot(seeds[f"{name}_grad"].astype(float), value)) for name, value in pairs)
 
-    errors = [_error(total, point, _direction(slopes, point, rng), slopes) for _ in range(DIRECTIONS)]
-    clear = [error for error in errors if error is not None]
     ratio = _ratio(backward, feed, forward, _kept(point, forward))
+    if not all(np.isfinite(slope).all() for slope in slopes.values()):
+        return Derivative("its activations overflow in float32", ratio=ratio)
+    directions = [_direction(slopes, point, rng) for _ in range(DIRECTIONS)]
+    errors = [_error(total, point, direction, slopes) for direction in directions]
+    if errors == [None] * DIRECTIONS:
+        wide = partial(total, evaluator=Evaluator(make_inputs_of(model, weights)))
+        point, *directions = ({n: in_double(a) for n, a in values.items()} for values in (point, *directions))
+        errors = [_error(wide, point, direction, slopes, DOUBLE_STEPS) for direction in directions]
+    clear = [error for error in errors if error is not None]
     if not clear:
         flat = all(not np.any(slope) for slope in slopes.values())
-        return Derivative("zero everywhere" if flat else "no clear slope in float32", ratio=ratio)
+        return Derivative("zero everywhere" if flat else "no clear slope", ratio=ratio)
     return Derivative("right" if max(clear) < RIGHT else "wrong", float(max(clear)), ratio)
 
 
@@ -168,14 +181,14 @@ def _moved(point, direction, step: float) -> dict[str, np.ndarray]:
     return {name: point[name] + point[name].dtype.type(step) * own for name, own in direction.items()}
 
 
-def _error(total, point, direction, slopes) -> float | None:
+def _error(total, point, direction, slopes, steps=STEPS) -> float | None:
     """Return the relative error of the slope along a direction, None where differences do not tell one.
 
     The slope is that between the two points as they are rounded: of small steps, rounding changes the
     direction by several percent.
     """
     noise = _noise(total, point, direction)
-    for step in STEPS:
+    for step in steps:
         wide, narrow = (_slopes(total, point, direction, slopes, h) for h in (step, step / 2))
         largest = max(abs(wide[0]), abs(narrow[0]))
         clear = abs(narrow[0]) * step * NOISE > noise * np.sqrt(2)
@@ -196,8 +209,9 @@ def _slopes(total, point, direction, slopes, step: float) -> tuple[float, float]
 
 
 def _noise(total, point, direction) -> float:
-    """Return the rounding error of float32 in differences: the deviation of nearby values from a line."""
-    places = np.array([-3, -2, -1, 1, 2, 3]) * float(np.finfo(np.float32).eps)
+    """Return the rounding error in differences: the deviation of nearby values from a line."""
+    dtypes = [array.dtype for array in direction.values()]
+    places = np.array([-3, -2, -1, 1, 2, 3]) * max(float(np.finfo(dtype).eps) for dtype in dtypes)
     values = np.array([total(_moved(point, direction, place)) for place in places])
     slope = np.dot(places, values) / np.dot(places, places)
     return float(np.std(values - slope * places, ddof=2))
