@@ -1,4 +1,4 @@
-"""Compare derivatives with finite differences along random directions, in float32."""
+"""Compare derivatives with finite differences along random directions, in float32 or float64."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,14 @@ from ortlearn.differentiation.random_feed import random_feed
 from ortlearn.graphs import initializer_arrays, make_inputs_of
 from ortlearn.training import Device, make_session
 
+from .double import Evaluator, in_double
+
 __all__ = ["Derivative", "check_derivative", "inputs_that_run"]
 
-#: Number of directions, and relative sizes of steps.
+#: Number of directions, and relative sizes of steps in float32.
 DIRECTIONS, STEPS = 2, tuple(10.0**-k for k in (6, 5.5, 5, 4.5, 4, 3.5, 3, 2.5, 2, 1))
+#: Steps in float64.
+DOUBLE_STEPS = tuple(10.0**-k for k in (10, 9, 8, 7, 6, 5))
 #: Tolerances of the agreement of two steps, and of the derivative, and limit of the standard error of a
 #: slope, so that rounding errors exceed the second tolerance once in millions.
 AGREE, RIGHT, NOISE = 0.01, 0.02, 0.004
@@ -56,8 +61,8 @@ def check_derivative(model: ModelProto, file: ModelProto, random_state: int = 0)
     """Compare the gradient of a random sum of outputs with differences along random directions.
 
     Directions have a part along the gradient, so that the slope is clearly not zero. The step is the smallest
-    one whose difference is far above the rounding error of float32 and agrees with that of half the step.
-    ``file`` declares the sizes of inputs.
+    one whose difference is far above the rounding error of float32 and agrees with that of half the step. If
+    there is none, outputs are computed in float64. ``file`` declares the sizes of inputs.
     """
     rng = np.random.default_rng(random_state)
     weights = [name for name, weight in find_weights(model).items() if weight.learned]
@@ -69,39 +74,42 @@ def check_derivative(model: ModelProto, file: ModelProto, random_state: int = 0)
         value.name for value in forward.get_outputs() if value.type in ("tensor(float)", "tensor(double)")
     ]
     point = _weights(model, weights, rng)
-    weight_values = {**point}
+    own = {**point}
     point.update(
         inputs_that_run(
-            model,
-            file,
-            lambda values: forward.run(outputs, _inputs_of(forward, weight_values | values)),
-            SIZES,
-            rng,
+            model, file, lambda values: forward.run(outputs, _kept(own | values, forward)), SIZES, rng
         )
     )
-    values = forward.run(outputs, _inputs_of(forward, point))
+    values = forward.run(outputs, _kept(point, forward))
     if not all(np.isfinite(value).all() for value in values):  # such as powers of negative numbers
         point.update({name: abs(value) for name, value in point.items() if value.dtype.kind == "f"})
-        values = forward.run(outputs, _inputs_of(forward, point))
+        values = forward.run(outputs, _kept(point, forward))
     seeds = {
         f"{name}_grad": rng.normal(size=value.shape).astype(value.dtype)
         for name, value in zip(outputs, values, strict=True)
     }
-    feed = _inputs_of(backward, {**point, **seeds})
+    feed = _kept({**point, **seeds}, backward)
     names = [value.name.removesuffix("_grad") for value in backward.get_outputs()]
     slopes = dict(zip(names, backward.run(None, feed), strict=True))
 
-    def total(moved: dict[str, np.ndarray]) -> float:
-        found = forward.run(outputs, _inputs_of(forward, {**point, **moved}))
+    def total(moved: dict[str, np.ndarray], evaluator: Any = forward) -> float:
+        found = evaluator.run(outputs, _kept({**point, **moved}, forward))
         pairs = zip(outputs, found, strict=True)
         return sum(float(np.vdot(seeds[f"{name}_grad"].astype(float), value)) for name, value in pairs)
 
-    errors = [_error(total, point, _direction(slopes, point, rng), slopes) for _ in range(DIRECTIONS)]
+    ratio = _ratio(backward, feed, forward, _kept(point, forward))
+    if not all(np.isfinite(slope).all() for slope in slopes.values()):
+        return Derivative("its activations overflow in float32", ratio=ratio)
+    directions = [_direction(slopes, point, rng) for _ in range(DIRECTIONS)]
+    errors = [_error(total, point, direction, slopes) for direction in directions]
+    if errors == [None] * DIRECTIONS:
+        wide = partial(total, evaluator=Evaluator(make_inputs_of(model, weights)))
+        point, *directions = ({n: in_double(a) for n, a in values.items()} for values in (point, *directions))
+        errors = [_error(wide, point, direction, slopes, DOUBLE_STEPS) for direction in directions]
     clear = [error for error in errors if error is not None]
-    ratio = _ratio(backward, feed, forward, _inputs_of(forward, point))
     if not clear:
         flat = all(not np.any(slope) for slope in slopes.values())
-        return Derivative("zero everywhere" if flat else "no clear slope in float32", ratio=ratio)
+        return Derivative("zero everywhere" if flat else "no clear slope", ratio=ratio)
     return Derivative("right" if max(clear) < RIGHT else "wrong", float(max(clear)), ratio)
 
 
@@ -169,13 +177,13 @@ def _moved(point, direction, step: float) -> dict[str, np.ndarray]:
     return {name: point[name] + point[name].dtype.type(step) * own for name, own in direction.items()}
 
 
-def _error(total, point, direction, slopes) -> float | None:
+def _error(total, point, direction, slopes, steps=STEPS) -> float | None:
     """Return the relative error of the slope along a direction, None if differences are too inaccurate.
 
     The slope is that between the rounded points, since rounding changes small steps by several percent.
     """
     noise = _noise(total, point, direction)
-    for step in STEPS:
+    for step in steps:
         wide, narrow = (_slopes(total, point, direction, slopes, h) for h in (step, step / 2))
         largest = max(abs(wide[0]), abs(narrow[0]))
         clear = abs(narrow[0]) * step * NOISE > noise * np.sqrt(2)
@@ -196,15 +204,15 @@ def _slopes(total, point, direction, slopes, step: float) -> tuple[float, float]
 
 
 def _noise(total, point, direction) -> float:
-    """Return the rounding error of float32 in differences: the deviation of nearby values from a line."""
-    steps = np.array([-3, -2, -1, 1, 2, 3]) * float(np.finfo(np.float32).eps)
+    """Return the rounding error in differences: the deviation of nearby values from a line."""
+    dtypes = [array.dtype for array in direction.values()]
+    steps = np.array([-3, -2, -1, 1, 2, 3]) * max(float(np.finfo(dtype).eps) for dtype in dtypes)
     values = np.array([total(_moved(point, direction, step)) for step in steps])
     slope = np.dot(steps, values) / np.dot(steps, steps)
     return float(np.std(values - slope * steps, ddof=2))
 
 
-def _inputs_of(session, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the values of the inputs of a session."""
+def _kept(values: dict[str, np.ndarray], session) -> dict[str, np.ndarray]:
     names = {value.name for value in session.get_inputs()}
     return {name: array for name, array in values.items() if name in names}
 

@@ -21,10 +21,10 @@ opsets, and graphs of every opset from 7 to 25. Each model is loaded, differenti
 weights and inputs, and trained if it has a batch dimension.
 
 **derivative** compares the gradient of a random weighted sum of the outputs with finite differences along
-random directions, in float32. It is "right" up to a relative error of 2 %. The step is the smallest one
-whose difference is a hundred times the rounding error and agrees with that of half the step, so that the
-slope is clearly not zero. Weights with a single repeated value are placeholders, and replaced by random
-weights.
+random directions, in float32, or in float64 if rounding errors are too large. It is "right" up to a
+relative error of 2 %. The step is the smallest one whose difference is a hundred times the rounding error
+and agrees with that of half the step, so that the slope is clearly not zero. Weights with a single
+repeated value are placeholders, and replaced by random weights.
 
 **error** is the largest relative error of the derivative.
 

@@ -13,7 +13,7 @@ from typing import Any
 import onnx
 
 from ..exceptions import warn_user
-from ..graphs.external_tensors import refuse_external
+from ..graphs.external_tensors import reject_external
 from ..graphs.files import write_together
 
 __all__ = [
@@ -52,7 +52,7 @@ def write_checkpoint(
     path: Path, model: onnx.ModelProto, record: dict[str, Any], writer: str, state: bytes | None = None
 ) -> None:
     """Write a model, with the measured values in its metadata, and the estimator next to it."""
-    refuse_external(model)
+    reject_external(model)
     for key, value in record.items():
         if value is not None:
             model.metadata_props.add(key=PREFIX + key, value=repr(value))

@@ -16,6 +16,7 @@ from ..onnx_files.running_statistics import for_evaluation
 from ..training import Columns
 from ..training.checked_sessions import open_session
 from ..training.forks import PerProcess
+from ..training.objective import SAMPLE_WEIGHT, row_loss_graph
 from ..training.providers import CPU
 from ..training.sparse_products import (
     entry_arrays,
@@ -24,7 +25,6 @@ from ..training.sparse_products import (
     stays_sparse,
     with_sparse_products,
 )
-from ..training.step_graphs import SAMPLE_WEIGHT, row_loss_graph
 from .configuration import Runtime
 from .method_outputs import MethodOutputs, head_of, identity
 from .problem import Problem

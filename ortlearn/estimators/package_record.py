@@ -12,7 +12,7 @@ from ..saving.tensors import pack_tensors
 from ..training import Data
 from ..training.averaging import averages
 from ..training.epoch_graph import LOSSES, ORDER
-from ..training.step_graphs import OBJECTIVE, RATE, ROWS, SAMPLE_WEIGHT
+from ..training.objective import OBJECTIVE, RATE, ROWS, SAMPLE_WEIGHT
 from .input_validation import read_samples
 from .package_content import Package, outputs_of, prediction_graph
 from .package_manifest import weight_of

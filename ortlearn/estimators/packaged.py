@@ -18,9 +18,9 @@ from ..saving.packages import EPOCH, PREDICT, STATE, WEIGHTS
 from ..saving.tensors import pack_tensors, tensor_offsets
 from ..training import Data
 from ..training.averaging import Averaged, averages, is_averaged, reset_pending_averages
+from ..training.objective import SAMPLE_WEIGHT
 from ..training.package_graphs import evaluation_graph, package_graphs
 from ..training.package_weights import with_averages, with_class_weights
-from ..training.step_graphs import SAMPLE_WEIGHT
 from .base import BaseOrtGradientEstimator
 from .fitted_model import FittedModel
 from .package_checks import check_package, class_weights

@@ -11,7 +11,7 @@ from ..training import Data, TrainingTask
 from ..training.buffers import row_bytes, take_rows
 from ..training.checked_sessions import open_session
 from ..training.hoisting import CHUNK_BYTES
-from ..training.step_graphs import row_loss_graph
+from ..training.objective import row_loss_graph
 from .configuration import Runtime
 from .row_chunks import BoundedCall
 

@@ -27,10 +27,10 @@ from ..training.checked_sessions import open_session
 from ..training.coordinates import Coordinates
 from ..training.full_batch import FullBatchStep
 from ..training.hoisting import Prefix, needs_hoisting, split_prefix
+from ..training.objective import OBJECTIVE, objective_graph, penalty_graph
 from ..training.positions import Interrupted, Position, ReadingFailed
 from ..training.rescaling import unit_lengths
 from ..training.solver_loop import run_full_batch, standardised_weights
-from ..training.step_graphs import OBJECTIVE, objective_graph, penalty_graph
 from .adaptation import Candidate
 from .callbacks import FitTask
 from .configuration import Configuration

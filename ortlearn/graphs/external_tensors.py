@@ -17,7 +17,7 @@ __all__ = [
     "for_session",
     "is_mapped",
     "keep_external",
-    "refuse_external",
+    "reject_external",
     "source_files",
     "stays_in",
     "tensor_array",
@@ -136,7 +136,7 @@ def with_own_locations(model: ModelProto) -> ModelProto:
     return result
 
 
-def refuse_external(model: ModelProto) -> None:
+def reject_external(model: ModelProto) -> None:
     """Raise a SavedFileError for a model with external tensors, which a single file does not hold."""
     names = [tensor.name for tensor in external_initializers(model)]
     if names:

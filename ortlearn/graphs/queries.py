@@ -19,10 +19,12 @@ from .external_tensors import tensor_array
 from .nodes import subgraphs
 
 __all__ = [
+    "copy_value",
     "graph_names",
     "initializer_arrays",
     "make_value_info",
     "opset_versions",
+    "renamed_value",
     "value_types",
 ]
 
@@ -196,3 +198,15 @@ def value_types(model: ModelProto, infer: bool = True) -> dict[str, TensorType]:
         if known is not None:
             types[value.name] = known
     return types
+
+
+def copy_value(value: ValueInfoProto) -> ValueInfoProto:
+    """Return a copy, which stays valid when the graph is changed."""
+    return ValueInfoProto.FromString(value.SerializeToString())
+
+
+def renamed_value(value: ValueInfoProto, name: str) -> ValueInfoProto:
+    """Return a copy with another name."""
+    copied = copy_value(value)
+    copied.name = name
+    return copied

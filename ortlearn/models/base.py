@@ -27,7 +27,7 @@ class Objective:
     penalty : BasePenalty
         Penalty of the parameters; none by default.
     approximate : str
-        Why the penalty is not that of the fit; empty where it is.
+        Why the penalty differs from that of the fit; empty if it does not.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Objective:
 class Route:
     """A part of an estimator and the columns that it is given."""
 
-    part: Any  # None where columns are passed through
+    part: Any  # None if columns are passed through
     columns: Sequence[int]  # positions in X
     imputed: bool = False  # whether missing values are filled on the way
     is_member: bool = False  # whether it is one of several members that are given the same columns
@@ -70,32 +70,32 @@ class ModelDefinition:
     ...         return regression(op, op.Add(op.MatMul(x, coef), op.parameter(model, "intercept_")))
     """
 
-    #: Whether what it gives changes little where samples change little, as it does not for bins, categories
-    #: and text: what these give in a graph is compared with scikit-learn's on some samples.
+    #: Whether its output is continuous in X. For bins, categories and text it is not, and the output of the
+    #: graph is compared with that of scikit-learn on some samples.
     continuous = True
-    #: Why nothing is trained of the estimators; empty where something is.
+    #: Why the estimators have no trained parameters; empty if they have some.
     untrained = ""
-    #: Whether ``write`` takes columns of several kinds, too, rather than a matrix of numbers only.
+    #: Whether ``write`` also accepts columns of several types, not only a numeric matrix.
     takes_columns = False
-    #: Whether its parts are given columns that it selects.
+    #: Whether it selects columns for its parts.
     selects_columns = False
-    #: Whether it leaves missing values where they are.
+    #: Whether it passes missing values through.
     keeps_missing = False
-    #: Whether it takes labels of several columns, though the tags of the class do not say so.
+    #: Whether it accepts labels of several columns although its tags do not say so.
     several_outputs = False
-    #: Whether the minimum of its objective on few samples may be far from what it is on many: there is more
-    #: to learn than the penalty of the fit holds back. None: as flexible as its children.
+    #: Whether it may overfit few samples despite the penalty of its fit, so that early stopping is needed.
+    #: None: as flexible as its children.
     flexible: bool | None = True
     #: Class of the loss whose sum over samples a fit minimises, without parameters and without a penalty.
     loss: type[BaseLoss] | None = None
-    #: Parameters of the fit that its objective, in our terms, leaves out.
+    #: Parameters of the fit that its declared objective ignores.
     not_in_objective: tuple[str, ...] = ()
-    #: Parameters under which a few samples fit the shapes of an estimator, whose weights are then drawn anew;
-    #: None where the shapes depend on all samples.
+    #: Parameters for a quick fit on a few samples that gives the shapes of the weights, which are then drawn;
+    #: None if the shapes depend on all samples.
     shape_parameters: Mapping[str, Any] | None = None
-    #: Label of the samples that have none: they are not trained on.
+    #: Label that marks unlabelled samples, which are not trained on.
     unlabelled: Any = None
-    #: Attributes of which the first that is there has the estimator that a fitted one stands for.
+    #: Attributes that may hold the fitted inner estimator; the first existing one is used.
     inner: Sequence[str] = ()
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
@@ -124,19 +124,19 @@ class ModelDefinition:
         raise NotImplementedError
 
     def fills_gaps_only(self, model: Any) -> bool:
-        """Return whether a fitted transformer fills missing values, and leaves the columns where they are."""
+        """Return whether a fitted transformer imputes missing values and keeps the order of columns."""
         return False
 
     def covers(self, model: Any) -> bool:
-        """Return whether the definition covers an estimator as it was fitted; skl2onnx converts others."""
+        """Return whether the definition supports a fitted estimator; others are converted by skl2onnx."""
         return True
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the inverse of a fitted transformer of labels, of shape (n, k); an error by default."""
+        """Append the inverse of a fitted transformer of labels, (n, k); raises an error by default."""
         raise op.fail(model, "its inverse is not known: transform labels by a scaler or a function of numpy.")
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield the parts that the columns, at positions in X, go to; none where it reads them itself."""
+        """Yield the parts and the columns of X that they receive; empty if the estimator reads X itself."""
         yield from ()
 
     def children(self, model: Any) -> Iterator[Any]:
@@ -152,7 +152,7 @@ class ModelDefinition:
         return None
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return the loss and the penalty that the hyper-parameters of a fitted estimator mean.
+        """Return loss and penalty according to the hyper-parameters of a fitted estimator.
 
         Parameters
         ----------
@@ -178,11 +178,11 @@ class ModelDefinition:
         return False
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
-        """Return the scores of samples that the graph of an ensemble that grows gives, of shape (n, k)."""
+        """Return the scores of a growing ensemble, as in its graph, of shape (n, k)."""
         raise NotImplementedError
 
     def joined(self, model: Any, other: Any, share: float) -> Any:
-        """Return two ensembles as one, whose scores are their mean, ``share`` the weight of the other."""
+        """Return an ensemble whose scores are the weighted mean of two; ``share`` weighs the other one."""
         raise NotImplementedError
 
     def finish(self, model: Any) -> None:

@@ -73,7 +73,7 @@ class BirchDefinition(CentersDefinition):
 
 
 class BisectingKMeansDefinition(KMeansDefinition):
-    """BisectingKMeans: down a tree of clusters, of which only the centres of leaves are trained."""
+    """BisectingKMeans: a tree of clusters; only the centres of its leaves are trained."""
 
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
         splits = list(_splits(model._bisecting_tree))
@@ -147,7 +147,7 @@ class GaussianMixtureDefinition(ModelDefinition):
 class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
     """BayesianGaussianMixture: the same with expected logarithms (Bishop, equations 10.65 and 10.66)."""
 
-    loss = None  # the bound that is maximised has divergences from the prior besides
+    loss = None  # the maximised bound also has divergences from the prior
 
     def _log_weights(self, op: ModelWriter, model: Any) -> str:
         n_columns, freedom = model.means_.shape[1], model.degrees_of_freedom_
@@ -163,7 +163,7 @@ def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
     kind = model.covariance_type
     means = op.parameter(model, "means_", role="intercept")
     triangular = kind in ("full", "tied")
-    # The likelihood has no maximum where a variance may vanish: at least half of reg_covar is left of it.
+    # The likelihood is unbounded if a variance may vanish: variances stay above half of reg_covar.
     is_bounded = model.reg_covar > 0 and not hasattr(model, "degrees_of_freedom_")
     high = float(np.sqrt(2 / model.reg_covar)) if is_bounded else None
     options: Any = {"role": "scale", "constraint": Positive(high=high)}

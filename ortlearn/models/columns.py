@@ -1,4 +1,4 @@
-"""Samples in a graph: a matrix of numbers, or columns of several kinds."""
+"""Samples in a graph: a numeric matrix, or columns of several types."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ LOWEST = 1e-5
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of several kinds: numbers, whole numbers or text."""
+    """Columns of several types: floats, integers or text."""
 
-    tensors: tuple[str | None, ...]  # of shape (n, 1), for each column; None for one that nothing reads
+    tensors: tuple[str | None, ...]  # of shape (n, 1), for each column; None for a column that is not used
 
 
 class SampleWriter(GraphBuilder):
@@ -59,7 +59,7 @@ class SampleWriter(GraphBuilder):
         return any(known is not None and known.elem_type == TensorProto.STRING for known in types)
 
     def matrix(self, x: str | Columns, name: str = "The model") -> str:
-        """Return samples as a matrix of numbers; text is an error that names the estimator."""
+        """Return samples as a numeric matrix; text raises an error that names the estimator."""
         if not isinstance(x, Columns):
             return x
         if x not in self._matrices:
@@ -88,11 +88,11 @@ class SampleWriter(GraphBuilder):
         return self.node("LabelEncoder", tensor, domain="ai.onnx.ml", **options)
 
     def ones_where(self, condition: str) -> str:
-        """Return 1 where a condition is true, 0 elsewhere."""
+        """Return a condition as 1 and 0."""
         return self.Cast(condition, to=self.elem_type)
 
     def one_hot(self, numbers: str, count: int) -> str:
-        """Return the one-hot encoding of numbers of shape (n,)."""
+        """Return the one-hot encoding of indices of shape (n,)."""
         return self.ones_where(self.Equal(self.Reshape(numbers, [-1, 1]), np.arange(count, dtype=np.int64)))
 
     def binary_probabilities(self, second: str) -> str:
@@ -105,7 +105,7 @@ class SampleWriter(GraphBuilder):
         return self.Sub(second, first)
 
     def normalized(self, shares: str, of_none: float | None = None) -> str:
-        """Return rows divided by their sums; ``of_none`` where the sum is zero, zeros by default."""
+        """Return rows divided by their sums; ``of_none``, zeros by default, for sums of zero."""
         total = self.ReduceSum(shares, [1], keepdims=1)
         none = self.Equal(total, 0.0)
         result = self.Div(shares, self.Where(none, 1.0, total))
@@ -120,7 +120,7 @@ class SampleWriter(GraphBuilder):
         return self.Log(self.Max(shares, lowest))
 
     def repeated_row(self, x: str | Columns, row: str) -> str:
-        """Return a row of numbers repeated for each sample, of shape (n, k)."""
+        """Return a row repeated for each sample, of shape (n, k)."""
         column = next(own for own in x.tensors if own) if isinstance(x, Columns) else self.column(x, 0)
         known = self.type(column)
         elem_type = self.elem_type if known is None else known.elem_type

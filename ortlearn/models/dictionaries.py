@@ -223,7 +223,7 @@ def with_diagonal(op: ModelWriter, matrix: str, ones: str, size: int) -> str:
 def _signs(
     op: ModelWriter, x: str, rows: str, shape: tuple[int, int], alpha: float, positive: bool
 ) -> tuple[str, str]:
-    """Append where the codes that minimise, computed in float64, are above and below zero."""
+    """Append masks of the positive and negative codes of the minimum, which is computed in float64."""
     size, n_features = shape
     with in_double(op, x, rows) as (x, rows):
         gram, correlations = products(op, rows, rows), products(op, x, rows)

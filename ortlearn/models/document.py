@@ -25,7 +25,7 @@ class TextOutputError(ConversionError):
 
 @dataclass(frozen=True)
 class WrittenModel:
-    """A graph for inference with its parameters; its outputs are those that skl2onnx gives such models."""
+    """A graph for inference with its parameters; its outputs are named as by skl2onnx."""
 
     model: ModelProto
     scores: Scores  # each tensor is in the graph
@@ -116,7 +116,7 @@ def write_model(
 def _samples(
     op: ModelWriter, inputs: Mapping[str, TensorType], columns: Mapping[int, str] | None
 ) -> str | Columns:
-    """Return the samples as definitions take them: a matrix of numbers, or columns."""
+    """Return the samples as definitions read them: a numeric matrix, or columns."""
     if columns is not None:
         return Columns(tuple(columns.get(position) for position in range(max(columns, default=-1) + 1)))
     name, known = next(iter(inputs.items()))

@@ -41,7 +41,7 @@ def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) ->
 
 
 def _number_of_value(op: ModelWriter, column: str, values: np.ndarray) -> str:
-    """Append the numbers of categories of floats."""
+    """Append the category indices of floats."""
     known = np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
     rounded = known.astype(op.float_dtype)
     if len(np.unique(rounded)) < len(np.unique(known)):
@@ -61,7 +61,7 @@ class _Encoder(ModelDefinition):
 
     takes_columns = True
     continuous = False
-    untrained = "it learns categories or words, no numbers"
+    untrained = "it learns categories or words, which have no gradient"
 
 
 class OneHotEncoderDefinition(_Encoder):

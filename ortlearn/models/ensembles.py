@@ -1,4 +1,4 @@
-"""Ensembles: voting, bagging, stacking, AdaBoost, and what they compute from their members' scores."""
+"""Ensembles: voting, bagging, stacking, AdaBoost, and their functions of the members' scores."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -74,7 +74,7 @@ def probabilities_of(op: ModelWriter, scores: Scores) -> str:
 
 
 def predicted_classes(op: ModelWriter, scores: Scores) -> str:
-    """Return the one-hot predicted class, which with votes is not that of the largest score."""
+    """Return the one-hot predicted class; with votes, it may not have the largest score."""
     classes = np.asarray(scores.classes)
     if scores.label is None:  # ONNX has no type for the classes
         return op.one_hot(op.ArgMax(probabilities_of(op, scores), axis=1, keepdims=0), len(classes))
@@ -210,7 +210,7 @@ class StackingDefinition(MembersDefinition):
         final = op.write(model.final_estimator_, op.joined(columns), "final_estimator_")
         if not hasattr(model, "classes_"):
             return final
-        # the final model predicts numbers of classes
+        # the final model predicts class indices
         label = None if final.label is None else label_of(op, final.label, model.classes_)
         return replace(final, label=label, classes=model.classes_)
 
@@ -240,7 +240,7 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 
 
 class AdaBoostClassifierDefinition(ModelDefinition):
-    """AdaBoostClassifier, trained on member probabilities in the place of votes, which have no gradient."""
+    """AdaBoostClassifier, trained on probabilities of members, as votes have no gradient."""
 
     # Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009 (SAMME)
 

@@ -14,7 +14,7 @@ from .writer import ModelWriter
 class SelectorDefinition(ModelDefinition):
     """Selectors: the columns of ``get_support()``."""
 
-    untrained = "it selects columns, and has no numbers to train"
+    untrained = "it selects columns, and has no parameters to train"
 
     def covers(self, model: Any) -> bool:
         return bool(model.get_support().any())
@@ -58,7 +58,7 @@ POOLING: dict[Callable[..., Any], Callable[[ModelWriter, str, int], str]] = {
 class FeatureAgglomerationDefinition(ModelDefinition):
     """FeatureAgglomeration: the mean, or another function, of the features of each cluster."""
 
-    untrained = "it learns clusters of features, no numbers"
+    untrained = "it learns clusters of features, which have no gradient"
 
     def covers(self, model: Any) -> bool:
         return model.pooling_func in POOLING

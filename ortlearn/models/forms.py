@@ -35,7 +35,7 @@ class Form:
     array([3., 4.])
     """
 
-    #: Expression of the attribute, ``{}`` in its place.
+    #: Expression in the attribute, which is written ``{}``.
     text = "{}"
 
     def forward(self, value: np.ndarray) -> np.ndarray:
@@ -52,7 +52,7 @@ class AsIs(Form):
 
 
 class Dense(Form):
-    """All numbers of a sparse matrix."""
+    """All values of a sparse matrix."""
 
     def forward(self, value: np.ndarray) -> np.ndarray:
         return value.item().toarray() if value.dtype == object else value
@@ -78,7 +78,7 @@ class Transposed(Form):
 
 @dataclass(frozen=True)
 class Reshaped(Form):
-    """The same numbers in the same order, of another shape in the graph."""
+    """The same values in the same order, with another shape in the graph."""
 
     shape: tuple[int, ...]
 
@@ -108,7 +108,7 @@ class Scaled(Form):
 
 
 class Logarithm(Form):
-    """The logarithm of positive numbers."""
+    """The logarithm of positive values."""
 
     text = "log({})"
 
@@ -133,7 +133,7 @@ class FactorOfInverse(Form):
 
 @dataclass(frozen=True, eq=False)
 class Kept(Form):
-    """The entries of a vector that a mask keeps; others stay as they are."""
+    """The entries of a vector that a mask selects; others are unchanged."""
 
     kept: np.ndarray
 

@@ -1,4 +1,4 @@
-"""Fused operators of trained models: what definitions declare beside the nodes that training needs."""
+"""Fused operators of trained models, which definitions declare beside the nodes for training."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
 from ..graphs.view import GraphView
 
-ML, ML_OPSET = "ai.onnx.ml", 3  # domain of the operators, and its version where a graph uses it
+ML, ML_OPSET = "ai.onnx.ml", 3  # domain and version of the operators
 
 
 class FusedForm:
     """A part of a graph that a fused operator computes for inference, under the same tensor names."""
 
     def apply(self, model: ModelProto) -> ModelProto:
-        """Return a model for inference with the operator, the same model where it does not apply."""
+        """Return a model for inference with the operator, or the same model if it does not apply."""
         raise NotImplementedError
 
     def by_rows(self) -> FusedForm | None:
@@ -30,7 +30,7 @@ class FusedForm:
 
 
 def attribute_of(name: str, values: np.ndarray) -> AttributeProto:
-    """Return numbers or bytes as an attribute; float64 as a tensor. onnx.helper looks at every number."""
+    """Return numbers or bytes as an attribute; float64 as a tensor. onnx.helper checks every value."""
     if values.dtype == np.float64:
         return helper.make_attribute(f"{name}_as_tensor", numpy_helper.from_array(values))
     kinds = {"f": AttributeProto.FLOATS, "S": AttributeProto.STRINGS}
@@ -41,13 +41,13 @@ def attribute_of(name: str, values: np.ndarray) -> AttributeProto:
 
 
 def computes(model: ModelProto, tensor: str) -> bool:
-    """Return whether a node of the main graph gives a tensor."""
+    """Return whether a tensor is an output of a node of the main graph."""
     return any(tensor in node.output for node in model.graph.node)
 
 
 def fuse(model: ModelProto, forms: Iterable[FusedForm]) -> ModelProto:
     """Return a model for inference with the fused operators that definitions declared."""
-    for form in reversed(tuple(forms)):  # the last one may take in what was declared before it
+    for form in reversed(tuple(forms)):  # a later operator may contain earlier ones
         model = form.apply(model)
     return _without_copies(model)
 
@@ -95,7 +95,7 @@ class FusedLinear(FusedForm):
         """Return None: products of another number of samples are rounded otherwise."""
 
     def rows(self, model: ModelProto) -> np.ndarray | None:
-        """Return coefficients and intercept of each score, (k, n_features + 1); None where not in float32."""
+        """Return coefficients and intercept of each score, (k, n_features + 1); None unless float32."""
         arrays = initializer_arrays(model, (self.coef, self.intercept, self.scale))
         coef = arrays[self.coef]
         if coef.dtype != np.float32:
@@ -131,7 +131,7 @@ class FusedClasses(FusedForm):
     label: str  # classes of the largest scores, or of scores above zero; empty without any
     classes: np.ndarray  # of shape (k,), int64 or text
     probabilities: str = ""  # sigmoids of two classes, or the softmax
-    linear: FusedLinear | None = None  # what computes the scores
+    linear: FusedLinear | None = None  # operator of the scores
 
     def by_rows(self) -> FusedClasses:
         """Return the form that does not compute the scores."""

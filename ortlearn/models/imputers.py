@@ -19,7 +19,7 @@ TOUCHING = 1e-60  # smallest squared distance with a finite reciprocal root
 
 
 def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
-    """Append where values are missing."""
+    """Append the mask of missing values."""
     marker = as_text(model.missing_values)
     if op.has_text(x):
         return op.Cast(category_numbers(op, x, [marker]), to=TensorProto.BOOL)
@@ -29,7 +29,7 @@ def _is_missing(op: ModelWriter, model: Any, x: str) -> str:
 
 
 def _indicated(op: ModelWriter, indicator: Any, x: str | Columns) -> str:
-    """Append a column for each feature of an indicator: 1 where it is missing."""
+    """Append a column for each feature of an indicator: 1 if it is missing."""
     features = [int(feature) for feature in indicator.features_]
     if not isinstance(x, Columns):
         return op.columns(op.ones_where(_is_missing(op, indicator, x)), features)
@@ -38,7 +38,7 @@ def _indicated(op: ModelWriter, indicator: Any, x: str | Columns) -> str:
 
 
 class MissingIndicatorDefinition(ModelDefinition):
-    """MissingIndicator: 1 where a value is missing, 0 elsewhere."""
+    """MissingIndicator: 1 for missing values, 0 for others."""
 
     untrained = "it has no parameters"
     takes_columns = True
@@ -49,7 +49,7 @@ class MissingIndicatorDefinition(ModelDefinition):
 
 
 def _kept(model: Any) -> np.ndarray:
-    """Return the mask of the columns that an imputer keeps: those with values in the fit."""
+    """Return the mask of the columns that had values in the fit, which an imputer returns."""
     empty = [isinstance(value, float) and value != value for value in model.statistics_.tolist()]
     return model.keep_empty_features | ~np.array(empty, dtype=bool)
 

@@ -204,7 +204,7 @@ class PolynomialCountSketchDefinition(ModelDefinition):
 
     # Pham, N. and Pagh, R., "Fast and scalable polynomial kernels via explicit feature maps", KDD 2013; the
     # result is real, so that half of the frequencies are enough
-    untrained = "it sums columns by random hashes, and has no numbers to train"
+    untrained = "it sums columns by random hashes, and has no parameters to train"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n = int(model.n_components)

@@ -36,7 +36,7 @@ class Positions:
 
     @property
     def count(self) -> int | None:
-        """Number of positions; None where X decides it."""
+        """Number of positions; None if it depends on X."""
         known = [size for size in self.shape if size is not None]
         return math.prod(known) if len(known) == len(self.shape) else None
 

@@ -126,7 +126,7 @@ CLASSIFICATION: dict[str, type[losses.BaseLoss]] = {
 
 
 def _loss_of(model: Any) -> losses.BaseLoss:
-    """Return the loss of a model by its parameter ``loss``; classifiers take those of regression too."""
+    """Return the loss of a model by its parameter ``loss``; classifiers also accept those of regression."""
     if model.loss in CLASSIFICATION:
         return CLASSIFICATION[model.loss]()
     loss = REGRESSION[model.loss](model)

@@ -47,7 +47,7 @@ def _threshold(model: Any) -> float:
 
 
 class ConstantPredictorDefinition(ModelDefinition):
-    """The member for a label or a bit of a code that was the same for all training samples."""
+    """Member for a label, or a bit of a code, that was constant in training."""
 
     untrained = "all training samples had the same label: there was nothing to learn"
     takes_columns = True

@@ -73,7 +73,7 @@ def ordered_distances(
 
 
 def nearest(op: ModelWriter, model: Any, x: str, count: int, reason: str = "") -> tuple[str, str]:
-    """Append distances to the nearest samples in increasing order, and their numbers, (n, count)."""
+    """Append distances to the nearest samples in increasing order, and their indices, (n, count)."""
     ordered, finished = _distances(op, model, x, reason)
     values, numbers = op.TopK(ordered, [count], axis=1, largest=0, n_outputs=2)
     return finished(values), numbers
@@ -163,7 +163,7 @@ def _votes(op: ModelWriter, mean: Function, y: np.ndarray, classes: np.ndarray) 
 class NearestNeighborsDefinition(_Neighbors):
     """NearestNeighbors: distances to the nearest samples."""
 
-    untrained = "it gives the nearest training samples, which change in steps: no gradient passes"
+    untrained = "its output is the nearest training samples, a step function without a gradient"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         return regression(op, nearest(op, model, x, model.n_neighbors)[0], model.n_neighbors)
@@ -188,7 +188,7 @@ class NeighborsTransformerDefinition(_Neighbors):
 
 
 class LocalOutlierFactorDefinition(_Neighbors):
-    """LocalOutlierFactor for new samples: density relative to that of neighbours (Breunig et al., 2000)."""
+    """LocalOutlierFactor for new samples: density relative to neighbours (Breunig et al., 2000)."""
 
     def covers(self, model: Any) -> bool:
         return super().covers(model) and model.novelty

@@ -80,13 +80,13 @@ def elastic(l1: float = 0.0, l2: float = 0.0, intercept: bool = False) -> BasePe
 
 
 def single_value(values: Any) -> float | None:
-    """Return the value of a hyper-parameter that may have one for each output, None where they differ."""
+    """Return a hyper-parameter that may have a value for each output; None if these differ."""
     found = np.unique(np.asarray(values, dtype=np.float64))
     return float(found[0]) if len(found) == 1 else None
 
 
 def common_objective(members: Iterable[Any], total_weight: float) -> Objective | None:
-    """Return the objective of all members of an ensemble, None where one has none, or another one."""
+    """Return the objective of all members of an ensemble, or None if they are missing or differ."""
     found = [objective_of(member, total_weight) for member in members]
     parts = [objective and (objective.loss, objective.penalty) for objective in found]
     keys = {part and repr([(type(p), sorted(p.get_params().items())) for p in part]) for part in parts}
@@ -94,7 +94,7 @@ def common_objective(members: Iterable[Any], total_weight: float) -> Objective |
 
 
 def with_penalty_times(objective: Objective, factor: float) -> Objective | None:
-    """Return an objective with its penalty multiplied, None where that has no factor of its own."""
+    """Return an objective with its penalty multiplied, or None if the penalty has no factor."""
     penalty = objective.penalty
     if factor == 1 or isinstance(penalty, NoPenalty):
         return objective

@@ -145,7 +145,7 @@ def _inside(model: Any) -> tuple[str, Any]:
 
 
 class InnerDefinition(ModelDefinition):
-    """Meta-estimators that compute what their inner estimator does."""
+    """Meta-estimators that predict as their inner estimator does."""
 
     takes_columns = True
     inner: Sequence[str] = ("estimator_",)
@@ -185,7 +185,7 @@ class SearchDefinition(InnerDefinition):
 
 
 class FrozenDefinition(InnerDefinition):
-    """FrozenEstimator: not trained by default, unless it is the whole model."""
+    """FrozenEstimator: not trained by default, unless it is the outermost estimator."""
 
     inner = ("estimator",)
 

@@ -10,7 +10,7 @@ from .base import ModelDefinition
 
 #: Appends the graph of an estimator that no definition covers: takes writer, estimator and samples.
 Undefined = Callable[[Any, Any, Any], Any]
-#: Methods that a definition writes: a class that has its own needs a definition of its own.
+#: Methods that a definition describes: a class that overrides one needs another definition.
 COMPUTING = set("decision_function predict predict_log_proba predict_proba score_samples transform".split())
 
 
@@ -55,7 +55,7 @@ def definition_of(estimator: Any) -> ModelDefinition:
 
 
 def definition_or_default(estimator: Any) -> ModelDefinition:
-    """Return the definition of the class of an estimator, the base class where there is none."""
+    """Return the definition of the class of an estimator, or the base class."""
     return find_definition(estimator) or ModelDefinition()
 
 
@@ -124,7 +124,7 @@ def unlabelled_label(estimator: Any) -> Any:
 
 
 def shape_predictions(estimator: Any, n_dimensions: int) -> None:
-    """Make a regressor of one output predict (n,) or (n, 1), where its attributes can tell which."""
+    """Make a regressor of one output predict (n,) or (n, 1), if its attributes show which."""
     inner = definition_or_default(estimator).shape_predictions(estimator, n_dimensions)
     if inner is not None:
         shape_predictions(inner, n_dimensions)

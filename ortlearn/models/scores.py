@@ -98,12 +98,12 @@ class Scores:
 
     @property
     def has_decisions(self) -> bool:
-        """Whether the graph has what ``decision_function`` returns."""
+        """Whether the graph computes ``decision_function``."""
         return self.decision != ""
 
     @property
     def decided(self) -> str:
-        """Tensor that ``decision_function`` returns; empty where the graph does not have it."""
+        """Tensor of ``decision_function``; empty if the graph does not compute it."""
         return self.score if self.decision is None else self.decision
 
     @property
@@ -112,7 +112,7 @@ class Scores:
         return self.prediction or self.score
 
     def with_link(self, op: ModelWriter, link: str) -> Scores:
-        """Return a regression whose scores are logarithms of its predictions where the link is ``"log"``."""
+        """Return a regression whose scores are logarithms of its predictions if the link is ``"log"``."""
         if link != "log" or self.link == "log":
             return self
         return replace(self, link="log", prediction=op.Exp(self.score))
@@ -125,14 +125,14 @@ def regression(op: ModelWriter, score: str, n_outputs: int = 1, link: str = "ide
 
 
 def transformation(op: ModelWriter, transformed: Any, n_outputs: int) -> Scores:
-    """Return the outputs of a transformer, which is trained on what it gives; columns where some are text."""
+    """Return the outputs of a transformer, which is trained on its output; columns if some are text."""
     if isinstance(transformed, str) and op.type(transformed) is None:
         op.set_type(transformed, op.elem_type, (None, n_outputs))
     return Scores("transformation", transformed, n_outputs, transformed=transformed)
 
 
 def label_of(op: ModelWriter, number: str, classes: np.ndarray) -> str | None:
-    """Return the classes of some numbers; None where ONNX has no type for the classes."""
+    """Return the classes of some indices; None if ONNX has no type for the classes."""
     classes = np.asarray(classes)
     if classes.dtype.kind == "f" and not np.all(classes == np.floor(classes)):
         return None
@@ -238,7 +238,7 @@ def several_outputs(
     """
     if min(map(len, classes)) < 2:
         raise ConversionError(
-            "A classifier of several outputs cannot be written as ONNX where an output has one class only: "
+            "A classifier of several outputs cannot be written as ONNX if an output has one class only: "
             "every output needs two classes at least. Leave that output out."
         )
     groups = tuple(1 if len(own) == 2 else len(own) for own in classes)

@@ -54,7 +54,7 @@ def _series_of_erf() -> np.ndarray:
 
 
 def digamma(op: GraphBuilder, x: str) -> str:
-    """Return the digamma function of positive numbers to 12 digits (Abramowitz and Stegun, 6.3.5, 6.3.18)."""
+    """Return the digamma function of positive values to 12 digits (Abramowitz and Stegun, 6.3.5, 6.3.18)."""
     reciprocals = op.Reciprocal(x)
     for i in range(1, SHIFT):
         reciprocals = op.Add(reciprocals, op.Reciprocal(op.Add(x, float(i))))

@@ -34,7 +34,7 @@ UNSUPPORTED = {"(", "^", "$", "|", "*?", "+?", "??", "}?"}
 class CountVectorizerDefinition(ModelDefinition):
     """CountVectorizer of words or characters: the counts of terms in documents."""
 
-    untrained = "it learns categories or words, no numbers"
+    untrained = "it learns categories or words, which have no gradient"
     takes_columns = True
     continuous = False
 
@@ -207,7 +207,7 @@ PADDING = " \ue000 no token \ue000 "  # after the tokens of shorter documents
 class FeatureHasherDefinition(ModelDefinition):
     """FeatureHasher of texts: counts of signed 32-bit MurmurHash3 hashes (Weinberger et al., ICML 2009)."""
 
-    untrained = "it counts hashes of texts, and learns no numbers"
+    untrained = "it counts hashes of texts, and learns no parameters"
     takes_columns = True
     continuous = False
 

@@ -1,4 +1,4 @@
-"""Transformers of numbers: power transforms, polynomials, norms, bins, functions."""
+"""Numeric transformers: power transforms, polynomials, norms, bins, functions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -60,7 +60,7 @@ class PowerTransformerDefinition(ModelDefinition):
 
 
 def _growth(op: ModelWriter, z: str) -> str:
-    """Append ``(e^z - 1) / z`` of two branches, each on valid numbers only."""
+    """Append ``(e^z - 1) / z`` of two branches, each on valid values only."""
     near = op.ones_where(op.Less(op.Abs(z), SMALL))
     far = op.Sub(1.0, near)
     large = op.Add(op.Mul(z, far), near)  # 1 where z is small
@@ -106,7 +106,7 @@ class NormalizerDefinition(ModelDefinition):
 class BinarizerDefinition(ModelDefinition):
     """Binarizer: 1 above a threshold, 0 elsewhere."""
 
-    untrained = "it gives the number of a bin, which changes in steps: no gradient passes"
+    untrained = "its output is the index of a bin, a step function without a gradient"
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -117,7 +117,7 @@ class BinarizerDefinition(ModelDefinition):
 class KBinsDiscretizerDefinition(ModelDefinition):
     """KBinsDiscretizer: the number of the bin of each value, or a column for each bin."""
 
-    untrained = "it gives the number of a bin, which changes in steps: no gradient passes"
+    untrained = "its output is the index of a bin, a step function without a gradient"
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
@@ -225,7 +225,7 @@ def inverse_power(op: ModelWriter, model: Any, y: str) -> str:
 
 
 def _exponent(op: ModelWriter, y: str, rate: np.ndarray) -> str:
-    """Append ``log(1 + r y) / r`` with the rate r of each column, y where it is zero."""
+    """Append ``log(1 + r y) / r`` with the rate r of each column; y if r is zero."""
     none = np.abs(rate) < np.spacing(1.0)
     if none.all():
         return y

@@ -8,7 +8,7 @@ CONSTANT = "constant of a formula"  # why a number of a formula is not trained
 STATISTIC = "running statistic of a batch normalization, which is no weight"
 #: Why a weight with a low-rank adapter is not trained.
 ADAPTED = "stays as it is: its adapter is trained"
-#: A name in brackets, and what it is looked up in: nothing for a pipeline or a union.
+#: A name in brackets, and the attribute it is looked up in: none for a pipeline or a union.
 STEP = re.compile(r"(\w*)\['([^']*)'\]")
 
 
@@ -56,12 +56,12 @@ class Weight:
 
     @property
     def expression(self) -> str | None:
-        """Expression of its values: ``coef_``, ``log(weights_)``; None where it is not known."""
+        """Expression of its values: ``coef_``, ``log(weights_)``; None if unknown."""
         return None if self.attribute is None else self.form.format(self.attribute)
 
     @property
     def origin(self) -> str:
-        """Where the weight comes from, ``"ridge: coef_"``; empty where it is not known."""
+        """Origin of the weight, ``"ridge: coef_"``; empty if unknown."""
         return ": ".join(part for part in (self.step, self.expression) if part)
 
     @property

@@ -1,4 +1,4 @@
-"""Write the graph of an estimator: nodes, and parameters that remember where they come from."""
+"""Write the graph of an estimator: nodes, and parameters with their origin."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,8 +21,8 @@ from .scores import Scores
 OPSET = 18  # of the graphs that definitions write
 #: Why the parameters of steps before the last one are not trained.
 PREPARES = "prepares the features of the trained step"
-#: Why a parameter that other numbers of the fit decide is not trained.
-FITTED = "it follows from the samples and the other numbers of the fit, as the rest of the graph expects it"
+#: Why a parameter that depends on others is not trained.
+FITTED = "it is computed from the training samples and other fitted parameters"
 
 
 class ModelWriter(SampleWriter):
@@ -59,8 +59,8 @@ class ModelWriter(SampleWriter):
         super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
         self._last_dtype = np.dtype(dtype)
         self.parameters: dict[str, Parameter] = {}
-        # by the id of an estimator: the members of its ensemble, their samples, and where they have columns
-        # of their own these, and the number of columns of the samples
+        # by the id of an estimator: the members of its ensemble, their samples, and, if they have their own
+        # columns, these and the number of columns of the samples
         self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
         self.shared: dict[int, str] = {}  # by the id: a tensor that was computed for all members at once
         self.fused: dict[str, FusedForm] = {}  # by a tensor of the part that each computes
@@ -69,7 +69,7 @@ class ModelWriter(SampleWriter):
         self.link = link
         self._names_of: dict[tuple, str] = {}
         self._step: str | None = None
-        #: First dimension of outputs; None where they are of other samples than those of X.
+        #: First dimension of outputs; None if they belong to other samples than those of X.
         self.sample_dim: str | None = "N"
         self.path = ""  # expression of the part that is being written, from its step on
         self._reason = ""

@@ -18,7 +18,7 @@ from onnx import ModelProto
 from scipy import sparse
 
 from .. import plugins
-from ..graphs.external_tensors import refuse_external
+from ..graphs.external_tensors import reject_external
 from . import sklearn_objects
 from .arrays import pack_arrays
 from .record_types import RecordType
@@ -106,7 +106,7 @@ class Encoder:
             parts = [matrix.data, matrix.indices, matrix.indptr]
             return {"$": "csr", "shape": list(value.shape), "parts": [self.encode(part) for part in parts]}
         if isinstance(value, ModelProto):
-            refuse_external(value)
+            reject_external(value)
             return {"$": "model", "file": self._file("graph", "onnx", value.SerializeToString())}
         if isinstance(value, bytes):
             return {"$": "bytes", "key": self._array(np.frombuffer(value, dtype=np.uint8))}

@@ -10,7 +10,8 @@ from ..training import Device, TrainingTask, make_session
 from ..training.batch_loops import ORDER, batches_per_iteration
 from ..training.cache import structure_key
 from ..training.epoch_graph import REST, EpochGraph, epoch_graph
-from ..training.step_graphs import RATE, Carried
+from ..training.objective import RATE
+from ..training.step_graphs import Carried
 from .batching import Aligned, NotBatchable, align, batched_model
 
 __all__ = ["CompiledStack", "Sizes", "StackCompiler"]

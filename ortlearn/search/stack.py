@@ -16,7 +16,7 @@ from ..training.batches import batch_shares, batch_sizes, epoch_order
 from ..training.buffers import CarriedBuffers
 from ..training.devices import ort_value
 from ..training.epoch_graph import LAST, REST
-from ..training.step_graphs import RATE
+from ..training.objective import RATE
 from .compiler import CompiledStack, Sizes, StackCompiler
 
 __all__ = ["Member", "train_together"]

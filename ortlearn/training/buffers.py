@@ -11,8 +11,9 @@ from scipy.sparse import issparse
 
 from .columns import Columns
 from .devices import Device, ort_value
+from .objective import SAMPLE_WEIGHT
 from .sparse_products import entry_arrays, sparse_features, stays_sparse
-from .step_graphs import SAMPLE_WEIGHT, Carried
+from .step_graphs import Carried
 from .task import TrainingTask
 
 __all__ = [

@@ -20,28 +20,24 @@ from ..graphs import (
     opset_versions,
 )
 from ..graphs.editing import with_fields
+from ..graphs.queries import copy_value, renamed_value
 from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, PerBatch, append_loops
 from .batch_timer import BatchTimer
 from .fusions import fuse_step
 from .fusions.scatter import scatter_rows
 from .intercept_column import loop_weights
-from .packing import Packing
-from .sparse_products import all_entries, append_slices
-from .step_graphs import (
+from .objective import (
     OBJECTIVE,
     RATE,
     SAMPLE_WEIGHT,
-    Carried,
-    StepGraph,
-    append_model,
-    append_updates,
     batch_type,
-    copy_value,
     differentiated,
     objective_graph,
-    renamed_value,
     statistic_outputs,
 )
+from .packing import Packing
+from .sparse_products import all_entries, append_slices
+from .step_graphs import Carried, StepGraph, append_model, append_updates
 from .task import TrainingTask
 
 __all__ = [

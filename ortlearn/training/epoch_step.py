@@ -16,8 +16,9 @@ from .buffers import CarriedBuffers, Data, taken_rows, with_sparse_rows
 from .cache import cached_session
 from .devices import Device, ort_scalar, ort_value
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
+from .objective import RATE
 from .single_graph_step import SingleGraphStep
-from .step_graphs import RATE, Carried
+from .step_graphs import Carried
 
 __all__ = ["EpochStep"]
 

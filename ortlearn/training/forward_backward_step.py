@@ -12,7 +12,8 @@ from .base_step import BaseStep
 from .buffers import CarriedBuffers, Data
 from .devices import ort_scalar
 from .four_calls import FourCalls
-from .step_graphs import BATCH, Carried
+from .objective import BATCH
+from .step_graphs import Carried
 from .two_calls import TwoCalls
 
 __all__ = ["ForwardBackwardStep"]

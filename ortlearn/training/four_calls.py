@@ -13,8 +13,8 @@ from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
 from .devices import ort_scalar, ort_value
 from .forward_backward import OrtGradientForwardBackward
+from .objective import OBJECTIVE, RATE, SAMPLE_WEIGHT
 from .sessions import make_session, session_options
-from .step_graphs import OBJECTIVE, RATE, SAMPLE_WEIGHT
 from .task import TrainingTask
 from .two_call_graphs import loss_gradient_graph, update_graph
 

@@ -17,9 +17,9 @@ from .coordinates import Coordinates
 from .devices import Device, ort_scalar, ort_value
 from .fusions import fuse_step
 from .fusions.scatter import scatter_rows
+from .objective import OBJECTIVE, objective_graph
 from .rescaling import last_weights
 from .smoothing import WIDTH, smoothed_objective
-from .step_graphs import OBJECTIVE, objective_graph
 from .task import TrainingTask
 
 __all__ = ["FullBatchStep"]

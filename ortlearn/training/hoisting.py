@@ -14,7 +14,7 @@ from ..graphs import TensorType, extract_model, make_value_info, node_inputs
 from .buffers import Data, row_bytes, take_rows
 from .checked_sessions import open_session
 from .devices import Device
-from .step_graphs import SAMPLE_WEIGHT
+from .objective import SAMPLE_WEIGHT
 from .task import TrainingTask
 
 __all__ = ["Prefix", "hoist", "needs_hoisting", "split_prefix"]

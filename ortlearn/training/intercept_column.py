@@ -10,10 +10,11 @@ from onnx import ModelProto, ValueInfoProto
 from ..graphs import GraphBuilder, append_nodes, graph_names, opset_versions
 from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
+from ..graphs.queries import renamed_value
 from ..graphs.view import GraphView
-from .objective import penalty_terms
+from .objective import builder, penalty_terms
 from .packing import Packing, Piece, is_worth_packing
-from .step_graphs import Carried, builder, renamed_value
+from .step_graphs import Carried
 from .task import TrainingTask
 
 __all__ = ["InterceptColumn", "first_layer", "loop_weights"]

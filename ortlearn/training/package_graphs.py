@@ -20,9 +20,9 @@ from ..graphs import (
     with_loop_limits,
 )
 from .epoch_graph import epoch_graph
-from .objective import mean_loss
+from .objective import SAMPLE_WEIGHT, elem_type, mean_loss, row_loss_graph
 from .sessions import CONDITION
-from .step_graphs import SAMPLE_WEIGHT, Carried, append_model, elem_type, row_loss_graph, step_graph
+from .step_graphs import Carried, append_model, step_graph
 from .task import TrainingTask
 
 __all__ = ["EVALUATED", "SCORE", "PackageGraphs", "evaluation_graph", "package_graphs"]

@@ -18,7 +18,8 @@ from ..graphs import (
 )
 from ..graphs.editing import with_fields
 from .averaging import COUNT, SUM
-from .step_graphs import SAMPLE_WEIGHT, Carried, elem_type
+from .objective import SAMPLE_WEIGHT, elem_type
+from .step_graphs import Carried
 from .task import TrainingTask
 
 __all__ = ["GIVEN_WEIGHT", "with_averages", "with_class_weights"]

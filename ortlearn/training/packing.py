@@ -18,7 +18,8 @@ from ..graphs import (
     value_types,
 )
 from ..graphs.editing import with_fields
-from .step_graphs import Carried, renamed_value
+from ..graphs.queries import renamed_value
+from .step_graphs import Carried
 from .task import TrainingTask
 
 __all__ = ["Packing", "is_worth_packing"]

@@ -9,8 +9,9 @@ import numpy as np
 from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers, Data
 from .devices import ort_scalar, ort_value
+from .objective import OBJECTIVE, RATE, ROWS
 from .sessions import make_session
-from .step_graphs import OBJECTIVE, RATE, ROWS, Carried, step_graph
+from .step_graphs import Carried, step_graph
 
 __all__ = ["SingleGraphStep"]
 

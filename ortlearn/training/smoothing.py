@@ -9,7 +9,7 @@ from onnx import ModelProto, helper
 from ..graphs import GraphBuilder, TensorType, make_value_info
 from ..losses import BaseLoss
 from ..penalties import BasePenalty
-from .step_graphs import objective_graph
+from .objective import objective_graph
 from .task import TrainingTask
 
 __all__ = ["WIDTH", "SmoothedLoss", "SmoothedPenalty", "smoothed_objective"]

@@ -8,8 +8,8 @@ from onnx import NodeProto
 
 from ..graphs import TensorType, value_types
 from ..graphs.nodes import attribute
+from .objective import with_batch_dimension
 from .sessions import n_threads
-from .step_graphs import with_batch_dimension
 from .task import TrainingTask
 
 __all__ = ["largest_product", "threads_of_training"]

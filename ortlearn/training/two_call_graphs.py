@@ -7,35 +7,28 @@ from typing import NamedTuple
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from ..differentiation import gradient_of_loss
-from ..graphs import (
-    TensorType,
-    append_nodes,
-    make_value_info,
-    map_names,
-    node_inputs,
-    value_types,
-)
+from ..graphs import TensorType, append_nodes, make_value_info, map_names, node_inputs, value_types
 from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
+from ..graphs.queries import copy_value, renamed_value
 from .epoch_graph import all_rows, batch_graph, gathered_columns, with_gathers
-from .objective import add_terms, mean_loss, penalty_terms
-from .step_graphs import (
+from .objective import (
     BATCH,
     OBJECTIVE,
     ROWS,
     SAMPLE_WEIGHT,
     SMOOTH,
-    StepGraph,
-    append_updates,
+    add_terms,
     batch_inputs,
     batch_type,
     builder,
-    copy_value,
     differentiated,
     elem_type,
-    renamed_value,
+    mean_loss,
+    penalty_terms,
     row_losses,
 )
+from .step_graphs import StepGraph, append_updates
 from .task import TrainingTask
 
 __all__ = ["TwoCallGraphs", "loss_gradient_graph", "two_call_graphs", "update_graph"]

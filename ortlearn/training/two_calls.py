@@ -15,8 +15,9 @@ from .buffers import BatchBuffer, CarriedBuffers, Data
 from .cache import cached_session
 from .devices import ort_value
 from .engines import DYNAMIC_SHAPE_OPERATORS
+from .objective import OBJECTIVE, RATE, ROWS
 from .sessions import bound_run
-from .step_graphs import OBJECTIVE, RATE, ROWS, StepGraph
+from .step_graphs import StepGraph
 from .two_call_graphs import two_call_graphs
 
 __all__ = ["TwoCalls"]

@@ -15,7 +15,7 @@ from ortlearn.exceptions import OrtlearnError
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.training import Data, TrainingTask
 from ortlearn.training.base_step import BaseStep
-from ortlearn.training.step_graphs import OBJECTIVE, objective_graph
+from ortlearn.training.objective import OBJECTIVE, objective_graph
 
 __all__ = ["Posed", "messages", "perturbed", "pose", "untouched", "train_from"]
 

@@ -35,7 +35,7 @@ def test_headers_of_plain_pages(header):
         b"\x15\x02" + BEGIN[2:] + b"\x2c" + DATA + b"\x00\x00",  # of another kind
         BEGIN + b"\x5c" + DATA + b"\x00\x00",  # of version 2
         BEGIN + b"\x2c" + DATA.replace(b"\x15\x00", b"\x15\x10") + b"\x00\x00",  # of a dictionary
-        BEGIN + b"\x2c" + DATA + b"\x1c\x18\x7fabc\x00\x00\x00",  # bounds that are no numbers
+        BEGIN + b"\x2c" + DATA + b"\x1c\x18\x7fabc\x00\x00\x00",  # invalid bounds
         (BEGIN + b"\x2c" + DATA + b"\x00\x00")[:-1],
     ],
 )

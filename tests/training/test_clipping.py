@@ -13,8 +13,8 @@ from ortlearn.training import Data, Device, EpochStep, LoopSettings, SingleGraph
 from ortlearn.training.batch_loops import LOSSES
 from ortlearn.training.clipping import clip_gradients
 from ortlearn.training.epoch_graph import epoch_graph
+from ortlearn.training.objective import RATE
 from ortlearn.training.packing import is_worth_packing
-from ortlearn.training.step_graphs import RATE
 from tests.pairwise import pairwise
 
 CPU = Device("cpu")

@@ -1,1 +1,1 @@
-"""Sets that parameters must stay in, each reached from free numbers."""
+"""Constraints of parameters, as functions of unconstrained values."""

@@ -15,7 +15,7 @@ from .base import Constraint
 
 @dataclass(frozen=True)
 class Reparametrisation:
-    """Constraints on parameters of a graph, whose initializers are free numbers."""
+    """Constraints on parameters of a graph, whose initializers are free values."""
 
     constraints: Mapping[str, Constraint] = field(default_factory=dict)  # by initializer
     tensors: Mapping[str, str] = field(default_factory=dict)  # names of the parameters, by initializer
@@ -24,7 +24,7 @@ class Reparametrisation:
     def of(
         cls, model: ModelProto, constraints: Mapping[str, Constraint]
     ) -> tuple[ModelProto, Reparametrisation]:
-        """Return a model that computes the same from free numbers, and the constraints applied."""
+        """Return an equal model that computes parameters from free values, and the constraints applied."""
         if not constraints:
             return model, cls()
         arrays = graphs.initializer_arrays(model, constraints)

@@ -8,8 +8,8 @@ from ...graphs import GraphBuilder
 from .base import Constraint
 from .signs import Positive, absolute
 
-EDGE = 1e-6  # smallest distance of a parameter from the boundary of its set: free numbers stay finite
-TINY = 1e-30  # added to numbers that are divided by their sum: all zeros become equal shares
+EDGE = 1e-6  # smallest distance of a parameter from the boundary of its set: free values stay finite
+TINY = 1e-30  # added to values that are divided by their sum: all zeros become equal shares
 
 
 def _shape(op: GraphBuilder, name: str) -> tuple[int, ...]:
@@ -18,7 +18,7 @@ def _shape(op: GraphBuilder, name: str) -> tuple[int, ...]:
 
 
 def _is_on_simplex(values: np.ndarray, axis: int | None) -> bool:
-    """Return whether numbers are nonnegative and sum to one."""
+    """Return whether values are nonnegative and sum to one."""
     sums = values.sum(axis=axis, dtype=np.float64)
     return bool(np.isfinite(values).all() and (values >= 0).all() and np.allclose(sums, 1, atol=1e-4))
 
@@ -56,7 +56,7 @@ class Shares(Constraint):
     """``|t| / sum |t|`` along the last axis: class shares with exact zeros, where Simplex has no gradient."""
 
     sizes: tuple[int, ...]  # number of shares of each output; later ones on the last axis are zero
-    scale: float = 1.0  # sum of the free numbers at the start: smaller sums make larger steps
+    scale: float = 1.0  # initial sum of the free values: smaller sums make larger steps
     grows: bool = True  # whether shares of zero have a gradient
     text = "kept on the simplex"
     projected = True
@@ -177,7 +177,7 @@ class Rising(Constraint):
 
 @dataclass(frozen=True)
 class Triangular(Constraint):
-    """Upper triangular matrices with a diagonal between 0 and a bound if any, as ``Positive`` numbers."""
+    """Upper triangular matrices with a diagonal between 0 and an optional bound, as in ``Positive``."""
 
     high: float | None = None
     text = "kept triangular, the diagonal positive"

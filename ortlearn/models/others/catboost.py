@@ -30,7 +30,7 @@ def _document(model: Any) -> dict[str, Any]:
 def _loss_of(model: Any) -> tuple[str, dict[str, float]]:
     """Return the name of the loss and its options, of ``"Quantile:alpha=0.7"``."""
     name, _, text = str(model.get_all_params()["loss_function"]).partition(":")
-    if name == "MultiQuantile":  # several numbers, without a loss here
+    if name == "MultiQuantile":  # several outputs, without a loss here
         return name, {}
     pairs = [option.partition("=") for option in text.split(";") if option]
     return name, {key: float(value) for key, _, value in pairs}
@@ -109,7 +109,7 @@ def _raw_scores(op: ModelWriter, model: Any, x: str) -> tuple[str, int]:
     document = _document(model)
     features = document["features_info"]
     if set(features) != {"float_features"}:
-        raise op.fail(model, "it has features that are not numbers: encode them by an encoder in a pipeline.")
+        raise op.fail(model, "it has features that are not numeric: encode them by an encoder in a pipeline.")
     if "oblivious_trees" not in document:
         reason = "CatBoost sets the leaves of symmetric trees only: fit it with grow_policy='SymmetricTree'."
         raise op.fail(model, reason)

@@ -1,4 +1,4 @@
-"""category_encoders: a row of numbers for each category of a column, as ``transform`` without y."""
+"""category_encoders: a row of values for each category of a column, as ``transform`` without y."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class LeaveOneOutDefinition(TargetDefinition):
 class FixedDefinition(EncoderDefinition):
     """Base class of encoders that learn categories only."""
 
-    untrained = "it learns categories or words, no numbers"
+    untrained = "it learns categories or words, which have no gradient"
 
     def encode(self, op: ModelWriter, model: Any, name: Any, column: str) -> tuple[str, int]:
         categories, rows = self.table(model, name)

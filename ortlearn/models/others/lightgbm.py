@@ -34,7 +34,7 @@ class LeafOutputs(Access):
 
 
 def _splits(tree: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the splits of a tree of ``dump_model`` in the order of their numbers."""
+    """Return the splits of a tree of ``dump_model`` in the order of their indices."""
     nodes = [tree["tree_structure"]]
     for node in nodes:
         nodes += [node["left_child"], node["right_child"]] if "split_index" in node else []

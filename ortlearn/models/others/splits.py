@@ -88,7 +88,7 @@ def tree_leaves(
     whole: Callable[[str], str],
     in_float32: bool = True,
 ) -> str:
-    """Append the leaves of samples in trees with splits on categories, which ``whole`` makes integers."""
+    """Append the leaves of samples in trees with splits on categories, which ``whole`` casts to integers."""
     # each of these splits becomes a column, 0 for samples that go left and 1 for the others
     nodes = Nodes.joined([own for own, _ in trees])
     first = np.cumsum(nodes.sizes) - nodes.sizes

@@ -1,4 +1,4 @@
-"""Trees, forests and boosting: fixed splits that lead to leaves, whose values are parameters."""
+"""Trees, forests and boosting: splits are fixed, and the values of leaves are parameters."""
 
 from .nodes import Nodes, leaf_numbers, leaf_sums
 

@@ -28,7 +28,7 @@ def _sums(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
 
 
 def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
-    """Append the numbers of the leaves that samples reach, for all trees of an ensemble at once."""
+    """Append the indices of the leaves that samples reach, for all trees of an ensemble at once."""
     members, samples, columns, n_features = op.siblings.get(id(model), ([model], x, None, None))
     if len(members) == 1 or not all(hasattr(member, "tree_") for member in members):
         return leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
@@ -60,7 +60,7 @@ class _Trees(ModelDefinition):
 
 
 class TreeRegressorDefinition(_Trees):
-    """Trees and forests that predict numbers."""
+    """Regression trees and forests."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_trees, n_outputs = len(trees_of(model)), model.n_outputs_
@@ -135,7 +135,7 @@ class IsolationForestDefinition(ModelDefinition):
 class TreesEmbeddingDefinition(ModelDefinition):
     """RandomTreesEmbedding: 1 in the column of the leaf that a sample reaches in each tree, 0 elsewhere."""
 
-    untrained = "it gives the leaf that a sample reaches, which changes in steps: no gradient passes"
+    untrained = "its output is the index of a leaf, a step function without a gradient"
     continuous = False
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:

@@ -44,7 +44,7 @@ TREE_LEAVES = Leaves(lambda model: [(tree.value, tree.children_left < 0) for tre
 class Nodes:
     """The nodes of several trees, tree by tree; arrays of shape (n_nodes,)."""
 
-    sizes: np.ndarray  # numbers of nodes, of shape (n_trees,)
+    sizes: np.ndarray  # counts of nodes, of shape (n_trees,)
     depth: int  # splits on the longest path from a root to a leaf
     is_leaf: np.ndarray
     left: np.ndarray  # child of a split, numbered within its tree
@@ -148,7 +148,7 @@ def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.n
 
 
 def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_float32: bool = True) -> str:
-    """Append the numbers of the leaves that samples reach, among those of all trees, int64 (n, n_trees).
+    """Append the indices of the leaves that samples reach, among the leaves of all trees, int64 (n, n_trees).
 
     ``in_float32`` says whether the trees compare float32 samples with their thresholds.
     """
@@ -209,15 +209,15 @@ MAX_LEAVES = 2**24  # the operator returns float32, which represents integers ex
 
 @dataclass(frozen=True)
 class FusedTrees(FusedForm):
-    """Trees as one operator: sums of float32 leaf values, or the numbers of leaves to look up in a table."""
+    """Trees as one operator: sums of float32 leaf values, or indices of leaves in a table."""
 
     samples: str  # tensor of shape (n, n_features), of the type of the thresholds
-    numbers: str  # tensor of the numbers of the leaves, int64 of shape (n, n_trees)
+    numbers: str  # tensor of the indices of the leaves, int64 of shape (n, n_trees)
     nodes: Nodes  # with the thresholds that samples are compared with
     sums: str = ""  # tensor of the sums of the values of leaves; empty without any
     table: str = ""  # initializer of values, (n_leaves,), (n_leaves, k) or (n_leaves, n_outputs, k)
     n_scores: int = 1  # columns of the sums of a table of one value per leaf: tree i adds to i % n_scores
-    base: str = ""  # initializer of the numbers that the sums begin with, one for each column
+    base: str = ""  # initializer of the initial value of each sum
 
     def apply(self, model: ModelProto) -> ModelProto:
         if computes(model, self.sums):
