@@ -14,8 +14,8 @@ from ..exceptions import ConversionError
 from ..graphs import TensorType, copy_model, extract_model, runtime_errors, value_types
 from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.loading import load_onnx
-from ..onnx_files.scores.graph_end import GraphEnd
 from ..onnx_files.scores.outputs import class_table
+from ..onnx_files.scores.score_view import ScoreView
 from ..preprocessing.schema import InputSchema, graph_inputs, schema_of_graph
 from ..training import Device, make_session
 from .data_files import Table
@@ -84,7 +84,7 @@ class OnnxModel(Model):
             return None
         try:
             model = decompose_operators(self.model)
-            found = class_table(GraphEnd(model, value_types(model)), self.label)
+            found = class_table(ScoreView(model, value_types(model)), self.label)
         except ConversionError:
             return None
         return None if found is None else np.asarray(found)

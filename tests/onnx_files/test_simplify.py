@@ -6,7 +6,7 @@ import pytest
 from onnx import parser
 
 from ortlearn.graphs import value_types
-from ortlearn.onnx_files.scores.graph_end import GraphEnd
+from ortlearn.onnx_files.scores.score_view import ScoreView
 from ortlearn.onnx_files.simplify import remove_idle_nodes
 
 
@@ -104,7 +104,7 @@ def test_subgraphs_read_what_stays(run_onnx):
 def test_the_tensor_before_idle_nodes(name, source):
     model = parse("g (float[N,2] x) => (float[N,2] d) <int64[2] keep = {-1, 2}> "
                   "{ a = Identity (x) b = Neg (a) c = Cast <to = 1> (b) d = Reshape (c, keep) }")  # fmt: skip
-    assert GraphEnd(model, value_types(model)).origin(name) == source
+    assert ScoreView(model, value_types(model)).origin(name) == source
 
 
 def test_a_number_made_a_vector_stays():

@@ -7,8 +7,8 @@ from ...exceptions import ConversionError
 from ...graphs.nodes import attribute
 from ...models import Positions, Scores
 from ...models.weight import Weight
-from .graph_end import GraphEnd
 from .outputs import probability_output, split_outputs
+from .score_view import ScoreView
 
 LabelShape = tuple[int, ...] | None  # shape of y; None without labels
 
@@ -21,20 +21,20 @@ class _Link(NamedTuple):
     axis: int | None = None
 
 
-def position_classes(end: GraphEnd, weights: Mapping[str, Weight], labels: LabelShape) -> Scores:
+def position_classes(view: ScoreView, weights: Mapping[str, Weight], labels: LabelShape) -> Scores:
     """Return the scores of a classifier of positions, of shape (n, n_positions, k)."""
     # The axis of classes is that of Softmax, or that of ArgMax for labels, or the first one after the samples
     # that y lacks.
-    floats, others = split_outputs(end)
-    output, label = probability_output(end, floats, None, weights), others[0] if others else None
-    found, sizes = _find_link(end, output), end.sample_shape(output)
-    axis = found.axis if found.axis is not None else _argmax_axis(end, label, len(sizes) + 1)
+    floats, others = split_outputs(view)
+    output, label = probability_output(view, floats, None, weights), others[0] if others else None
+    found, sizes = _find_link(view, output), view.sample_shape(output)
+    axis = found.axis if found.axis is not None else _argmax_axis(view, label, len(sizes) + 1)
     if axis is None:
         axis = _missing_axis(sizes, labels)
     n_classes = 1 if axis is None else sizes[axis - 1]
     if n_classes is None:
         raise ConversionError(
-            f"Output {output!r} has the shape {end.op.shape(output)}, with an unknown number of classes on "
+            f"Output {output!r} has the shape {view.op.shape(output)}, with an unknown number of classes on "
             f"axis {axis}: export the model with a fixed one."
         )
     link = found.link or ("softmax" if n_classes > 1 else "sigmoid")
@@ -43,34 +43,34 @@ def position_classes(end: GraphEnd, weights: Mapping[str, Weight], labels: Label
     score = found.raw
     if n_classes > 1 and axis != len(sizes):
         order = [0, *rest, axis]
-        score = end.append("Transpose", score, columns=[*positions.shape, n_classes], perm=order)
-    score = end.append("Reshape", score, [0, -1, n_classes], columns=(positions.count, n_classes))
+        score = view.append("Transpose", score, columns=[*positions.shape, n_classes], perm=order)
+    score = view.append("Reshape", score, [0, -1, n_classes], columns=(positions.count, n_classes))
     outputs = {"label": label, "probabilities": output if found.link else found.raw, "decision": found.raw}
-    return end.scores("classification", score, n_classes, link, positions=positions, **outputs)
+    return view.scores("classification", score, n_classes, link, positions=positions, **outputs)
 
 
-def _find_link(end: GraphEnd, name: str) -> _Link:
+def _find_link(view: ScoreView, name: str) -> _Link:
     """Return the scores before a softmax or a sigmoid, transposed and reshaped as the probabilities are."""
-    name = end.origin(name)
-    node, rank = end.producers.get(name), len(end.op.shape(name) or ())
+    name = view.origin(name)
+    node, rank = view.producers.get(name), len(view.op.shape(name) or ())
     if node is None or node.domain not in ("", "ai.onnx"):
         return _Link(name)
     if node.op_type == "Softmax" and rank:
-        return _Link(end.origin(node.input[0]), "softmax", attribute(node, "axis", -1) % rank)
+        return _Link(view.origin(node.input[0]), "softmax", attribute(node, "axis", -1) % rank)
     if node.op_type == "Sigmoid":
-        return _Link(end.origin(node.input[0]), "sigmoid")
-    before = _find_link(end, node.input[0]) if node.op_type in ("Transpose", "Reshape") else _Link(name)
+        return _Link(view.origin(node.input[0]), "sigmoid")
+    before = _find_link(view, node.input[0]) if node.op_type in ("Transpose", "Reshape") else _Link(name)
     if before.link is None:
         return _Link(name)
-    raw = end.append_copy(node, {node.input[0]: before.raw})[node.output[0]]
-    return _Link(raw, before.link, _axis_after(end, node, before.axis))
+    raw = view.append_copy(node, {node.input[0]: before.raw})[node.output[0]]
+    return _Link(raw, before.link, _axis_after(view, node, before.axis))
 
 
-def _axis_after(end: GraphEnd, node: Any, axis: int | None) -> int | None:
+def _axis_after(view: ScoreView, node: Any, axis: int | None) -> int | None:
     """Return the position of an axis after a Transpose, or a Reshape that keeps the last axis."""
     if axis is None:
         return None
-    old, new = end.op.shape(node.input[0]) or (), end.op.shape(node.output[0]) or ()
+    old, new = view.op.shape(node.input[0]) or (), view.op.shape(node.output[0]) or ()
     if node.op_type == "Transpose":
         order = attribute(node, "perm") or list(range(len(old)))[::-1]
         return list(order).index(axis)
@@ -82,9 +82,9 @@ def _axis_after(end: GraphEnd, node: Any, axis: int | None) -> int | None:
     )
 
 
-def _argmax_axis(end: GraphEnd, label: str | None, rank: int) -> int | None:
+def _argmax_axis(view: ScoreView, label: str | None, rank: int) -> int | None:
     """Return the axis of the ArgMax that computes labels, None without one."""
-    node = None if label is None else end.producer(label, "ArgMax", passing=("Cast", "Identity", "Squeeze"))
+    node = None if label is None else view.producer(label, "ArgMax", passing=("Cast", "Identity", "Squeeze"))
     return None if node is None else attribute(node, "axis", 0) % rank
 
 

@@ -1,4 +1,4 @@
-"""Search a graph backwards from its outputs, and append nodes to it."""
+"""View of a graph to find its scores."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,8 +17,8 @@ Columns = int | Sequence[int | None] | None  # number of columns, or shape of a 
 APPENDED = "head_"  # prefix of the names of appended nodes
 
 
-class GraphEnd(PatternView):
-    """A graph to search backwards from its outputs, with appended nodes."""
+class ScoreView(PatternView):
+    """View of a graph that is searched backwards from its outputs, with appended nodes."""
 
     between = ("Cast", "Reshape", "Squeeze", "Unsqueeze")
 
@@ -57,7 +57,7 @@ class GraphEnd(PatternView):
         """Yield the nodes that a tensor depends on, in reverse order."""
         return reversed(needed_nodes(self.nodes, [name]))
 
-    def parts_of(self, name: str) -> list[str] | None:
+    def columns_of(self, name: str) -> list[str] | None:
         """Return the columns of a concatenation of columns, None for other matrices."""
         node = self.producer(name)
         if node is None or node.op_type != "Concat" or attribute(node, "axis", 0) not in (1, -1):
