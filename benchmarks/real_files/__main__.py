@@ -1,4 +1,4 @@
-"""``make real-files``: try ONNX files of other origin and write docs/onnx_files.md."""
+"""``make real-files``: test ONNX files from other sources and write docs/onnx_files.md."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from .attempt import Attempt
 from .page import page, shortfalls
 from .sources import Source, sources
 
-#: Seconds that a file may take.
+#: Time limit of a file in seconds.
 LIMIT = 600
 
 
 def main() -> int:
-    """Try every file in a process of its own, print what became of it, and write the page."""
+    """Test each file in a separate process, print the results, and write the page."""
     parser = argparse.ArgumentParser(prog="benchmarks.real_files", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("build/real_files"), help="where wheels are kept")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("build/real_files"), help="folder for downloaded wheels"
+    )
     parser.add_argument("--write", type=Path, help="page to write")
-    parser.add_argument("--only", default="", help="part of the names of the files to try")
-    parser.add_argument("--results", type=Path, help="file that results are kept in, to go on from there")
+    parser.add_argument("--only", default="", help="test files whose names contain this text")
+    parser.add_argument("--results", type=Path, help="file of results, to resume an interrupted run")
     options = parser.parse_args()
     known = json.loads(options.results.read_text()) if options.results and options.results.exists() else {}
     found: list[tuple[Source, Attempt]] = []
@@ -31,7 +33,7 @@ def main() -> int:
             continue
         key = f"{source.origin}/{source.name}"
         if key not in known:
-            known[key] = _tried(source)
+            known[key] = _tested(source)
             print(key, known[key]["derivative"], "|", known[key]["trained"], flush=True)
             if options.results:
                 options.results.write_text(json.dumps(known))
@@ -43,8 +45,8 @@ def main() -> int:
     return bool(failed)
 
 
-def _tried(source: Source) -> dict:
-    """Return what became of a file, tried in a process that may stop."""
+def _tested(source: Source) -> dict:
+    """Return the results of a file, tested in a process that may terminate."""
     command = [sys.executable, "-m", "benchmarks.real_files.attempt", str(source.path)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)

@@ -1,4 +1,4 @@
-"""What becomes of one file: read, differentiated, checked, trained, and given back."""
+"""Load, differentiate and train an ONNX file."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from ortlearn.learning_rates import LearningRateAdam
 from ortlearn.onnx_files.decompositions import decompose_operators
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.probed_shapes import with_probed_shapes
-from ortlearn.onnx_files.weight_places import weight_places
+from ortlearn.onnx_files.weight_locations import weight_locations
 from ortlearn.training.activations import activation_bytes
 
 from .derivatives import check_derivative, inputs_that_run
 
 __all__ = ["Attempt", "attempt"]
 
-#: Rows that are trained on, epochs, and the rate of Adam.
+#: Numbers of training samples and epochs, and the learning rate of Adam.
 ROWS, EPOCHS, RATE = 32, 5, 1e-4
-#: Lengths of dimensions that inputs leave open, to try in turn.
+#: Sizes of dynamic dimensions, to try one after the other.
 LENGTHS = (8, 64, 256)
-#: Bytes of activations of all rows, and numbers of the weights, of a file that is trained.
+#: Limits for training: bytes of the activations of all samples, and number of weights.
 ACTIVATIONS, LARGEST = 2**28, 30_000_000
 
 
 @dataclass
 class Attempt:
-    """What became of a file.
+    """Results of a file.
 
     Attributes
     ----------
     opset : int
         Version of the operators of ONNX.
     operators : dict of str to int
-        How often each operator is in it.
+        Number of nodes by operator.
     derivative : str
-        ``"right"``, ``"wrong"``, or why there is none.
+        ``"right"``, ``"wrong"``, or the reason of a failure.
     error : float
         Largest relative error of the derivative.
     ratio : float
-        Time of forward and backward over the time of a forward.
+        Time of forward and backward divided by the time of a forward pass.
     trained : str
-        ``"yes"``, or why not.
+        ``"yes"``, or the reason of a failure.
     """
 
     opset: int = 0
@@ -76,21 +76,21 @@ def attempt(path: Path) -> Attempt:
         derivative = check_derivative(model, file)
         found.derivative, found.error, found.ratio = derivative.verdict, derivative.error, derivative.ratio
     except Exception as error:
-        found.derivative = _told(error)
+        found.derivative = _message(error)
     try:
         found.trained = _train(file) if _has_weights(file) else "has no weights"
     except Exception as error:
-        found.trained = _told(error)
+        found.trained = _message(error)
     return found
 
 
 def _has_weights(file: onnx.ModelProto) -> bool:
-    """Return whether something in a file can be trained."""
+    """Return whether a file has learned weights."""
     return any(weight.learned for weight in find_weights(decompose_operators(load_onnx(file))).values())
 
 
 def _with_shared_inputs(file: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a file whose inputs without rows of samples, such as initial states, are zero by default."""
+    """Return a file with zeros as default of inputs without samples, such as initial states."""
     weights = {tensor.name for tensor in file.graph.initializer}
     own = [v for v in file.graph.input if v.name not in weights and v.type.tensor_type.shape.dim]
     fixed = [v for v in own if v.type.tensor_type.shape.dim[0].HasField("dim_value")]
@@ -104,8 +104,8 @@ def _with_shared_inputs(file: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _train(file: onnx.ModelProto) -> str:
-    """Train a file on random numbers, and return "yes" if the returned file predicts as the trained model."""
-    if sum(int(np.prod(place.shape)) for place in weight_places(file).values()) > LARGEST:
+    """Train a file on random samples; return "yes" if its predictions change, otherwise the reason."""
+    if sum(int(np.prod(weight.shape)) for weight in weight_locations(file).values()) > LARGEST:
         return "left out for its size"
     file = _with_shared_inputs(file)
     model = load_onnx(file)
@@ -128,13 +128,13 @@ def _train(file: onnx.ModelProto) -> str:
     for part in ("input", "output", "doc_string"):
         assert getattr(given.graph, part) == getattr(file.graph, part), f"{part} differs"
     after = run(load_onnx(given), feeds)
-    np.testing.assert_allclose(after, before, atol=1e6)  # the same shape, and finite
+    np.testing.assert_allclose(after, before, atol=1e6)  # equal shapes, finite values
     if before.dtype.kind == "f" and np.array_equal(after, before):
         return "no weight moved"
     return "yes"
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
 
 

@@ -1,4 +1,4 @@
-"""A derivative against differences along random directions, in float32 or, if too noisy, in float64."""
+"""Compare derivatives with finite differences along random directions, in float32 or float64."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from .double import Evaluator, in_double
 
 __all__ = ["Derivative", "check_derivative", "inputs_that_run"]
 
-#: Directions, and relative sizes of a step.
+#: Number of directions, and relative sizes of steps in float32.
 DIRECTIONS, STEPS = 2, tuple(10.0**-k for k in (6, 5.5, 5, 4.5, 4, 3.5, 3, 2.5, 2, 1))
 #: Steps in float64.
 DOUBLE_STEPS = tuple(10.0**-k for k in (10, 9, 8, 7, 6, 5))
-#: Two steps that agree so well tell a slope, and a derivative is right within the second number. The standard
-#: error of a slope is at most the third, so that rounding alone is outside of the second once in millions.
+#: Tolerances of the agreement of two steps, and of the derivative, and limit of the standard error of a
+#: slope, so that rounding errors exceed the second tolerance once in millions.
 AGREE, RIGHT, NOISE = 0.01, 0.02, 0.004
-#: How much more of a slope the part along the gradient makes than the random one, at most.
+#: Maximum ratio of the slope along the gradient to the slope along the random part of a direction.
 ALONG = 30
-#: Fewest and most runs of each graph whose shortest counts, and seconds after which there are enough.
+#: Minimum and maximum number of timed runs, and seconds after which the minimum is sufficient.
 RUNS, SECONDS = (5, 200), 0.5
-#: Rows, and other lengths that inputs leave open, to try in turn; one row where inputs are large.
+#: Numbers of samples and sizes of dynamic dimensions to try one after the other; one sample of large inputs.
 SIZES = ((2, 8), (2, 64), (1, 64), (1, 256))
 LARGE = 50_000
 
 
 @dataclass(frozen=True)
 class Derivative:
-    """What became of a derivative.
+    """Result of a check.
 
     Attributes
     ----------
     verdict : str
-        ``"right"``, ``"wrong"``, or why it could not be told.
+        ``"right"``, ``"wrong"``, or the reason why it is unknown.
     error : float
         Largest relative error of a direction.
     ratio : float
-        Time of forward and backward over the time of a forward.
+        Time of forward and backward divided by the time of a forward pass.
     """
 
     verdict: str
@@ -60,10 +60,9 @@ class Derivative:
 def check_derivative(model: ModelProto, file: ModelProto, random_state: int = 0) -> Derivative:
     """Compare the gradient of a random sum of outputs with differences along random directions.
 
-    Directions have a part along the gradient, so that the slope is clearly not zero. The smallest step counts
-    whose difference is far above the rounding of float32 and agrees with that of half the step: a larger one
-    leaves the linear part. If there is none, outputs are computed in float64. ``file`` has the sizes that its
-    inputs are given.
+    Directions have a part along the gradient, so that the slope is clearly not zero. The step is the smallest
+    one whose difference is far above the rounding error of float32 and agrees with that of half the step. If
+    there is none, outputs are computed in float64. ``file`` declares the sizes of inputs.
     """
     rng = np.random.default_rng(random_state)
     weights = [name for name, weight in find_weights(model).items() if weight.learned]
@@ -82,7 +81,7 @@ def check_derivative(model: ModelProto, file: ModelProto, random_state: int = 0)
         )
     )
     values = forward.run(outputs, _kept(point, forward))
-    if not all(np.isfinite(value).all() for value in values):  # as of powers of negative numbers
+    if not all(np.isfinite(value).all() for value in values):  # such as powers of negative numbers
         point.update({name: abs(value) for name, value in point.items() if value.dtype.kind == "f"})
         values = forward.run(outputs, _kept(point, forward))
     seeds = {
@@ -121,10 +120,7 @@ def inputs_that_run(
     sizes: Sequence[tuple[int, int]],
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Return random inputs of the first numbers of rows and other lengths that a model runs with.
-
-    One row of large inputs is enough. Where none runs, the error of the last says why.
-    """
+    """Return random inputs of the first sizes that a model runs with; raise the error of the last sizes."""
     inputs: dict[str, np.ndarray] = {}
     for rows, length in sizes[:-1]:
         inputs = _inputs(model, file, rows, length, rng)
@@ -153,7 +149,7 @@ def _weights(model: ModelProto, names: list[str], rng: np.random.Generator) -> d
 def _inputs(
     model: ModelProto, file: ModelProto, rows: int, length: int, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Return random inputs of the sizes that the file declares, of the types that the model takes."""
+    """Return random inputs with the sizes in the file and the types in the model."""
     given = random_feed(file, rows, length)
     types = {name: array.dtype for name, array in random_feed(model, rows, length).items()}
     return {
@@ -166,7 +162,7 @@ def _inputs(
 def _direction(slopes, point, rng) -> dict[str, np.ndarray]:
     """Return a random direction with a part along the gradient, in the scale of each tensor.
 
-    That part is less where numbers are many: they would all push the same way, beyond what is linear.
+    This part decreases with the size of the tensor, so that steps stay in the linear range.
     """
     found = {}
     for name, slope in slopes.items():
@@ -177,15 +173,14 @@ def _direction(slopes, point, rng) -> dict[str, np.ndarray]:
 
 
 def _moved(point, direction, step: float) -> dict[str, np.ndarray]:
-    """Return the tensors of a point moved along a direction, as float32 rounds them."""
+    """Return a point moved along a direction, rounded to its type."""
     return {name: point[name] + point[name].dtype.type(step) * own for name, own in direction.items()}
 
 
 def _error(total, point, direction, slopes, steps=STEPS) -> float | None:
-    """Return the relative error of the slope along a direction, None where differences do not tell one.
+    """Return the relative error of the slope along a direction, None if differences are too inaccurate.
 
-    The slope is that between the two points as they are rounded: of small steps, rounding changes the
-    direction by several percent.
+    The slope is that between the rounded points, since rounding changes small steps by several percent.
     """
     noise = _noise(total, point, direction)
     for step in steps:
@@ -198,7 +193,7 @@ def _error(total, point, direction, slopes, steps=STEPS) -> float | None:
 
 
 def _slopes(total, point, direction, slopes, step: float) -> tuple[float, float]:
-    """Return the central difference over a step, and the one by the gradient, per unit of step."""
+    """Return the slope by central differences, and the slope by the gradient."""
     ends = [_moved(point, direction, sign * step) for sign in (1, -1)]
     found = total(ends[0]) - total(ends[1])
     expected = sum(
@@ -211,10 +206,10 @@ def _slopes(total, point, direction, slopes, step: float) -> tuple[float, float]
 def _noise(total, point, direction) -> float:
     """Return the rounding error in differences: the deviation of nearby values from a line."""
     dtypes = [array.dtype for array in direction.values()]
-    places = np.array([-3, -2, -1, 1, 2, 3]) * max(float(np.finfo(dtype).eps) for dtype in dtypes)
-    values = np.array([total(_moved(point, direction, place)) for place in places])
-    slope = np.dot(places, values) / np.dot(places, places)
-    return float(np.std(values - slope * places, ddof=2))
+    steps = np.array([-3, -2, -1, 1, 2, 3]) * max(float(np.finfo(dtype).eps) for dtype in dtypes)
+    values = np.array([total(_moved(point, direction, step)) for step in steps])
+    slope = np.dot(steps, values) / np.dot(steps, steps)
+    return float(np.std(values - slope * steps, ddof=2))
 
 
 def _kept(values: dict[str, np.ndarray], session) -> dict[str, np.ndarray]:
@@ -223,7 +218,7 @@ def _kept(values: dict[str, np.ndarray], session) -> dict[str, np.ndarray]:
 
 
 def _ratio(longer, longer_feed, shorter, shorter_feed) -> float:
-    """Return the time of one session over that of another: the shortest runs, of many in turns."""
+    """Return the ratio of the shortest times of two sessions, which run alternately."""
     times: dict[int, list[float]] = {0: [], 1: []}
     while len(times[0]) < RUNS[0] or (len(times[0]) < RUNS[1] and sum(map(sum, times.values())) < SECONDS):
         for which, (session, feed) in enumerate(((longer, longer_feed), (shorter, shorter_feed))):

@@ -1,4 +1,4 @@
-"""Outputs of a model in float64, by the reference implementation of onnx."""
+"""Evaluate models in float64 by the reference implementation of onnx."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Evaluator", "in_double"]
 
 
 class GlobalMaxPool(OpRun):
-    """Maximum over all dimensions but the first two, as defined; onnx 1.22 has other ones."""
+    """Maximum over all dimensions but the first two; that of onnx 1.22 is wrong."""
 
     op_domain = ""
 
@@ -23,9 +23,7 @@ class GlobalMaxPool(OpRun):
 
 
 class Evaluator:
-    """Model with float64 instead of float32.
-
-    onnxruntime has no convolutions of float64 on the CPU.
+    """Model in float64, for which onnxruntime has no convolutions on the CPU.
 
     Parameters
     ----------
@@ -37,17 +35,17 @@ class Evaluator:
         self._evaluator = ReferenceEvaluator(_double_model(model), new_ops=[GlobalMaxPool])
 
     def run(self, outputs: list[str], feed: dict[str, np.ndarray]) -> list[np.ndarray]:
-        """Return some outputs."""
+        """Return outputs by name."""
         return self._evaluator.run(outputs, {name: in_double(array) for name, array in feed.items()})
 
 
 def in_double(array: np.ndarray) -> np.ndarray:
-    """Return an array with float64 instead of other floating-point numbers."""
+    """Return a floating-point array in float64, other arrays unchanged."""
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def _double_model(model: ModelProto) -> ModelProto:
-    """Return a model whose float32 numbers are float64."""
+    """Return a model with float32 converted to float64."""
     result = copy_model(model)
     del result.graph.value_info[:]
     tensors = list(result.graph.initializer)

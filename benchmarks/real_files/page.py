@@ -1,4 +1,4 @@
-"""The page about ONNX files of other origin."""
+"""Write docs/onnx_files.md."""
 
 from __future__ import annotations
 
@@ -11,25 +11,30 @@ from .sources import WHEELS, Source
 
 __all__ = ["page", "shortfalls"]
 
-#: Share of the files in wheels with a right derivative, and number of models trained.
+#: Minimum share of files in wheels with a right derivative, and minimum number of trained models.
 RIGHT, TRAINED = 0.9, 8
-INTRODUCTION = """# ONNX files of other origin
+INTRODUCTION = """# ONNX files from other sources
 
-This page is written by `make real-files`. It downloads the wheels of {wheels}, and takes the models
-inside, the models and test graphs in onnx's own wheel, models that skl2onnx and onnxmltools export at
-several opsets, and graphs of every opset from 7 to 25. Each one is read, differentiated with respect to
-its weights and inputs, and trained where it has a batch dimension.
+`make real-files` downloads the wheels of {wheels}, and writes this page about the models in them, the
+models and test graphs in the wheel of onnx, models exported by skl2onnx and onnxmltools at several
+opsets, and graphs of every opset from 7 to 25. Each model is loaded, differentiated with respect to its
+weights and inputs, and trained if it has a batch dimension.
 
-**Derivative.** The gradient of a random sum of the outputs is compared with differences of outputs along
-random directions, in float32, and is right within 2 %. The smallest step counts whose difference is a
-hundred times the rounding error, and agrees with that of half the step: the slope is then clearly not
-zero. Where a file holds placeholders, one number repeated, weights are drawn.
+**derivative** compares the gradient of a random weighted sum of the outputs with finite differences along
+random directions, in float32, or in float64 if rounding errors are too large. It is "right" up to a
+relative error of 2 %. The step is the smallest one whose difference is a hundred times the rounding error
+and agrees with that of half the step, so that the slope is clearly not zero. Weights with a single
+repeated value are placeholders, and replaced by random weights.
 
-**Trained** means five epochs of Adam through `OrtGradientOptimizer`, and that the file which comes back has
-its own inputs, outputs and types, and other numbers; otherwise it is the reason why not. Files with more
-than {largest:,} weights are left out. An input without rows of samples, such as an initial state, is zero.
+**error** is the largest relative error of the derivative.
 
-**Step** is the time of forward and backward over the time of a forward, for one or two rows.
+**trained** is "yes" if `OrtGradientOptimizer` trains the model for five epochs of Adam, and the exported
+model has the inputs, outputs and types of the file and different predictions. Otherwise it is the reason.
+Files with more than {largest:,} weights are not trained. Inputs without a dimension of samples, such as
+initial states, are zero.
+
+**step** is the time of forward and backward divided by the time of a forward pass, for one or two
+samples.
 
 {machine}.
 
@@ -43,7 +48,7 @@ HEADER = (
 
 
 def page(found: Sequence[tuple[Source, Attempt]]) -> str:
-    """Return the text of the page."""
+    """Return the page, in Markdown."""
     rows = [_row(source, attempt) for source, attempt in found]
     text = INTRODUCTION.format(
         wheels=" and ".join(WHEELS), machine=describe(), summary=_summary(found), largest=LARGEST
@@ -52,12 +57,12 @@ def page(found: Sequence[tuple[Source, Attempt]]) -> str:
 
 
 def shortfalls(found: Sequence[tuple[Source, Attempt]]) -> list[str]:
-    """Return the figures below their targets as text."""
+    """Return a sentence for each missed target."""
     wheel = [attempt for source, attempt in found if source.is_from_a_wheel and _has_floats(attempt)]
     right, trained = sum(a.derivative == "right" for a in wheel), sum(a.trained == "yes" for _, a in found)
     wrong = [source.name for source, attempt in found if attempt.derivative == "wrong"]
     checks = [
-        (right < RIGHT * len(wheel), f"{right} of {len(wheel)} files of wheels have a right derivative."),
+        (right < RIGHT * len(wheel), f"{right} of {len(wheel)} files in wheels have a right derivative."),
         (trained < TRAINED, f"{trained} models are trained, fewer than {TRAINED}."),
         (bool(wrong), f"The derivatives of {wrong} are wrong."),
     ]
@@ -65,15 +70,15 @@ def shortfalls(found: Sequence[tuple[Source, Attempt]]) -> list[str]:
 
 
 def _has_floats(attempt: Attempt) -> bool:
-    """Return whether there is anything to differentiate."""
+    """Return whether a model has floating-point tensors to differentiate."""
     return "Nothing to differentiate" not in attempt.derivative
 
 
 def _summary(found: Sequence[tuple[Source, Attempt]]) -> str:
     lines = []
     for title, own in (
-        ("Files of wheels", [a for s, a in found if s.is_from_a_wheel and _has_floats(a)]),
-        ("Exported and written here", [a for s, a in found if not s.is_from_a_wheel]),
+        ("Files in wheels", [a for s, a in found if s.is_from_a_wheel and _has_floats(a)]),
+        ("Exported and generated files", [a for s, a in found if not s.is_from_a_wheel]),
     ):
         right, trained = sum(a.derivative == "right" for a in own), sum(a.trained == "yes" for a in own)
         bare = sum(a.trained == "has no weights" for a in own)

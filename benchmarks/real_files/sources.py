@@ -1,4 +1,4 @@
-"""Files to try: inside of wheels, in onnx's own tests, exported by converters, and written here."""
+"""ONNX files to test: from wheels, from the tests of onnx, exported by converters, and generated."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ __all__ = ["WHEELS", "Source", "sources"]
 
 #: Packages whose wheels hold models.
 WHEELS = ("magika", "speechmos")
-#: Opsets that converters export at, and those of our own graphs.
+#: Opsets of exported and of generated models.
 EXPORTED, OWN = (9, 11, 13, 15, 17, 19, 21), tuple(range(7, 26))
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file to try.
+    """A file to test.
 
     Attributes
     ----------
     path : pathlib.Path
-        Where it is.
+        Path of the file.
     name : str
-        What the page calls it.
+        Name on the page.
     origin : str
-        Package that it comes from.
+        Package that contains or writes it.
     licence : str
         Licence of the package.
     """
@@ -46,7 +46,7 @@ class Source:
 
     @property
     def is_from_a_wheel(self) -> bool:
-        """Whether it was neither exported nor written for this page."""
+        """Whether it is part of a wheel, rather than exported or generated."""
         return self.origin in (*WHEELS, "onnx")
 
 
@@ -82,7 +82,7 @@ def _licence(text: str) -> str:
 
 
 def _onnx() -> Iterator[Source]:
-    """Yield the models in onnx's own wheel whose inputs are numbers."""
+    """Yield the models in the wheel of onnx with numeric inputs."""
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data"
     licence = _licence(metadata.distribution("onnx").read_text("METADATA") or "")
     for path in [*sorted(folder.glob("light/*.onnx")), *sorted(folder.glob("pytorch-*/*/model.onnx"))]:
@@ -91,7 +91,7 @@ def _onnx() -> Iterator[Source]:
 
 
 def _exported(folder: Path) -> Iterator[Source]:
-    """Yield models of scikit-learn, as converters write them at some opsets."""
+    """Yield models of scikit-learn, exported by converters at several opsets."""
     from onnxmltools.convert import convert_sklearn
     from skl2onnx import to_onnx
     from skl2onnx.common.data_types import FloatTensorType
@@ -112,7 +112,7 @@ def _exported(folder: Path) -> Iterator[Source]:
 
 
 def _own(folder: Path) -> Iterator[Source]:
-    """Yield graphs written for this page."""
+    """Yield generated graphs."""
     for opset in OWN:
         model = parser.parse_model(
             f"""<ir_version: {8 if opset < 20 else 10}, opset_import: ["": {opset}]>

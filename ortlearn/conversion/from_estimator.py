@@ -15,7 +15,7 @@ from ..graphs import initializer_arrays, name_nodes, prune
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.registry import shape_predictions
 from ..models.weight import CONSTANT, Weight
-from ..preprocessing.front import Split, rest_of
+from ..preprocessing.pipeline_split import Split, rest_of
 from ..preprocessing.readers import selected_names
 from ..preprocessing.schema import matrix_schema
 from ..preprocessing.skl2onnx_steps import append_converted

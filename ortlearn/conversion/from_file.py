@@ -13,7 +13,7 @@ from ..exceptions import ConversionError
 from ..graphs import graph_names, map_names, name_nodes, value_types
 from ..graphs.files import MAX_MESSAGE
 from ..onnx_files.adapters import LoRA
-from ..onnx_files.free_rows import with_free_rows
+from ..onnx_files.dynamic_batch import with_dynamic_batch
 from ..onnx_files.half_precision import with_float32
 from ..onnx_files.interface import holds_weights, with_interface, without_tensors
 from ..onnx_files.loading import without_record
@@ -51,7 +51,7 @@ def trainable_from_graph(
     output_name: str | None = None,
 ) -> TrainableModel:
     """Return a trainable graph, whose weights are found by the operators that read them."""
-    model, reserved = _without_reserved_names(with_free_rows(model, required=True))
+    model, reserved = _without_reserved_names(with_dynamic_batch(model, required=True))
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
     types, weights = value_types(model), find_weights(model)

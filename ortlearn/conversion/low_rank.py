@@ -11,7 +11,7 @@ from onnx import ModelProto, helper
 from ..models.weight import ADAPTED, Weight
 from ..onnx_files.adapter_graphs import with_adapters
 from ..onnx_files.adapters import Adapter, LoRA
-from ..onnx_files.weight_places import weight_places, with_values
+from ..onnx_files.weight_locations import weight_locations, with_values
 from .selection import reached_weights
 from .trainable_model import TrainableModel
 
@@ -68,7 +68,7 @@ def with_separate_adapters(
     file, adapters = _separate(model, keep_upgrade)
     separate = {name for adapter in model.adapters for name in (adapter.a, adapter.b)}
     others = {model.original_names[name]: arrays[name] for name in model.trained if name not in separate}
-    shapes = {name: place.shape for name, place in weight_places(file).items()}
+    shapes = {name: location.shape for name, location in weight_locations(file).items()}
     return with_adapters(with_values(file, others), adapters, shapes, as_inputs=True)
 
 
@@ -77,9 +77,9 @@ def adapter_arrays(
 ) -> dict[str, np.ndarray]:
     """Return A and B of every adapter, with the names and types of :func:`with_separate_adapters`."""
     file, adapters = _separate(model, keep_upgrade)
-    places, found = weight_places(file), dict[str, np.ndarray]()
+    locations, found = weight_locations(file), dict[str, np.ndarray]()
     for stable, own in zip(model.adapters, adapters, strict=True):
-        dtype = helper.tensor_dtype_to_np_dtype(places[own.weight].elem_type)
+        dtype = helper.tensor_dtype_to_np_dtype(locations[own.weight].elem_type)
         found |= {own.a: arrays[stable.a].astype(dtype), own.b: arrays[stable.b].astype(dtype)}
     return found
 
@@ -91,7 +91,7 @@ def _separate(model: TrainableModel, keep_upgrade: bool) -> tuple[ModelProto, li
     adapters = [
         replace(own, weight=names[own.weight], a=names[own.a], b=names[own.b]) for own in model.adapters
     ]
-    places = weight_places(file)
-    taken = [places[own.weight] for own in adapters]
-    is_outer = all(place.graph is file.graph and place.quantisation is None for place in taken)
+    locations = weight_locations(file)
+    taken = [locations[own.weight] for own in adapters]
+    is_outer = all(location.graph is file.graph and location.quantisation is None for location in taken)
     return (file if is_outer and not keep_upgrade else upgraded), adapters

@@ -19,11 +19,11 @@ from ..onnx_files.heads import default_weights
 from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
 from ..onnx_files.probed_shapes import with_probed_shapes
 from ..onnx_files.scores.outputs import chosen_outputs, computed_outputs
-from ..onnx_files.weight_places import weight_places
+from ..onnx_files.weight_locations import weight_locations
 from ..onnx_files.weights import find_weights
 from ..preprocessing.comparison import Run
 from ..preprocessing.estimator_checks import check_is_a_model
-from ..preprocessing.front import Split, split_pipeline
+from ..preprocessing.pipeline_split import Split, split_pipeline
 from ..preprocessing.skl2onnx_steps import UndefinedModelError, convert
 from .from_estimator import trainable_from_definitions
 from .from_file import trainable_from_graph
@@ -144,8 +144,8 @@ def to_trainable(
         name = type(source).__name__
         raise ConversionError(f"The number of features of {name} is unknown: fit it, or pass X.")
     check_is_a_model(unwrapped(source))
-    for wide_front in (True, False):
-        split = split_pipeline(source, X, n_features=count, dtype=dtype, run=run, wide_front=wide_front)
+    for allow_float64 in (True, False):
+        split = split_pipeline(source, X, n_features=count, dtype=dtype, run=run, allow_float64=allow_float64)
         try:
             found = trainable_from_definitions(split, dtype, _origin(source), link, weights_to_train)
         except UndefinedModelError as undefined:
@@ -179,7 +179,7 @@ def _converted(
 
 def _with_integers(error: NoTrainableWeightError, file: ModelProto) -> NoTrainableWeightError:
     """Return an error that names the weights of a file that are stored as integers."""
-    names = [name for name, place in weight_places(file).items() if place.quantisation is not None]
+    names = [name for name, location in weight_locations(file).items() if location.quantisation is not None]
     if not names:
         return error
     first, _, rest = str(error).partition("\n")

@@ -29,7 +29,7 @@ from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.running_statistics import NEXT, for_evaluation, running_statistics, with_batch_statistics
 from ..onnx_files.scores import APPENDED
 from ..onnx_files.simplify import remove_idle_nodes
-from ..onnx_files.weight_places import with_values
+from ..onnx_files.weight_locations import with_values
 from ..preprocessing.schema import InputSchema
 from .sample_weights import with_weight_vector
 from .weight_names import restored_names

@@ -34,7 +34,7 @@ from .training_state import TrainingState
 __all__ = ["content_of", "estimator_of"]
 
 #: Classes of ortlearn in scikit-learn models.
-OWN = ("ortlearn.preprocessing.front.FrontPipeline",)
+OWN = ("ortlearn.preprocessing.pipeline_split.SklearnSteps",)
 #: Parameters that are plugins.
 PLUGINS = ("learning_loss", "learning_rate", "learning_penalty")
 CLASSES = {cls.__name__: cls for cls in (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)}

@@ -1,4 +1,4 @@
-"""Adapter files of onnxruntime (``.onnx_adapter``): arrays by name, as a flatbuffer."""
+"""Write adapter files of onnxruntime (``.onnx_adapter``), which store named arrays as a flatbuffer."""
 
 from collections.abc import Mapping
 
@@ -7,16 +7,16 @@ import numpy as np
 from onnx import helper
 
 #: Identifier and version of the format, ``onnxruntime/lora/adapter_format`` of onnxruntime 1.20 to 1.31. The
-#: adapter and its model have versions of their own, which nothing reads.
+#: versions of the adapter and of its model, which onnxruntime ignores, are the same number.
 IDENTIFIER, VERSION = b"TORT", 1
-#: Fields of a parameter: name, dims, data_type, raw_data; of an adapter: three versions and the parameters.
+#: Slots of the fields of a parameter, and of an adapter: three versions and the parameters.
 NAME, DIMS, DATA_TYPE, RAW_DATA = range(4)
 FORMAT, ADAPTER, MODEL, PARAMETERS = range(4)
 ALIGNMENT = 8  # of raw data, in bytes
 
 
 def adapter_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return an adapter file for onnxruntime 1.20 and later (LoraAdapter.Load), arrays by input name."""
+    """Return an adapter file for ``LoraAdapter.Load`` of onnxruntime 1.20 and later, by input name."""
     builder = flatbuffers.Builder(1024)
     parameters = [_parameter(builder, name, array) for name, array in sorted(arrays.items())]
     builder.StartVector(4, len(parameters), 4)

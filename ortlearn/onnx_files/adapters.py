@@ -1,4 +1,4 @@
-"""Low-rank adapters: two thin matrices that are trained instead of the weight of a product."""
+"""Low-rank adapters: pairs of thin matrices that are trained instead of a weight."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from ..models.weight import Weight
 
 ADAPTABLE = "a matrix product, a convolution or a recurrent layer"  # operators with adapters, for messages
 RECURRENT = {"GRU", "LSTM", "RNN"}
-OUTPUTS_FIRST = {"Conv", "DeformConv", "FusedConv", *RECURRENT}  # shape of the weight
+OUTPUTS_FIRST = {"Conv", "DeformConv", "FusedConv", *RECURRENT}  # operators with weights (outputs, inputs)
 CONVOLUTIONS = {"Conv", "ConvTranspose", "DeformConv", "FusedConv"}
-STACKS = {"FusedMatMul", "MatMul", "TransposeMatMul", *RECURRENT}  # whose weights may be stacks of matrices
+STACKS = {"FusedMatMul", "MatMul", "TransposeMatMul", *RECURRENT}  # operators with stacks of matrices
 
 
 class LoRA(BaseEstimator):
-    """Low-rank adaptation: ``W + alpha / rank * A B`` in the place of a weight W, which stays as it is.
+    """Low-rank adaptation: replace a frozen weight W by ``W + alpha / rank * A B``.
 
-    A of shape (n_inputs, rank) is drawn as other factors of products are, B of shape (rank, n_outputs) begins
-    at zero: the first prediction is that of the file. The weight of a convolution is taken for the matrix of
-    all that one of its outputs reads. Other weights of three dimensions or more are stacks of matrices, each
-    with an A and a B of its own: those of a batched product, and of the directions of a recurrent layer,
-    whose outputs are its gates.
+    A, of shape (n_inputs, rank), is initialized as weights of products are, and B, of shape
+    (rank, n_outputs), is initialized to zero, so that the initial predictions are those of the file. The
+    weight of a convolution is reshaped to a matrix with a row for each output channel. Other weights of three
+    or more dimensions are stacks of matrices, each with a separate A and B: in batched products, and for the
+    directions of a recurrent layer, whose outputs are its gates.
 
     Parameters
     ----------
     rank : int, default=8
-        Columns of A, and rows of B.
+        Number of columns of A, and of rows of B.
     alpha : float, default=None
-        Scale of the product, times the rank; the rank by default, for a scale of one.
+        The product of A and B is multiplied by ``alpha / rank``. None uses the rank, for a factor of one.
     target : str or list of str, default=None
-        Names or patterns of the weights that get an adapter, of their nodes, operators or layers, as
-        ``weights_to_train`` takes them (``"MatMul"``, ``"*query*"``). By default all weights of matrix
-        products and convolutions that are larger than their adapter would be.
+        Weights to adapt: names or patterns of weights, nodes, operators or layers, as in
+        ``weights_to_train`` (``"MatMul"``, ``"*query*"``). None adapts all weights of matrix products,
+        convolutions and recurrent layers that are larger than their adapter.
 
     See Also
     --------
-    ortlearn.OrtGradientOptimizer : Takes it as ``lora``, and writes the merged file or an adapter.
+    ortlearn.OrtGradientOptimizer : Trains it as ``lora``, and exports the merged model or an adapter.
 
     References
     ----------
@@ -87,7 +87,7 @@ class LoRA(BaseEstimator):
     def adapters(
         self, model: ModelProto, weights: Mapping[str, Weight], original_names: Mapping[str, str]
     ) -> list[Adapter]:
-        """Return the adapters of the weights of a graph.
+        """Return the adapters of the matched weights.
 
         Parameters
         ----------
@@ -96,19 +96,19 @@ class LoRA(BaseEstimator):
         weights : mapping of str to Weight
             Weights by name.
         original_names : mapping of str to str
-            Names that weights had in the file, which patterns may match, too.
+            Names of weights in the file, which patterns may match, too.
 
         Returns
         -------
         list of Adapter
-            An adapter for each matrix that a pattern matches.
+            An adapter for each matched weight.
 
         Raises
         ------
         NoTrainableWeightError
-            If no weight has room for an adapter, or a pattern matches none.
+            If every weight is smaller than its adapter, or a pattern matches no weight.
         ConversionError
-            If the rank is larger than a matched weight has rows or columns.
+            If the rank exceeds the number of rows or columns of a matched weight.
         """
         self._validate_params()
         shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
@@ -123,33 +123,33 @@ class LoRA(BaseEstimator):
         if not chosen:
             described = {original_names.get(name, name): shapes[name] for name in known}
             raise NoTrainableWeightError(
-                f"No weight of {ADAPTABLE} is larger than its adapter of rank {self.rank} would be, among "
-                f"{described}: lower the rank, or train weights as they are (lora=None)."
+                f"No weight of {ADAPTABLE} is larger than its adapter of rank {self.rank}, among "
+                f"{described}: lower the rank, or train the weights themselves (lora=None)."
             )
         turned = {name for node in all_nodes(model.graph) if _is_turned(node) for name in node.input}
-        options = {name: (self.scale, self.rank, name in turned, known[name]) for name in chosen}
-        return [Adapter(name, f"{name}.lora_A", f"{name}.lora_B", *own) for name, own in options.items()]
+        new = [(n, f"{n}.lora_A", f"{n}.lora_B") for n in chosen]
+        return [Adapter(n, a, b, self.scale, self.rank, n in turned, known[n]) for n, a, b in new]
 
     def _check_rank(self, chosen: Sequence[tuple[str, tuple[int, ...], tuple[int, ...]]]) -> None:
         small = [(min(matrix[-2:]), name, shape) for name, shape, matrix in chosen]
         if small and min(small)[0] < self.rank:
             size, name, shape = min(small)
             raise ConversionError(
-                f"LoRA: rank={self.rank} is more than weight {name!r} of shape {shape} has rows or columns, "
-                f"{size}: lower the rank, or leave it out of target={self.target!r}."
+                f"LoRA: rank={self.rank} exceeds the {size} rows or columns of weight {name!r} of shape "
+                f"{shape}: lower the rank, or remove the weight from target={self.target!r}."
             )
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """The update ``scale * A B`` of a weight W, transposed if W has its outputs first."""
+    """Update ``scale * A B`` of a weight W."""
 
     weight: str
     a: str  # of shape (..., n_inputs, rank)
     b: str  # of shape (..., rank, n_outputs)
     scale: float
     rank: int
-    transposed: bool  # whether W has its outputs first
+    transposed: bool  # whether W has the shape (..., n_outputs, n_inputs)
     matrix: tuple[int, ...]  # shape of W as a matrix, or as a stack of matrices
 
     @property
@@ -160,19 +160,19 @@ class Adapter:
         return (*stack, n_inputs, self.rank), (*stack, self.rank, n_outputs)
 
     def merged(self, weight: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the weight plus its adapter, summed in float64, in the type of the weight."""
+        """Return the weight plus the update, computed in float64, in the type of the weight."""
         product = self.scale * (a.astype(np.float64) @ b.astype(np.float64))
         product = np.swapaxes(product, -1, -2) if self.transposed else product
         return (weight.astype(np.float64) + product.reshape(weight.shape)).astype(weight.dtype)
 
 
 def _matrix(weight: Weight, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the shape of a weight as a matrix or a stack of matrices, or None."""
+    """Return the shape of a weight as a matrix or a stack of matrices; None if it is neither."""
     operators = {*weight.operators}
     if weight.role != "weight" or not weight.learned or len(shape) < 2 or min(shape) < 1:
         return None
     if len(shape) == 2:
-        return None if operators & RECURRENT else shape  # peepholes have no adapters
+        return None if operators & RECURRENT else shape  # peephole weights are not matrices
     if operators <= CONVOLUTIONS:
         return shape[0], math.prod(shape[1:])
     return shape if operators <= STACKS else None
@@ -185,7 +185,7 @@ def _is_turned(node: NodeProto) -> bool:
 def _matched(
     target: str | Sequence[str], known: Collection, weights: Mapping[str, Weight], original_names: Mapping
 ) -> list[str]:
-    """Return the weights that patterns match, at least one each."""
+    """Return the weights that patterns match; raise an error for a pattern without a match."""
     found = set()
     for pattern in [target] if isinstance(target, str) else target:
         matched = {name for name in known if _matches(pattern, weights[name], original_names.get(name, name))}
@@ -193,7 +193,7 @@ def _matched(
             shown = [f"{original_names.get(n, n)!r} ({', '.join(weights[n].nodes)})" for n in known]
             raise NoTrainableWeightError(
                 f"LoRA: target={pattern!r} matches no weight of {ADAPTABLE}, nor its node, operator or "
-                f"layer, among [{', '.join(shown)}].{_others(pattern, known, weights, original_names)}"
+                f"layer: choose among [{', '.join(shown)}].{_others(pattern, known, weights, original_names)}"
             )
         found |= matched
     return [name for name in known if name in found]
@@ -207,12 +207,12 @@ def _matches(pattern: str, weight: Weight, original: str) -> bool:
 def _others(
     pattern: str, known: Collection[str], weights: Mapping[str, Weight], original_names: Mapping[str, str]
 ) -> str:
-    """Return the sentence about weights that a pattern matches and that have no adapters, if any."""
+    """Return a sentence about matched weights that do not support adapters, if any."""
     found = {original_names.get(name, name): weight for name, weight in weights.items() if name not in known}
     matched = [f"{n!r} of {' and '.join(w.operators)}" for n, w in found.items() if _matches(pattern, w, n)]
     if not matched:
         return ""
     return (
-        f" It matches {', '.join(matched)}, of which no low-rank adapter is defined: train them as they are, "
-        "by weights_to_train."
+        f" It matches {', '.join(matched)}, which do not support low-rank adapters: train them by "
+        "weights_to_train."
     )

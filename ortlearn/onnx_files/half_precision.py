@@ -1,17 +1,17 @@
-"""Convert files in float16 and bfloat16 to float32 for training."""
+"""Convert float16 and bfloat16 models to float32 for training."""
 
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, numpy_helper
 
 from ..graphs import copy_model, subgraphs
-from .weight_places import HALVES
+from .weight_locations import HALVES
 
-#: Attributes that are element types.
+#: Attributes whose values are element types.
 TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type")
 
 
 def with_float32(model: ModelProto) -> ModelProto:
-    """Return a model without functions, with float32 in the place of float16 and bfloat16."""
+    """Return a model without functions, with float16 and bfloat16 converted to float32."""
     result = copy_model(model)
     _widen_graph(result.graph)
     return result

@@ -1,4 +1,4 @@
-"""New heads: a file is cut at a tensor, and a linear layer of new outputs put there."""
+"""Replace the head of a network: cut it at a tensor, and append a linear layer."""
 
 import difflib
 import json
@@ -23,7 +23,7 @@ from ..graphs import (
     value_types,
 )
 from .loading import prepare_onnx, read_onnx
-from .weight_places import FLOATS
+from .weight_locations import FLOATS
 
 TRAINED = "ortlearn_weights_to_train"  # metadata entry with the names of the weights to train by default
 POOLING = {"mean": "ReduceMean", "max": "ReduceMax"}
@@ -41,44 +41,44 @@ def replace_head(
     pooling: str | None = None,
     name: str = "head",
 ) -> ModelProto:
-    """Return an ONNX file that is cut at a tensor, with a new linear layer on it.
+    """Return an ONNX model that is cut at a tensor, with a new linear layer on it.
 
     The layer has the weights ``head.weight`` of shape (n_features, n_outputs) and ``head.bias``, which are
-    zero. An estimator trains these two by default; ``weights_to_train`` names others, those of the body under
-    the names that they have in the file.
+    initialized to zero. Estimators train only these two by default; ``weights_to_train`` selects others by
+    their names in the file.
 
     Parameters
     ----------
     file : onnx.ModelProto, bytes, str or os.PathLike
         ONNX model; it is not changed.
     at : str
-        Tensor with the features: an output of a node. What only others need is left out.
+        Name of the tensor with the features, an output of a node. Nodes that it does not depend on are
+        removed.
     n_outputs : int, default=None
-        Number of classes, or of values to predict; that of ``classes`` by default.
+        Number of classes or targets. None uses the number of ``classes``.
     classes : sequence of int or of str, default=None
-        Classes, in the order of the outputs, for a file whose labels are these; numbers from zero on by
-        default.
+        Class labels, in the order of the outputs. None uses integers from zero.
     task : {"classification", "regression"}, default="classification"
         A classifier has the outputs ``label`` and ``probabilities`` (softmax), a regressor ``prediction``.
     axis : int, default=1
         Axis of the features: 1 for (n, d) and for the channels of images (n, c, h, w), -1 for sequences
         (n, t, d).
     pooling : {"mean", "max", "flatten"} or None, default=None
-        How features of several positions become one vector: their mean, their maximum, or all of them side
-        by side. None is for features (n, d), and with ``axis=-1`` for an output at every position.
+        Reduction of the features of several positions to one vector: their mean, their maximum, or their
+        concatenation. None requires features of shape (n, d), or ``axis=-1`` for an output at every position.
     name : str, default="head"
-        How the names of the new weights and nodes begin; a number follows where the file has such names.
+        Prefix of the names of new weights and nodes. A number is appended if the file has this prefix.
 
     Returns
     -------
     onnx.ModelProto
-        File with the opset and the inputs of the one given.
+        Model with the opset and the inputs of ``file``.
 
     Raises
     ------
     ConversionError
-        If the file cannot be read, has no such tensor, or if the tensor has no floating-point features of a
-        known number.
+        If the file cannot be read, or lacks the tensor, or if the tensor is not floating-point or has an
+        unknown number of features.
     ValueError
         If an argument is invalid.
 
@@ -108,25 +108,25 @@ def replace_head(
     dtype = helper.tensor_dtype_to_np_dtype(known.elem_type)
     body = extract_model(model, [at])
     names = graph_names(body.graph)
-    name = _free(name, names)
+    name = _unused_prefix(name, names)
     op = GraphBuilder(
         opset_versions(model)[""], existing_names=names, dtype=dtype, types={at: known}, prefix=f"{name}/"
     )
     features, width, rank = _pooled(op, at, known, axis, pooling)
     weights = [f"{name}.weight", f"{name}.bias"]
-    for own, shape in zip(weights, ((width, n_outputs), (n_outputs,)), strict=True):
-        op.initializers.append(numpy_helper.from_array(np.zeros(shape, dtype), own))
+    for weight, shape in zip(weights, ((width, n_outputs), (n_outputs,)), strict=True):
+        op.initializers.append(numpy_helper.from_array(np.zeros(shape, dtype), weight))
     product = op.Gemm(features, *weights) if rank == 2 else op.MatMul(features, weights[0])
     score = product if rank == 2 else op.Add(product, weights[1])
-    rows = tuple(known.shape or ())[: rank - 1] if rank > 2 else (None,)
-    outputs = _outputs(op, score, TensorType(known.elem_type, (*rows, n_outputs)), labels, task)
+    positions = tuple(known.shape or ())[: rank - 1] if rank > 2 else (None,)
+    outputs = _outputs(op, score, TensorType(known.elem_type, (*positions, n_outputs)), labels, task)
     result = append_nodes(body, op, outputs=outputs)
     helper.set_model_props(result, {**_metadata(result), TRAINED: json.dumps(weights)})
     return result
 
 
 def default_weights(file: ModelProto) -> list[str] | None:
-    """Return the weights that the metadata of a file say to train by default, None without."""
+    """Return the weights to train by default according to the metadata of a file, None without."""
     found = _metadata(file).get(TRAINED)
     try:
         names = None if found is None else json.loads(found)
@@ -135,8 +135,8 @@ def default_weights(file: ModelProto) -> list[str] | None:
     if names is None or (isinstance(names, list) and names and all(isinstance(n, str) for n in names)):
         return names
     raise ConversionError(
-        f"The metadata of the file have {TRAINED} = {found!r}, which is no JSON list of names of weights: "
-        "remove the entry, or write one."
+        f"The metadata entry {TRAINED} of the file is {found!r}, not a JSON list of names of weights: "
+        "correct or remove it."
     )
 
 
@@ -145,13 +145,13 @@ def _metadata(model: ModelProto) -> dict[str, str]:
 
 
 def _class_table(classes: Sequence[Any] | None) -> np.ndarray | None:
-    """Return classes as an array of integers or of text."""
+    """Return classes as an array of integers or text."""
     if classes is None:
         return None
     table = np.asarray(classes)
     texts = all(isinstance(text, str) for text in table.ravel().tolist())
     if table.ndim != 1 or len({*table.tolist()}) < len(table) or not (texts or table.dtype.kind in "iu"):
-        raise ValueError(f"classes={classes!r} must be different whole numbers, or different texts.")
+        raise ValueError(f"classes={classes!r} must be unique integers or unique strings.")
     return table.astype(object if texts else np.int64)
 
 
@@ -160,41 +160,41 @@ def _checked_outputs(n_outputs: int | None, labels: np.ndarray | None, task: str
     if task not in ("classification", "regression"):
         raise ValueError(f"task={task!r} must be 'classification' or 'regression'.")
     if labels is not None and task == "regression":
-        raise ValueError("classes are for task='classification'.")
+        raise ValueError("classes require task='classification'.")
     number = len(labels) if n_outputs is None and labels is not None else n_outputs
     least = 2 if task == "classification" else 1
     if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < least:
-        raise ValueError(f"n_outputs={n_outputs!r} must be a whole number, {least} or more for {task}.")
+        raise ValueError(f"n_outputs={n_outputs!r} must be an integer, {least} or more for {task}.")
     if labels is not None and len(labels) != number:
-        raise ValueError(f"n_outputs={n_outputs} is not the number of classes, {len(labels)}.")
+        raise ValueError(f"n_outputs={n_outputs} must be the number of classes, {len(labels)}.")
     return int(number)
 
 
 def _features(model: ModelProto, label: str, at: str) -> TensorType:
-    """Return type and shape of the tensor of features."""
-    types, own = value_types(infer_types(prepare_onnx(model, label)), infer=False), value_types(model)
+    """Return the type and shape of the tensor of features."""
+    types, declared = value_types(infer_types(prepare_onnx(model, label)), infer=False), value_types(model)
     made = [name for node in model.graph.node for name in node.output if name]
     known = {value.name for value in model.graph.input}.union(made)
     if at not in known:
         close = difflib.get_close_matches(at, sorted(known), n=3)
-        hint = f"did you mean one of {close}?" if close else f"the last ones are {_listed(made)}."
-        raise ConversionError(f"at={at!r} is no tensor of the main graph of the file: {hint}")
-    found = types.get(at) or own.get(at) or TensorType(TensorProto.UNDEFINED)
-    elem_type, shape = own.get(at, found).elem_type, found.shape
+        hint = f"did you mean one of {close}?" if close else f"the last tensors are {_listed(made)}."
+        raise ConversionError(f"at={at!r} is not a tensor of the main graph of the file: {hint}")
+    found = types.get(at) or declared.get(at) or TensorType(TensorProto.UNDEFINED)
+    elem_type, shape = declared.get(at, found).elem_type, found.shape
     if elem_type not in FLOATS:
         kind = TensorProto.DataType.Name(elem_type).lower() if elem_type else "unknown type"
         matrices = [
             n for n in made if n in types and types[n].elem_type in FLOATS and len(types[n].shape or ()) > 1
         ]
         raise ConversionError(
-            f"Tensor {at!r} has no floating-point features, its elements are {kind}: cut the file at the "
+            f"Tensor {at!r} has the type {kind} instead of floating-point features: cut the file at the "
             f"input of its last layer, such as {_listed(matrices)}."
         )
     if shape is None or len(shape) < 2:
         found_shape = "an unknown shape" if shape is None else f"the shape {shape}"
         raise ConversionError(
-            f"Tensor {at!r} has {found_shape}, and features have two dimensions or more, samples first: cut "
-            "the file at another tensor, or export it with shapes."
+            f"Tensor {at!r} has {found_shape}, but features require two or more dimensions, samples first: "
+            "cut the file at another tensor, or export it with shapes."
         )
     return TensorType(elem_type, shape)
 
@@ -211,44 +211,43 @@ def _pooled(
     shape = known.shape or ()
     rank = len(shape)
     if not -rank <= axis < rank or axis % rank == 0:
-        raise ValueError(f"axis={axis} must be one of {at!r} of shape {shape} after the first.")
+        raise ValueError(f"axis={axis} must be an axis of {at!r}, of shape {shape}, other than the first.")
     axis %= rank
     others = [i for i in range(1, rank) if i != axis]
     if pooling is None and others and axis != rank - 1:
         raise ConversionError(
-            f"Tensor {at!r} has the shape {shape}, features at several positions: pooling='mean', 'max' or "
-            f"'flatten' makes one vector of them (axis={axis} are the features); axis=-1 predicts at every "
-            "position."
+            f"Tensor {at!r} of shape {shape} has features (axis={axis}) at several positions: pool them with "
+            "pooling='mean', 'max' or 'flatten', or predict at every position with axis=-1."
         )
     sizes = shape[1:] if pooling == "flatten" else (shape[axis],)
     numbers = [size for size in sizes if isinstance(size, int)]
     if len(numbers) < len(sizes):
         raise ConversionError(
-            f"Tensor {at!r} has the shape {shape}: the number of its features is not known. Export the file "
-            "with shapes, or use pooling='mean' or 'max'."
+            f"Tensor {at!r} of shape {shape} has an unknown number of features: export the file with shapes, "
+            "or use pooling='mean' or 'max'."
         )
     if pooling is None or not others:
         return at, math.prod(numbers), rank
     if pooling == "flatten":
         return op.Flatten(at, axis=1), math.prod(numbers), 2
-    given: dict[str, Any] = {"axes": others} if op.opset < 18 else {}
-    name = op.node(POOLING[pooling], at, *([] if given else [others]), keepdims=0, **given)
+    axes: dict[str, Any] = {"axes": others} if op.opset < 18 else {}
+    name = op.node(POOLING[pooling], at, *([] if axes else [others]), keepdims=0, **axes)
     return name, math.prod(numbers), 2
 
 
-def _free(name: str, taken: Collection[str]) -> str:
-    """Return a prefix for the names of a head that no name of the file has."""
-    free, number = name, 1
-    while any(other.startswith((f"{free}.", f"{free}/")) for other in taken):
+def _unused_prefix(name: str, taken: Collection[str]) -> str:
+    """Return a prefix for the names of a head that is unused in the file."""
+    prefix, number = name, 1
+    while any(other.startswith((f"{prefix}.", f"{prefix}/")) for other in taken):
         number += 1
-        free = f"{name}_{number}"
-    return free
+        prefix = f"{name}_{number}"
+    return prefix
 
 
 def _outputs(
     op: GraphBuilder, score: str, known: TensorType, labels: np.ndarray | None, task: str
 ) -> list[Any]:
-    """Write the outputs of a classifier or a regressor, and return their types."""
+    """Append the outputs of a classifier or a regressor, and return their types."""
 
     def named(output: str) -> str:
         return output if op.claim(output) else op.unique(output)

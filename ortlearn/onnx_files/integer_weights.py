@@ -1,4 +1,4 @@
-"""Weights that a file stores as integers, and reads through DequantizeLinear: those of quantised networks."""
+"""Quantised weights: integers that DequantizeLinear reads."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import attribute, captured_names, constant_value
 
-#: Smallest and largest number of each type.
+#: Smallest and largest value of each integer type.
 RANGES = {
     **{getattr(TensorProto, f"INT{bits}"): (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (4, 8, 16)},
     **{getattr(TensorProto, f"UINT{bits}"): (0, 2**bits - 1) for bits in (4, 8, 16)},
     TensorProto.INT32: (-(2**31), 2**31 - 1),
 }
 Holder = TensorProto | NodeProto  # an initializer, or a Constant
-Unique = Callable[[str], str]  # makes a new name
+Unique = Callable[[str], str]  # returns a new name
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Quantisation:
     axis: int
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Return whether integers of a shape stand for numbers by it: a damaged file may have other sizes."""
+        """Return whether scale and zero point are valid for a shape, which damaged files may violate."""
         if any(array_of(part).dtype.kind in "OSUc" for part in (self.scale, self.zero) if part is not None):
             return False
         size = shape[self.axis] if -len(shape) <= self.axis < len(shape) else 1
@@ -40,18 +40,18 @@ class Quantisation:
         return is_known and {scale.size, zero.size} <= {1, size} and max(scale.ndim, zero.ndim) < 2
 
     def floats(self, levels: np.ndarray) -> np.ndarray:
-        """Return the numbers, in float32."""
+        """Return dequantised values, in float32."""
         scale, zero = self._along(levels.ndim)
         return ((levels.astype(np.float64) - zero) * scale).astype(np.float32)
 
     def levels(self, array: np.ndarray, elem_type: int) -> np.ndarray:
-        """Return the nearest integers of a type; numbers beyond its range become the end of that."""
+        """Return the nearest integers of a type, clipped to its range."""
         scale, zero = self._along(array.ndim)
         found = np.clip(np.rint(array / scale) + zero, *RANGES[elem_type])
         return found.astype(helper.tensor_dtype_to_np_dtype(elem_type))
 
     def _along(self, rank: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return scale and zero point in float64, in a shape that broadcasts to that of a tensor."""
+        """Return scale and zero point in float64, in a shape that broadcasts to a tensor of a rank."""
         shape = [-1 if axis == self.axis % max(rank, 1) else 1 for axis in range(rank)]
         scale, zero = (array.reshape(shape if array.size > 1 else ()) for array in self._arrays())
         return scale, zero
@@ -63,7 +63,7 @@ class Quantisation:
 
 
 def array_of(holder: Holder) -> np.ndarray:
-    """Return the numbers of an initializer or a Constant."""
+    """Return the value of an initializer or a Constant."""
     if isinstance(holder, TensorProto):
         return tensor_array(holder)
     value = constant_value(holder)
@@ -72,7 +72,7 @@ def array_of(holder: Holder) -> np.ndarray:
 
 
 def dequantised(graph: GraphProto, constants: Mapping[str, Holder]) -> dict[str, Quantisation]:
-    """Return the tensors that only DequantizeLinear reads, with one constant scale, not of blocks."""
+    """Return the quantisation of tensors that only DequantizeLinear reads, if it is not blockwise."""
     reads: Counter[str] = Counter(value.name for value in graph.output)
     found: dict[str, set[tuple[str, str, int]]] = {}
     dequantised_reads: Counter[str] = Counter()
@@ -97,7 +97,7 @@ def dequantised(graph: GraphProto, constants: Mapping[str, Holder]) -> dict[str,
 def add_rounding(
     graph: GraphProto, inner: str, weight: str, kind: Quantisation, tensor: TensorProto, unique: Unique
 ) -> None:
-    """Change a graph that reads integers so that it rounds a floating-point weight to them."""
+    """Replace the integers of a graph by a float weight, which the graph quantises."""
     readers = [node for node in graph.node if node.op_type == "DequantizeLinear" and node.input[0] == inner]
     for value in (*graph.input, *graph.value_info):
         if value.name == inner:
@@ -107,7 +107,7 @@ def add_rounding(
     new = _cast_nodes(first, weight, len(tensor.dims), kind, unique) if is_wide else []
     if not is_wide:
         scale, zero = first.input[1], (*first.input, "")[2]
-        if not zero:  # without one, QuantizeLinear is to uint8
+        if not zero:  # the default type of QuantizeLinear is uint8
             dtype, zero = helper.tensor_dtype_to_np_dtype(tensor.data_type), unique(f"{weight}_zero")
             new.append(_constant(np.zeros_like(array_of(kind.scale), dtype=dtype), zero))
         levels = [unique(f"{weight}_levels")]
@@ -123,7 +123,7 @@ def add_rounding(
 def _cast_nodes(
     reader: NodeProto, weight: str, rank: int, kind: Quantisation, unique: Unique
 ) -> list[NodeProto]:
-    """Return nodes that round a weight to int32, which QuantizeLinear lacks: a Cast of x + sign(x) / 2."""
+    """Return nodes that round a weight to int32 by a Cast of x + sign(x) / 2, instead of QuantizeLinear."""
     scale, shape, wide, ratio, sign, half, part, moved, levels = (
         unique(f"{weight}_{part}")
         for part in ("scale", "shape", "wide", "ratio", "sign", "half", "part", "moved", "levels")

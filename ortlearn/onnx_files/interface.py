@@ -1,4 +1,4 @@
-"""Interface of an ONNX file: the inputs, outputs and metadata that a trained model keeps."""
+"""Inputs, outputs and metadata of an ONNX file, which its trained model shares."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -9,15 +9,15 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from ..graphs import GraphBuilder, append_nodes, graph_names, map_names, node_inputs, opset_versions, prune
 from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import copy_node
-from .weight_places import weight_places
+from .weight_locations import weight_locations
 
 
 def holds_weights(file: ModelProto, model: ModelProto, names: Collection[str]) -> bool:
-    """Return whether a file has the weights of its graph, rather than attributes of fused operators."""
-    of_file = weight_places(file)
+    """Return whether weights of a graph are tensors of its file, not attributes of fused operators."""
+    of_file = weight_locations(file)
     of_model = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     read = set().union(*map(node_inputs, file.graph.node))
-    inner = {name for name, place in of_file.items() if place.graph is not file.graph}
+    inner = {name for name, location in of_file.items() if location.graph is not file.graph}
     return all(
         name in of_file and (name in read or name in inner) and of_file[name].shape == of_model[name]
         for name in names
@@ -25,16 +25,16 @@ def holds_weights(file: ModelProto, model: ModelProto, names: Collection[str]) -
 
 
 def without_tensors(file: ModelProto, outputs: Collection[str], inputs: Collection[str]) -> ModelProto:
-    """Return a file without some outputs, the nodes that only they need, and some unused inputs."""
+    """Return a file without given outputs, their unshared nodes, and given inputs that become unused."""
     left = [value for value in file.graph.output if value.name not in outputs]
     rest = prune(with_fields(file, output=left))
     read = {value.name for value in rest.graph.output}.union(*map(node_inputs, rest.graph.node))
-    kept = [value for value in rest.graph.input if value.name not in inputs or value.name in read]
-    return with_fields(rest, input=kept)
+    used = [value for value in rest.graph.input if value.name not in inputs or value.name in read]
+    return with_fields(rest, input=used)
 
 
 def with_interface(model: ModelProto, file: ModelProto) -> ModelProto:
-    """Return a graph with the inputs, outputs, ``ZipMap``, domains and metadata of its file."""
+    """Return a graph with the inputs, outputs, ``ZipMap`` nodes, domains and metadata of its file."""
     outputs, inputs = ({value.name for value in values} for values in (file.graph.output, file.graph.input))
     maps = [node for node in file.graph.node if node.op_type == "ZipMap" and node.output[0] in outputs]
     unused = inputs.difference(tensor.name for tensor in model.graph.initializer)
@@ -49,7 +49,7 @@ def with_interface(model: ModelProto, file: ModelProto) -> ModelProto:
 
 
 def _with_maps(model: ModelProto, maps: Iterable[NodeProto]) -> list[NodeProto]:
-    """Return the nodes of a graph followed by ``ZipMap`` nodes of the matrices under their names."""
+    """Return the nodes of a graph followed by ``ZipMap`` nodes, which take over the names of their inputs."""
     nodes, op = list(model.graph.node), GraphBuilder(existing_names=graph_names(model.graph))
     for node in maps:
         name, last = node.output[0], copy_node(node)
@@ -67,13 +67,13 @@ def _with_maps(model: ModelProto, maps: Iterable[NodeProto]) -> list[NodeProto]:
 
 
 def with_zipmap(model: ModelProto, classes: np.ndarray) -> ModelProto:
-    """Return a classifier whose probabilities are maps by class, as skl2onnx writes them."""
+    """Return a classifier with a ``ZipMap`` of its probabilities, as skl2onnx writes them."""
     labels, probabilities = model.graph.output
     op = GraphBuilder(existing_names=graph_names(model.graph))
     label, maps = (
         name if op.claim(name) else op.unique(name) for name in ("output_label", "output_probability")
     )
-    is_float = probabilities.type.tensor_type.elem_type == TensorProto.FLOAT  # ZipMap takes nothing else
+    is_float = probabilities.type.tensor_type.elem_type == TensorProto.FLOAT  # ZipMap accepts float32 only
     matrix = probabilities.name if is_float else op.Cast(probabilities.name, to=TensorProto.FLOAT)
     texts = np.asarray(classes).dtype.kind in "OUS"
     name, kind_of = ("classlabels_strings", str) if texts else ("classlabels_int64s", int)

@@ -14,7 +14,7 @@ from ..graphs import runtime_errors, value_types
 from ..graphs.editing import copy_model
 from ..graphs.external_tensors import external_initializers, keep_external, without_external
 from ..graphs.files import MAX_MESSAGE
-from .free_rows import with_free_rows
+from .dynamic_batch import with_dynamic_batch
 from .half_precision import with_float32
 from .model_checks import check_sizes, check_structure, check_total, stored_bytes
 from .named_weights import with_named_weights
@@ -22,12 +22,12 @@ from .operator_checks import check_operators
 from .simplify import with_chosen_branches
 from .versions import pin_versions
 
-#: Bytes of initializers that stay in their files in models that are too large for a protobuf message.
+#: Minimum size in bytes of initializers that are not loaded, in models too large for a protobuf message.
 LARGE = 2**20
 
 
 def is_onnx_source(source: Any) -> bool:
-    """Return whether an object stands for an ONNX model: a ModelProto, bytes or a path.
+    """Return whether an object is an ONNX model: a ModelProto, bytes or a path.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def is_onnx_source(source: Any) -> bool:
     Returns
     -------
     bool
-        Whether its type is one of these; nothing is read.
+        Whether its type is one of these; paths are not opened.
 
     Examples
     --------
@@ -50,13 +50,13 @@ def is_onnx_source(source: Any) -> bool:
 
 @runtime_errors()
 def load_onnx(source: Any) -> ModelProto:
-    """Return a checked copy of an ONNX model at supported versions."""
+    """Return a checked copy of an ONNX model, converted to supported versions."""
     return prepare_onnx(*read_onnx(source))
 
 
 @runtime_errors()
 def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> ModelProto:
-    """Return a checked copy of a model at supported versions, without ZipMap, integers as rounded floats."""
+    """Return a checked copy of a model at supported versions; ``integers`` become rounded floats."""
     check_total(model, label)
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:
@@ -65,10 +65,10 @@ def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> Model
         onnx.checker.check_model(without_external(model))
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
-    model = with_float32(with_named_weights(model, integers))  # no more nodes than check_structure allows
+    model = with_float32(with_named_weights(model, integers))  # check_structure limits the number of nodes
     model = with_chosen_branches(_without_zipmap(without_record(pin_versions(model))))
-    model = with_free_rows(model)
-    check_operators(model, {}, label)  # onnx itself stops at some of these forms
+    model = with_dynamic_batch(model)
+    check_operators(model, {}, label)  # onnx crashes on some of these faults
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)
     check_sizes(types, label)
@@ -77,7 +77,7 @@ def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> Model
 
 
 def without_record(model: ModelProto) -> ModelProto:
-    """Return a copy of a checkpoint without its measurements, which are not true of what comes of it."""
+    """Return a copy of a model without the measurements of a checkpoint, which training invalidates."""
     model = copy_model(model)
     for entry in [entry for entry in model.metadata_props if entry.key.startswith("ortlearn.")]:
         model.metadata_props.remove(entry)
@@ -85,7 +85,7 @@ def without_record(model: ModelProto) -> ModelProto:
 
 
 def _without_zipmap(model: ModelProto) -> ModelProto:
-    """Return a classifier whose probabilities are a matrix instead of one dictionary per sample."""
+    """Return a classifier whose probabilities are a matrix instead of a dictionary per sample."""
     model = copy_model(model)
     maps = {node.output[0]: node for node in model.graph.node if node.op_type == "ZipMap"}
     for name, node in maps.items():
@@ -97,17 +97,17 @@ def _without_zipmap(model: ModelProto) -> ModelProto:
 
 
 def read_onnx(source: Any) -> tuple[ModelProto, str]:
-    """Return an ONNX model as it is, with all of its tensors, unchecked, and what errors call it."""
+    """Return an unchecked ONNX model, with all tensors, and its description for error messages."""
     if isinstance(source, ModelProto):
         return source, "The contents of the ModelProto given"
     if isinstance(source, bytes | bytearray):
         return _parse(bytes(source), "The bytes given"), "The bytes given"
     path = Path(source)
     try:
-        if path.exists() and not path.is_file():  # a pipe or a device has no end
+        if path.exists() and not path.is_file():  # pipes and devices may be endless
             raise ValueError("it is not a regular file")
         content = path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+    except (OSError, ValueError) as error:  # ValueError: invalid file name
         reason = getattr(error, "strerror", None) or error
         raise ConversionError(f"The ONNX file {str(path)!r} cannot be read: {reason}.") from error
     label = f"The contents of {str(path)!r}"
@@ -116,9 +116,9 @@ def read_onnx(source: Any) -> tuple[ModelProto, str]:
     for tensor in mapped:
         keep_external(tensor, path.parent)
     check_total(model, label)
-    for tensor in mapped:  # onnx reads the others
+    for tensor in mapped:  # skipped by load_external_data_for_model
         tensor.data_location = TensorProto.DEFAULT
-    try:  # large models keep tensors in files of their own
+    try:  # external data
         onnx.load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ConversionError(f"{label} lack the file of some weights: {error}") from error
@@ -128,7 +128,7 @@ def read_onnx(source: Any) -> tuple[ModelProto, str]:
 
 
 def _large_tensors(model: ModelProto) -> list[TensorProto]:
-    """Return the initializers that stay in their files, where a model is too large for a protobuf message."""
+    """Return the initializers to leave in their files if a model is too large for a protobuf message."""
     external = external_initializers(model)
     if sum(map(stored_bytes, external)) <= MAX_MESSAGE:
         return []

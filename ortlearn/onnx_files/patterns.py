@@ -1,4 +1,4 @@
-"""Match tensors with patterns of operators."""
+"""Match tensors of a graph with patterns of operators."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -11,16 +11,17 @@ COMMUTATIVE = {"Add", "Equal", "Max", "Mul"}
 class PatternView(GraphView):
     """A graph whose tensors are matched with patterns."""
 
-    between: Collection[str] = ()  # operators that are skipped between two others of a pattern
+    between: Collection[str] = ()  # operators to skip between two operators of a pattern
 
     def match(self, name: str, pattern: Any) -> dict[str, str] | None:
-        """Return the tensors that a pattern names, None without a match."""
-        # A pattern is a name for any tensor, the same one for repeated names; a number for a constant; or a
-        # tuple of operators, joined by |, and of patterns of their first inputs, up to commutativity.
+        """Return the tensors by their names in a pattern, None without a match."""
+        # A pattern is a name, which matches any tensor but the same one if repeated; a number, which matches
+        # a constant; or a tuple of operators, joined by |, and of patterns of their first inputs in any order
+        # if the operators are commutative.
         return self._match(name, pattern, {})
 
     def match_any(self, name: str, patterns: Collection[Any]) -> dict[str, str] | None:
-        """Return the tensors of the first pattern that matches, None without one."""
+        """Return the tensors of the first pattern that matches, None if none does."""
         found = (self.match(name, pattern) for pattern in patterns)
         return next((tensors for tensors in found if tensors is not None), None)
 

@@ -1,4 +1,4 @@
-"""Find shapes that inference misses, and branches that depend on shapes, by runs on random samples."""
+"""Find unknown shapes, and the chosen branches of If operators, by running a model on random samples."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,14 +16,14 @@ from .simplify import is_choice, with_chosen_branches
 #: Runs a graph on arrays by the name of their inputs, and returns its first output.
 Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]
 
-PROBES = ((1, 4), (2, 6), (3, 9))  # numbers of samples of runs, and other free dimensions of inputs
-OF_SHAPES = ("Shape", "Size")  # operators that depend on shapes only
+PROBES = ((1, 4), (2, 6), (3, 9))  # number of samples, and size of other dynamic dimensions, in each run
+SHAPE_OPERATORS = ("Shape", "Size")  # operators that read shapes only
 
 
 def with_probed_shapes(model: ModelProto, run: Run) -> ModelProto:
-    """Return an equivalent model in which the rank of every tensor is known, as far as runs can find it."""
-    # An If with the same condition in all runs, which depends on shapes only, is replaced by its branch. A
-    # tensor of unknown rank is reshaped to the dimensions that were the same in all runs.
+    """Return an equivalent model with known ranks of tensors, if runs on random samples succeed."""
+    # An If whose condition depends on shapes only, and is the same in all runs, is replaced by its branch. A
+    # tensor of unknown rank is reshaped to its dimensions, which are fixed if they are the same in all runs.
     choices = [node.input[0] for node in model.graph.node if is_choice(node)]
     conditions = [name for name in choices if _depends_on_shapes(name, model)]
     if conditions:
@@ -45,13 +45,13 @@ def with_probed_shapes(model: ModelProto, run: Run) -> ModelProto:
 def _depends_on_shapes(name: str, model: ModelProto) -> bool:
     """Return whether a tensor depends on shapes only."""
     inputs = {value.name for value in model.graph.input}
-    nodes = needed_nodes([node for node in model.graph.node if node.op_type not in OF_SHAPES], [name])
+    nodes = needed_nodes([node for node in model.graph.node if node.op_type not in SHAPE_OPERATORS], [name])
     is_random = any(node.op_type.startswith("Random") for node in nodes)
     return not is_random and inputs.isdisjoint({name}.union(*map(graphs.node_inputs, nodes)))
 
 
 def _unknown(model: ModelProto) -> list[str]:
-    """Return the tensors of unknown rank, in order, without sequences."""
+    """Return the tensors of unknown rank in graph order, except sequences."""
     inferred = infer_types(model)
     types, graph = graphs.value_types(inferred, infer=False), inferred.graph
     kinds = {v.name: v.type.WhichOneof("value") for v in (*graph.input, *graph.value_info, *graph.output)}
@@ -63,7 +63,7 @@ def _unknown(model: ModelProto) -> list[str]:
 def _probe(
     model: ModelProto, run: Run, names: Sequence[str], values: bool = False
 ) -> dict[str, list[np.ndarray]]:
-    """Return the shapes of tensors, or their values as integers, in each run; nothing if one fails."""
+    """Return the shapes of tensors, or their values as integers, in each run; empty if a run fails."""
     op = graphs.GraphBuilder(existing_names=graphs.graph_names(model.graph))
     parts = []
     for name in names:
@@ -80,20 +80,20 @@ def _probe(
                 end = 1 + int(left[0])
                 found[name].append(left[1:end])
                 left = left[end:]
-    except Exception:  # the model may not accept random samples; errors of the model appear in training
+    except Exception:  # the model may reject random samples; its own errors are raised in training
         return {}
     return found
 
 
 def _template(shapes: Sequence[np.ndarray]) -> list[int] | None:
-    """Return the target of a Reshape: dimensions that are always the same, zeros for the others."""
+    """Return the target of a Reshape: constant dimensions, and zeros for others; None if ranks differ."""
     if len({len(shape) for shape in shapes}) > 1:
         return None
     return [int(sizes[0]) if len({*sizes}) == 1 else 0 for sizes in zip(*shapes, strict=True)]
 
 
 def _reshaped(model: ModelProto, name: str, template: Sequence[int]) -> ModelProto:
-    """Return a model that reshapes a tensor."""
+    """Return a model with a tensor reshaped."""
     graph = GraphView(model, types={})
     raw = graph.op.unique(f"{name}_of_unknown_rank")
 

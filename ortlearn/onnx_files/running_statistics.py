@@ -1,4 +1,4 @@
-"""Batch normalizations in training mode, and the running statistics that they update."""
+"""Running statistics of batch normalizations in training mode."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..graphs.nodes import attribute, copy_node
 
 __all__ = ["NEXT", "for_evaluation", "running_statistics", "with_batch_statistics"]
 
-#: Output with the running statistic that a batch leaves. A name of the model never begins like this.
+#: Name of the output with an updated running statistic; tensors of the model never have this prefix.
 NEXT = "ortlearn_next_{}"
-#: Inputs of a batch normalization that are running statistics.
+#: Positions of running mean and variance among the inputs of a batch normalization.
 STATISTICS = (3, 4)
 
 
@@ -27,9 +27,9 @@ def _is_training(node: NodeProto) -> bool:
 
 
 def running_statistics(model: ModelProto) -> list[str]:
-    """Return the initializers that batch normalizations in training mode read as running mean or variance.
+    """Return the running means and variances of batch normalizations in training mode.
 
-    Those of nodes inside of If, Loop and Scan are left out: they stay as they are.
+    Nodes in subgraphs of If, Loop and Scan are excluded: their statistics are not updated.
     """
     initializers = {tensor.name for tensor in model.graph.initializer}
     nodes = [node for node in model.graph.node if _is_training(node)]
@@ -38,7 +38,7 @@ def running_statistics(model: ModelProto) -> list[str]:
 
 
 def for_evaluation(model: ModelProto) -> ModelProto:
-    """Return a model whose batch normalizations take the running statistics instead of those of the batch."""
+    """Return a model whose batch normalizations use running statistics instead of batch statistics."""
     if not any(map(_is_training, model.graph.node)):
         return model
     nodes: list[NodeProto] = []
@@ -58,15 +58,15 @@ def for_evaluation(model: ModelProto) -> ModelProto:
 
 
 def with_batch_statistics(model: ModelProto) -> ModelProto:
-    """Return a model of elementary operators in training mode, with the next running statistics as outputs.
+    """Return a model that normalizes by batch statistics and outputs updated running statistics.
 
-    Several nodes may share a statistic: the second one updates what the first one leaves, as in torch. The
-    output of a statistic ``name`` is ``NEXT.format(name)``. Builds of onnxruntime without training have no
-    kernel for the operator in training mode.
+    The output of a statistic ``name`` is ``NEXT.format(name)``. Nodes that share a statistic update it one
+    after the other, as in torch. Batch normalizations are decomposed, since only builds of onnxruntime with
+    training have a kernel for training mode.
     """
     if not any(map(_is_training, model.graph.node)):
         return model
-    carried, types = running_statistics(model), value_types(model)
+    statistics, types = running_statistics(model), value_types(model)
     op = GradientBuilder(
         opset_versions(model)[""],
         existing_names=graph_names(model.graph),
@@ -74,7 +74,7 @@ def with_batch_statistics(model: ModelProto) -> ModelProto:
         prefix="statistics_",
     )
     nodes: list[NodeProto] = []
-    latest = {name: name for name in carried}
+    latest = {name: name for name in statistics}
     for node in model.graph.node:
         if not _is_training(node):
             nodes.append(node)
@@ -83,17 +83,17 @@ def with_batch_statistics(model: ModelProto) -> ModelProto:
         if known is None or known.shape is None:
             raise ConversionError(
                 f"BatchNormalization {node.name!r} in training mode cannot be trained: the rank of its input "
-                f"{node.input[0]!r} is unknown. Declare the shapes of the inputs of the file."
+                f"{node.input[0]!r} is unknown. Declare the shapes of the inputs of the model."
             )
         outputs = [*node.output, *[""] * (3 - len(node.output))]
-        whole = copy_node(node, outputs=[outputs[0], *(name or op.unique("running") for name in outputs[1:])])
-        for position, result in zip(STATISTICS, whole.output[1:], strict=True):
+        full = copy_node(node, outputs=[outputs[0], *(name or op.unique("running") for name in outputs[1:])])
+        for position, result in zip(STATISTICS, full.output[1:], strict=True):
             name = node.input[position]
-            whole.input[position] = latest.get(name, name)
+            full.input[position] = latest.get(name, name)
             if name in latest:
                 latest[name] = result
-        nodes += decompose(op, RuleNode(whole, op, {}, set()), by_batch_statistics)
-    for name in carried:
+        nodes += decompose(op, RuleNode(full, op, {}, set()), by_batch_statistics)
+    for name in statistics:
         op.Identity(latest[name], outputs=[NEXT.format(name)])
-    outputs = [make_value_info(NEXT.format(name), types[name]) for name in carried]
+    outputs = [make_value_info(NEXT.format(name), types[name]) for name in statistics]
     return append_nodes(with_fields(model, node=nodes), op, outputs=[*model.graph.output, *outputs])

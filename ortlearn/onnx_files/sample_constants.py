@@ -1,4 +1,4 @@
-"""Replace constants that repeat the number of samples of a file, so that any number is accepted."""
+"""Replace constants that depend on the number of samples that a model was exported for."""
 
 import math
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from ..graphs.editing import with_fields
 from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import attribute, copy_node
 
-TIMES = 3  # factor of a second number of samples, to find the dimensions that grow
-SMALL = 1024  # largest number of elements of a constant in shape computations
+TIMES = 3  # shapes are also inferred for so many times the samples, to find the dimensions that grow
+SMALL = 1024  # maximum number of elements of a constant in shape computations
 STATES = {"GRU": (5,), "LSTM": (5, 6), "RNN": (5,)}  # positions of initial states of recurrent operators
-#: Shape of a tensor for the number of samples of the file, and for more.
+#: Shapes of a tensor for the exported number of samples, and for ``TIMES`` as many.
 Sizes = tuple[tuple[int | None, ...], tuple[int | None, ...]]
 
 
-def with_following_constants(model: ModelProto, number: int | None) -> tuple[ModelProto, NodeProto | None]:
-    """Return a model without constants that repeat a number of samples, and a node that still needs it."""
+def without_sample_constants(model: ModelProto, number: int | None) -> tuple[ModelProto, NodeProto | None]:
+    """Return a model without constants that depend on the number of samples, and a failing node or None."""
     # The dimension of samples becomes -1 in the shape of a Reshape, and 1 in that of an Expand. Constants
-    # that are concatenated with all samples, and initial states of recurrent operators, are repeated. A
-    # Squeeze of all axes keeps that of samples. Without a number, constant shapes are correct.
+    # that are concatenated with all samples, and initial states of recurrent operators, are repeated. Squeeze
+    # without axes gets those of size one except samples. With number=None, shapes of Reshape are unchanged.
     op = GraphBuilder(existing_names=graph_names(model.graph))
     sizes, failing = _Sizes(model, number or 1), None
     for node in model.graph.node:
@@ -37,16 +37,16 @@ def with_following_constants(model: ModelProto, number: int | None) -> tuple[Mod
             if not sizes.add(added) and failing is None:
                 failing = node
     outputs = [_with_rank(value, sizes.of(value.name)) for value in model.graph.output]
-    own = [*model.graph.initializer, *op.initializers]
-    return with_fields(model, node=op.nodes, initializer=own, output=outputs), failing
+    initializers = [*model.graph.initializer, *op.initializers]
+    return with_fields(model, node=op.nodes, initializer=initializers, output=outputs), failing
 
 
 class _Sizes:
-    """Types of tensors for two numbers of samples, and values of those that depend on shapes only."""
+    """Types of tensors for two numbers of samples, and values of tensors that depend on shapes only."""
 
     def __init__(self, model: ModelProto, number: int):
         self.number = number
-        self.inner: set[str] = set()  # tensors whose samples are the inner part of a dimension
+        self.inner: set[str] = set()  # tensors with a dimension (other, samples) flattened
         self._versions, self._ir_version = opset_versions(model), model.ir_version
         self._types: tuple[dict[str, TypeProto], ...] = ({}, {})
         self._values: tuple[dict[str, np.ndarray], ...] = ({}, {})
@@ -67,7 +67,7 @@ class _Sizes:
         return shapes[0], shapes[1]
 
     def constant(self, name: str) -> np.ndarray | None:
-        """Return a value that is the same for both numbers of samples, None for any other."""
+        """Return the value of a tensor if it is the same for both numbers of samples, None otherwise."""
         values = [known.get(name) for known in self._values]
         if values[0] is None or values[1] is None or not np.array_equal(values[0], values[1]):
             return None
@@ -82,19 +82,19 @@ class _Sizes:
                     values[tensor.name] = tensor_array(tensor)
 
     def add(self, node: NodeProto) -> bool:
-        """Record the outputs of a node; return whether it also runs with more samples."""
+        """Record the outputs of a node; return whether it supports more samples."""
         found = [self._infer(node, *known) for known in zip(self._types, self._values, strict=True)]
         if node.op_type != "Reshape" and not self.inner.isdisjoint(node.input):
             self.inner.update(node.output)
         return found[1] or not found[0]
 
     def _infer(self, node: NodeProto, types: dict[str, TypeProto], values: dict[str, np.ndarray]) -> bool:
-        """Record the outputs of a node for one number of samples; return whether its inputs fit."""
-        own = _value(node, types, values, self._versions)
-        if own is not None:
-            values[node.output[0]] = own
-            kind = helper.np_dtype_to_tensor_dtype(own.dtype)
-            types[node.output[0]] = helper.make_tensor_type_proto(kind, own.shape)
+        """Record the outputs of a node for one number of samples; return whether its inputs are valid."""
+        value = _value(node, types, values, self._versions)
+        if value is not None:
+            values[node.output[0]] = value
+            kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+            types[node.output[0]] = helper.make_tensor_type_proto(kind, value.shape)
             return True
         domain = "" if node.domain == "ai.onnx" else node.domain
         read = [name for name in node.input if name]
@@ -102,7 +102,7 @@ class _Sizes:
             return True
         try:
             schema = onnx.defs.get_schema(node.op_type, self._versions.get(domain, 1), domain)
-        except onnx.defs.SchemaError:  # an operator of another domain, with unknown outputs
+        except onnx.defs.SchemaError:  # unknown operator of another domain
             return True
         data = {name: numpy_helper.from_array(values[name], name) for name in read if name in values}
         imports = [helper.make_opsetid(key, version) for key, version in self._versions.items()]
@@ -125,7 +125,7 @@ def _shape(known: TypeProto | None) -> tuple[int | None, ...] | None:
 
 
 def _same_size(*types: TypeProto | None) -> bool:
-    """Return whether tensors have equal numbers of elements, as far as these are known."""
+    """Return whether the known numbers of elements of tensors are equal."""
     shapes = [_shape(known) for known in types]
     products = {math.prod(shape) for shape in shapes if shape is not None and None not in shape}  # type: ignore
     return len(products) < 2
@@ -134,7 +134,7 @@ def _same_size(*types: TypeProto | None) -> bool:
 def _value(
     node: NodeProto, types: dict[str, TypeProto], values: dict[str, np.ndarray], versions: dict[str, int]
 ) -> np.ndarray | None:
-    """Return the value of a node that reads shapes and small constants only, None for any other."""
+    """Return the output of a node that reads shapes and small constants only, None for other nodes."""
     if node.domain not in ("", "ai.onnx") or len(node.output) != 1 or any(subgraphs(node)):
         return None
     if node.op_type == "Shape" and node.input[0] in types:
@@ -154,7 +154,7 @@ def _value(
     imports = [helper.make_opsetid(domain, version) for domain, version in versions.items()]
     try:
         (found,) = ReferenceEvaluator(helper.make_model(graph, opset_imports=imports)).run(None, inputs)
-    except Exception:  # not every operator has an evaluator
+    except Exception:  # some operators have no reference implementation
         return None
     return found if isinstance(found, np.ndarray) and found.size <= SMALL else None
 
@@ -180,7 +180,7 @@ def _with_free_shape(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodePr
 
 
 def _with_axes(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodeProto | None:
-    """Return a Squeeze of the axes of size one for any number of samples, None if it names axes."""
+    """Return a Squeeze with the axes of size one for any number of samples, None if it has axes."""
     known = sizes.of(node.input[0])
     if len(node.input) > 1 or node.attribute or known is None or None in known[1]:
         return None
@@ -189,7 +189,7 @@ def _with_axes(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodeProto | 
 
 
 def _with_rank(value: ValueInfoProto, known: Sizes | None) -> ValueInfoProto:
-    """Return an output with its actual rank, if the file declares another one."""
+    """Return an output with its inferred shape if the declared rank is wrong."""
     kind = value.type.tensor_type
     if known is None or not kind.HasField("shape") or len(kind.shape.dim) == len(known[1]):
         return value
@@ -198,7 +198,7 @@ def _with_rank(value: ValueInfoProto, known: Sizes | None) -> ValueInfoProto:
 
 
 def _with_repeated_inputs(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> NodeProto | None:
-    """Return a node whose inputs of one sample are repeated for all, None if it needs no change."""
+    """Return a node with inputs of one sample repeated for all samples, None if it needs no change."""
     shapes = [sizes.of(name) if name else None for name in node.input]
     inputs = list(node.input)
     if node.op_type == "Concat":
@@ -217,7 +217,7 @@ def _with_repeated_inputs(op: GraphBuilder, node: NodeProto, sizes: _Sizes) -> N
 
 
 def _repeated(op: GraphBuilder, name: str, like: str, axis: int, rank: int) -> str:
-    """Return a tensor repeated along an axis of size one, up to the size of another tensor."""
+    """Return a tensor repeated along an axis of size one, to the size of another tensor."""
     count = op.Gather(op.Shape(like), op.constant(np.array([axis], np.int64)), axis=0)
     ones = [op.constant(np.ones(size, np.int64)) for size in (axis, rank - axis - 1)]
     return op.Expand(name, op.Concat(ones[0], count, ones[1], axis=0))
@@ -228,7 +228,7 @@ def _grows(shapes: Sizes, axis: int) -> bool:
 
 
 def _joined_axes(node: NodeProto, shapes: Sequence[Sizes | None]) -> dict[int, int]:
-    """Return the inputs of a Concat that have fewer samples than others, and the axis of samples."""
+    """Return the positions of inputs of a Concat with a fixed number of samples, and the axis of samples."""
     known = [shape for shape in shapes if shape is not None and shape[0]]
     if len(known) != len(shapes) or len({len(shape[0]) for shape in known}) != 1:
         return {}
@@ -241,9 +241,9 @@ def _joined_axes(node: NodeProto, shapes: Sequence[Sizes | None]) -> dict[int, i
 def _reshape_target(
     target: list[int], known: Sizes, number: int, inner: bool
 ) -> tuple[list[int], bool] | None:
-    """Return the shape of a Reshape for any number of samples, and whether they are an inner part there."""
-    # Samples are a dimension of the input, or the outer or inner part of one that grows, with the same stride
-    # in the output. Of two possible dimensions, the last one is that of features.
+    """Return the shape of a Reshape for any number of samples, and whether samples are inner there."""
+    # Samples are a dimension of the input, or are flattened with another one, before or after it. They have
+    # the same stride in the output. If two dimensions match, the last one is that of features.
     narrow, wide = known
     growing = [axis for axis in range(len(narrow)) if narrow[axis] != wide[axis]]
     if len(growing) != 1:
@@ -265,8 +265,8 @@ def _reshape_target(
     found += [*((j, False) for j in outer if j < len(sizes) - 1), *inside, *((j, False) for j in outer)]
     if not found:
         return None
-    place, is_inner = found[0]
-    return [-1 if j == place else size for j, size in enumerate(sizes)], is_inner
+    position, is_inner = found[0]
+    return [-1 if j == position else size for j, size in enumerate(sizes)], is_inner
 
 
 def _expand_target(target: list[int], known: Sizes) -> list[int]:

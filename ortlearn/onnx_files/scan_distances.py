@@ -1,4 +1,4 @@
-"""Rewrite Scans that compute distances between the rows of two matrices."""
+"""Replace Scan operators that compute pairwise distances between the rows of two matrices."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..models.distances import MANY, pairwise_distances
 from .patterns import PatternView
 
 SQUARES = (("ReduceSumSquare", "d"), ("ReduceSum", ("Mul", "d", "d")), ("ReduceSum", ("Pow", "d", 2)))
-#: Distances by the differences d of the columns.
+#: Metrics by their patterns in the differences d of the columns.
 METRICS: dict[Any, str] = {
     **dict.fromkeys(SQUARES, "sqeuclidean"),
     **dict.fromkeys((("Sqrt", squares) for squares in SQUARES), "euclidean"),
@@ -25,18 +25,18 @@ METRICS: dict[Any, str] = {
 
 
 def rewrite_scan_distances(model: ModelProto) -> ModelProto:
-    """Return the model without Scans that compute distances between the rows of two matrices."""
-    # as skl2onnx writes Gaussian processes, nearest neighbours and kernels: a Scan over the rows of one
-    # matrix carries the other one, and its body reduces differences
+    """Return the model with pairwise distances in the place of Scan operators that compute them."""
+    # skl2onnx writes Gaussian processes, nearest neighbours and kernels in this form: a Scan over the rows of
+    # one matrix has the other one as state, and its body reduces differences.
     graph = GraphView(model)
     transposed: dict[str, str] = {}
 
     def scan(node: NodeProto, op: GraphBuilder) -> bool:
         metric, power = _distance(node, graph)
-        matrix, *rows = node.input
-        if not metric or (metric not in ("sqeuclidean", "euclidean") and _size(op, rows[0]) > MANY):
+        matrix, *others = node.input
+        if not metric or (metric not in ("sqeuclidean", "euclidean") and _size(op, others[0]) > MANY):
             return False
-        result = pairwise_distances(op, matrix, rows[0], metric, power)
+        result = pairwise_distances(op, matrix, others[0], metric, power)
         transposed[node.output[1]] = result
         op.Transpose(result, perm=[1, 0], outputs=[node.output[1]])
         if node.output[0]:
@@ -56,7 +56,7 @@ def _size(op: GraphBuilder, name: str) -> int:
 
 
 class _Body(PatternView):
-    """The body of a Scan: a matrix and one row in, the matrix and one number for each of its rows out."""
+    """Body of a Scan: maps a matrix and a row to the matrix and a value for each of its rows."""
 
     def __init__(self, graph: GraphProto, outer: GraphView):
         super().__init__(graph)
@@ -64,12 +64,12 @@ class _Body(PatternView):
 
     def value(self, name: str) -> np.ndarray | None:
         """Return the value of a constant of the body or of the outer graph."""
-        own = super().value(name)
-        return self._outer.value(name) if own is None and name not in self.producers else own
+        value = super().value(name)
+        return self._outer.value(name) if value is None and name not in self.producers else value
 
 
 def _distance(node: NodeProto, outer: GraphView) -> tuple[str, np.ndarray | None]:
-    """Return the metric of a Scan and the power of Minkowski's; an empty metric for anything else."""
+    """Return the metric of a Scan, and its power for ``"minkowski"``; an empty metric for others."""
     attributes = attributes_of(node)
     graph = attributes.pop("body")
     if attributes.pop("num_scan_inputs") != 1 or any(any(values) for values in attributes.values()):

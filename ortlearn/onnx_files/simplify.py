@@ -9,12 +9,12 @@ from ..graphs.editing import map_node
 from ..graphs.nodes import attribute, copy_node
 from ..graphs.view import GraphView
 
-#: Operators of any number of inputs that have no effect on a single one.
-OF_MANY = ("Concat", "Max", "Mean", "Min", "Sum")
+#: Variadic operators that return a single input unchanged.
+VARIADIC = ("Concat", "Max", "Mean", "Min", "Sum")
 
 
 def remove_idle_nodes(model: ModelProto) -> ModelProto:
-    """Return the model without idle nodes: identities, casts to the same type, reshapes to the same shape."""
+    """Return the model without nodes that return their input, such as casts to the same type."""
     graph = GraphView(model)
 
     def rule(node: NodeProto) -> bool | str:
@@ -24,10 +24,10 @@ def remove_idle_nodes(model: ModelProto) -> ModelProto:
 
 
 def is_idle(graph: GraphView, node: NodeProto) -> bool:
-    """Return whether a node returns its input."""
+    """Return whether a node returns its first input."""
     if node.domain not in ("", "ai.onnx") or not node.input:
         return False
-    if node.op_type == "Identity" or (node.op_type in OF_MANY and len(node.input) == 1):
+    if node.op_type == "Identity" or (node.op_type in VARIADIC and len(node.input) == 1):
         return True
     known = graph.op.type(node.input[0]) if node.op_type in ("Cast", "Reshape") else None
     if known is None:
@@ -37,7 +37,7 @@ def is_idle(graph: GraphView, node: NodeProto) -> bool:
     target = graph.value(node.input[1]) if len(node.input) > 1 else None
     if target is None or known.shape is None or target.shape != (len(known.shape),):
         return False
-    # (-1, k, ...) of a tensor (n, k, ...) with every k known is the tensor itself.
+    # Reshaping (n, k, ...) to (-1, k, ...) with known k has no effect.
     sizes = tuple(target.tolist())
     return sizes[:1] == (-1,) and sizes[1:] == known.shape[1:] and 0 not in sizes
 
@@ -60,7 +60,7 @@ def with_chosen_branches(model: ModelProto, conditions: Mapping[str, bool] | Non
             _inline(node, attribute(node, "then_branch" if chosen else "else_branch"), graph.op)
         return chosen is not None
 
-    # A branch may have held another If.
+    # A branch may contain another If.
     return with_chosen_branches(graph.to_model(), conditions) if graph.rewrite(rule) else model
 
 

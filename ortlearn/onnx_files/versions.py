@@ -1,4 +1,4 @@
-"""Convert files to the versions that every supported onnxruntime trains."""
+"""Convert models to opsets and IR versions that every supported onnxruntime trains."""
 
 from collections.abc import Iterator
 
@@ -19,15 +19,15 @@ from ..graphs import (
 from ..graphs.editing import with_fields
 from ..graphs.nodes import all_nodes, attribute
 
-OPSET = 18  # of converted files
+OPSET = 18  # of converted models
 MIN_OPSET = 13  # oldest opset of training graphs
 MAX_OPSET = 21  # newest opset of onnxruntime-training 1.19.2
-MIN_IR_VERSION = 4  # oldest IR version whose initializers need not be inputs
+MIN_IR_VERSION = 4  # oldest IR version with initializers that are not inputs
 IR_VERSION = 10  # newest IR version of onnxruntime-training 1.19.2
-#: Opsets that introduced broadcasting as in NumPy, Scan without a batch axis, coordinates of Resize, and
-#: Hardmax of a single axis.
+#: Opsets that introduced NumPy's broadcasting, Scan without a batch axis, coordinate modes of Resize, and
+#: Hardmax along a single axis.
 BROADCASTING, ONE_SCAN, COORDINATES, ONE_AXIS = 7, 9, 11, 13
-MAX_DEPTH = 8  # of nested function bodies
+MAX_DEPTH = 8  # depth of nested function bodies
 
 
 def pin_versions(model: ModelProto) -> ModelProto:
@@ -41,8 +41,13 @@ def pin_versions(model: ModelProto) -> ModelProto:
     Returns
     -------
     onnx.ModelProto
-        The same model, with opset 13 to 21 and IR version 4 to 10, without the inputs that only repeat an
-        initializer, as IR version 3 required. A ConversionError names what has no form there.
+        The same model, with opset 13 to 21 and IR version 4 to 10, without inputs that repeat an initializer,
+        as IR version 3 required.
+
+    Raises
+    ------
+    ConversionError
+        If an operator or an attribute cannot be converted.
 
     Examples
     --------
@@ -74,31 +79,28 @@ def pin_versions(model: ModelProto) -> ModelProto:
 
 
 def _standard_nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """Yield the nodes of standard operators of a model and its graphs.subgraphs."""
+    """Yield the nodes of standard operators of a model, including its subgraphs."""
     return (node for node in all_nodes(model.graph) if node.domain in ("", "ai.onnx"))
 
 
-# -- from older opsets -----------------------------------------------------------------------------
-
-
 def _upgraded(model: ModelProto, version: int) -> ModelProto:
-    """Return a model of an older opset at ``OPSET``."""
-    # by onnx, with corrections of Hardmax of several axes, slopes of channels, and coordinates of Resize
+    """Return a model of an older opset converted to ``OPSET``."""
+    # The conversion of onnx is corrected for Hardmax, slopes of PRelu, and coordinates of Resize.
     if version < ONE_AXIS:
         model = replace_nodes(model, {("", "Hardmax"): _hardmax})
     try:
         if version < ONE_SCAN and any(node.op_type == "Scan" for node in all_nodes(model.graph)):
-            raise ValueError("Scan has a batch axis there")
+            raise ValueError("Scan of this opset has a batch axis")
         converted = version_converter.convert_version(model, OPSET)
         _check_nodes(converted)
     except Exception as error:
         kinds = {node.op_type for node in _standard_nodes(model)}
         changed = sorted(kind for kind in kinds if _since(kind, version) != _since(kind, OPSET))
         named = [kind for kind in changed if kind in str(error)] or changed
-        culprits = f"the operators {named}" if changed else "its graph"
+        part = f"the operators {named}" if changed else "its graph"
         raise ConversionError(
-            f"The model has opset {version}, and {culprits} could not be converted to {OPSET}: {error}. "
-            f"Export the model again with opset {OPSET}."
+            f"The model has opset {version}, and onnx cannot convert {part} to {OPSET}: {error}. Export the "
+            f"model again with opset {OPSET}."
         ) from error
     if version < BROADCASTING:
         converted = replace_nodes(converted, {("", "PRelu"): _channel_slopes})
@@ -110,7 +112,7 @@ def _upgraded(model: ModelProto, version: int) -> ModelProto:
 
 
 def _check_nodes(model: ModelProto) -> None:
-    """Raise a ValidationError for operators that onnx did not convert to the new version."""
+    """Raise a ValidationError for operators that onnx did not convert."""
     context = checker.C.CheckerContext()
     context.ir_version, context.opset_imports = model.ir_version, {**opset_versions(model), "": OPSET}
     for node in _standard_nodes(model):
@@ -119,13 +121,13 @@ def _check_nodes(model: ModelProto) -> None:
 
 
 def _since(op_type: str, opset: int) -> int | None:
-    """Return the opset that introduced the form of an operator in an opset, None without one."""
+    """Return the opset that introduced the version of an operator in an opset, None for unknown operators."""
     known = defs.has(op_type, max_inclusive_version=opset)
     return defs.get_schema(op_type, opset).since_version if known else None
 
 
 def _hardmax(node: NodeProto, op: GraphBuilder) -> bool:
-    """Write Hardmax of all axes from one on as that of a matrix, which is the same in every version."""
+    """Replace Hardmax over several axes by that of a matrix, which all opsets define equally."""
     x, axis = node.input[0], attribute(node, "axis", 1)
     matrix = op.Hardmax(op.Flatten(x, axis=axis), axis=1)
     op.Reshape(matrix, op.Shape(x), outputs=[node.output[0]])
@@ -133,7 +135,7 @@ def _hardmax(node: NodeProto, op: GraphBuilder) -> bool:
 
 
 def _channel_slopes(node: NodeProto, op: GraphBuilder) -> bool:
-    """Write slopes of channels in a shape that broadcasts."""
+    """Reshape the slopes of channels of PRelu for broadcasting."""
     x, slopes = (op.shape(name) for name in node.input)
     if x is None or slopes is None or len(slopes) != 1 or slopes[0] == 1 or len(x) < 3:
         return False
@@ -143,7 +145,7 @@ def _channel_slopes(node: NodeProto, op: GraphBuilder) -> bool:
 
 
 def _set_old_coordinates(node: NodeProto) -> None:
-    """Set the coordinates of Resize in opset 10, and of Upsample before it."""
+    """Set the coordinate modes that Resize of opset 10, and Upsample before it, used."""
     for name, value in (("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor")):
         for old in [a for a in node.attribute if a.name == name]:
             node.attribute.remove(old)
@@ -151,12 +153,9 @@ def _set_old_coordinates(node: NodeProto) -> None:
             node.attribute.append(helper.make_attribute(name, value))
 
 
-# -- from newer opsets -----------------------------------------------------------------------------
-
-
 def _downgraded(model: ModelProto) -> ModelProto:
-    """Return a model of a newer opset at ``MAX_OPSET``, with new operators expanded to function bodies."""
-    # newer versions of other operators add element types and attributes only
+    """Return a model of a newer opset converted to ``MAX_OPSET``, with new operators expanded."""
+    # Newer versions of other operators only add element types and attributes.
     version = opset_versions(model)[""]
     for _ in range(MAX_DEPTH):
         if all(_exists(node) for node in model.graph.node):
@@ -170,7 +169,7 @@ def _downgraded(model: ModelProto) -> ModelProto:
     faults = sorted({fault for node in _standard_nodes(model) for fault in _faults(node)})
     if faults:
         raise ConversionError(
-            f"The model has opset {version}, and training reads up to {MAX_OPSET}, which lacks "
+            f"The model has opset {version}, and training supports opsets up to {MAX_OPSET}, without "
             f"{', '.join(faults)}. Export the model again with opset {MAX_OPSET}."
         )
     result = copy_model(model)
@@ -180,12 +179,12 @@ def _downgraded(model: ModelProto) -> ModelProto:
 
 
 def _exists(node: NodeProto) -> bool:
-    """Return whether the older opset has an operator; other domains are not checked."""
+    """Return whether ``MAX_OPSET`` has an operator; other domains are not checked."""
     return node.domain not in ("", "ai.onnx") or defs.has(node.op_type, max_inclusive_version=MAX_OPSET)
 
 
 def _faults(node: NodeProto) -> list[str]:
-    """Return the operator or its attributes that the older opset does not have."""
+    """Return the operator or its attributes that ``MAX_OPSET`` does not have."""
     if not _exists(node):
         return [node.op_type]
     known = defs.get_schema(node.op_type, MAX_OPSET).attributes

@@ -1,4 +1,4 @@
-"""Find the learned weights of a graph by the operators that read its initializers."""
+"""Find the learned weights of a graph by the operators that read them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from ..models.weight import CONSTANT, STATISTIC, Weight
 _FACTORS, _LAYER = {0: "weight", 1: "weight"}, {1: "weight", 2: "intercept"}
 _NORMALIZATION, _RECURRENT = {1: "scale", 2: "intercept"}, {1: "weight", 2: "weight", 3: "intercept"}
 _ACTIVATION, _MICROSOFT = {1: "intercept"}, "com.microsoft"
-#: Learned inputs of operators, by position: onnx's documentation of each operator, and that of onnxruntime's.
+#: Roles of learned inputs of operators by position, after the documentation of onnx and onnxruntime.
 LEARNED: dict[tuple[str, str], dict[int, str]] = {
     ("", "MatMul"): _FACTORS,
     ("", "Einsum"): {**_FACTORS, 2: "weight"},
@@ -37,27 +37,26 @@ LEARNED: dict[tuple[str, str], dict[int, str]] = {
     (_MICROSOFT, "EmbedLayerNormalization"): {2: "table", 3: "table", 4: "table", 5: "scale", 6: "intercept"},
 }
 CONVOLUTIONS = {"Conv", "ConvTranspose", "DeformConv"}
-#: Products, whose addend is an intercept.
+#: Products; a term added to one is an intercept.
 PRODUCTS = {*CONVOLUTIONS, "MatMul", "Gemm", "Einsum", "FusedMatMul", "TransposeMatMul"}
-#: Blocks of rows, or of columns, that the weight of an operator stacks.
+#: Numbers of blocks of rows or columns in the weight of an operator.
 BLOCKS = {"LSTM": 4, "GRU": 3, "Attention": 3}
 #: Operators that look up rows of their first input.
 TABLES = {("", "Gather"), ("", "GatherElements"), ("", "GatherND"), ("ai.onnx.ml", "ArrayFeatureExtractor")}
-#: Operators that may stand between a product and the addition of its intercept.
+#: Operators allowed between a product and the addition of its intercept.
 PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
-
-#: Operators that stand between a weight and the layer of a quantised network.
+#: Operators between a weight and the layer of a quantised network.
 ROUNDING = {"QuantizeLinear", "DequantizeLinear"}
 
 
 def find_weights(model: ModelProto) -> dict[str, Weight]:
     """Return the floating-point initializers of a graph with their roles.
 
-    Learned weights are the operands of products, convolutions, recurrent layers and attention, what is
-    added to products with a weight, the scale and the shift of normalizations, and tables whose rows are
-    looked up under computed numbers. Parameters of preprocessing (a mean subtracted, a scale divided by), the
-    running mean and variance of a batch normalization, and constants of formulas are not. A graph without
-    any of these learns what is added to or multiplied with its values, scalars excepted.
+    Learned weights are the operands of products, convolutions, recurrent layers and attention, the terms
+    added to products with a weight, the scales and shifts of normalizations, and tables whose rows are
+    selected by computed indices. Parameters of preprocessing (a subtracted mean, a divisor), running means
+    and variances of batch normalizations, and constants of formulas are not learned. If a graph has no
+    learned weights by these rules, its terms and factors other than scalars are learned.
 
     Parameters
     ----------
@@ -81,55 +80,64 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
     >>> [weight.name for weight in find_weights(model).values() if weight.learned]
     ['coef', 'intercept']
     """
-    arrays = {name: array for name, (array, _) in get_train_initializer(model).items()}
     nodes, constants = list(all_nodes(model.graph)), constant_tensors(model.graph)
     producers = {name: node for node in nodes for name in node.output}
     readers: dict[str, list[tuple[NodeProto, int]]] = {}
     for node in nodes:
         for position, name in enumerate(node.input):
             readers.setdefault(name, []).append((node, position))
-
     normalizations = [node for node in nodes if node.op_type == "BatchNormalization"]
-    statistics = {name for node in normalizations for name in node.input[3:5]}  # whatever else reads them
+    statistics = {name for node in normalizations for name in node.input[3:5]}  # also with other readers
 
-    def role(name: str, array: np.ndarray) -> Weight:
-        if name in statistics:
-            return Weight(name, "other", False, drawn=False, reason=STATISTIC)
-        node, position = _final_reader(*readers[name][0], readers, constants)
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        known = LEARNED.get((domain, node.op_type), {}).get(position)
-        if known == "table" or ((domain, node.op_type) in TABLES and position == 0):
-            looked_up = array.ndim > 0 and array.size > 1 and node.input[known is None] not in constants
-            return Weight(name, "table", looked_up, drawn=False)
-        if known is not None:
-            return Weight(name, known, True, _fans(node, array) if known == "weight" else (1, 1))
-        if node.op_type in ("Add", "Sub") and len(node.input) == 2:
-            other = producers.get(node.input[1 - position])
-            while other is not None and other.op_type in PASSING:
-                other = producers.get(other.input[0])
-            is_product = other is not None and other.op_type in PRODUCTS and constants & {*other.input}
-            return Weight(name, "intercept", bool(is_product))
-        return Weight(name, "scale" if node.op_type in ("Mul", "Div") else "other", False)
-
-    found = {name: role(name, array) for name, array in arrays.items() if name in readers}
-    if not any(weight.learned for weight in found.values()):
-        found = {
-            name: replace(w, learned=w.role in ("intercept", "scale") and arrays[name].ndim > 0)
-            for name, w in found.items()
-        }
+    arrays = {name: array for name, (array, _) in get_train_initializer(model).items() if name in readers}
+    final = {
+        name: [_final_reader(*reader, readers, constants) for reader in readers[name]] for name in arrays
+    }
+    found = {name: _weight(name, arrays[name], *final[name][0], producers, constants) for name in arrays}
+    for name in statistics & found.keys():
+        found[name] = Weight(name, "other", False, drawn=False, reason=STATISTIC)
+    has_learned = any(weight.learned for weight in found.values())
     for name, weight in found.items():
-        last = [_final_reader(*reader, readers, constants)[0] for reader in readers[name]]
+        array, last = arrays[name], [node for node, _ in final[name]]
+        is_term = weight.role in ("intercept", "scale") and array.ndim > 0
+        learned = weight.learned if has_learned else is_term
         found[name] = replace(
             weight,
+            learned=learned,
             operators=tuple(dict.fromkeys(node.op_type for node in last)),
             nodes=tuple(dict.fromkeys(node.name for node in last if node.name)),
-            reason=weight.reason or ("" if weight.learned or arrays[name].size > 1 else CONSTANT),
+            reason=weight.reason or ("" if learned or array.size > 1 else CONSTANT),
         )
     return found
 
 
+def _weight(
+    name: str,
+    array: np.ndarray,
+    node: NodeProto,
+    position: int,
+    producers: Mapping[str, NodeProto],
+    constants: set[str],
+) -> Weight:
+    """Return the role of an initializer at an input of a node."""
+    operator = "" if node.domain == "ai.onnx" else node.domain, node.op_type
+    known = LEARNED.get(operator, {}).get(position)
+    if known == "table" or (operator in TABLES and position == 0):
+        looked_up = array.ndim > 0 and array.size > 1 and node.input[known is None] not in constants
+        return Weight(name, "table", looked_up, drawn=False)
+    if known is not None:
+        return Weight(name, known, True, _fans(node, array) if known == "weight" else (1, 1))
+    if node.op_type in ("Add", "Sub") and len(node.input) == 2:
+        other = producers.get(node.input[1 - position])
+        while other is not None and other.op_type in PASSING:
+            other = producers.get(other.input[0])
+        is_product = other is not None and other.op_type in PRODUCTS and constants & {*other.input}
+        return Weight(name, "intercept", bool(is_product))
+    return Weight(name, "scale" if node.op_type in ("Mul", "Div") else "other", False)
+
+
 def constant_tensors(graph: GraphProto) -> set[str]:
-    """Return the tensors that do not depend on inputs."""
+    """Return the tensors that do not depend on the inputs of a graph."""
     constants = {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         if node_inputs(node) <= constants:
@@ -140,7 +148,7 @@ def constant_tensors(graph: GraphProto) -> set[str]:
 def _final_reader(
     node: NodeProto, position: int, readers: Mapping[str, list[tuple[NodeProto, int]]], constants: set[str]
 ) -> tuple[NodeProto, int]:
-    """Return the first node that computes with an initializer, and the position of its input there."""
+    """Return the first node that computes with an initializer, and the position of its input."""
     while position == 0 and node.output[0] in readers:
         if node.op_type not in PASSING | ROUNDING | {"Transpose"} and node.output[0] not in constants:
             break
@@ -173,8 +181,8 @@ def get_train_initializer(onx: ModelProto) -> dict[str, tuple[np.ndarray, Tensor
     Returns
     -------
     dict of str to (ndarray, onnx.TensorProto)
-        Value and tensor of every float32 and float64 initializer, in the graph's order. Not every
-        one is a weight: see :func:`ortlearn.conversion.find_weights`.
+        Value and tensor of every float32 and float64 initializer, in the graph's order. Some are not
+        weights: see :func:`ortlearn.conversion.find_weights`.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Samples as inputs of a graph, steps that stay in scikit-learn, steps that skl2onnx writes."""
+"""Convert samples to inputs of a graph, and split pipelines into scikit-learn steps and the graph."""

@@ -1,4 +1,4 @@
-"""Read columns as inputs of a graph."""
+"""Convert the columns of samples to inputs of a graph."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -20,24 +20,24 @@ from .schema import Input, InputSchema
 
 
 def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
-    """Return the array of each input of a graph.
+    """Return an array for each input of a graph.
 
     Parameters
     ----------
     X : frame, mapping of str to array-like, or ndarray
         Samples.
     schema : InputSchema
-        Inputs, and the columns they take.
+        Inputs, and their columns.
 
     Returns
     -------
     dict of str to ndarray
-        Array of each input, of the input's type and rank.
+        Arrays by input, with the type and rank of the input.
 
     Raises
     ------
     ValueError
-        If a column is missing, or has missing documents or values of another kind.
+        If a column is missing, or has missing documents or values of an invalid type.
 
     Examples
     --------
@@ -65,16 +65,16 @@ def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
 
 
 def _check_named_sizes(arrays: Mapping[str, np.ndarray], schema: InputSchema) -> None:
-    """Raise a ValueError if inputs differ in the size of a dimension of one name."""
+    """Raise a ValueError if inputs differ in the size of a dimension with the same name."""
     sizes: dict[str, tuple[str, int]] = {}
     for item in schema.inputs:
         named = zip((item.known.shape or ())[1:], arrays[item.name].shape[1:], strict=False)
-        for size, own in ((size, own) for size, own in named if isinstance(size, str)):
-            first, other = sizes.setdefault(size, (item.name, own))
-            if own != other:
+        for name, size in ((name, size) for name, size in named if isinstance(name, str)):
+            first, expected = sizes.setdefault(name, (item.name, size))
+            if size != expected:
                 raise ValueError(
-                    f"Inputs {first!r} and {item.name!r} of the model share the dimension {size!r}, which is "
-                    f"{other} in the first and {own} in the second one: pad both to the same size."
+                    f"Inputs {first!r} and {item.name!r} of the model share the dimension {name!r}, but have "
+                    f"the sizes {expected} and {size}: pad both to the same size."
                 )
 
 
@@ -83,24 +83,24 @@ def _read(X: Any, item: Input, schema: InputSchema) -> np.ndarray:
     categories = schema.categories.get(item.column)
     if categories is not None:
         _check_categories(values, item.column, categories)
-    where = "X" if item.column is None else f"Column {item.column!r} of X"
+    label = "X" if item.column is None else f"Column {item.column!r} of X"
     missing = missing_rows(values.ravel()) if item.column in schema.documents else np.empty(0)
     if missing.size:
         raise ValueError(
-            f"{where} has missing texts, in samples {missing[:10].tolist()}, which vectorizers do not "
-            "accept: replace them by ''."
+            f"{label} has missing texts, in samples {missing[:10].tolist()}, which vectorizers do not "
+            "support: replace them by ''."
         )
     if item.dtype == object:
         array = _as_text(values)
     elif item.dtype.kind in "iu":
-        array = _as_integers(values, item.dtype, where)
+        array = _as_integers(values, item.dtype, label)
     else:
-        array = _as_numbers(values, item.dtype, where)
-    return _with_rank(array, item, where)
+        array = _as_numbers(values, item.dtype, label)
+    return _with_rank(array, item, label)
 
 
-def _with_rank(array: np.ndarray, item: Input, where: str) -> np.ndarray:
-    """Return a column in the rank of the input."""
+def _with_rank(array: np.ndarray, item: Input, label: str) -> np.ndarray:
+    """Return a column with the rank of the input."""
     shape = item.known.shape
     if shape is None:
         return np.ascontiguousarray(array)
@@ -110,7 +110,7 @@ def _with_rank(array: np.ndarray, item: Input, where: str) -> np.ndarray:
         array = array.ravel()
     sizes = zip(array.shape[1:], shape[1:], strict=False)
     if array.ndim != len(shape) or any(isinstance(want, int) and want != have for have, want in sizes):
-        raise ValueError(f"{where} has the shape {array.shape}, the model is expecting {shape} for it.")
+        raise ValueError(f"{label} has the shape {array.shape}, but the model expects {shape}.")
     return np.ascontiguousarray(array)
 
 
@@ -122,40 +122,40 @@ def _as_text(values: np.ndarray) -> np.ndarray:
     return np.array(texts, dtype=object).reshape(values.shape)
 
 
-def _as_numbers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
+def _as_numbers(values: np.ndarray, dtype: np.dtype, label: str) -> np.ndarray:
     if values.dtype.kind not in NUMBERS:
         kind, items = column_kind(values), values.ravel().tolist()
         if kind not in ("float", "integer", "bool"):
             bad = [v for v in items if not is_missing(v) and not isinstance(v, float | int)]
             example = f"{bad[0]!r}, among others" if bad else f"values of type {values.dtype}"
-            raise ValueError(f"{where} must hold numbers, it holds {example}.")
+            raise ValueError(f"{label} must hold numbers, but contains {example}.")
         items = [np.nan if is_missing(value) else value for value in items]
         values = np.array(items, dtype=np.float64).reshape(values.shape)
     with np.errstate(over="ignore"):
         return values.astype(dtype, copy=False)
 
 
-def _as_integers(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
+def _as_integers(values: np.ndarray, dtype: np.dtype, label: str) -> np.ndarray:
     if values.dtype.kind in "iub":
         return values.astype(dtype, copy=False)
-    numbers = _as_numbers(values, np.dtype(np.float64), where)
+    numbers = _as_numbers(values, np.dtype(np.float64), label)
     if not (np.isfinite(numbers) & (numbers == np.round(numbers))).all():
         raise ValueError(
-            f"{where} had integers when the model was fitted, and now has missing values or decimals: pass "
+            f"{label} had integers when the model was fitted, but now has missing values or fractions: pass "
             "integers."
         )
     return numbers.astype(dtype)
 
 
 def check_categories(rows: Any, schema: InputSchema) -> None:
-    """Raise a ValueError if a matrix has values that an encoder refuses.
+    """Raise a ValueError if a matrix has categories unknown to an encoder with ``handle_unknown="error"``.
 
     Parameters
     ----------
     rows : ndarray or sparse matrix of shape (n_samples, n_features)
         Samples.
     schema : InputSchema
-        What is known of their columns.
+        Schema with the categories of columns.
 
     Examples
     --------
@@ -171,11 +171,11 @@ def check_categories(rows: Any, schema: InputSchema) -> None:
 
 def _check_categories(values: np.ndarray, column: Hashable | None, categories: frozenset) -> None:
     found = set(values.ravel().tolist())
-    if values.dtype == np.float32:  # as rounded in the graph
+    if values.dtype == np.float32:  # the graph rounds categories
         numbers = [value for value in categories if isinstance(value, float)]
         categories = categories.union(np.array(numbers, dtype=np.float32).tolist())
-    fills = any(map(is_missing, categories))
-    unknown = [value for value in found - categories if not (fills and is_missing(value))]
+    missing = any(map(is_missing, categories))
+    unknown = [value for value in found - categories if not (missing and is_missing(value))]
     if unknown:
         some = sorted(map(str, unknown))[:5]
         raise ValueError(

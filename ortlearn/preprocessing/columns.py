@@ -1,4 +1,4 @@
-"""Columns of frames, arrays and dictionaries: names, values and kinds."""
+"""Names, values and kinds of the columns of frames, arrays and dictionaries."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ NUMBERS = {"f": "float", "i": "integer", "u": "integer", "b": "bool"}
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether X is a frame, as of pandas and polars."""
+    """Return whether X is a frame, such as of pandas or polars."""
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Raise a ValueError for a masked array, or a list or dictionary with one: its mask would be ignored."""
+    """Raise a ValueError for a masked array, and for a list or dictionary with one."""
     parts = list(values.values()) if isinstance(values, Mapping) else []
     parts = list(values) if isinstance(values, list | tuple) else parts
     if any(isinstance(part, np.ma.MaskedArray) for part in (values, *parts)):
         raise ValueError(
-            f"{name} is a masked array, and its mask would be ignored: pass an ordinary array, such as "
+            f"{name} is a masked array, whose mask would be ignored: pass an ordinary array, such as "
             "X.filled(numpy.nan) with an imputer in the pipeline, or the samples without masked values."
         )
 
 
 def as_array_like(X: Any, name: str = "X") -> Any:
-    """Return X as an array, a CSR or CSC matrix, a frame, a list or a dictionary; refuse masked arrays."""
+    """Return X as an array, a CSR or CSC matrix, a frame, a list or a dictionary."""
     refuse_masked(X, name)
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         return {field: X[field] for field in X.dtype.names}
@@ -42,20 +42,20 @@ def as_array_like(X: Any, name: str = "X") -> Any:
 
 
 def _checked_sparse(X: Any) -> Any:
-    """Return a CSR or CSC matrix; raise a ValueError for indices outside its shape, which C++ trusts."""
+    """Return a CSR or CSC matrix; raise a ValueError for indices outside its shape."""
     try:
-        if X.format == "coo":  # its constructor checks indices, its conversion does not
+        if X.format == "coo":  # the constructor checks indices, the conversion does not
             type(X)((X.data, X.coords if hasattr(X, "coords") else (X.row, X.col)), shape=X.shape)
         if X.format == "lil" and list(map(len, X.rows)) != list(map(len, X.data)):
-            raise ValueError("other numbers of values than of indices")
+            raise ValueError("the numbers of values and indices differ")
         if X.format in ("csr", "csc", "bsr"):
-            copy.copy(X).check_format(full_check=True)  # which may change the object, not its arrays
+            copy.copy(X).check_format(full_check=True)  # may change the object, but not its arrays
         if X.format not in ("csr", "csc"):
             X = X.tocsr()
             X.check_format(full_check=True)
     except ValueError as error:
         raise ValueError(
-            f"The sparse matrix of the shape {X.shape} is invalid ({error}): build it again from indices "
+            f"The sparse matrix of shape {X.shape} is invalid ({error}): construct it from indices "
             "inside its shape."
         ) from error
     return X
@@ -71,39 +71,39 @@ def shape_of(values: Any, name: str) -> tuple[int, ...]:
         lengths = sorted({len(value) for value in values if hasattr(value, "__len__")})
         known = f", lengths of {lengths[0]} to {lengths[-1]}" if len(lengths) > 1 else ""
         raise ValueError(
-            f"The samples of {name} differ in shape{known}: pad them to one shape by numpy.pad. Padding "
-            "is ignored where sample_weight, of the shape of y, is zero, or where an input masks it."
+            f"The samples of {name} differ in shape{known}: pad them to one shape by numpy.pad. To ignore "
+            "the padding, pass a sample_weight of zero for it, of the shape of y, or mask it by an input."
         ) from error
 
 
 def holds_arrays(values: Any) -> bool:
-    """Return whether an array holds objects that are arrays or lists."""
+    """Return whether an array contains arrays or lists."""
     is_flat = isinstance(values, np.ndarray) and values.dtype.kind == "O" and values.ndim == 1
     return is_flat and len(values) > 0 and isinstance(values[0], np.ndarray | list | tuple)
 
 
 def as_columns(X: Any) -> Any:
-    """Return a list or an array as an array whose columns keep their kinds, and named columns unchanged."""
+    """Return a list as an array that preserves numbers next to text; other samples unchanged."""
     if is_frame(X) or isinstance(X, Mapping):
         return X
     array = np.asarray(X)
     if array.dtype.kind in "UT" and not isinstance(X, np.ndarray):
-        array = np.asarray(X, dtype=object)  # a list of numbers and texts would become texts
+        array = np.asarray(X, dtype=object)
     return array
 
 
 def count_rows(X: Any) -> int:
-    """Return the number of samples of an array, a frame, a list, or a dictionary of columns of one length."""
+    """Return the number of samples of an array, a frame, a list or a dictionary of columns."""
     if not isinstance(X, Mapping) or issparse(X):
         return _num_samples(X)
     lengths = {name: _num_samples(values) for name, values in X.items()}
     if len(set(lengths.values())) != 1:
-        raise ValueError(f"The columns of X differ in length ({lengths}): give them one length.")
+        raise ValueError(f"The columns of X differ in length ({lengths}): pass columns of equal length.")
     return next(iter(lengths.values()))
 
 
 def column_keys(X: Any) -> list[Hashable]:
-    """Return the names of the columns of a frame or a dictionary, the positions of those of an array."""
+    """Return the names of columns of a frame or a dictionary, or the positions of columns of an array."""
     if isinstance(X, Mapping):
         return list(X)
     if not is_frame(X):
@@ -133,14 +133,14 @@ def column_values(X: Any, key: Hashable) -> np.ndarray:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is missing: None, NaN, or pandas' NA and NaT."""
+    """Return whether a value is None, NaN, or NA or NaT of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and value != value
 
 
 def missing_rows(values: np.ndarray) -> np.ndarray:
-    """Return the positions of the samples whose value is missing."""
+    """Return the positions of missing values."""
     if values.dtype.kind == "f":
         return np.flatnonzero(np.isnan(values))
     items = values.ravel().tolist() if values.dtype.kind == "O" else ()
@@ -148,7 +148,7 @@ def missing_rows(values: np.ndarray) -> np.ndarray:
 
 
 def column_kind(values: np.ndarray) -> str:
-    """Return the kind of a column: "float", "integer", "bool", "text", or "other" for mixtures and dates."""
+    """Return the kind of a column: "float", "integer", "bool", "text" or "other" (dates, mixtures)."""
     if values.dtype.kind in NUMBERS:
         return NUMBERS[values.dtype.kind]
     if values.dtype.kind in "UT":
@@ -169,32 +169,32 @@ def column_kind(values: np.ndarray) -> str:
 
 
 def columns_of(X: Any) -> Iterator[tuple[Hashable, np.ndarray]]:
-    """Yield the name or position of each column, and its values."""
+    """Yield the name or position, and the values, of each column."""
     X = as_columns(X)
     yield from ((key, column_values(X, key)) for key in column_keys(X))
 
 
 def with_new_columns(X: Any, change: Callable[[Hashable, np.ndarray, str], Any]) -> Any:
-    """Return a frame or an array of the same type, with columns changed by ``change(key, values, kind)``."""
+    """Return a frame or an array of the same type, with columns ``change(key, values, kind)``."""
     old = dict(columns_of(X))
     new = {key: change(key, values, column_kind(values)) for key, values in old.items()}
     if is_frame(X):
-        return type(X)({key: _of_its_type(X[key], old[key], values) for key, values in new.items()})
+        return type(X)({key: _with_dtype_of(X[key], old[key], values) for key, values in new.items()})
     return new[0] if X.ndim == 1 else np.stack([np.asarray(v, dtype=X.dtype) for v in new.values()], axis=1)
 
 
-def _of_its_type(column: Any, old: np.ndarray, new: Any) -> Any:
-    """Return the new values of a column of a frame, as pandas' categories if all are unchanged or missing."""
+def _with_dtype_of(column: Any, old: np.ndarray, new: Any) -> Any:
+    """Return new values of a column of a frame, as categories of pandas if unchanged or all missing."""
     if str(column.dtype) != "category":
         return new
     if new is old:
         return column
-    is_missing = len(missing_rows(np.asarray(new))) == len(old)
-    return type(column)(new, index=column.index, dtype=column.dtype) if is_missing else new
+    all_missing = len(missing_rows(np.asarray(new))) == len(old)
+    return type(column)(new, index=column.index, dtype=column.dtype) if all_missing else new
 
 
 class _NamedSamples:
-    """Values of a frame, with its column names as every release of scikit-learn finds them."""
+    """Values of a frame, with column names that every release of scikit-learn finds."""
 
     def __init__(self, frame: Any):
         self.frame = frame
@@ -215,7 +215,7 @@ class _NamedSamples:
 
 def with_readable_names(X: Any) -> Any:
     """Return samples with column names that scikit-learn's ``validate_data`` finds."""
-    # before 1.9, only those of pandas and of the interchange protocol, which polars removed in 2.0
+    # Before 1.9, it only finds those of pandas and of the interchange protocol, which polars 2.0 removed.
     if not is_frame(X) or hasattr(X, "__dataframe__") or _get_feature_names(X) is not None:
         return X
     return _NamedSamples(X) if all(isinstance(name, str) for name in X.columns) else X

@@ -1,4 +1,4 @@
-"""Compare the graph of transformers with scikit-learn on a few samples."""
+"""Compare the graph of transformers with scikit-learn on some samples."""
 
 from collections.abc import Callable, Hashable
 from contextlib import suppress
@@ -28,25 +28,25 @@ from .schema import InputSchema
 #: Runs a graph on arrays by the name of their inputs, and returns its first output.
 Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]
 
-ROWS, ROWS_OF_TEXT = 24, 128  # samples to compare, of numbers and of text
+SAMPLES, TEXT_SAMPLES = 24, 128  # numbers of samples to compare
 TOLERANCE = 1e-3  # largest accepted difference, relative to values above one
-SHARE_AT_EDGES = 0.25  # share of samples that may change bins by rounding
+SHARE_AT_EDGES = 0.25  # maximum share of samples in another bin due to rounding
 UNKNOWN = "ortlearn: a text not seen before"
 
 
-def probe_rows(X: Any) -> Any:
+def probe_samples(X: Any) -> Any:
     """Return evenly spaced samples, and the first ones with a missing value in each column."""
-    n_rows, wanted, missing = count_rows(X), ROWS, [0]
+    n_rows, wanted, missing = count_rows(X), SAMPLES, [0]
     for _, values in [] if issparse(X) else columns_of(X):
         missing.extend(missing_rows(values)[:1])
-        wanted = ROWS_OF_TEXT if column_kind(values) == "text" else wanted
+        wanted = TEXT_SAMPLES if column_kind(values) == "text" else wanted
     spread = np.linspace(0, n_rows - 1, min(wanted, n_rows)).astype(int)
     rows = np.union1d(spread, missing)
     return _safe_indexing(X, rows) if len(rows) < n_rows else X
 
 
 def difference(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
-    """Return how a graph differs from the fitted transformer it was converted from; None if it does not."""
+    """Return a description of how a graph differs from its fitted transformer, None if it does not."""
     found = _compare(transformer, graph, schema, probe, run)
     if found is not None or issparse(probe):
         return found
@@ -62,17 +62,17 @@ def difference(transformer: Any, graph: ModelProto, schema: InputSchema, probe: 
 def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
     try:
         expected = transformed(transformer, probe)
-    except (AttributeError, TypeError, ValueError):  # scikit-learn refuses the samples
+    except (AttributeError, TypeError, ValueError):  # scikit-learn rejects the samples
         return None
     try:
         got = run(graph, read_columns(probe.toarray() if issparse(probe) else probe, schema))
     except Exception as error:  # onnxruntime raises errors of every kind
         return f"its ONNX form fails ({str(error).splitlines()[0].rpartition(' : ')[2]})"
     if got.shape != expected.shape:
-        return f"its ONNX form gives the shape {got.shape} instead of {expected.shape}"
+        return f"its ONNX form returns the shape {got.shape} instead of {expected.shape}"
     if expected.dtype.kind not in "fiub":
         same = np.array_equal(got.astype(str), expected.astype(str))
-        return None if same else "its ONNX form gives other texts"
+        return None if same else "its ONNX form returns other texts"
     gap = np.abs(got - expected)
     if not gap.size or gap.max() <= TOLERANCE:  # False for missing values
         return None
@@ -83,7 +83,7 @@ def _compare(transformer: Any, graph: ModelProto, schema: InputSchema, probe: An
     allowed = TOLERANCE * (1 + np.abs(expected))
     if (gap > allowed).any():
         eps = float(np.finfo(schema.float_dtype).eps)
-        # Results that jump for the smallest change of numbers are computed categories.
+        # Results that change discontinuously with numbers are categories, such as bins.
         jumps = _moved(transformer, probe, expected, schema, max(eps * 2**-20, 1e-15)) > allowed
         if np.mean(np.any(jumps, axis=-1)) <= SHARE_AT_EDGES:
             allowed = allowed + 8 * _moved(transformer, probe, expected, schema, eps)
@@ -104,14 +104,14 @@ def transformed(transformer: Any, X: Any) -> np.ndarray:
 def _moved(
     transformer: Any, probe: Any, expected: np.ndarray, schema: InputSchema, share: float
 ) -> np.ndarray:
-    """Return how much results change if the numbers of samples change by a relative amount."""
-    still = np.zeros(expected.shape)
+    """Return the absolute change of results for a relative change of the numbers of samples."""
+    unchanged = np.zeros(expected.shape)
     if issparse(probe) or schema.inputs[0].column is None and not schema.is_number_matrix:
-        return still
+        return unchanged
     rows = as_columns(probe)
     names = (selected_names(transformer) if is_frame(rows) else None) or column_keys(rows)
     readers = first_readers(transformer, range(len(names)))
-    # numbers that are categories must not change
+    # Categories must not change.
     encoded = {names[reader.position] for reader in readers if reader.encodes}
 
     def nudge(key: Hashable, values: np.ndarray, kind: str) -> Any:
@@ -120,6 +120,6 @@ def _moved(
 
     try:
         nudged = transformed(transformer, with_new_columns(rows, nudge))
-    except ValueError:  # a step that accepts certain numbers only
-        return still
+    except ValueError:  # a step rejects the changed numbers
+        return unchanged
     return np.nan_to_num(np.abs(nudged - expected))

@@ -1,4 +1,4 @@
-"""Checks of estimators: models that can be trained, kinds of y, names of features."""
+"""Checks of estimators, and their target tags."""
 
 import copy
 from contextlib import suppress
@@ -23,7 +23,7 @@ def is_trainer(estimator: Any) -> bool:
 
 
 def check_is_a_model(estimator: Any) -> None:
-    """Raise a ConversionError for a nested trainer, and for a pipeline without a model at its end.
+    """Raise a ConversionError for a nested trainer, and for a pipeline that does not end with a model.
 
     Parameters
     ----------
@@ -38,28 +38,27 @@ def check_is_a_model(estimator: Any) -> None:
     >>> check_is_a_model(make_pipeline(StandardScaler(), "passthrough"))
     Traceback (most recent call last):
     ...
-    ortlearn.exceptions.ConversionError: The pipeline ends with 'passthrough', where nothing is trained...
+    ortlearn.exceptions.ConversionError: The pipeline ends with 'passthrough', which is not a model...
     """
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
         if is_idle(estimator):
             raise ConversionError(
-                f"The pipeline ends with {estimator!r}, where nothing is trained: remove that step, or "
-                "replace it by a model."
+                f"The pipeline ends with {estimator!r}, which is not a model: remove this step, or replace "
+                "it by a model."
             )
     if is_trainer(estimator):
         raise ConversionError(
-            f"{type(estimator).__name__} trains models and is not one: pass its trained model, the attribute "
-            "onnx_, or its parameter estimator. To continue training, call its partial_fit, or fit with "
-            "warm_start=True."
+            f"{type(estimator).__name__} is not a model but trains one: pass its attribute onnx_, the "
+            "trained model, or its parameter estimator. To continue training, call its partial_fit, or fit "
+            "with warm_start=True."
         )
 
 
 def target_tags(estimator: Any) -> TargetTags:
-    """Return the target tags of an estimator, completed.
+    """Return the corrected target tags of an estimator.
 
-    Pipelines do not pass on all tags of their last step, and ``MLPRegressor`` does not declare that it
-    supports several outputs.
+    Pipelines do not have all tags of their last step, and ``MLPRegressor`` lacks the tag ``multi_output``.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ def target_tags(estimator: Any) -> TargetTags:
     Returns
     -------
     sklearn.utils.TargetTags
-        Copy of scikit-learn's tags.
+        Corrected copy of scikit-learn's tags.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def target_tags(estimator: Any) -> TargetTags:
 
 
 def last_step(estimator: Any) -> Any:
-    """Return the last estimator of nested pipelines, except idle steps."""
+    """Return the last estimator of nested pipelines, without idle steps."""
     while isinstance(estimator, Pipeline):
         steps = working_steps(estimator)
         estimator = steps[-1][1] if steps else None
@@ -97,12 +96,12 @@ def last_step(estimator: Any) -> Any:
 
 
 def check_feature_names(estimator: Any, X: Any) -> None:
-    """Raise scikit-learn's error if X has other columns than a fitted estimator, or in another order.
+    """Raise scikit-learn's error if X does not have the columns of a fitted estimator in the same order.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted. One that selects columns by name takes them in any order.
+        Fitted estimator. The order is not checked if it selects columns by name.
     X : array-like, sparse matrix or frame of shape (n_samples, n_features)
         Samples.
 
@@ -120,21 +119,21 @@ def check_feature_names(estimator: Any, X: Any) -> None:
     first = estimator
     while isinstance(first, Pipeline):
         first = next((step for _, step in working_steps(first)), None)
-    known, own = getattr(first, "feature_names_in_", None), _get_feature_names(X)
-    if known is None or own is None or np.array_equal(known, own):
+    expected, names = getattr(first, "feature_names_in_", None), _get_feature_names(X)
+    if expected is None or names is None or np.array_equal(expected, names):
         return
     core = unwrapped(estimator)
     if selected_names(core) is not None:
         return
     if isinstance(core, Pipeline):
-        with suppress(Exception):  # a function in it may select columns by name
+        with suppress(Exception):  # a function transformer may select columns by name
             outcome(core, _safe_indexing(X, np.array([0])))
             return
     _check_feature_names(first, X, reset=False)
 
 
 def outcome(estimator: Any, X: Any) -> Any:
-    """Return the output of the first method that a fitted estimator has."""
+    """Return the output of ``predict``, ``transform`` or ``score_samples`` of a fitted estimator."""
     methods = [name for name in ("predict", "transform", "score_samples") if hasattr(estimator, name)]
     with quiet():
         return getattr(estimator, [*methods, "predict"][0])(X)

@@ -19,12 +19,12 @@ from ..models.registry import definition_or_default, find_definition
 from ..quiet import quiet
 from .estimator_checks import target_tags
 
-BLOCK = 2**16  # samples to search for classes at a time
-FEW_SAMPLES = 200  # samples to fit shapes on
+BLOCK = 2**16  # number of samples to search for classes at a time
+FEW_SAMPLES = 200  # number of samples for fits that determine shapes only
 
 
 def is_fitted(estimator: BaseEstimator) -> bool:
-    """Return whether an estimator is fitted; a pipeline is if its last step and its transformers are.
+    """Return whether an estimator is fitted, or the last step and the transformers of a pipeline.
 
     Parameters
     ----------
@@ -44,17 +44,17 @@ def is_fitted(estimator: BaseEstimator) -> bool:
     (False, True)
     """
     last = _last(estimator)
-    # scikit-learn checks the last step only, and a fitted model may be that of a new pipeline.
+    # scikit-learn only checks the last step of a pipeline, which may be fitted outside of it.
     first = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
     if not all(_passes_check(part) for part in [*filter(find_definition, first), last]):
         return False
-    # A Gaussian process predicts before it is fitted, and passes the check: its attributes decide.
+    # A Gaussian process passes the check without a fit, since it can predict: check its attributes.
     fitted = [name for name in vars(last) if name.endswith("_") and not name.startswith("_")]
     return get_tags(last).requires_fit or bool(fitted)
 
 
 def _passes_check(estimator: Any) -> bool:
-    """Return whether scikit-learn takes an estimator for fitted."""
+    """Return whether ``check_is_fitted`` succeeds."""
     try:
         check_is_fitted(estimator)
     except NotFittedError:
@@ -63,12 +63,12 @@ def _passes_check(estimator: Any) -> bool:
 
 
 def _last(estimator: BaseEstimator) -> Any:
-    """Return the last step of a pipeline, any other estimator itself."""
+    """Return the last step of a pipeline, or the estimator itself."""
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def _shape_parameters(estimator: BaseEstimator) -> Any:
-    """Return the parameters with which few samples fit the shapes; None if all samples are needed."""
+    """Return the parameters for a fast fit that determines shapes; None if it requires all samples."""
     return definition_or_default(estimator).parameters_for_shapes(estimator)
 
 
@@ -91,21 +91,26 @@ def fit_clone(
     X : array-like of shape (n_samples, n_features)
         Training data.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Labels.
+        Target values.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the samples, for estimators whose fit takes them; of a pipeline, the last step, or the
-        steps that request them if metadata routing is enabled.
+        Sample weights, passed if the fit of the estimator supports them: in a pipeline, to the last step, or
+        to the steps that request them if metadata routing is enabled.
     shapes_only : bool, default=False
-        Whether weights will be drawn anew, so that a single iteration is enough.
+        Whether only the shapes of weights are used, so that a single iteration is sufficient.
     random_state : numpy.random.RandomState, default=None
-        Source of seeds for parameters ``random_state=None``.
+        Generator of the seeds of parameters ``random_state=None``.
     classes : array-like of shape (n_classes,), default=None
-        Classes of the fit; those that y lacks are added with copies of the first sample.
+        Classes of the fit. Copies of the first sample are added for classes that y lacks.
 
     Returns
     -------
     estimator
-        Fitted clone. A ValueError says that y is missing.
+        Fitted clone.
+
+    Raises
+    ------
+    ValueError
+        If the estimator requires y, which is None.
 
     Examples
     --------
@@ -118,18 +123,15 @@ def fit_clone(
     if y is None and any(get_tags(part).target_tags.required for part in (estimator, last)):
         raise ValueError(
             f"Training {type(last).__name__} requires y to be passed, but the target y is None: "
-            "it must have a value or a class for each sample."
+            "pass a value or a class for each sample."
         )
     fitted = clone(estimator)
     if shapes_only:
         last = _last(fitted)
-        known = last.get_params(deep=False)
-        cheap = _shape_parameters(last) or {}
-        last.set_params(**{name: value for name, value in cheap.items() if name in known})
+        fast, known = _shape_parameters(last) or {}, last.get_params(deep=False)
+        last.set_params(**{name: value for name, value in fast.items() if name in known})
     if random_state is not None:
-        for name, value in sorted(fitted.get_params(deep=True).items(), key=lambda item: item[0]):
-            if value is None and (name == "random_state" or name.endswith("__random_state")):
-                fitted.set_params(**{name: int(random_state.randint(np.iinfo(np.int32).max))})
+        _set_seeds(fitted, random_state)
     if shapes_only and _shape_parameters(fitted) is not None:
         X, y = _few_samples(X, y, is_classifier(fitted))
         sample_weight = None
@@ -144,22 +146,29 @@ def fit_clone(
         return fitted.fit(X, y, **weights)
 
 
+def _set_seeds(estimator: BaseEstimator, random_state: np.random.RandomState) -> None:
+    """Set the parameters ``random_state=None`` of an estimator and its parts to drawn seeds."""
+    for name, value in sorted(estimator.get_params(deep=True).items(), key=lambda item: item[0]):
+        if value is None and (name == "random_state" or name.endswith("__random_state")):
+            estimator.set_params(**{name: int(random_state.randint(np.iinfo(np.int32).max))})
+
+
 def _weight_parameter(estimator: BaseEstimator) -> str | None:
-    """Return the name of the sample weights in the fit of an estimator; None if it does not take them."""
+    """Return the name of the fit parameter of sample weights; None if they are not supported."""
     if not isinstance(estimator, Pipeline):
         return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
     if get_config()["enable_metadata_routing"]:
-        asked = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
-        return "sample_weight" if asked else None
+        requested = get_routing_for_object(estimator).consumes("fit", ["sample_weight"])
+        return "sample_weight" if requested else None
     if any(hasattr(step, "fit_resample") for _, step in estimator.steps):
-        return None  # samplers draw samples without weights
+        return None  # samplers do not support weights
     name, last = estimator.steps[-1]
     inner = _weight_parameter(last) if hasattr(last, "fit") else None
     return None if inner is None else f"{name}__{inner}"
 
 
 def _few_samples(X: Any, y: Any, by_class: bool):
-    """Return the first samples, and the first one of each class."""
+    """Return the first samples, with the first one of each class."""
     if np.shape(y)[0] <= FEW_SAMPLES:
         return X, y
     y = y if issparse(y) else np.asarray(y)
@@ -170,7 +179,7 @@ def _few_samples(X: Any, y: Any, by_class: bool):
 
 
 def _first_of_each_class(y: np.ndarray) -> np.ndarray:
-    """Return the number of the first sample of each class, in blocks, without a copy of all labels."""
+    """Return the index of the first sample of each class, in blocks to avoid a copy of y."""
     known, rows = y[:0], np.empty(0, dtype=np.int64)
     for start in range(0, len(y), BLOCK):
         classes, first = np.unique(y[start : start + BLOCK], return_index=True)
@@ -181,11 +190,11 @@ def _first_of_each_class(y: np.ndarray) -> np.ndarray:
 
 
 def _missing_labels(y: np.ndarray, classes: Any) -> np.ndarray:
-    """Return copies of the first labels, each with a class that its column lacks."""
+    """Return copies of the first labels, each with a class that a column lacks."""
     y = y.astype(np.result_type(y.dtype, *(np.asarray(known).dtype for known in classes)))
     missing = []
     for column, known in enumerate(classes):
-        # columns of zeros and ones have no classes to add
+        # Binary columns have no classes to add.
         for value in np.setdiff1d(known, y[:, column]) if np.ndim(known) == 1 else ():
             missing.append(y[0].copy())
             missing[-1][column] = value
@@ -206,20 +215,20 @@ def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes:
 
 
 def may_overwrite(estimator: Any) -> bool:
-    """Return whether an estimator might overwrite its input."""
-    # scikit-learn's estimators do so with parameters such as copy_X=False, or through functions of users
+    """Return whether an estimator may overwrite its input."""
+    # Estimators of scikit-learn do with parameters such as copy_X=False, or with user functions.
     return any(_is_unsafe(name, value) for name, value in _parameters(estimator))
 
 
 def _parameters(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield an estimator and all inner ones, with their names as parameters."""
+    """Yield the names and values of an estimator's parameters, including nested ones."""
     yield name, value
     if isinstance(value, BaseEstimator):
-        for own, inner in value.get_params(deep=False).items():
-            yield from _parameters(inner, own)
+        for key, inner in value.get_params(deep=False).items():
+            yield from _parameters(inner, key)
     elif isinstance(value, dict):  # candidates of a search
-        for own, inner in value.items():
-            yield from _parameters(inner, str(own).rpartition("__")[2])
+        for key, inner in value.items():
+            yield from _parameters(inner, str(key).rpartition("__")[2])
     elif isinstance(value, list | tuple):  # steps, members, candidates
         for inner in value:
             yield from _parameters(inner, name)
@@ -234,19 +243,19 @@ def _is_unsafe(name: str, value: Any) -> bool:
 
 
 def untouched(estimator: Any, *arrays: Any) -> tuple[Any, ...]:
-    """Return arrays for an estimator, which the caller keeps unchanged.
+    """Return arrays, copied if an estimator may overwrite them.
 
     Parameters
     ----------
     estimator : estimator
-        Estimator that is fitted on them, or transforms them.
+        Estimator to call with the arrays.
     *arrays : array-like, sparse matrix, frame or None
-        X, y and so on.
+        Arguments such as X and y.
 
     Returns
     -------
     tuple
-        Copies where the estimator might overwrite them, or else the same objects.
+        Copies if the estimator may overwrite its input, otherwise the same objects.
 
     Examples
     --------

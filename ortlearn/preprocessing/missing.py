@@ -1,4 +1,4 @@
-"""Find the columns in which a fitted estimator accepts missing values."""
+"""Find the columns in which a fitted estimator supports missing values."""
 
 from collections.abc import Hashable, Set
 from typing import Any
@@ -14,11 +14,11 @@ from ..models.registry import definition_or_default
 from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
 from .estimator_checks import outcome
 
-MAX_COLUMNS = 64  # columns up to which each is tried separately
+MAX_COLUMNS = 64  # maximum number of columns to try one by one
 
 
 def accepts_missing(estimator: Any) -> bool:
-    """Return whether the first estimator that reads X accepts NaN, by its tags.
+    """Return whether the first estimator that reads X supports missing values, by its tags.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def accepts_missing(estimator: Any) -> bool:
     Returns
     -------
     bool
-        Whether some column may have missing values, by scikit-learn's tags.
+        Whether some columns may have missing values.
 
     Examples
     --------
@@ -41,40 +41,40 @@ def accepts_missing(estimator: Any) -> bool:
     """
     if isinstance(estimator, Pipeline):
         steps = working_steps(estimator)
-        for _, step in steps:  # up to the one that removes them
+        for _, step in steps:  # up to the step that removes missing values
             if not accepts_missing(step) or not definition_or_default(step).keeps_missing:
                 return accepts_missing(step)
         return bool(steps)
     if isinstance(estimator, FeatureUnion):
-        return any(accepts_missing(step) for _, step in estimator.transformer_list)  # others may select
+        return any(accepts_missing(step) for _, step in estimator.transformer_list)  # on other columns
     if isinstance(estimator, ColumnTransformer):
         return any(accepts_missing(step) for _, step, _ in estimator.transformers)
     if isinstance(estimator, str):
         return estimator == "passthrough"
     if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
         return False
-    # tags of a meta-estimator do not see a ColumnTransformer in it
+    # The tags of a meta-estimator ignore a nested ColumnTransformer.
     members = getattr(estimator, "estimators", None)
     parts = [item[1] for item in members if isinstance(item, tuple)] if isinstance(members, list) else []
     parts += [getattr(estimator, name, None) for name in ("estimator", "regressor")]
-    tags = get_tags(estimator)  # without validation, X may have any values
+    tags = get_tags(estimator)  # no_validation allows any values
     return tags.input_tags.allow_nan or tags.no_validation or any(map(accepts_missing, parts))
 
 
 def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
-    """Return the columns in which a fitted estimator accepts missing values, by trying.
+    """Return the columns in which a fitted estimator supports missing values, by trial.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted.
+        Fitted estimator.
     X : array-like, sparse matrix or frame
         Samples.
 
     Returns
     -------
     frozenset of int
-        Positions.
+        Positions of the columns.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
 
 
 def _accepts(estimator: Any, row: Any, keys: Set[Hashable]) -> bool:
-    """Return whether an estimator predicts a sample with missing values in given columns."""
+    """Return whether an estimator supports a sample with missing values in given columns."""
 
     def drop(key: Hashable, values: np.ndarray, kind: str) -> Any:
         return np.full(len(values), np.nan) if key in keys else values
@@ -114,7 +114,7 @@ def _accepts(estimator: Any, row: Any, keys: Set[Hashable]) -> bool:
     try:
         with np.errstate(all="ignore"):
             result = outcome(estimator, with_new_columns(row, drop))
-    except Exception:  # any error means that it does not accept them
+    except Exception:  # rejects missing values
         return False
     values = result.toarray() if issparse(result) else np.asarray(result)
     return values.dtype.kind not in "fc" or not np.isnan(values).any()

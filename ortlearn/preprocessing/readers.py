@@ -1,4 +1,4 @@
-"""Find the parts of an estimator that read a column first."""
+"""Find the parts of an estimator that read the columns of X."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,38 +12,38 @@ class Reader:
     """A part of an estimator that reads a column of X."""
 
     position: int  # of the column in X
-    step: Any  # estimator; None for a column that passes through
+    step: Any  # estimator; None for a passthrough column
     index: int  # position among the columns of the step
-    imputed: bool = False  # whether missing values were imputed before
+    imputed: bool = False  # whether a previous step imputes missing values
 
     @property
     def encodes(self) -> bool:
-        """Whether it reads categories."""
+        """Whether the step encodes categories."""
         return hasattr(self.step, "categories_")
 
     @property
     def vectorizes(self) -> bool:
-        """Whether it reads documents."""
+        """Whether the step vectorizes documents."""
         return hasattr(self.step, "build_analyzer")
 
 
 def first_readers(estimator: Any, columns: Sequence[int], imputed: bool = False) -> Iterator[Reader]:
-    """Yield the first readers of columns, by position in X, except imputers; a column may have several."""
+    """Yield the first readers, except imputers, of columns by position in X; a column may have several."""
     routes = list(definition_or_default(estimator).routes(estimator, columns))
-    followed = [route for route in routes if not route.is_member or _looks_at_columns(route.part)]
+    followed = [route for route in routes if not route.is_member or _reads_columns(route.part)]
     if len(followed) < len(routes) or not routes:
         yield from (Reader(column, estimator, index, imputed) for index, column in enumerate(columns))
     for route in followed:
         yield from first_readers(route.part, route.columns, imputed or route.imputed)
 
 
-def _looks_at_columns(estimator: Any) -> bool:
+def _reads_columns(estimator: Any) -> bool:
     """Return whether an estimator, or a part of it, reads single columns rather than a matrix."""
     definition = definition_or_default(estimator)
     if not definition.takes_columns:
         return False
     parts = [route.part for route in definition.routes(estimator, ())]
-    return definition.selects_columns or not parts or any(map(_looks_at_columns, parts))
+    return definition.selects_columns or not parts or any(map(_reads_columns, parts))
 
 
 def _selects(estimator: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Columns that lose significant digits in float32."""
+"""Find columns that lose significant digits in float32."""
 
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
@@ -10,35 +10,35 @@ from scipy.sparse import issparse
 from .columns import columns_of, count_rows
 from .schema import FLOATS, InputSchema
 
-LOST = 1e-3  # smallest rounding of a column that matters, relative to its standard deviation
-SAMPLES = 1000  # samples to check
+LOST = 1e-3  # maximum rounding error relative to the standard deviation
+SAMPLES = 1000  # number of samples to check
 
 
 def rounding(values: Any) -> float:
-    """Return the largest rounding to float32 relative to the standard deviation, infinite on overflow."""
+    """Return the largest rounding error in float32 by the standard deviation, infinite on overflow."""
     values = np.asarray(values)
     if values.dtype in (np.float32, np.float16) or values.dtype.kind == "b":
         return 0.0
     wide = np.asarray(values, dtype=np.float64)
     wide = wide[np.isfinite(wide)]
-    # differences from the first number, as the variance of numbers near 1e300 overflows
+    # of differences from the first value, since the variance of values near 1e300 overflows
     with np.errstate(over="ignore", under="ignore"):
-        apart = np.abs(wide - wide.astype(np.float32)).max(initial=0.0)
+        error = np.abs(wide - wide.astype(np.float32)).max(initial=0.0)
         spread = np.max(np.abs(wide - wide[:1]), initial=0.0)
-    if not apart or not spread:
+    if not error or not spread:
         return 0.0
-    return float(apart / (spread * np.std((wide - wide[0]) / spread))) if np.isfinite(apart) else np.inf
+    return float(error / (spread * np.std((wide - wide[0]) / spread))) if np.isfinite(error) else np.inf
 
 
 def rounded_columns(X: Any, schema: InputSchema) -> list[Hashable]:
     """Return the names or positions of the columns of X that lose significant digits in float32."""
     inputs = [item.column for item in schema.inputs if item.known.elem_type in FLOATS]
-    # a sparse matrix has zeros among its numbers: no offset
+    # A sparse matrix contains zeros, so that its columns have no large offset.
     if issparse(X) or not inputs or count_rows(X) == 0:
         return []
     lost = []
     for key, values in columns_of(X):
-        with suppress(TypeError, ValueError):  # text, reported elsewhere
+        with suppress(TypeError, ValueError):  # text: other functions raise the error
             read = inputs[0] is None or key in inputs
             if read and rounding(values[:: max(1, len(values) // SAMPLES)]) > LOST:
                 lost.append(key)

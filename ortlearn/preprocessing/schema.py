@@ -1,4 +1,4 @@
-"""Inputs of a model, one matrix or columns by name, of a graph or from the samples of an estimator."""
+"""Schemas of inputs: a matrix, or an input for each column, from a graph or from samples."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,29 +24,29 @@ ELEM_TYPES = (
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a graph, and the source of its values."""
+    """An input of a graph, and its columns of X."""
 
     name: str
-    known: TensorType  # type, samples first
-    column: Hashable | None = None  # name, in a frame, or position, in an array; None for all of X
-    position: int | None = None  # of the column in the X of the fit, if known
+    known: TensorType  # samples first
+    column: Hashable | None = None  # name in a frame, or position in an array; None for all columns
+    position: int | None = None  # position of the column in X of the fit, if known
 
     @property
     def dtype(self) -> np.dtype:
-        """NumPy type of the values, ``object`` for text."""
+        """NumPy type, ``object`` for text."""
         return np.dtype(helper.tensor_dtype_to_np_dtype(self.known.elem_type))
 
 
 @dataclass(frozen=True)
 class InputSchema:
-    """The inputs of a graph, at least one."""
+    """One or more inputs of a graph."""
 
     inputs: tuple[Input, ...]
-    #: Values of columns whose encoder refuses others, by name or position.
+    #: Accepted categories, by name or position of columns whose encoder rejects unknown ones.
     categories: Mapping[Hashable, frozenset] = field(default_factory=dict)
     n_features: int | None = None  # columns of X, including unused ones; None if unknown
     by_name: bool = False  # whether columns are found by name, in any order
-    documents: frozenset[Hashable | None] = frozenset()  # columns of vectorizers, without missing texts
+    documents: frozenset[Hashable | None] = frozenset()  # columns of vectorizers, which reject missing values
 
     @property
     def is_matrix(self) -> bool:
@@ -60,7 +60,7 @@ class InputSchema:
 
     @property
     def is_array(self) -> bool:
-        """Whether one input takes all of X, which has no columns: images, sequences, token ids."""
+        """Whether one input takes all of X, which has no columns, such as images or token ids."""
         if not self.is_matrix:
             return False
         shape, is_text = self.inputs[0].known.shape, self.inputs[0].known.elem_type == TensorProto.STRING
@@ -85,7 +85,7 @@ class InputSchema:
 
 
 def matrix_schema(n_features: int | tuple[int, ...] | None, dtype: Any = np.float32) -> InputSchema:
-    """Return the schema of a matrix, or of samples of a shape ``n_features``; dtype object is text."""
+    """Return the schema of a matrix, or of samples of shape ``n_features``; dtype object is for text."""
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     sizes = n_features if isinstance(n_features, tuple) else (n_features,)
     inputs = (Input(X_NAME, TensorType(elem_type, (None, *sizes))),)
@@ -95,24 +95,24 @@ def matrix_schema(n_features: int | tuple[int, ...] | None, dtype: Any = np.floa
 def graph_inputs(
     model: ModelProto, types: Mapping[str, TensorType], label: str | None, row_weight: str | None = None
 ) -> dict[str, TensorType]:
-    """Return the types of the inputs of a graph that take X rather than labels and sample weights."""
+    """Return the types of the inputs of a graph, except those for labels and sample weights."""
     others = {label, row_weight, *(tensor.name for tensor in model.graph.initializer)}
     names = [value.name for value in model.graph.input if value.name not in others]
     if not names:
-        raise ConversionError("The graph has no input for X: export the model with one.")
+        raise ConversionError("The graph has no input for X: export the model with an input.")
     for name in names:
         if name not in types or types[name].elem_type not in ELEM_TYPES:
             raise ConversionError(f"Input {name!r} of the graph must be a tensor of numbers or text.")
         if types[name].shape == ():
             raise ConversionError(
-                f"Input {name!r} of the graph is a scalar, without a dimension for samples: make it a "
-                "constant of the graph."
+                f"Input {name!r} of the graph is a scalar, without a dimension for samples: replace it by a "
+                "constant."
             )
     return {name: types[name] for name in names}
 
 
 def schema_of_graph(types: Mapping[str, TensorType]) -> InputSchema:
-    """Return the schema of a file: one input takes all of X, several take the columns of their names."""
+    """Return the schema of a graph: a single input takes all of X, several inputs take columns by name."""
     if len(types) == 1:
         ((name, known),) = types.items()
         width = None if known.shape is None or len(known.shape) > 2 else (*known.shape, 1)[1]
@@ -121,14 +121,14 @@ def schema_of_graph(types: Mapping[str, TensorType]) -> InputSchema:
     return InputSchema(inputs, by_name=True)
 
 
-#: Largest numbers up to which float32 and float64 represent all integers.
+#: Largest integers up to which float32 and float64 are exact.
 EXACT = {np.dtype(np.float32): 2**24, np.dtype(np.float64): 2**53}
 
 
 def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema:
-    """Return the inputs of the graph of a fitted estimator, from a few samples."""
-    # Numbers are one matrix. Frames or arrays with text, categories or integers too large for the float type,
-    # and frames whose columns are selected by name, have an input for each column that the estimator reads.
+    """Return the schema of a fitted estimator for given samples."""
+    # Numbers are one matrix. There is an input for each column that the estimator reads if columns contain
+    # text, or categories too large for the float type, or are selected by name.
     dtype = np.dtype(dtype)
     if issparse(X):
         _check_count(X.shape[1], estimator)
@@ -161,21 +161,21 @@ def input_schema(X: Any, estimator: Any, dtype: Any = np.float32) -> InputSchema
 def _inputs_of_columns(
     X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.dtype
 ) -> tuple[Input, ...]:
-    """Return an input for each column that is read, under the name of the column if any."""
+    """Return an input for each column that is read, with the name of the column if it has one."""
     inputs: dict[str, Input] = {}
     for number, position in enumerate(sorted({reader.position for reader in readers})):
         key = keys[position]
         name = key if is_frame(X) and isinstance(key, str) and key else f"X{number if is_frame(X) else key}"
         while name in inputs:
             name = f"{name}_"
-        own = [reader for reader in readers if reader.position == position]
-        known = TensorType(_elem_type(column_values(X, key), key, own, dtype), (None, 1))
+        column_readers = [reader for reader in readers if reader.position == position]
+        known = TensorType(_elem_type(column_values(X, key), key, column_readers, dtype), (None, 1))
         inputs[name] = Input(name, known, key, position)
     return tuple(inputs.values())
 
 
 def _check_count(n_columns: int, estimator: Any) -> None:
-    expected = getattr(estimator, "n_features_in_", 0) or n_columns  # CatBoost's are 0 after pickle
+    expected = getattr(estimator, "n_features_in_", 0) or n_columns  # 0 for CatBoost after pickle
     if n_columns != expected:
         raise ValueError(
             f"X has {n_columns} features, but the model to train is expecting {expected} features as input."
@@ -183,7 +183,7 @@ def _check_count(n_columns: int, estimator: Any) -> None:
 
 
 def _are_numbers(X: Any, keys: list[Hashable], readers: list[Reader], dtype: np.dtype) -> bool:
-    """Return whether a floating-point matrix represents all columns exactly."""
+    """Return whether all columns are numbers, with categories that are exact in the float type."""
     if not is_frame(X) and X.dtype.kind == "f":
         return True
     coded = {reader.position for reader in readers if reader.encodes}
@@ -205,7 +205,7 @@ def _elem_type(values: np.ndarray, key: Hashable, readers: Iterable[Reader], dty
     if kind == "other":
         raise ConversionError(
             f"Column {key!r} of X has values other than numbers or text, which ONNX does not support: "
-            "convert it, or drop it."
+            "convert or drop it."
         )
     if kind != "float" and all(reader.encodes and not reader.imputed for reader in readers):
         return TensorProto.INT64
@@ -213,7 +213,7 @@ def _elem_type(values: np.ndarray, key: Hashable, readers: Iterable[Reader], dty
 
 
 def _categories(readers: Iterable[Reader], keys: list[Hashable]) -> dict[Hashable, frozenset]:
-    """Return the accepted values of columns whose encoder refuses unknown ones."""
+    """Return the accepted categories of columns whose encoder rejects unknown ones."""
     known: dict[Hashable, frozenset] = {}
     for reader in readers:
         if reader.encodes and getattr(reader.step, "handle_unknown", None) == "error":

@@ -1,4 +1,4 @@
-"""Estimators without a definition, written by skl2onnx, which is imported on first use."""
+"""Convert estimators without a model definition by skl2onnx, which is imported on first use."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +16,7 @@ from ..models.scores import Scores, transformation
 from ..models.writer import OPSET, ModelWriter
 from ..quiet import quiet
 
-#: Input types of skl2onnx by element type.
+#: Names of skl2onnx's input types by element type.
 DECLARED: dict[int, str] = {
     TensorProto.FLOAT: "FloatTensorType",
     TensorProto.DOUBLE: "DoubleTensorType",
@@ -26,11 +26,11 @@ DECLARED: dict[int, str] = {
 
 
 class UndefinedModelError(ConversionError):
-    """Error for a model, rather than a step before one, without a definition."""
+    """Error for a model, rather than a transformer, without a model definition."""
 
 
 def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
-    """Return the graph of an estimator by skl2onnx; raise a ConversionError if it has none."""
+    """Return the graph of an estimator; raise a ConversionError if skl2onnx cannot convert it."""
     from skl2onnx import convert_sklearn
     from skl2onnx.common import data_types
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
@@ -49,7 +49,7 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
         with quiet():
             try:
                 model = convert_sklearn(estimator, options=options, **arguments)
-            except NameError:  # a classifier whose converter has no such option
+            except NameError:  # the converter does not support the option
                 model = convert_sklearn(estimator, **arguments)
     except (MissingConverter, MissingShapeCalculator) as error:
         raise ConversionError(
@@ -58,21 +58,22 @@ def convert(estimator: Any, inputs: Mapping[str, TensorType]) -> ModelProto:
             "skl2onnx.update_registered_converter."
         ) from error
     except Exception as error:  # skl2onnx raises errors of every kind
-        raise ConversionError(f"{name} cannot be converted by skl2onnx: {error}") from error
+        raise ConversionError(f"skl2onnx cannot convert {name}: {error}") from error
     model = inline_functions(model)
-    if not model.functions:  # of other opsets, which the version converter ignores
-        with suppress(Exception):  # any error of onnx: the model is valid without conversion
+    if not model.functions:  # the version converter ignores functions of other opsets
+        with suppress(Exception):  # the model is valid without conversion
             return version_converter.convert_version(model, OPSET)
     return model
 
 
 def append_converted(op: ModelWriter, estimator: Any, x: str | Columns) -> Scores:
-    """Append the frozen graph of a transformer by skl2onnx; refuse predictors."""
+    """Append the frozen graph of a transformer; raise an UndefinedModelError for predictors."""
     name = type(estimator).__name__
     if not hasattr(estimator, "transform") or hasattr(estimator, "predict"):
         raise UndefinedModelError(
-            f"{name} has no model definition that covers it as it was fitted: declare one in the entry-point "
-            "group 'ortlearn.models', or register a converter with skl2onnx.update_registered_converter."
+            f"{name} has no model definition, or none that supports its parameters: declare one in the "
+            "entry-point group 'ortlearn.models', or register a converter with "
+            "skl2onnx.update_registered_converter."
         )
     tensors = list(x.tensors) if isinstance(x, Columns) else [x]
     given = {f"input_{i}": tensor for i, tensor in enumerate(tensors) if tensor is not None}

@@ -82,10 +82,10 @@ def test_shortfalls_and_the_page():
     assert shortfalls([(source(f"m{i}"), good) for i in range(8)]) == []
     problems = shortfalls([(source("a"), good), (source("b"), bad), (source("c", "skl2onnx"), good)])
     assert problems == [
-        "1 of 2 files of wheels have a right derivative.",
+        "1 of 2 files in wheels have a right derivative.",
         "2 models are trained, fewer than 8.",
         "The derivatives of ['b'] are wrong.",
     ]
     text = page([(source("a"), good), (source("b"), bad)])
     assert "| a | magika | Apache-2.0 | 18 | MatMul | right | 1e-04 | yes | 3.0 |" in text
-    assert "Files of wheels: 2, 1 without weights, 1 with a right derivative, 1 trained." in text
+    assert "Files in wheels: 2, 1 without weights, 1 with a right derivative, 1 trained." in text

@@ -159,7 +159,7 @@ class Mine(Ridge):
     ids=lambda model: type(model).__name__,
 )
 def test_error_names_the_class_without_definition(model, diabetes):
-    with pytest.raises(ConversionError, match=r"^Mine has no model definition .* declare one in .* skl2onnx"):
+    with pytest.raises(ConversionError, match=r"^Mine has no model definition, .* declare one in .* skl2onnx"):
         to_trainable(model.fit(diabetes.X_train, diabetes.y_train))
 
 

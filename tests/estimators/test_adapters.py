@@ -15,7 +15,7 @@ from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 from ortlearn.graphs import initializer_arrays
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.onnx_files import LoRA, replace_head
-from ortlearn.onnx_files.weight_places import weight_places
+from ortlearn.onnx_files.weight_locations import weight_locations
 from tests.estimators.network_files import NETWORKS, network_file, rows
 
 #: Weights that can have an adapter of rank 2, and whether the number of outputs comes first in their shape.
@@ -148,8 +148,8 @@ def test_files_as_they_come(change, run_onnx):
     one, two = trainer.get_trained_onnx(), trainer.get_trained_onnx(merged=False)
     assert one.opset_import == two.opset_import == file.opset_import
     assert [node.op_type for node in one.graph.node] == [node.op_type for node in file.graph.node]
-    assert {place.elem_type for place in weight_places(two).values()} == {
-        place.elem_type for place in weight_places(file).values()
+    assert {place.elem_type for place in weight_locations(two).values()} == {
+        place.elem_type for place in weight_locations(file).values()
     }
     dtype = change.get("dtype", np.float32)
     feeds = {key: array.astype(dtype) for key, array in trainer.get_weights().items()}
@@ -228,10 +228,14 @@ def test_invalid_adapters(wrong):
         (
             LoRA(1, target="*ls"),
             NoTrainableWeightError,
-            r"'ls' of LayerNormalization, of which no low-rank adapter is defined",
+            r"'ls' of LayerNormalization, which do not support low-rank adapters",
         ),
-        (LoRA(5, target="MatMul"), ConversionError, r"rank=5 is more than weight 'wy' of shape \(24, 2\)"),
-        (LoRA(30), NoTrainableWeightError, "larger than its adapter of rank 30 would be"),
+        (
+            LoRA(5, target="MatMul"),
+            ConversionError,
+            r"rank=5 exceeds the 2 rows or columns of weight 'wy' of shape \(24, 2\)",
+        ),
+        (LoRA(30), NoTrainableWeightError, "larger than its adapter of rank 30"),
     ],
 )
 def test_errors(lora, error, message):
@@ -358,7 +362,7 @@ def test_peepholes_have_no_adapters():
     table = explain(file, lora=LoRA(2, target="LSTM"))
     trained = {name.partition(".")[0] for row in table.rows if row.trainable for name in row.weights}
     assert trained == {"wi", "wh"}
-    with pytest.raises(NoTrainableWeightError, match="'p' of LSTM, of which no low-rank adapter"):
+    with pytest.raises(NoTrainableWeightError, match="'p' of LSTM, which do not support low-rank"):
         OrtGradientOptimizer(file, lora=LoRA(1, target="p")).fit(*rows())
 
 

@@ -26,7 +26,7 @@ def test_sequences_of_any_length(optimizer, name):
     labels = np.concatenate([y, y[:, :2]], axis=1)
     assert free.predict(longer).shape == (20, 7)
     assert free.partial_fit(longer, labels).score(longer, labels) >= 0
-    with pytest.raises(ValueError, match=r"X has the shape \(20, 7, 3\), the model is expecting"):
+    with pytest.raises(ValueError, match=r"X has the shape \(20, 7, 3\), but the model expects"):
         fixed.predict(longer)
     with pytest.raises(ValueError, match="y has 7 labels per sample, and the model has 5 scores"):
         free.partial_fit(X, labels)
@@ -45,13 +45,13 @@ def test_memory_maps_are_not_copied(either, tmp_path):
 UNEQUAL = np.empty(12, dtype=object)
 UNEQUAL[:] = [np.ones((1 + i % 2, 3)) for i in range(12)]
 BAD = {
-    "rank of X": ("pixels", {"X": np.ones((12, 60))}, r"X has the shape \(12, 60\), the model is expecting"),
+    "rank of X": ("pixels", {"X": np.ones((12, 60))}, r"X has the shape \(12, 60\), but the model expects"),
     "size of X": ("pixels", {"X": np.ones((12, 3, 6, 5))}, r"X has the shape \(12, 3, 6, 5\)"),
     "NaN": ("pixels", {"X": np.full((12, 2, 6, 5), np.nan)}, "Input X contains NaN"),
     "lengths": (
         "steps",
         {"X": [np.ones((1 + i % 2, 3)) for i in range(12)]},
-        "X differ in shape, lengths of 1 to 2: pad them.*sample_weight, of the shape of y",
+        "X differ in shape, lengths of 1 to 2: pad them.*sample_weight of zero",
     ),
     "lengths in an array": ("steps", {"X": UNEQUAL}, "X differ in shape.*lengths of 1 to 2: pad them"),
     "texts": ("steps", {"X": np.full((12, 5, 3), "a")}, "X must hold numbers"),

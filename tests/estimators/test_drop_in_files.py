@@ -296,7 +296,7 @@ def test_scores_of_several_networks_are_not_guessed():
         <float[4,2] v = {1, 2, 3, 4, 5, 6, 7, 8}, float[4,2] w = {8, 7, 6, 5, 4, 3, 2, 1}>
         { a = MatMul (x, v) b = MatMul (x, w) label = ArgMax <axis = 1, keepdims = 0> (a) }"""
     with pytest.raises(
-        ConversionError, match=r"several floating-point outputs, \['a', 'b'\], .*: say by output_name"
+        ConversionError, match=r"several floating-point outputs, \['a', 'b'\], .*: choose one by output_name"
     ):
         OrtGradientOptimizer(parser.parse_model(text)).fit(X, CLASSES > 0)
 

@@ -1,4 +1,4 @@
-"""The page of the documentation: one row for each estimator, in words a user understands."""
+"""Write docs/coverage.md, with a row for each estimator."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from tests.model_zoo.verdict import converts, is_trained, state
 __all__ = ["page"]
 
 _INTRODUCTION = """\
-# Which models train
+# Model coverage
 
-Every estimator of scikit-learn, by what it is for: what is trained of it, and what stands in the way.
-An estimator is counted by its main case (its defaults, nearly), and by whether it trains in any of its cases
-(other losses, kernels, kinds of labels). [How it is measured](#how-it-is-measured) says what the lines mean.
+The trained attributes and the limitations of every estimator of scikit-learn. Estimators are counted by their
+main case, which is close to the defaults, and by any of their cases: other losses, kernels or labels.
+[Method](#method) defines the checks of a case.
 """
 _HOW = """\
-## How it is measured
+## Method
 
-On small data, one case after the other: whether it converts; what was learned; whether the gradient is right,
-against finite differences in float64, with the weights moved away from where scikit-learn left them; whether
-the loss falls in a short warm fit; whether our estimator predicts as the file it exports, and as the
-scikit-learn model that `to_sklearn()` writes the trained weights into.
+`make coverage` checks each case on small data, and writes this page:
 
-`make coverage` measures it, and writes this page."""
+- the estimator converts to ONNX, and has learned parameters;
+- the gradient equals finite differences in float64, at weights other than those that scikit-learn fitted;
+- the loss decreases in a short fit with a warm start;
+- the trained estimator predicts as the exported file, and as the scikit-learn model from `to_sklearn()`."""
 _TITLES = {
     "classifier": "Classifiers",
     "regressor": "Regressors",
     "clusterer": "Clusterers",
-    "density": "Densities",
+    "density": "Density estimators",
     "outliers": "Outlier detectors",
     "transformer": "Transformers",
-    "other": "Others",
-    "pipeline": "Pipelines and models in models",
+    "other": "Other estimators",
+    "pipeline": "Pipelines and meta-estimators",
 }
 _LONGEST = 260
-#: What a reason is about, where it is not the training.
+#: Prefixes of reasons, by the fact that they explain.
 _PREFIXES = {
     "written": "to_sklearn: ",
     **dict.fromkeys(("gradient_ort", "falls_ort"), "onnxruntime-training: "),
@@ -57,10 +57,10 @@ def page(summary: Summary) -> str:
     for kind in KINDS:
         rows = list(_rows(summary, kind))
         if rows:
-            head = "| model | cases trained | by to_sklearn | what is trained | what stands in the way |"
-            lines += ["", f"## {_TITLES[kind]}", "", head, "|---|---|---|---|---|", *rows]
+            header = "| model | trained cases | by to_sklearn | trained attributes | limitations |"
+            lines += ["", f"## {_TITLES[kind]}", "", header, "|---|---|---|---|---|", *rows]
     lines += ["", "## Not converted", "", _not_converted(summary)]
-    lines += ["", "## Not measured", "", "| estimator | why |", "|---|---|"]
+    lines += ["", "## Not measured", "", "| estimator | reason |", "|---|---|"]
     lines += [f"| {name} | {why} |" for name, why in NO_CASE.items() if name in estimator_classes()]
     lines += ["", _HOW]
     return "\n".join(lines) + "\n"
@@ -80,13 +80,13 @@ def _rows(summary: Summary, kind: str) -> Iterator[str]:
         if any(converts(facts) for facts in variants.values()):
             trained = sum(is_trained(facts, "rules") for facts in variants.values())
             written = sum(bool(facts.get("written", {}).get("ok")) for facts in variants.values())
-            back = f"{written} of {trained}" if trained else ""
-            cells = [model, f"{trained} of {len(variants)}", back, _origins(variants), _remarks(variants)]
+            exported = f"{written} of {trained}" if trained else ""
+            cells = [model, f"{trained} of {len(variants)}", exported, _origins(variants), _remarks(variants)]
             yield f"| {' | '.join(cells)} |"
 
 
 def _origins(variants: Mapping[str, Facts]) -> str:
-    """Return the attributes that are trained in any of the cases."""
+    """Return the attributes that any of the cases trains."""
     found = dict.fromkeys(
         re.sub(r"\[[^\]]*\]", "[*]", origin)
         for facts in variants.values()
@@ -97,7 +97,7 @@ def _origins(variants: Mapping[str, Facts]) -> str:
 
 
 def _remarks(variants: Mapping[str, Facts]) -> str:
-    """Return why cases are not trained, or not in both ways, and what warnings say; alike ones together."""
+    """Return the reasons why cases are not trained by a backend, with the variants of each reason."""
     reasons: dict[str, list[str]] = {}
     for variant, facts in variants.items():
         remark = _remark(facts)
@@ -110,8 +110,8 @@ def _remarks(variants: Mapping[str, Facts]) -> str:
 
 
 def _remark(facts: Facts) -> str:
-    if not converts(facts) and not _CONVERTER.search(_said(facts, "poses") + _said(facts, "converts")):
-        return _said(facts, "poses") or _said(facts, "converts") or _said(facts, "fits")
+    if not converts(facts) and not _CONVERTER.search(_reason(facts, "poses") + _reason(facts, "converts")):
+        return _reason(facts, "poses") or _reason(facts, "converts") or _reason(facts, "fits")
     if not converts(facts):
         return "skl2onnx has no converter"
     if facts.get("poses", {}).get("explained"):
@@ -129,10 +129,10 @@ def _remark(facts: Facts) -> str:
     found = next((name for name in order if facts.get(name, {}).get("ok") is False), None)
     if found is None:
         return ""
-    return f"{_PREFIXES.get(found, '')}{_said(facts, found)}"
+    return f"{_PREFIXES.get(found, '')}{_reason(facts, found)}"
 
 
-def _said(facts: Facts, name: str) -> str:
+def _reason(facts: Facts, name: str) -> str:
     """Return the reason of a fact without the class of its error."""
     return re.sub(
         r"^\w+(Error|Fail|Implemented|Argument): ", "", str(facts.get(name, {}).get("reason") or "")

@@ -1,4 +1,4 @@
-"""What a run says as a whole: counts and targets."""
+"""Counts and targets of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.model_zoo.verdict import converts, crashed, has_learned, is_trained, 
 
 __all__ = ["Summary", "TARGETS"]
 
-#: Estimators that must train with a correct gradient, by backend.
+#: Minimum numbers of estimators that train with a correct gradient, by backend.
 TARGETS = {"rules": 150, "ort": 145}
 
 
@@ -23,10 +23,10 @@ def _holds(name: str) -> Test:
 
 
 _TRAINED = {
-    "rules": "trained by our rules, the loss falls",
-    "ort": "trained by onnxruntime-training, the loss falls",
+    "rules": "trained by our rules, with a decreasing loss",
+    "ort": "trained by onnxruntime-training, with a decreasing loss",
 }
-#: What is counted.
+#: Counted properties.
 _TESTS: dict[str, Test] = {
     "measured": lambda facts: True,
     "convert to ONNX": converts,
@@ -36,9 +36,9 @@ _TESTS: dict[str, Test] = {
     _TRAINED["rules"]: lambda facts: is_trained(facts, "rules"),
     _TRAINED["ort"]: lambda facts: is_trained(facts, "ort"),
     "predict as the exported file": _holds("exported"),
-    "are given back by to_sklearn": _holds("written"),
+    "convert back by to_sklearn": _holds("written"),
     "silently wrong": lambda facts: bool(silently_wrong(facts)),
-    "crash or endless": lambda facts: crashed(facts) is not None,
+    "crash or do not terminate": lambda facts: crashed(facts) is not None,
 }
 
 
@@ -48,9 +48,9 @@ class Summary:
     Parameters
     ----------
     cases : mapping of str to Case
-        What was measured.
+        Measured cases by name.
     results : mapping of str to facts
-        What was found.
+        Results by name.
     """
 
     def __init__(self, cases: Mapping[str, Case], results: Mapping[str, Mapping[str, Any]]):
@@ -60,12 +60,12 @@ class Summary:
         self.main = {case.estimator: results[name] for name, case in self.cases.items() if case.main}
 
     def counts(self) -> list[tuple[str, int, int, int]]:
-        """Return what was counted: estimators by their main case, estimators by any case, cases."""
+        """Return the counts: estimators by main case, estimators by any case, and cases."""
 
         def count(test: Test) -> tuple[int, int, int]:
             cases = [name for name, facts in self.results.items() if test(facts)]
-            own = {self.cases[name].estimator for name in cases if self.cases[name].kind != "pipeline"}
-            return sum(map(test, self.main.values())), len(own), len(cases)
+            estimators = {self.cases[n].estimator for n in cases if self.cases[n].kind != "pipeline"}
+            return sum(map(test, self.main.values())), len(estimators), len(cases)
 
         return [(name, *count(test)) for name, test in _TESTS.items()]
 
@@ -76,7 +76,7 @@ class Summary:
         return "\n".join([head, *rows])
 
     def missed(self) -> list[str]:
-        """Return what is missing from the targets, one sentence each."""
+        """Return a sentence for each missed target."""
         found = []
         for name, facts in self.results.items():
             if crashed(facts):

@@ -1,4 +1,4 @@
-"""Counts, targets and the page, from facts made up."""
+"""Counts, targets and the page of made-up facts."""
 
 import pytest
 
@@ -52,8 +52,8 @@ def test_estimators_and_cases_are_counted(summary):
     assert counts["measured"] == [3, 3, 4]
     assert counts["convert to ONNX"] == [2, 2, 3]
     assert counts["have learned parameters"] == [2, 2, 3]
-    assert counts["trained by our rules, the loss falls"] == [1, 1, 2]
-    assert counts["trained by onnxruntime-training, the loss falls"] == [1, 1, 1]
+    assert counts["trained by our rules, with a decreasing loss"] == [1, 1, 2]
+    assert counts["trained by onnxruntime-training, with a decreasing loss"] == [1, 1, 1]
     assert counts["silently wrong"] == [0, 1, 1]
 
 
@@ -84,7 +84,7 @@ def test_what_to_sklearn_refuses_is_neither_counted_nor_silent():
     cases = {"One:main": Case("One:main", "classifier", "binary", object, main=True)}
     summary = Summary(cases, {"One:main": REFUSED})
     counts = {name: main for name, main, *_ in summary.counts()}
-    assert counts["are given back by to_sklearn"] == 0
+    assert counts["convert back by to_sklearn"] == 0
     assert not any("silently" in line for line in summary.missed())
     row = "| One | 1 of 1 | 0 of 1 | `estimators_[*].coef_` | to_sklearn: no attribute |"
     assert row in page(summary).splitlines()

@@ -1,4 +1,4 @@
-"""What the facts of a case come to, in one word and one sentence."""
+"""Summarize the facts of a case."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _ok(facts: Facts, *names: str) -> bool:
 
 
 def is_trained(facts: Facts, backend: str) -> bool:
-    """Return whether a case trains with a correct gradient, its loss falls, and it predicts as exported."""
+    """Return whether the gradient is correct, the loss decreases, and the exported file predicts equally."""
     return (
         _ok(facts, f"gradient_{backend}", f"falls_{backend}")
         and has_learned(facts)
@@ -24,25 +24,22 @@ def is_trained(facts: Facts, backend: str) -> bool:
 
 
 def converts(facts: Facts) -> bool:
-    """Return whether a case converts: by skl2onnx alone, by definitions, or with what we change about it."""
+    """Return whether a case converts, by skl2onnx or by model definitions."""
     return _ok(facts, "converts") or _ok(facts, "poses") or bool(facts.get("poses", {}).get("covered"))
 
 
 def has_learned(facts: Facts) -> bool:
-    """Return whether the graph of a case holds learned parameters.
-
-    Where skl2onnx alone makes no graph to look at, what our estimator trains must do.
-    """
+    """Return whether the graph of a case has learned parameters, or trained ones without skl2onnx."""
     return _ok(facts, "learned") or (not _ok(facts, "converts") and _ok(facts, "poses"))
 
 
 def crashed(facts: Facts) -> str | None:
-    """Return what a process was at when it was lost, None where it was not."""
+    """Return the fact at which the process crashed, None without a crash."""
     return next((name for name, fact in facts.items() if fact.get("crash")), None)
 
 
 def silently_wrong(facts: Facts) -> list[str]:
-    """Return the facts that do not hold although nothing said so: no error, no warning."""
+    """Return the facts that are false without an error or a warning."""
     return [
         name
         for name in (
@@ -60,7 +57,7 @@ def silently_wrong(facts: Facts) -> list[str]:
 
 
 def state(facts: Facts) -> str:
-    """Return in a few words how far a case comes."""
+    """Return the status of a case in a few words."""
     if crashed(facts):
         return "crash"
     if not _ok(facts, "fits"):
@@ -75,7 +72,7 @@ def state(facts: Facts) -> str:
 
 
 def reason(facts: Facts) -> str:
-    """Return why a case is not trained by both ways to a gradient; empty where it is."""
+    """Return the reasons of false facts."""
     lost = [
         f"{name}: {fact['reason']}"
         for name, fact in facts.items()

@@ -6,7 +6,7 @@ from onnx import TensorProto, checker, helper, numpy_helper, parser
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.onnx_files.loading import load_onnx
-from ortlearn.onnx_files.weight_places import weight_places, with_values
+from ortlearn.onnx_files.weight_locations import weight_locations, with_values
 
 BOTH = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
 X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
@@ -128,15 +128,17 @@ def test_the_file_comes_back(run_onnx, name, cls):
     before, after = (np.square(run_onnx(model, X)[0] - Y).mean() for model in (file, given))
     assert after < before
     np.testing.assert_allclose(run_onnx(given, X)[0], trained.predict(X).reshape(-1, 1), rtol=1e-5, atol=1e-6)
-    places = weight_places(given)
+    places = weight_locations(given)
     for key, array in trained.trained_coef_.items():
         np.testing.assert_array_equal(places[key].value(), array)
-    assert set(names) <= {n for n, p in weight_places(file).items() if (p.value() != places[n].value()).any()}
+    assert set(names) <= {
+        n for n, p in weight_locations(file).items() if (p.value() != places[n].value()).any()
+    }
     if name == "repeated numbers":
         nodes = [node.op_type for node in given.functions[0].node]
         assert nodes == ["Constant", "Constant", "MatMul"]
         return
-    own = {key: place.value().reshape(place.shape) for key, place in weight_places(file).items()}
+    own = {key: place.value().reshape(place.shape) for key, place in weight_locations(file).items()}
     assert with_values(given, own) == with_values(file, own)
 
 
@@ -183,12 +185,12 @@ def test_halves(name, elem_type, cls):
     narrowed(file, elem_type)
     checker.check_model(file, full_check=True)
     trained = cls(file, keep_better=False, **OPTIONS).fit(X, Y)
-    given, places = trained.get_trained_onnx(), weight_places(file)
-    assert {place.elem_type for place in weight_places(given).values()} == {elem_type}
+    given, places = trained.get_trained_onnx(), weight_locations(file)
+    assert {place.elem_type for place in weight_locations(given).values()} == {elem_type}
     for key, array in trained.trained_coef_.items():
         assert array.dtype == np.float32
         np.testing.assert_array_equal(
-            weight_places(given)[key].value(), array.astype(places[key].value().dtype)
+            weight_locations(given)[key].value(), array.astype(places[key].value().dtype)
         )
     own = {key: place.value().reshape(place.shape) for key, place in places.items()}
     assert with_values(given, own) == with_values(file, own)

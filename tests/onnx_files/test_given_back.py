@@ -10,7 +10,7 @@ from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import opset_versions
 from ortlearn.graphs.files import save_model
 from ortlearn.onnx_files.loading import load_onnx
-from ortlearn.onnx_files.weight_places import weight_places, with_values
+from ortlearn.onnx_files.weight_locations import weight_locations, with_values
 
 X = np.random.RandomState(0).normal(size=(20, 3)).astype(np.float32)
 y = X.sum(axis=1, keepdims=True)
@@ -43,7 +43,7 @@ def described(opset, ir_version=8):
 def without_numbers(model):
     """Return a model whose weights are zero."""
     return with_values(
-        model, {name: np.zeros(p.shape, np.float32) for name, p in weight_places(model).items()}
+        model, {name: np.zeros(p.shape, np.float32) for name, p in weight_locations(model).items()}
     )
 
 
@@ -72,8 +72,8 @@ def test_every_field_comes_back(cls, opset, ir_version):
     assert dict(fields(without_numbers(given))) == dict(fields(without_numbers(model)))
     moved = {
         n
-        for n, p in weight_places(given).items()
-        if not np.array_equal(p.value(), weight_places(model)[n].value())
+        for n, p in weight_locations(given).items()
+        if not np.array_equal(p.value(), weight_locations(model)[n].value())
     }
     assert moved == {"w", "b", "v"} == set(trained.trained_coef_)
     assert opset_versions(given) == {"": opset} and given.ir_version == ir_version
@@ -82,7 +82,7 @@ def test_every_field_comes_back(cls, opset, ir_version):
         fields(model.graph.input[0])
     )
     for name, array in trained.trained_coef_.items():
-        np.testing.assert_array_equal(weight_places(upgraded)[name].value(), array)
+        np.testing.assert_array_equal(weight_locations(upgraded)[name].value(), array)
 
 
 def test_an_upgrade_of_halves_is_in_float32(run_onnx):
@@ -126,6 +126,6 @@ def test_large_models_are_written_in_two_files(tmp_path, monkeypatch):
     save_model(model, tmp_path / "model.onnx")
     assert {path.name for path in tmp_path.iterdir()} == {"model.onnx", "model.onnx.data"}
     assert onnx.load(tmp_path / "model.onnx").graph.node == model.graph.node
-    before = {name: place.value() for name, place in weight_places(model).items()}
-    for name, place in weight_places(load_onnx(tmp_path / "model.onnx")).items():
+    before = {name: place.value() for name, place in weight_locations(model).items()}
+    for name, place in weight_locations(load_onnx(tmp_path / "model.onnx")).items():
         np.testing.assert_array_equal(place.value(), before[name])

@@ -162,13 +162,13 @@ def test_inputs_of_the_rest_are_left_out():
             "perceptron",
             ("h", 3),
             ConversionError,
-            r"at='h' is no tensor of the main graph.*did you mean|last ones",
+            r"at='h' is not a tensor of the main graph.*did you mean|last tensors",
         ),
-        ("perceptron", ("w1", 3), ConversionError, "at='w1' is no tensor"),
-        ("convolution", ("t", 3), ConversionError, r"at several positions: pooling='mean'"),
-        ("perceptron", ("r", 1), ValueError, "n_outputs=1 must be a whole number, 2 or more"),
-        ("perceptron", ("r", None), ValueError, "n_outputs=None must be a whole number"),
-        ("perceptron", ("r", 2.0), ValueError, "n_outputs=2.0 must be a whole number"),
+        ("perceptron", ("w1", 3), ConversionError, "at='w1' is not a tensor"),
+        ("convolution", ("t", 3), ConversionError, r"at several positions: pool them with pooling='mean'"),
+        ("perceptron", ("r", 1), ValueError, "n_outputs=1 must be an integer, 2 or more"),
+        ("perceptron", ("r", None), ValueError, "n_outputs=None must be an integer"),
+        ("perceptron", ("r", 2.0), ValueError, "n_outputs=2.0 must be an integer"),
     ],
 )
 def test_errors(name, arguments, error, message):
@@ -179,16 +179,16 @@ def test_errors(name, arguments, error, message):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"classes": [1, 1]}, "different whole numbers"),
-        ({"classes": [0.5, 1.5]}, "different whole numbers"),
-        ({"classes": [True, False]}, "different whole numbers"),
-        ({"classes": np.array(["a", 1], dtype=object)}, "different whole numbers, or different texts"),
-        ({"classes": ["a", "b"], "n_outputs": 3}, "not the number of classes, 2"),
-        ({"classes": ["a", "b"], "task": "regression"}, "classes are for task='classification'"),
+        ({"classes": [1, 1]}, "unique integers"),
+        ({"classes": [0.5, 1.5]}, "unique integers"),
+        ({"classes": [True, False]}, "unique integers"),
+        ({"classes": np.array(["a", 1], dtype=object)}, "unique integers or unique strings"),
+        ({"classes": ["a", "b"], "n_outputs": 3}, "must be the number of classes, 2"),
+        ({"classes": ["a", "b"], "task": "regression"}, "classes require task='classification'"),
         ({"n_outputs": 2, "task": "ranking"}, "task='ranking' must be"),
         ({"n_outputs": 2, "pooling": "median"}, "pooling='median' must be"),
-        ({"n_outputs": 2, "axis": 2}, "axis=2 must be one of 'r'"),
-        ({"n_outputs": 2, "axis": 0}, "axis=0 must be one of 'r'"),
+        ({"n_outputs": 2, "axis": 2}, "axis=2 must be an axis of 'r'"),
+        ({"n_outputs": 2, "axis": 0}, "axis=0 must be an axis of 'r'"),
     ],
 )
 def test_invalid_arguments(options, message):
@@ -201,11 +201,11 @@ def test_tensors_that_are_no_features():
         g (float[N,2] x, float[A,B] z) => (int64[N] label, float[N] s, float[A,B] t)
         { label = ArgMax <axis = 1, keepdims = 0> (x) s = ReduceSum <keepdims = 0> (x, one) t = Tanh (z) }""")
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1]), "one"))
-    with pytest.raises(ConversionError, match="no floating-point features, its elements are int64.*'t'"):
+    with pytest.raises(ConversionError, match="has the type int64 instead of floating-point features.*'t'"):
         replace_head(model, "label", 2)
-    with pytest.raises(ConversionError, match="two dimensions or more, samples first"):
+    with pytest.raises(ConversionError, match="two or more dimensions, samples first"):
         replace_head(model, "s", 2)
-    with pytest.raises(ConversionError, match="the number of its features is not known"):
+    with pytest.raises(ConversionError, match="has an unknown number of features"):
         replace_head(model, "t", 2)
 
 
@@ -213,7 +213,7 @@ def test_tensors_that_are_no_features():
 def test_metadata_that_name_no_weights(text):
     model = replace_head(network_file("perceptron"), "r", 2)
     helper.set_model_props(model, {TRAINED: text})
-    with pytest.raises(ConversionError, match="no JSON list of names"):
+    with pytest.raises(ConversionError, match="not a JSON list of names"):
         to_trainable(model)
     helper.set_model_props(model, {TRAINED: json.dumps(["gone"])})
     with pytest.raises(NoTrainableWeightError, match="'gone' matches no"):

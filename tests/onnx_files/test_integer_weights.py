@@ -21,7 +21,7 @@ from ortlearn.onnx_files import LoRA
 from ortlearn.onnx_files.integer_weights import RANGES
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.named_weights import with_named_weights
-from ortlearn.onnx_files.weight_places import weight_places, with_values
+from ortlearn.onnx_files.weight_locations import weight_locations, with_values
 
 BOTH = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
 RNG = np.random.default_rng(0)
@@ -241,15 +241,15 @@ def test_levels_and_numbers(run_onnx, name):
     lifted = with_named_weights(file, integers=True)
     checker.check_model(lifted, full_check=True)
     np.testing.assert_allclose(run_onnx(lifted, ROWS)[0], expected, rtol=1e-5, atol=1e-6)
-    places = {n: place for n, place in weight_places(file).items() if place.quantisation is not None}
+    places = {n: place for n, place in weight_locations(file).items() if place.quantisation is not None}
     assert set(places) <= {tensor.name for tensor in lifted.graph.initializer}
     same = with_values(file, {key: place.value() for key, place in places.items()})
     for key, place in places.items():  # from levels to numbers and back
         np.testing.assert_array_equal(
-            numpy_helper.to_array(weight_places(same)[key].tensor), numpy_helper.to_array(place.tensor)
+            numpy_helper.to_array(weight_locations(same)[key].tensor), numpy_helper.to_array(place.tensor)
         )
     far = with_values(file, {key: np.full(place.shape, 1e9) for key, place in places.items()})
-    for place in weight_places(far).values():
+    for place in weight_locations(far).values():
         if place.quantisation is not None:
             assert (numpy_helper.to_array(place.tensor) == RANGES[place.tensor.data_type][1]).all()
 
@@ -292,7 +292,7 @@ def test_they_train(run_onnx, name, cls):
 )  # fmt: skip
 def test_integers_of_no_one_meaning_are_no_weights(text):
     file = parser.parse_model(f"{HEAD} {text}")
-    assert all(place.quantisation is None for place in weight_places(file).values())
+    assert all(place.quantisation is None for place in weight_locations(file).values())
     assert {t.name for t in with_named_weights(file, integers=True).graph.initializer} == {
         t.name for t in file.graph.initializer
     }
@@ -307,7 +307,7 @@ def test_a_scale_that_is_trained_too(run_onnx):
     fixed = OrtGradientOptimizer(file, "k", **options).fit(ROWS, y)
     assert trained.score(ROWS, y) > fixed.score(ROWS, y) + 0.2
     np.testing.assert_allclose(run_onnx(given, ROWS)[0], trained.predict(ROWS), rtol=1e-4, atol=1e-4)
-    scale, levels = (numpy_helper.to_array(weight_places(given)[name].tensor) for name in "sk")
+    scale, levels = (numpy_helper.to_array(weight_locations(given)[name].tensor) for name in "sk")
     expected = np.clip(np.rint(trained.trained_coef_["k"] / scale) + 3, -128, 127)
     np.testing.assert_array_equal(levels, expected)
 

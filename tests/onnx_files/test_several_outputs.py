@@ -87,12 +87,16 @@ def test_exports_of_scikit_learn():
 
 
 def test_errors():
-    with pytest.raises(ConversionError, match=r"\['a', 'b'\], and none alone .* say by output_name which"):
+    with pytest.raises(
+        ConversionError, match=r"\['a', 'b'\], and not exactly one .* choose one by output_name"
+    ):
         OrtGradientOptimizer(HEADS, **LOG).fit(X, KINDS)
     with pytest.raises(ValueError, match=r"3 outputs, the model has 2. Set output_name"):
         OrtGradientOptimizer(HEADS, **OPTIONS).fit(X, X)
     for name in ("c", "x", "i", "h"):
-        with pytest.raises(ConversionError, match=rf"output_name='{name}' is none of .*: \['a', 'b'\]"):
+        with pytest.raises(
+            ConversionError, match=rf"output_name='{name}' is not a computed .*: choose one of \['a', 'b'\]"
+        ):
             OrtGradientOptimizer(LABELS, output_name=name, **LOG).fit(X, KINDS)
     with pytest.raises(ConversionError, match=r"output_name is for ONNX files, Ridge is .* output_name=None"):
         OrtGradientOptimizer(Ridge(), output_name="a").fit(X, X)

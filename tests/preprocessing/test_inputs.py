@@ -251,7 +251,7 @@ def test_polars_and_dictionaries(frame):
 
 BAD = [
     ({"n": [1.0]}, r"Columns are missing: \['t'\]; X has \['n'\]"),
-    ({"n": ["x"], "t": ["a"]}, "Column 'n' of X must hold numbers, it holds 'x'"),
+    ({"n": ["x"], "t": ["a"]}, "Column 'n' of X must hold numbers, but contains 'x'"),
     ({"n": [[1.0, 2.0]], "t": ["a"]}, r"Column 'n' of X has the shape \(1, 2\)"),
 ]
 

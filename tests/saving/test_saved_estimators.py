@@ -194,7 +194,7 @@ def test_steps_besides_the_graph_need_skops(tmp_path, monkeypatch):
     with pytest.warns(Warning, match="scikit-learn"):
         trained = fitted("front")[0]
     save(trained, tmp_path / "whole.zip")
-    with pytest.raises(SavedFileError, match="needs FrontPipeline, which is not read: .*tests.curves.Curves"):
+    with pytest.raises(SavedFileError, match="needs SklearnSteps, which is not read: .*tests.curves.Curves"):
         load(tmp_path / "whole.zip")
     (tmp_path / "whole.zip").unlink()
     monkeypatch.setitem(sys.modules, "skops.io", None)

@@ -1,7 +1,6 @@
-"""Decompose fused operators into standard ones, with their attributes as named weights."""
+"""Decompose fused operators into standard operators, whose weights are the attributes."""
 
-# The function of an operator checks the attributes of a node (or raises a ValueError), appends the
-# replacement, and returns False for a node that stays.
+# A decomposition raises a ValueError for invalid attributes, and returns False to leave the node unchanged.
 
 from functools import partial
 
@@ -19,7 +18,6 @@ from .tree_operators import tree_classifier, tree_regressor
 
 __all__ = ["DECOMPOSITIONS", "decompose_operators", "exact_couplings"]
 
-#: Decompositions by domain and operator.
 DECOMPOSITIONS = {
     ("", "LpNormalization"): others.lp_normalization,
     ("ai.onnx.ml", "ArrayFeatureExtractor"): others.array_feature_extractor,
@@ -41,21 +39,21 @@ DECOMPOSITIONS = {
 }
 #: Operators whose decomposition depends on the shapes of inputs.
 SHAPED = (("", "LpNormalization"), ("ai.onnx.ml", "ArrayFeatureExtractor"), ("com.microsoft", "CDist"))
-#: Operators for which onnxruntime does not check the number of columns of the input.
-BLIND = ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor")
+#: Operators whose input onnxruntime reads without a check of its number of columns.
+UNCHECKED = ("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor")
 
 
 def decompose_operators(model: ModelProto) -> ModelProto:
-    """Return a model of standard operators with weights, in differentiable forms."""
+    """Return a model of differentiable standard operators, with attributes as initializers."""
     rules = {key: partial(_replace, key) for key in DECOMPOSITIONS}
     plain = replace_nodes(model, rules)
-    # again, as onnx infers no shapes after fused operators
+    # again, since onnx infers no shapes after fused operators
     plain = replace_nodes(plain, {key: rules[key] for key in SHAPED})
     bodies = (graph for node in plain.graph.node for graph in subgraphs(node))
     for node in (node for graph in bodies for node in all_nodes(graph) if node.domain == "ai.onnx.ml"):
-        if node.op_type in BLIND:
-            raise ConversionError(f"{node.op_type} (node {node.name!r}) is in a branch or loop: move it out.")
-        if (node.domain, node.op_type) in rules:  # checks the node, which stays
+        if node.op_type in UNCHECKED:
+            raise ConversionError(f"{node.op_type} (node {node.name!r}) is in a subgraph: move it out.")
+        if (node.domain, node.op_type) in rules:  # check attributes without a replacement
             rules[node.domain, node.op_type](node, GraphBuilder())
     return rewrite_forms(with_tree_opset(plain))
 
@@ -65,5 +63,5 @@ def _replace(key: tuple[str, str], node: NodeProto, op: GraphBuilder) -> bool:
         return DECOMPOSITIONS[key](Fused(node, op))
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise ConversionError(
-            f"{node.op_type} (node {node.name!r}) has attributes that do not fit together: {error}."
+            f"{node.op_type} (node {node.name!r}) has invalid attributes: {error}. Export the model again."
         ) from error

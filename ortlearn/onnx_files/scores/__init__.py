@@ -1,4 +1,4 @@
-"""Find the tensor of an ONNX file to train: raw scores before sigmoid or softmax, or predictions."""
+"""Find the trained tensor of an ONNX file: raw scores before sigmoid or softmax, or predictions."""
 
 from collections.abc import Mapping
 
@@ -24,16 +24,16 @@ def attach_scores(
     label_shape: LabelShape = None,
     output_name: str | None = None,
 ) -> tuple[ModelProto, Scores]:
-    """Return a graph with the nodes that its training needs appended, and its scores."""
-    # By default, a graph with an output of labels (int64 or text) is a classifier, any other a regressor. The
-    # link is that of a regressor, y's shape decides on the axis of classes, and output_name selects outputs.
+    """Return a graph with the nodes that compute its scores, and the scores."""
+    # By default, a graph with an output of labels (int64 or text) is a classifier, otherwise a regressor. The
+    # link is that of a regressor. The shape of y determines the axis of classes.
     learned = [name for name, weight in weights.items() if weight.learned]
     end = GraphEnd(model, types, chosen_outputs(model, output_name, learned) if output_name else ())
     floats, labels = split_outputs(end)
     columns = [end.width(name) or 0 for name in (*labels, *floats)]
     if task == "regression" or (task is None and not labels):
         scores = regression_scores(end, link)
-    elif all(len(end.row_shape(name)) > 1 for name in floats):
+    elif all(len(end.sample_shape(name)) > 1 for name in floats):
         scores = position_classes(end, weights, label_shape)
     elif task is None and len(columns) == 2 and columns[0] == columns[1] > 1:
         scores = multilabel_scores(end)  # matrices of labels and of scores

@@ -1,4 +1,4 @@
-"""A graph read from its outputs backwards, and the nodes appended to it."""
+"""Search a graph backwards from its outputs, and append nodes to it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,12 +13,12 @@ from ...models import Scores
 from ..patterns import PatternView
 from ..simplify import is_idle
 
-Columns = int | Sequence[int | None] | None  # number of columns, or the shape of a row
+Columns = int | Sequence[int | None] | None  # number of columns, or shape of a sample
 APPENDED = "head_"  # prefix of the names of appended nodes
 
 
 class GraphEnd(PatternView):
-    """A graph that is read backwards from its outputs, with nodes that are appended."""
+    """A graph to search backwards from its outputs, with appended nodes."""
 
     between = ("Cast", "Reshape", "Squeeze", "Unsqueeze")
 
@@ -26,39 +26,39 @@ class GraphEnd(PatternView):
         outputs = [types.get(value.name) for value in model.graph.output]
         double = any(known is not None and known.elem_type == TensorProto.DOUBLE for known in outputs)
         super().__init__(model, types, dtype=np.float64 if double else np.float32, prefix=APPENDED)
-        #: Outputs that count, all where it is empty.
+        #: Selected outputs, empty for all.
         self.chosen = list(chosen)
         self._replaced: dict[str, str] = {}
         self._infos: dict[str, TensorType] = {}
 
-    def row_shape(self, name: str) -> tuple[int | None, ...]:
+    def sample_shape(self, name: str) -> tuple[int | None, ...]:
         """Return the dimensions of a tensor after the first, None for unknown ones."""
         shape = self.op.shape(name) or ()
         return tuple(size if isinstance(size, int) else None for size in shape[1:])
 
     def width(self, name: str) -> int | None:
         """Return the number of columns of a matrix, None if unknown."""
-        sizes = self.row_shape(name)
+        sizes = self.sample_shape(name)
         return sizes[0] if len(sizes) == 1 else None
 
     def origin(self, name: str, passing: Collection[str] = ()) -> str:
-        """Return the tensor before idle nodes and given operators, followed along their first inputs."""
+        """Return the tensor before idle nodes and given operators, along their first inputs."""
         node = self.producers.get(name)
         while node is not None and (node.op_type in passing or is_idle(self, node)):
-            name = node.input[-1 if node.op_type == "Where" else 0]  # of Where, the value for false
+            name = node.input[-1 if node.op_type == "Where" else 0]  # the value for False of Where
             node = self.producers.get(name)
         return name
 
     def constant(self, name: str) -> np.ndarray | None:
-        """Return the value of a constant, None for anything else."""
+        """Return the value of a constant, None for other tensors."""
         return self.value(self.origin(name))
 
     def nodes_before(self, name: str) -> Iterator[NodeProto]:
-        """Yield the nodes that a tensor depends on, the last ones first."""
+        """Yield the nodes that a tensor depends on, in reverse order."""
         return reversed(needed_nodes(self.nodes, [name]))
 
     def parts_of(self, name: str) -> list[str] | None:
-        """Return the columns of a concatenation, None for any other matrix."""
+        """Return the columns of a concatenation of columns, None for other matrices."""
         node = self.producer(name)
         if node is None or node.op_type != "Concat" or attribute(node, "axis", 0) not in (1, -1):
             return None
@@ -66,14 +66,14 @@ class GraphEnd(PatternView):
         return columns if all(self.width(column) in (1, None) for column in columns) else None
 
     def column_of(self, name: str) -> tuple[str, int] | None:
-        """Return the matrix and the number of its column that Slice or Gather selects, or None."""
+        """Return the matrix and the index of the column that a node selects, None for other nodes."""
         node = self.producer(name)
         if node is None or node.op_type not in ("Slice", "Gather"):
             return None
         values = [self.constant(index) for index in node.input[1:]]
         numbers = [int(value.item()) for value in values if value is not None and value.size == 1]
         if node.op_type == "Gather":
-            numbers = [place for n in numbers for place in (n, n + 1, attribute(node, "axis", 0))]
+            numbers = [value for n in numbers for value in (n, n + 1, attribute(node, "axis", 0))]
         if len(numbers) < max(len(values), 3) or numbers[2] not in (1, -1) or numbers[1] != numbers[0] + 1:
             return None
         width = self.width(node.input[0])
@@ -84,11 +84,11 @@ class GraphEnd(PatternView):
     def append(
         self, op_type: str, *inputs: Any, columns: Columns = None, like: str | None = None, **attributes: Any
     ) -> str:
-        """Append a node whose output has the type, the rows and by default the columns of an input."""
+        """Append a node whose output has the type, the samples and by default the columns of ``like``."""
         like = like or inputs[0]
         new, known = self.op.node(op_type, *inputs, **attributes), self.op.type(like)
         if known is not None:
-            sizes = (self.width(like),) if columns is None else _row_shape(columns)
+            sizes = (self.width(like),) if columns is None else _sample_shape(columns)
             self.op.set_type(new, known.elem_type, ((known.shape or (None,))[0], *sizes))
         return new
 
@@ -108,7 +108,7 @@ class GraphEnd(PatternView):
         return self.append("Concat", *names, columns=sum(widths) if all(widths) else None, axis=1)
 
     def append_copy(self, node: NodeProto, renamed: Mapping[str, str]) -> dict[str, str]:
-        """Append a copy of a node on other inputs; return its new outputs by the old ones."""
+        """Append a copy of a node with other inputs; return its new outputs by the old ones."""
         outputs = {name: self.op.unique("again") for name in node.output if name}
         inputs = [renamed.get(name, name) for name in node.input]
         copied = copy_node(node, inputs, [outputs.get(name, "") for name in node.output])
@@ -120,28 +120,28 @@ class GraphEnd(PatternView):
         return outputs
 
     def scalar(self, value: float, like: str) -> str:
-        """Return a constant of the type of a tensor."""
+        """Return a constant with the type of a tensor."""
         return self.op.constant(np.asarray(value, dtype=self.op.dtype(like) or self.op.float_dtype))
 
     def replace_output(self, name: str, elem_type: int | None = None, columns: Columns = ()) -> str:
-        """Free the name of an output for a new node; return the new name of the old tensor."""
+        """Rename the tensor of an output to let a new node compute the output; return its new name."""
         known = self.op.type(name)
         old = self.op.unique("replaced")
         self._replaced[name] = old
         kind = elem_type or (known.elem_type if known is not None else TensorProto.INT64)
-        self._infos[name] = TensorType(kind, ("N", *_row_shape(columns)))
+        self._infos[name] = TensorType(kind, ("N", *_sample_shape(columns)))
         self.copy_type(old, name)
         if name in self.producers:
             self.producers[old] = self.producers[name]
         return old
 
     def scores(self, task: str, score: str, n_outputs: int, link: str, **outputs: Any) -> Scores:
-        """Return the scores of the model in the type of their tensor."""
+        """Return the scores of the model in float32 or float64."""
         dtype = np.float64 if self.op.dtype(score) == np.float64 else np.float32
         return Scores(task, score, n_outputs, link, dtype=np.dtype(dtype), **outputs)
 
     def result(self) -> ModelProto:
-        """Return the graph with appended nodes and new outputs, the same graph without any."""
+        """Return the graph with appended nodes and new outputs."""
         if not self.op.nodes and not self._infos:
             return self.model
         infos = {name: make_value_info(name, known) for name, known in self._infos.items()}
@@ -150,5 +150,5 @@ class GraphEnd(PatternView):
         return append_nodes(with_fields(self.model, node=nodes, output=outputs, value_info=()), self.op)
 
 
-def _row_shape(columns: Columns) -> tuple[int | None, ...]:
+def _sample_shape(columns: Columns) -> tuple[int | None, ...]:
     return (columns,) if isinstance(columns, int) else tuple(columns or ())

@@ -1,4 +1,4 @@
-"""Find the raw scores of probabilities."""
+"""Find the raw scores from which probabilities are computed."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from .graph_end import GraphEnd
 
 
 class RawScore(NamedTuple):
-    """Scores of shape (n, k), and their link to probabilities, ``"sigmoid"`` or ``"softmax"``."""
+    """Scores of shape (n, k), and the function of probabilities, ``"sigmoid"`` or ``"softmax"``."""
 
     name: str
     link: str
@@ -16,7 +16,7 @@ class RawScore(NamedTuple):
 
 REST = (("Sub", 1, "p"), ("Add", 1, ("Neg", "p")))  # 1 - p
 _SUMS = tuple(("Add", 1, ("Exp", minus_z)) for minus_z in (("Neg", "z"), ("Mul", "z", -1), "u"))
-#: Sigmoids of z or of minus u; the last one is of scikit-learn's modified Huber loss.
+#: Sigmoids of z or -u; the last one is that of the modified Huber loss in scikit-learn.
 SIGMOIDS = (
     ("Sigmoid", "z"),
     *(("Div", 1, total) for total in _SUMS),
@@ -24,8 +24,8 @@ SIGMOIDS = (
     ("Div", ("Add", ("Clip", "z"), 1), 2),
 )
 SOFTMAXES = (("Softmax|LogSoftmax", "z"), ("Exp", ("Sub", "z", ("ReduceLogSumExp", "z"))))
-EXPONENTIALS = (("Exp", ("Sub", "z", ("ReduceMax", "z"))), ("Exp", "z"))  # a softmax divided by their sum
-GUARDS = ("Reshape", "Add", "Max", "Where")  # operators on a divisor that avoid division by zero
+EXPONENTIALS = (("Exp", ("Sub", "z", ("ReduceMax", "z"))), ("Exp", "z"))  # divided by their sum
+GUARDS = ("Reshape", "Add", "Max", "Where")  # operators on a divisor against division by zero
 
 
 def raw_score(end: GraphEnd, name: str) -> RawScore | None:
@@ -38,7 +38,7 @@ def raw_score(end: GraphEnd, name: str) -> RawScore | None:
         found = end.match_any(top, EXPONENTIALS)
     if found is not None:
         return RawScore(found["z"], "softmax")
-    return _side_by_side(end, name) if top is None else raw_score(end, top)
+    return _score_of_columns(end, name) if top is None else raw_score(end, top)
 
 
 def _sigmoid_score(end: GraphEnd, name: str) -> str | None:
@@ -48,8 +48,8 @@ def _sigmoid_score(end: GraphEnd, name: str) -> str | None:
     return end.append("Neg", found["u"])
 
 
-def _side_by_side(end: GraphEnd, name: str) -> RawScore | None:
-    """Return the scores of columns 1 - p and p, or of a sigmoid per column."""
+def _score_of_columns(end: GraphEnd, name: str) -> RawScore | None:
+    """Return the scores of concatenated columns: 1 - p and p, or sigmoids; None for others."""
     columns = end.parts_of(name)
     if columns is None:
         return None
@@ -66,7 +66,7 @@ def log_probabilities(end: GraphEnd, name: str) -> RawScore:
 
 
 def _logit(end: GraphEnd, name: str) -> str | None:
-    """Return the score whose sigmoid is a column of probabilities, of shape (n, 1), None without one."""
+    """Return the score, of shape (n, 1), whose sigmoid is a column of probabilities, None without one."""
     source = end.column_of(name)
     if source is not None:
         return column_logit(end, *source)
@@ -96,7 +96,7 @@ def column_logit(end: GraphEnd, matrix: str, index: int) -> str | None:
 
 
 def divided_by_sum(end: GraphEnd, name: str) -> str | None:
-    """Return the tensor that is divided by its sum over columns, with or without a guard, or None."""
+    """Return the tensor that is divided by its sum over columns, None without one."""
     quotient = end.match(name, ("Div", "top", "bottom"))
     total = end.producer(quotient["bottom"], passing=GUARDS) if quotient else None
     if quotient is None or total is None or total.op_type != "ReduceSum":

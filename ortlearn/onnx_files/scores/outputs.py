@@ -1,4 +1,4 @@
-"""Outputs of a file: computed outputs, labels with their classes, probabilities."""
+"""Find the outputs of labels and of probabilities, and the classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .links import raw_score
 
 
 def computed_outputs(graph: GraphProto) -> list[str]:
-    """Return the outputs of a graph that are neither constants nor inputs, or all if there are none."""
+    """Return the outputs that are neither constants nor inputs, all outputs if there are no others."""
     constants = constant_tensors(graph)
     passed = {value.name for value in graph.input} - constants
     for node in graph.node:
@@ -28,21 +28,21 @@ def computed_outputs(graph: GraphProto) -> list[str]:
 
 
 def chosen_outputs(model: ModelProto, name: str, learned: Collection[str]) -> list[str]:
-    """Return an output of floats, and the outputs of labels that depend on no other learned weights."""
+    """Return an output of floats, and the outputs of labels that depend on the same learned weights."""
     computed = computed_outputs(model.graph)
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
     floats = [other for other in computed if kinds[other] in (TensorProto.FLOAT, TensorProto.DOUBLE)]
     if name not in floats:
         raise ConversionError(
-            f"output_name={name!r} is none of the outputs of numbers that the model computes: {floats}."
+            f"output_name={name!r} is not a computed floating-point output: choose one of {floats}."
         )
 
     def weights_of(output: str) -> set[str]:
         nodes = needed_nodes(model.graph.node, [output])
         return set(learned) & set().union(*map(node_inputs, nodes))
 
-    own = weights_of(name)
-    return [name, *(other for other in computed if other not in floats and weights_of(other) <= own)]
+    allowed = weights_of(name)
+    return [name, *(other for other in computed if other not in floats and weights_of(other) <= allowed)]
 
 
 def split_outputs(end: GraphEnd) -> tuple[list[str], list[str]]:
@@ -50,23 +50,23 @@ def split_outputs(end: GraphEnd) -> tuple[list[str], list[str]]:
     computed = end.chosen or computed_outputs(end.graph)
     floats = [name for name in computed if end.is_float(name)]
     if not floats:
-        raise ConversionError(f"None of the outputs {end.outputs} is a floating-point tensor to train on.")
+        raise ConversionError(f"None of the outputs {end.outputs} is a floating-point tensor: export one.")
     return floats, [name for name in computed if name not in floats]
 
 
 def probability_output(
     end: GraphEnd, floats: Sequence[str], n_classes: int | None, weights: Mapping[str, Weight]
 ) -> str:
-    """Return the output of probabilities, or else of scores."""
-    # Columns that are separate outputs are replaced by their matrix. Outputs of another width than the
-    # classes, and those that others are computed from through learned weights, are excluded.
+    """Return the output of probabilities, or of scores."""
+    # Columns that are separate outputs are replaced by their matrix. Outputs are excluded if their width is
+    # not the number of classes, or if other outputs depend on them through learned weights.
     if len(floats) == 1:
         return floats[0]
     columns = [end.column_of(end.origin(name, ("Reshape", "Squeeze", "Flatten"))) for name in floats]
     matrices = [name if column is None else column[0] for name, column in zip(floats, columns, strict=True)]
     for index, matrix in enumerate(matrices):
-        given = {column[1] for column in columns if column is not None and column[0] == matrix}
-        if given != set(range(end.width(matrix) or 0)):
+        indices = {column[1] for column in columns if column is not None and column[0] == matrix}
+        if indices != set(range(end.width(matrix) or 0)):
             matrices[index] = floats[index]
     known = list(dict.fromkeys(matrices))
     widths = {n_classes, 1 if n_classes == 2 else n_classes}
@@ -77,14 +77,14 @@ def probability_output(
         left = [name for name in left if raw_score(end, name) is not None]
     if not left:
         raise ConversionError(
-            f"The classifier has several floating-point outputs, {list(floats)}, and none alone is a "
-            "sigmoid or a softmax: say by output_name which one is trained."
+            f"The classifier has several floating-point outputs, {list(floats)}, and not exactly one is a "
+            "sigmoid or a softmax: choose one by output_name."
         )
     return left[0]
 
 
 def _through_weights(end: GraphEnd, name: str, learned: set[str]) -> set[str]:
-    """Return the tensors that are computed from a tensor through learned weights."""
+    """Return the tensors that depend on a tensor through learned weights."""
     after, weighted = {name}, set[str]()
     for node in end.nodes:
         read = node_inputs(node)
@@ -96,8 +96,8 @@ def _through_weights(end: GraphEnd, name: str, learned: set[str]) -> set[str]:
 
 
 def class_table(end: GraphEnd, label: str) -> np.ndarray | None:
-    """Return the table of numbers or texts of the label, None without one."""
-    # labels of members are before the choice of a class
+    """Return the classes of an output of labels, None without."""
+    # Nodes before ArgMax are not searched, since they may compute the labels of members.
     nodes = [node for node in end.nodes if node.op_type not in ("ArgMax", "ArgMin")]
     for node in reversed(needed_nodes(nodes, [label])):
         if node.op_type in ("ArrayFeatureExtractor", "Gather"):

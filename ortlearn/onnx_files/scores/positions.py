@@ -1,4 +1,4 @@
-"""Scores of more than two dimensions, of pixels, time steps or elements of samples."""
+"""Find scores of more than two dimensions, as of pixels or time steps."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ LabelShape = tuple[int, ...] | None  # shape of y; None without labels
 
 
 class _Link(NamedTuple):
-    """Raw scores in the layout of an output, their link, and the axis of classes."""
+    """Raw scores with the shape of an output, the function of probabilities, and the axis of classes."""
 
     raw: str
     link: str | None = None
@@ -23,19 +23,19 @@ class _Link(NamedTuple):
 
 def position_classes(end: GraphEnd, weights: Mapping[str, Weight], labels: LabelShape) -> Scores:
     """Return the scores of a classifier of positions, of shape (n, n_positions, k)."""
-    # the axis of classes is that of a Softmax, or of the ArgMax of labels, or the first one from 1 on without
-    # which scores have the shape of y
+    # The axis of classes is that of Softmax, or that of ArgMax for labels, or the first one after the samples
+    # that y lacks.
     floats, others = split_outputs(end)
     output, label = probability_output(end, floats, None, weights), others[0] if others else None
-    found, sizes = _find_link(end, output), end.row_shape(output)
+    found, sizes = _find_link(end, output), end.sample_shape(output)
     axis = found.axis if found.axis is not None else _argmax_axis(end, label, len(sizes) + 1)
     if axis is None:
-        axis = _axis_beside(sizes, labels)
+        axis = _missing_axis(sizes, labels)
     n_classes = 1 if axis is None else sizes[axis - 1]
     if n_classes is None:
         raise ConversionError(
-            f"Output {output!r} has the shape {end.op.shape(output)}: the number of classes, its dimension "
-            f"{axis}, must be known to train it. Export the model with a fixed one."
+            f"Output {output!r} has the shape {end.op.shape(output)}, with an unknown number of classes on "
+            f"axis {axis}: export the model with a fixed one."
         )
     link = found.link or ("softmax" if n_classes > 1 else "sigmoid")
     rest = [number for number in range(1, len(sizes) + 1) if number != axis]
@@ -50,7 +50,7 @@ def position_classes(end: GraphEnd, weights: Mapping[str, Weight], labels: Label
 
 
 def _find_link(end: GraphEnd, name: str) -> _Link:
-    """Return the scores before a softmax or a sigmoid, which may have been transposed or reshaped."""
+    """Return the scores before a softmax or a sigmoid, transposed and reshaped as the probabilities are."""
     name = end.origin(name)
     node, rank = end.producers.get(name), len(end.op.shape(name) or ())
     if node is None or node.domain not in ("", "ai.onnx"):
@@ -77,19 +77,19 @@ def _axis_after(end: GraphEnd, node: Any, axis: int | None) -> int | None:
     if axis == len(old) - 1 and isinstance(old[-1], int) and old[-1] == new[-1]:
         return len(new) - 1
     raise ConversionError(
-        f"Probabilities of shape {old} are reshaped to {new} (node {node.name!r}): which axis has the "
-        "classes is not known. Export the model without this Reshape, or with scores for its output."
+        f"Probabilities of shape {old} are reshaped to {new} (node {node.name!r}), which makes the axis of "
+        "classes unknown. Export the model without this Reshape, or with scores as output."
     )
 
 
 def _argmax_axis(end: GraphEnd, label: str | None, rank: int) -> int | None:
-    """Return the axis of the ArgMax of labels, None without one."""
+    """Return the axis of the ArgMax that computes labels, None without one."""
     node = None if label is None else end.producer(label, "ArgMax", passing=("Cast", "Identity", "Squeeze"))
     return None if node is None else attribute(node, "axis", 0) % rank
 
 
-def _axis_beside(sizes: Sequence[int | None], labels: LabelShape) -> int | None:
-    """Return the axis of scores that labels lack, None if they lack none."""
+def _missing_axis(sizes: Sequence[int | None], labels: LabelShape) -> int | None:
+    """Return the axis of scores that labels lack, None for equal shapes."""
     rank, known = len(sizes) + 1, [number for number, size in enumerate(sizes, 1) if size is not None]
     if labels is None:
         return known[0] if known else 1
@@ -99,7 +99,6 @@ def _axis_beside(sizes: Sequence[int | None], labels: LabelShape) -> int | None:
         if Positions((*sizes[: axis - 1], *sizes[axis:]), axis).fits(labels):
             return axis
     raise ConversionError(
-        f"The model has scores of shape (n, {', '.join(map(str, sizes))}), and y has the shape {labels}: for "
-        "classes, y has a label in the place of each vector of scores along one axis, such as (n, h, w) for "
-        "scores (n, k, h, w)."
+        f"Scores of shape (n, {', '.join(map(str, sizes))}) do not match y of shape {labels}: pass y with "
+        "the shape of the scores without the axis of classes, such as (n, h, w) for scores (n, k, h, w)."
     )

@@ -1,4 +1,4 @@
-"""Scores of each kind of model, found at the end of its graph or appended."""
+"""Find or append the scores of regressors, classifiers and multilabel classifiers."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from .graph_end import GraphEnd
 from .links import RawScore, column_logit, divided_by_sum, log_probabilities, raw_score
 from .outputs import class_table, probability_output, split_outputs
 
-#: Operators that may follow the last weight of decisions.
+#: Operators that may follow the last weight of a decision function.
 COLUMNS_AND_SUMS = {
     *("Add", "Cast", "Concat", "Div", "Flatten", "Gather", "Identity", "Mul", "Neg", "Reshape", "Slice"),
     *("Squeeze", "Sub", "Unsqueeze"),
@@ -27,17 +27,17 @@ def _scores(end: GraphEnd, task: str, score: str, link: str, **outputs: Any) -> 
     width = end.width(score)
     if width is None:
         raise ConversionError(
-            f"Tensor {score!r} must have a shape (n, k) with a known k to be trained, not "
-            f"{end.op.shape(score)}."
+            f"Tensor {score!r} has the shape {end.op.shape(score)}: training requires (n, k) with a known k. "
+            "Export the model with fixed sizes."
         )
     return end.scores(task, score, width, link, **outputs)
 
 
 def regression_scores(end: GraphEnd, link: str) -> Scores:
-    """Return the scores of a regressor; with a log link, the input of a final Exp, which may be appended."""
-    # elements of an output of more than two dimensions are columns of the scores
+    """Return the scores of a regressor; with a log link, the input of the last Exp, appended if missing."""
+    # Outputs of more than two dimensions are flattened to columns.
     score = output = split_outputs(end)[0][0]
-    sizes = end.row_shape(output)
+    sizes = end.sample_shape(output)
     if link == "log":
         power = end.producer(output, passing=("Identity", "Reshape") if len(sizes) < 2 else ())
         if power is not None and power.op_type == "Exp":
@@ -71,7 +71,7 @@ def multilabel_scores(end: GraphEnd) -> Scores:
             known = [end.append("Sub", *logarithms)]
         scores = end.concat(known)
     if any(node.op_type == "Binarizer" for node in end.nodes_before(label)):
-        # skl2onnx compares scores with 0.5, as probabilities; onnxruntime has no Binarizer in float64
+        # skl2onnx compares scores, not probabilities, with 0.5; onnxruntime has no Binarizer in float64.
         end.replace_output(label, TensorProto.INT64, end.width(scores))
         above = end.op.Greater(scores, end.scalar(0.0, scores))
         end.op.node("Cast", above, outputs=[label], to=TensorProto.INT64)
@@ -81,7 +81,7 @@ def multilabel_scores(end: GraphEnd) -> Scores:
 
 
 def classification_scores(end: GraphEnd, weights: Mapping[str, Weight]) -> Scores:
-    """Return the raw scores of a classifier, log-probabilities for forests, neighbours and votes."""
+    """Return the raw scores of a classifier; log-probabilities of forests, neighbours and votes."""
     floats, labels = split_outputs(end)
     label = labels[0] if labels else None
     classes = None if label is None else class_table(end, label)
@@ -92,8 +92,8 @@ def classification_scores(end: GraphEnd, weights: Mapping[str, Weight]) -> Score
         raw = RawScore(end.as_column(raw.name), raw.link)
     output = end.as_column(output) if _is_flat(end, output) else output
     if classes is not None and len(classes) != max(end.width(raw.name) or 0, 2):
-        classes = label = None  # such as numbers of classes: y has the classes
-    elif classes is None and label is not None and _is_position(end, label, (output, raw.name)):
+        classes = label = None  # labels are indices, for example: y determines the classes
+    elif classes is None and label is not None and _is_argmax(end, label, (output, raw.name)):
         label = None
     outputs = {"label": label, "probabilities": output, "classes": classes}
     return _scores(end, "classification", raw.name, raw.link, **outputs)
@@ -104,7 +104,7 @@ def _is_flat(end: GraphEnd, name: str) -> bool:
 
 
 def _as_matrix(end: GraphEnd, output: str) -> str:
-    """Return the matrix of which a flat output is the column of the second class, or the output."""
+    """Return the matrix with a flat output as column of the second class, or the output itself."""
     if not _is_flat(end, output):
         return output
     inner = end.origin(output, ("Flatten", "Reshape", "Squeeze"))
@@ -112,8 +112,8 @@ def _as_matrix(end: GraphEnd, output: str) -> str:
     return matrix if (end.width(matrix), index) in ((1, 0), (2, 1)) else output
 
 
-def _is_position(end: GraphEnd, label: str, scores: Collection[str]) -> bool:
-    """Return whether a label is the number of the largest column of some scores."""
+def _is_argmax(end: GraphEnd, label: str, scores: Collection[str]) -> bool:
+    """Return whether labels are the column index of the largest score."""
     node = end.producer(label, "ArgMax", passing=("Cast", "Flatten", "Identity", "Reshape", "Squeeze"))
     return node is not None and end.origin(node.input[0]) in {end.origin(name) for name in scores}
 
@@ -134,9 +134,9 @@ def _class_scores(end: GraphEnd, output: str, weights: Mapping[str, Weight], has
 def _after_weights(
     end: GraphEnd, output: str, weights: Mapping[str, Weight], has_label: bool
 ) -> RawScore | None:
-    """Return the scores after the last learned weight of any graph, None if the output is probabilities."""
-    # the last product or sum with a learned weight if a link function follows and all paths pass through it;
-    # the output if only sums and selections of columns follow
+    """Return the scores after the last learned weight of a graph, None if the output is probabilities."""
+    # These are the last product or sum with a learned weight if a sigmoid or softmax follows and all paths
+    # contain it, and the output if only sums and column selections follow.
     confidences = confidence_score(end, output)
     if confidences is not None:
         return confidences
@@ -160,7 +160,7 @@ def _after_weights(
 
 
 def _is_bottleneck(end: GraphEnd, node: NodeProto, output: str) -> bool:
-    """Return whether an output depends on the inputs of the graph only through one node."""
+    """Return whether an output depends on the inputs of the graph through one node only."""
     others = [other for other in end.nodes if other.output[0] != node.output[0]]
     read = {output}.union(*(other.input for other in needed_nodes(others, [output])))
     return read.isdisjoint(value.name for value in end.graph.input)

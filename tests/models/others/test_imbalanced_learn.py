@@ -71,7 +71,7 @@ def test_ensembles(model, labels, samples, run):
 
 
 def test_a_pipeline_that_ends_with_a_sampler_is_refused(samples):
-    with pytest.raises(ConversionError, match="where nothing is trained"):
+    with pytest.raises(ConversionError, match="which is not a model"):
         OrtGradientOptimizer(make_pipeline(StandardScaler(), RandomUnderSampler())).fit(
             samples.X, samples.two
         )

@@ -1,4 +1,4 @@
-"""Make a fixed number of samples of a file, as exporters write it, free."""
+"""Replace a fixed number of samples, as some exporters write it, by a dynamic one."""
 
 from collections.abc import Mapping
 
@@ -8,49 +8,52 @@ from ..exceptions import ConversionError
 from ..graphs import TensorType, copy_model, value_types
 from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
-from .sample_constants import with_following_constants
+from .sample_constants import without_sample_constants
 
 ROWS = "rows"  # name of the number of samples
-LARGEST = 2**31  # number of samples of an input
+LARGEST = 2**31  # largest declared number of samples
 
 
-def with_free_rows(model: ModelProto, required: bool = False) -> ModelProto:
+def with_dynamic_batch(model: ModelProto, required: bool = False) -> ModelProto:
     """Return the model for any number of samples, unchanged if it depends on the declared number."""
-    # The first dimension of inputs and outputs becomes a name, constants that repeat the number follow. If
-    # free rows are required, a ConversionError names the input or node that fixes the number.
+    # The first dimension of inputs and outputs becomes symbolic, and constants that repeat it are replaced.
+    # If required, a ConversionError names the input or the node that fixes the number.
     model = with_fields(model, value_info=())
     inputs = _own_inputs(model)
     fixed = {
         v.name: [d.dim_value or d.dim_param or None for d in _dims(v)] for v in inputs if _is_fixed_input(v)
     }
     declared = {_dims(value)[0].dim_value for value in inputs if _is_fixed_input(value)}
-    has_free = len(fixed) < len(inputs)
+    has_dynamic = len(fixed) < len(inputs)
     if not declared:
-        return with_following_constants(model, None)[0]
-    if has_free and declared != {1}:
+        return without_sample_constants(model, None)[0]
+    if len(declared) > 1 or (has_dynamic and declared != {1}):
         if required:
-            name, shape = next(iter(fixed.items()))
-            raise ConversionError(
-                f"Input {name!r} has the shape {shape}, and other inputs take any number of samples: it has "
-                "no rows of samples. Give it the value that all of them share: file.graph.initializer.append("
-                f"onnx.numpy_helper.from_array(value, {name!r}))."
-            )
-        return model
-    if len(declared) > 1:
-        if required:
-            raise ConversionError(
-                f"The inputs of the model have other fixed first dimensions than one another, {fixed}: which "
-                "of them is the number of samples is not known. Export the model with a free first dimension."
-            )
+            raise ConversionError(_fault_of_inputs(fixed, has_dynamic))
         return model
     (number,) = declared
-    free, node = _freed(model, number)
-    if node is not None and required and not has_free:
+    dynamic, node = _dynamic(model, number)
+    if node is not None and required and not has_dynamic:
         raise ConversionError(
             f"The model takes {number} sample(s) at a time, and {node.op_type} (node {node.name!r}, output "
             f"{node.output[0]!r}) depends on that number: export the model with a free first dimension."
         )
-    return free if node is None else model
+    return dynamic if node is None else model
+
+
+def _fault_of_inputs(fixed: Mapping[str, list], has_dynamic: bool) -> str:
+    """Return the message about inputs with contradictory first dimensions."""
+    if has_dynamic:
+        name, shape = next(iter(fixed.items()))
+        return (
+            f"Input {name!r} has the shape {shape}, without a dimension of samples, unlike other inputs. Set "
+            "the value that all samples share: file.graph.initializer.append("
+            f"onnx.numpy_helper.from_array(value, {name!r}))."
+        )
+    return (
+        f"The fixed first dimensions of the inputs differ, {fixed}, so the number of samples is unknown. "
+        "Export the model with a free first dimension."
+    )
 
 
 def _dims(value: ValueInfoProto) -> list[TensorShapeProto.Dimension]:
@@ -62,35 +65,35 @@ def _is_fixed_input(value: ValueInfoProto) -> bool:
 
 
 def _own_inputs(model: ModelProto) -> list[ValueInfoProto]:
-    """Return the inputs with dimensions that are not also weights."""
+    """Return the inputs, except scalars and those with a default value."""
     weights = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in weights and _dims(value)]
 
 
-def _freed(model: ModelProto, number: int) -> tuple[ModelProto, NodeProto | None]:
+def _dynamic(model: ModelProto, number: int) -> tuple[ModelProto, NodeProto | None]:
     """Return a model of any number of samples, and a node that still depends on the number, if any."""
     if number > LARGEST:
         raise ConversionError(
-            f"An input of the model takes {number} samples at a time, more than fit into memory: the file "
-            "is damaged."
+            f"An input of the model takes {number} samples at a time, which do not fit into memory. The file "
+            "is damaged: export it again."
         )
     named = copy_model(model)
     for value in (*_own_inputs(named), *named.graph.output):
         if _dims(value) and _dims(value)[0].HasField("dim_value"):
             _dims(value)[0].dim_param = ROWS
-    free, node = with_following_constants(named, number)
-    return free, node or _culprit(free)
+    dynamic, node = without_sample_constants(named, number)
+    return dynamic, node or _culprit(dynamic)
 
 
 def _culprit(model: ModelProto) -> NodeProto | None:
-    """Return the first node that maps any number of rows to a fixed one."""
+    """Return the first node that maps a dynamic number of samples to a fixed one."""
     bare = copy_model(model)
     for value in bare.graph.output:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
     types = value_types(bare)
-    free = [v.name for v in model.graph.output if _dims(v) and _dims(v)[0].dim_param == ROWS]
-    nodes = needed_nodes(model.graph.node, [name for name in free if _is_fixed(types, name)])
+    names = [v.name for v in model.graph.output if _dims(v) and _dims(v)[0].dim_param == ROWS]
+    nodes = needed_nodes(model.graph.node, [name for name in names if _is_fixed(types, name)])
     return next((node for node in nodes if _fixes(types, node)), None)
 
 
@@ -100,6 +103,6 @@ def _is_fixed(types: Mapping[str, TensorType], name: str) -> bool:
 
 
 def _fixes(types: Mapping[str, TensorType], node: NodeProto) -> bool:
-    """Return whether a node has an input of any number of rows, and an output of a fixed number."""
+    """Return whether a node has an input with a dynamic number of samples, and an output with a fixed one."""
     read = [types[name].shape or () for name in node.input if name in types]
     return any(ROWS in shape for shape in read) and any(_is_fixed(types, name) for name in node.output)

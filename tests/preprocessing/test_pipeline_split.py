@@ -35,7 +35,7 @@ from ortlearn.conversion import read_columns, sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError, FallbackWarning
 from ortlearn.models import ModelWriter
 from ortlearn.models.transformers import FUNCTIONS
-from ortlearn.preprocessing.comparison import difference, probe_rows
+from ortlearn.preprocessing.comparison import difference, probe_samples
 from ortlearn.preprocessing.schema import input_schema
 from ortlearn.preprocessing.skl2onnx_steps import append_converted
 from tests.curves import Curves
@@ -189,7 +189,7 @@ def test_the_step_at_fault_is_named(name, numbers):
     with pytest.warns(FallbackWarning) as caught:
         assert to_trainable(fitted, X=frame, run=run).entry.front is not None
     (text,) = (str(warning.message) for warning in caught)
-    assert "because of Curves in it: neither ortlearn nor skl2onnx has a form of it" in text
+    assert "because of Curves in it: neither ortlearn nor skl2onnx converts it to ONNX" in text
     assert "declare a model definition of Curves" in text
 
 
@@ -403,12 +403,12 @@ def test_texts_beyond_ascii():
 def test_probes_have_a_missing_value_of_each_column():
     X = np.zeros((1000, 2))
     X[777, 0] = X[778, 1] = np.nan
-    assert np.isnan(probe_rows(X)).any(axis=0).all()
+    assert np.isnan(probe_samples(X)).any(axis=0).all()
     frame = pd.DataFrame({"a": ["x"] * 1000, "b": [1.0] * 1000})
     frame.loc[777, "a"] = np.nan
     frame.loc[778, "b"] = np.nan
-    assert probe_rows(frame).isna().any(axis=0).all()
-    assert len(probe_rows(["x"] * 10)) == 10
+    assert probe_samples(frame).isna().any(axis=0).all()
+    assert len(probe_samples(["x"] * 10)) == 10
 
 
 SCALED = """<ir_version: 8, opset_import: ["": 18]>

@@ -7,7 +7,7 @@ from onnx import helper, numpy_helper, parser
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
-from ortlearn.onnx_files.free_rows import with_free_rows
+from ortlearn.onnx_files.dynamic_batch import with_dynamic_batch
 from ortlearn.onnx_files.loading import load_onnx
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]>'
@@ -50,8 +50,10 @@ def test_inputs_of_other_first_dimensions():
     model = parser.parse_model(
         f"{HEAD} g (float[2,3] x, float[3,4] z) => (float[2,4] y) {{ y = MatMul (x, z) }}"
     )
-    assert with_free_rows(model) == model
-    with pytest.raises(ConversionError, match=r"other fixed first dimensions .*'x': \[2, 3\], 'z': \[3, 4\]"):
+    assert with_dynamic_batch(model) == model
+    with pytest.raises(
+        ConversionError, match=r"first dimensions of the inputs differ, .*'x': \[2, 3\], 'z': \[3, 4\]"
+    ):
         to_trainable(model)
 
 

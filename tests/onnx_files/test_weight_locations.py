@@ -9,7 +9,7 @@ from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import WriteBackError
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.named_weights import with_named_weights
-from ortlearn.onnx_files.weight_places import weight_places, with_values
+from ortlearn.onnx_files.weight_locations import weight_locations, with_values
 
 X = np.random.RandomState(0).normal(size=(40, 2)).astype(np.float32)
 y = X @ np.array([2, -1], np.float32) + 0.5
@@ -48,7 +48,7 @@ def test_weights_have_names_and_the_graph_computes_the_same(run_onnx, kind, name
     model = parser.parse_model(TEXTS[kind])
     named = with_named_weights(model)
     checker.check_model(named, full_check=True)
-    assert sorted(weight_places(named)) == sorted(weight_places(model)) == sorted(names)
+    assert sorted(weight_locations(named)) == sorted(weight_locations(model)) == sorted(names)
     assert {t.name for t in named.graph.initializer} >= set(names)
     np.testing.assert_array_equal(run_onnx(named, X)[0], run_onnx(model, X)[0])
     assert model == parser.parse_model(TEXTS[kind])
@@ -58,11 +58,11 @@ def test_weights_have_names_and_the_graph_computes_the_same(run_onnx, kind, name
 def test_values_are_written_where_the_weights_are(run_onnx, kind):
     model = parser.parse_model(TEXTS[kind])
     rng = np.random.RandomState(1)
-    new = {name: rng.normal(size=p.shape).astype(np.float32) for name, p in weight_places(model).items()}
+    new = {name: rng.normal(size=p.shape).astype(np.float32) for name, p in weight_locations(model).items()}
     written = with_values(model, new)
     checker.check_model(written, full_check=True)
     for name, array in new.items():
-        np.testing.assert_array_equal(weight_places(written)[name].value().reshape(array.shape), array)
+        np.testing.assert_array_equal(weight_locations(written)[name].value().reshape(array.shape), array)
     again = with_named_weights(written)
     np.testing.assert_array_equal(run_onnx(written, X)[0], run_onnx(again, X)[0])
 
@@ -76,7 +76,7 @@ def test_a_trained_file_differs_in_its_weights_only(run_onnx, kind, changed, cls
     trained = cls(model, max_iter=30, warm_start=True, random_state=0).fit(X, y[:, None])
     given = trained.get_trained_onnx()
     np.testing.assert_allclose(run_onnx(given, X)[0], trained.predict(X), rtol=1e-5)
-    before, after = weight_places(model), weight_places(given)
+    before, after = weight_locations(model), weight_locations(given)
     assert changed <= {n for n in before if not np.array_equal(before[n].value(), after[n].value())}
     originals = {name: place.value().reshape(place.shape) for name, place in before.items()}
     if kind == "filled":
@@ -109,25 +109,25 @@ def test_halves_are_trained_in_float32_and_written_in_their_type(elem_type, cls)
     trained = cls(model, **options).fit(X, y[:, None])
     given = trained.get_trained_onnx()
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
-    for name, place in weight_places(given).items():
+    for name, place in weight_locations(given).items():
         assert place.elem_type == elem_type
         np.testing.assert_array_equal(place.value(), trained.trained_coef_[name].astype(dtype))
-    originals = {name: place.value() for name, place in weight_places(model).items()}
+    originals = {name: place.value() for name, place in weight_locations(model).items()}
     assert with_values(given, originals) == with_values(model, originals)
     np.testing.assert_allclose(trained.predict(X)[:, 0], y, atol=0.05)
 
 
 def test_values_beyond_a_type_are_an_error():
     model = half(TensorProto.FLOAT16)
-    with pytest.raises(WriteBackError, match=r"'w' has values up to 1e\+06, and float16 holds none as"):
+    with pytest.raises(WriteBackError, match=r"'w' has values up to 1e\+06, which overflow float16"):
         with_values(model, {"w": np.full((2, 1), 1e6, np.float32)})
     infinite = with_values(model, {"w": np.full((2, 1), np.inf, np.float32)})
-    assert np.isinf(weight_places(infinite)["w"].value()).all()
+    assert np.isinf(weight_locations(infinite)["w"].value()).all()
 
 
 def test_other_shapes_and_names_are_refused():
     model = parser.parse_model(CONSTANTS)
-    with pytest.raises(ValueError, match=r"'w' has the shape \(2, 1\), got \(2,\)"):
+    with pytest.raises(ValueError, match=r"'w' must have the shape \(2, 1\), got \(2,\)"):
         with_values(model, {"w": np.ones(2, np.float32)})
     with pytest.raises(KeyError):
         with_values(model, {"missing": np.ones(2, np.float32)})
