@@ -7,12 +7,13 @@ import pytest
 from sklearn.datasets import load_digits, load_wine, make_classification
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.exceptions import ObjectiveWarning, StartKeptWarning, UnfittedStartWarning
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.penalties import ElasticPenalty, L2Penalty
@@ -46,6 +47,33 @@ def test_a_rate_that_does_harm_is_undone(model, optimizer):
     changed = trainer.set_params(keep_better=False).fit(X, y)
     assert not changed.start_kept_
     assert changed.score(X, y) < model.score(X, y)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("seed", range(8))
+def test_a_few_held_out_samples_do_not_undo_a_chosen_rate(seed, optimizer):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 3))
+    file = sklearn_to_onnx(LinearRegression().fit(X, X @ [1.0, -2.0, 0.5] + 1.0), 3)
+    X_new, X_test = rng.normal(size=(2, 30, 3))
+    y_new, y_test = (X @ [2.5, -1.0, -0.5] + 2.0 + rng.normal(size=30) for X in (X_new, X_test))
+    trainer = optimizer(file, warm_start=True, max_iter=30, random_state=0)
+    trainer.set_params(learning_rate=LearningRateAdam(0.1, learning_rate="constant")).fit(X_new, y_new)
+    assert not trainer.start_kept_
+    assert trainer.score(X_test, y_test) > 0.5
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_kept_start_is_explained_by_its_losses():
+    X, y = WINE
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    rate = LearningRateSGD(100.0, learning_rate="constant")
+    options = {"warm_start": True, "learning_rate": rate, "max_iter": 1, "random_state": 0, "exc": False}
+    network = MLPClassifier((5,), max_iter=200, random_state=0).fit(X, y)
+    with pytest.warns(StartKeptWarning, match=r"the loss of 18 held-out samples is \S+ before and \S+ after"):
+        OrtGradientOptimizer(network, **options).fit(X, y)
+    with pytest.warns(StartKeptWarning, match=r"the training objective is \S+ before and \S+ after"):
+        OrtGradientOptimizer(Ridge().fit(X, y), **options).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

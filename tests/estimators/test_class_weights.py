@@ -170,8 +170,8 @@ def test_an_onnx_classifier(optimizer, letters):
 
 
 NO_CLASSIFIERS = {
-    "regressor": (LinearRegression(), "the model is a regressor"),
-    "outliers": (IsolationForest(n_estimators=3), "the model is an outlier detector"),
+    "regressor": (LinearRegression(), "this model is a regressor"),
+    "outliers": (IsolationForest(n_estimators=3), "this model is an outlier detector"),
 }
 
 
@@ -179,7 +179,7 @@ NO_CLASSIFIERS = {
 def test_classifiers_only(name, optimizer, wine):
     X, y = wine
     source, message = NO_CLASSIFIERS[name]
-    with pytest.raises(ValueError, match=f"class_weight is for classifiers, {message}"):
+    with pytest.raises(ValueError, match=f"class_weight applies to classifiers only, and {message}"):
         optimizer(source, class_weight={1: 2.0}).fit(X, np.where(y > 0, 1, -1))
 
 

@@ -2,14 +2,16 @@
 
 import numpy as np
 import pandas
+import polars
 import pytest
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError, UnknownPluginError
@@ -97,6 +99,36 @@ def test_text_for_a_model_of_numbers(kind, fitted, rows):
     model = Ridge().fit(X, y) if fitted else Ridge()
     with pytest.raises(ConversionError, match=r"^Ridge takes numbers, and X has text: .*X.astype\(float\)"):
         OrtGradientOptimizer(model).fit(text, y)
+
+
+def _with_text_and_dates(X):
+    days = pandas.date_range("2026-01-01", periods=len(X))
+    return pandas.DataFrame(X[:, :2], columns=["a", "b"]).assign(city=["Oslo", "Lima"][len(X) % 2], day=days)
+
+
+@pytest.mark.parametrize("model", [Ridge(), HistGradientBoostingRegressor(max_iter=2)], ids=["ridge", "hist"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "array"])
+def test_columns_of_text_and_dates_before_a_fit(model, library, rows):
+    X, y = rows
+    frame = _with_text_and_dates(X)
+    forms = {"pandas": frame, "polars": polars.from_pandas(frame), "array": frame.to_numpy()}
+    keys = "2 .text., 3 .dates." if library == "array" else "'city' .text., 'day' .dates."
+    with pytest.raises(ValueError, match=f"{type(model).__name__} takes numbers, .*: {keys}. Encode text"):
+        OrtGradientOptimizer(model).fit(forms[library], y)
+    with pytest.raises(ValueError, match=r"other types: 'day' \(dates\)\. Convert dates .* Or drop"):
+        OrtGradientOptimizer(model).fit(frame.drop(columns="city"), y)
+
+
+def test_columns_of_text_that_a_pipeline_does_not_encode(rows):
+    X, y = rows
+    frame = _with_text_and_dates(X).drop(columns="day")
+    encoded = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    pipeline = make_pipeline(encoded, Ridge())
+    OrtGradientOptimizer(pipeline, max_iter=2).fit(frame, y)
+    with pytest.raises(
+        ValueError, match=r"not all columns .* encoded: 'city' \(text\), 'street' \(text\)\. Enc"
+    ):
+        OrtGradientOptimizer(pipeline, max_iter=2).fit(frame.assign(street="High Street"), y)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pandas.NA], ids=["None", "NaN", "NA"])
