@@ -1,4 +1,4 @@
-"""One fitted estimator predicts in eight threads, while another thread fits a clone of it."""
+"""A fitted estimator predicts in eight threads while another thread fits a clone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     kind = KINDS[number % 2]
     expected = trainer(kind).fit(X, Y)
     predicted = expected.predict(X)
-    found = trainer(kind).fit(X, Y)  # its first predictions come at the same time
+    found = trainer(kind).fit(X, Y)  # it first predicts in all threads at once
 
     def predict():
         return [found.predict(X) for _ in range(20)]
