@@ -14,7 +14,7 @@ from tests.differentiation.resampling_records import RESAMPLING
 from tests.differentiation.shape_records import GATHER_SCATTER, SHAPES
 from tests.differentiation.spatial_records import SPATIAL
 
-# Rows with the largest value positive, and with all values negative.
+# Rows with a positive largest value, and rows of negative values.
 _ROWS = np.array([[1.0, -3.0, 2.0], [-1.0, -2.0, -3.5], [0.5, 2.5, -0.3], [0.9, 0.4, -1.3]])
 
 FEATURES = [
