@@ -1,4 +1,4 @@
-"""Weights in front of an operator that rounds: refused, or trained as if it did not round."""
+"""Weights before a rounding operator are rejected, or trained straight through."""
 
 from __future__ import annotations
 

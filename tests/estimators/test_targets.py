@@ -1,4 +1,4 @@
-"""Labels and rows in every shape and type, and what predict gives back."""
+"""Shapes and types of labels and of predictions."""
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ def test_several_outputs(optimizer, two_outputs):
     np.testing.assert_allclose(model.losses(X, y), half_squares, rtol=1e-4, atol=1e-6)
 
 
-def test_another_number_of_outputs_is_an_error(optimizer, two_outputs):
+def test_another_number_of_outputs_is_rejected(optimizer, two_outputs):
     X, y = two_outputs
     model = optimizer(LinearRegression().fit(X, y), max_iter=1)
     for wrong in (y[:, 0], np.hstack([y, y])):
@@ -75,6 +75,6 @@ def test_frames(optimizer, diabetes_units):
         model.predict(frame.rename(columns={"feature0": "other"}))
     with pytest.raises(ValueError, match="feature names should match"):
         model.partial_fit(frame[frame.columns[::-1]], target)
-    model.fit(X, y)  # names are forgotten
+    model.fit(X, y)  # feature names are removed
     assert not hasattr(model, "feature_names_in_")
     np.testing.assert_array_equal(model.predict(X), plain.predict(X))

@@ -1,4 +1,4 @@
-"""Both estimators inside of scikit-learn's tools: searches, ensembles, chains, pipelines; and their tags."""
+"""Both estimators in scikit-learn's searches, ensembles, chains and pipelines, and their tags."""
 
 import numpy as np
 import pandas as pd
@@ -162,7 +162,7 @@ def test_tags_are_those_of_the_model(optimizer):
     for model, has_several in [
         (Ridge(), True),
         (SGDRegressor(), False),
-        (MLPRegressor(), True),  # which scikit-learn does not say, and does
+        (MLPRegressor(), True),  # supported, but not declared by scikit-learn
         (make_pipeline(StandardScaler(), MLPRegressor()), True),
         (RandomForestClassifier(), True),
         (LogisticRegression(), False),
@@ -181,7 +181,7 @@ def test_tags_are_those_of_the_model(optimizer):
     assert tags(MultinomialNB()).input_tags.positive_only is True
     assert tags(SVC(kernel="precomputed")).input_tags.pairwise is True
     assert tags(PCA()).transformer_tags.preserves_dtype == []
-    assert tags(LinearDiscriminantAnalysis()).transformer_tags is None  # ours only classifies
+    assert tags(LinearDiscriminantAnalysis()).transformer_tags is None  # the estimator only classifies
     assert not tags(Ridge()).non_deterministic
 
 
@@ -191,7 +191,7 @@ def test_tags_of_supported_inputs(optimizer, wine):
 
     centred = make_pipeline(StandardScaler(), LogisticRegression())
     assert tags(LogisticRegression()).sparse and not tags(centred).sparse
-    assert tags(centred.fit(*wine)).sparse  # rows reach the graph in dense chunks
+    assert tags(centred.fit(*wine)).sparse  # converted to dense chunks
     missing = [
         (Ridge(), False),
         (make_pipeline(SimpleImputer(), Ridge()), True),
