@@ -31,7 +31,7 @@ class FaultyRate(LearningRateSGD):
             return super().init(weight)
         begins = weight.size > 1 and weight.any()  # not zeros for writing a graph, nor intercepts
         if self.folder and begins:
-            with (Path(self.folder) / "calls").open("ab") as file:
+            with (Path(self.folder) / "calls").open("ab", buffering=0) as file:  # appends are atomic
                 file.write(b".")
                 number = file.tell()
             if number == self.number:
