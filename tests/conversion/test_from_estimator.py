@@ -141,7 +141,7 @@ def test_probabilities_of_two_classes_in_float64(breast_cancer, run_onnx):
 
 
 class Mine(Ridge):
-    """A model with its own predictions."""
+    """Ridge with other predictions."""
 
     def predict(self, X):
         return super().predict(X) + 1
