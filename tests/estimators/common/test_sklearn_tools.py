@@ -15,7 +15,7 @@ from sklearn.ensemble import BaggingRegressor, RandomForestClassifier, StackingR
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, SGDRegressor
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_validate
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputRegressor, RegressorChain
 from sklearn.naive_bayes import MultinomialNB
@@ -27,7 +27,6 @@ from sklearn.utils import get_tags
 
 from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.learning_rates import LearningRateSGD
-from ortlearn.losses import HuberLoss
 
 from .models import OPTIMIZERS
 
@@ -59,15 +58,6 @@ def classifier(optimizer):
     return optimizer(
         LogisticRegression(), learning_rate=LearningRateSGD(eta0=0.05), max_iter=8, random_state=0
     )
-
-
-def test_search_over_parameters_of_plugins(regressor, diabetes):
-    regressor.set_params(learning_loss=HuberLoss())
-    grid = {"learning_rate__eta0": [1e-6, 1e-2], "learning_loss__delta": [1e-3, 1.5]}
-    search = GridSearchCV(regressor, grid, cv=2, error_score="raise").fit(*diabetes)
-    assert search.best_params_ == {"learning_rate__eta0": 1e-2, "learning_loss__delta": 1.5}
-    assert len(set(search.cv_results_["mean_test_score"])) == 4
-    assert regressor.learning_loss.delta == 1.0
 
 
 def test_predictions_of_folds(classifier, wine):
