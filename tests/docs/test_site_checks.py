@@ -47,7 +47,7 @@ def test_valid_site(site):
         ('<img src="../picture.svg" alt=" ">', "no text for the picture ../picture.svg"),
         ('<img src="../picture.svg">', "no text for the picture ../picture.svg"),
     ],
-    ids=["file", "place", "own place", "picture", "script", "blank text", "no text"],
+    ids=["file", "anchor", "anchor of the page", "picture", "script", "blank text", "no text"],
 )
 def test_problems_are_found(site, text, problem):
     root = site(**{"guide/other.html": text})

@@ -51,7 +51,7 @@ def output(model, X, run_onnx, **feeds):
     return run_onnx(model, X, **feeds)["y"]
 
 
-def at_random(trainer, seed=2):
+def set_random_weights(trainer, seed=2):
     """Set random weights of a trainer and return them."""
     rng = np.random.default_rng(seed)
     weights = {
@@ -92,7 +92,7 @@ def test_gradients_equal_finite_differences(name, alpha, either, run_onnx):
         file, lora=LoRA(2, alpha=alpha, target="*"), learning_rate=rate, max_iter=1, random_state=0
     )
     trainer.set_params(batch_size=len(X)).fit(X, y)
-    before = at_random(trainer)
+    before = set_random_weights(trainer)
     after = trainer.partial_fit(X, y).get_weights()
     gradient = {key: (before[key] - after[key]).astype(np.float64) / 0.25 for key in before}
 
@@ -117,7 +117,7 @@ def test_merged_and_separate_files_predict_the_same(name, either, run_onnx):
     X, y = rows()
     file = network_file(name)
     trainer = either(file, lora=LoRA(2, alpha=1.0, target="*"), max_iter=1, random_state=0).fit(X, y)
-    weights = at_random(trainer)
+    weights = set_random_weights(trainer)
     one, two = trainer.get_trained_onnx(), trainer.get_trained_onnx(merged=False)
     expected = trainer.predict(X)
     assert np.abs(expected - output(file, X, run_onnx)).max() > 0.01
@@ -306,7 +306,7 @@ def test_adapter_files_in_onnxruntime(tmp_path, either):
         trainer = either(network_file(name, dtype), lora=LoRA(2, target="*"), max_iter=1, random_state=0).fit(
             X, y
         )
-        weights, path = at_random(trainer), trainer.save_adapter(tmp_path / f"{name}.onnx_adapter")
+        weights, path = set_random_weights(trainer), trainer.save_adapter(tmp_path / f"{name}.onnx_adapter")
         read = onnxruntime.AdapterFormat.read_adapter(str(path)).get_parameters()
         assert {key: value.numpy().tobytes() for key, value in read.items()} == {
             key: array.tobytes() for key, array in weights.items()

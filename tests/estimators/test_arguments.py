@@ -60,7 +60,7 @@ CONTAINERS = {
 }
 
 
-def calls(y):
+def arguments_of_methods(y):
     """Return the arguments of methods by name."""
     whole = {"X": X, "y": y}
     weighted = whole | {"sample_weight": WEIGHTS}
@@ -96,7 +96,7 @@ def test_arguments_are_not_changed(name, container):
     convert = CONTAINERS[container]
     trained = copy.copy(trained_model(OPTIMIZERS[PAIRS.index((name, container)) % 2], name))
     called = 0
-    for method, arguments in calls(y).items():
+    for method, arguments in arguments_of_methods(y).items():
         if not hasattr(trained, method):
             continue
         given = {key: value for key, value in arguments.items() if value is not None}
@@ -145,7 +145,7 @@ INVALID = {
 def test_every_method_rejects_invalid_X(name, kind):
     estimator, y = MODELS[name]
     trained = trained_model(OPTIMIZERS[len(kind) % 2], name)
-    for method, arguments in calls(y).items():
+    for method, arguments in arguments_of_methods(y).items():
         if hasattr(trained, method):
             with pytest.raises(ERRORS):
                 getattr(trained, method)(**arguments | {"X": INVALID[kind]})
@@ -156,7 +156,7 @@ def test_every_method_rejects_invalid_X(name, kind):
 @pytest.mark.parametrize("argument", ["y", "sample_weight", "X_val", "y_val", "sample_weight_val"])
 def test_masked_arrays_as_other_arguments(either, argument):
     estimator, y = MODELS["Ridge"]
-    given = calls(y)["fit"]
+    given = arguments_of_methods(y)["fit"]
     given[argument] = np.ma.masked_array(given[argument])
     with pytest.raises(ValueError, match="masked array"):
         either(estimator).fit(**given)
@@ -164,7 +164,7 @@ def test_masked_arrays_as_other_arguments(either, argument):
         trained = either(estimator, max_iter=2).fit(X, y)
         for method in ("score", "losses", "partial_fit"):
             with pytest.raises(ValueError, match="masked array"):
-                getattr(trained, method)(**calls(y)[method] | {argument: given[argument]})
+                getattr(trained, method)(**arguments_of_methods(y)[method] | {argument: given[argument]})
 
 
 def test_masked_columns_and_classes():
@@ -209,4 +209,4 @@ def test_every_method_with_X_is_listed():
             function = getattr(member, "fn", member)
             if inspect.isfunction(function) and "X" in inspect.signature(function).parameters:
                 found.add(name)
-    assert found == set(calls(None))
+    assert found == set(arguments_of_methods(None))

@@ -166,7 +166,7 @@ COMBINATIONS = {
 CASES = [(model, kind) for model, kinds in COMBINATIONS.items() for kind in kinds.split(", ")]
 
 
-def unmoved(source, y, optimizer=OrtGradientOptimizer):
+def untrained(source, y, optimizer=OrtGradientOptimizer):
     """Return an estimator trained with a learning rate near zero."""
     model = optimizer(source, warm_start=True, learning_rate=1e-30, max_iter=1, batch_size=100)
     return model.set_params(dtype="float64", random_state=0).fit(X, y)
@@ -195,7 +195,7 @@ def check_same(ours, theirs, exact):
 @pytest.mark.parametrize("model, kind", CASES, ids=[" - ".join(case) for case in CASES])
 def test_equal_to_scikit_learn(model, kind):
     y, theirs = Y[kind], clone(MODELS[model]).fit(X, Y[kind])
-    ours = unmoved(MODELS[model], y)
+    ours = untrained(MODELS[model], y)
     has_classes = hasattr(theirs, "classes_")
     assert hasattr(ours, "classes_") == has_classes
     if has_classes:
@@ -217,7 +217,7 @@ def test_equal_to_scikit_learn(model, kind):
 
 def test_score_requires_all_outputs():
     """scikit-learn's MultiOutputClassifier raises the same error."""
-    ours = unmoved(MODELS["class forest"], OUTPUTS)
+    ours = untrained(MODELS["class forest"], OUTPUTS)
     right = (ours.predict(X) == OUTPUTS).all(axis=1)
     assert ours.score(X, OUTPUTS) == right.mean()
     weights = RANDOM.uniform(size=len(X))
@@ -239,7 +239,7 @@ def test_weighted_scores(name):
     source, y = SCORED[name]
     weights = np.random.RandomState(1).uniform(0, 3, len(X))
     theirs = clone(source).fit(X, y)
-    ours = unmoved(theirs, y)
+    ours = untrained(theirs, y)
     if name == "outputs":  # scikit-learn's score does not support weights
         expected = np.average((theirs.predict(X) == y).all(axis=1), weights=weights)
     else:
@@ -252,7 +252,7 @@ def test_single_column_is_not_flattened():
     """y has the shape (n, 1)."""
     for source in ("linear", "ridge", "network", "tree"):
         for y in (VALUES[:, :1], pd.DataFrame({"a": VALUES[:, 0]})):
-            assert unmoved(MODELS[source], y).predict(X).shape == (len(X), 1)
+            assert untrained(MODELS[source], y).predict(X).shape == (len(X), 1)
 
 
 @pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])

@@ -117,13 +117,13 @@ def quietly(model, X, y):
         return model.fit(X, y)
 
 
-def still(optimizer, model, y, **options):
+def untrained(optimizer, model, y, **options):
     """Return an estimator with the weights of the fitted model."""
     options = {"max_iter": 1, "learning_rate": 1e-30, "random_state": 0, **options}
     return optimizer(model, warm_start=True, **options).fit(X, y)
 
 
-def spoiled(y):
+def permuted_in_part(y):
     """Return labels of which a quarter is permuted."""
     y, rows = y.copy(), np.arange(0, len(y), 4)
     y[rows] = y[np.roll(rows, 3)]
@@ -131,8 +131,8 @@ def spoiled(y):
 
 
 def trained(optimizer, model, y, **options):
-    """Return a model fitted on spoiled labels and trained on the true ones."""
-    start = quietly(model, X, spoiled(y))
+    """Return a model fitted on partly permuted labels and trained on the true ones."""
+    start = quietly(model, X, permuted_in_part(y))
     options = {"learning_rate": 0.02, "max_iter": 15, "batch_size": 30, "random_state": 0, **options}
     return optimizer(start, warm_start=True, **options).fit(X, y)
 
@@ -155,7 +155,7 @@ def check(name, cases, optimizer, run_onnx):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # no difference from scikit-learn
         warnings.simplefilter("ignore", ObjectiveWarning)  # parameters ignored by a loss
-        same = still(optimizer, fitted, y)
+        same = untrained(optimizer, fitted, y)
     assert_alike(same.predict(X), fitted.predict(X))
     if hasattr(fitted, "predict_proba"):
         assert_alike(same.predict_proba(X), fitted.predict_proba(X))
@@ -182,7 +182,7 @@ def test_classifiers(name, run_onnx):
 def test_classifiers_in_float64(name, run_onnx):
     model, y = CLASSIFIERS[name]
     fitted = quietly(model, X, y)
-    same = still(OrtGradientOptimizer, fitted, y, dtype="float64")
+    same = untrained(OrtGradientOptimizer, fitted, y, dtype="float64")
     assert_alike(same.predict(X), fitted.predict(X))
     if hasattr(fitted, "predict_proba"):
         assert_alike(same.predict_proba(X), fitted.predict_proba(X), atol=1e-9)
@@ -222,7 +222,7 @@ def test_later_classes_of_several_outputs():
 @pytest.mark.parametrize("optimizer", BOTH)
 def test_mixture_increases_the_likelihood(optimizer, run_onnx):
     start = GaussianMixture(3, random_state=0).fit(X[:60])
-    same = still(optimizer, start, None)
+    same = untrained(optimizer, start, None)
     np.testing.assert_allclose(same.score_samples(X), start.score_samples(X), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(same.losses(X), -start.score_samples(X), rtol=1e-4, atol=1e-4)
     assert same.score(X) == pytest.approx(start.score(X), rel=1e-4)

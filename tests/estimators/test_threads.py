@@ -25,7 +25,7 @@ MODELS = {
 LIMIT = 120
 
 
-def at_once(functions):
+def run_concurrently(functions):
     """Return the results of functions called at the same time, each in a thread."""
     results, errors = [None] * len(functions), []
     start = threading.Barrier(len(functions))
@@ -75,7 +75,7 @@ def test_eight_fits_at_once(n_jobs, case, monkeypatch):
     model.set_params(n_jobs=n_jobs)
     expected = weights(copy.deepcopy(model).fit(X, y))
     cache.clear_cache()  # all threads create sessions
-    for trained in at_once([lambda: copy.deepcopy(model).fit(X, y)] * 8):
+    for trained in run_concurrently([lambda: copy.deepcopy(model).fit(X, y)] * 8):
         assert weights(trained) == expected
 
 
@@ -88,7 +88,7 @@ def test_one_model_in_many_threads(repeat, case):
     model.fit(X, y)
     calls = [lambda: model.predict(X)] * 4 + [lambda: model.losses(X, y)] * 8
     calls += [lambda: copy.deepcopy(model).fit(X, y).predict(X)] * 2
-    results = at_once(calls)
+    results = run_concurrently(calls)
     for got in results[:4] + results[12:]:
         np.testing.assert_array_equal(got, predicted)
     for got in results[4:12]:

@@ -73,7 +73,7 @@ def refined(estimator, X, y, **settings):
     return OrtGradientOptimizer(estimator, warm_start=True, **settings).fit(X, y)
 
 
-def surprise(y, probabilities):
+def bounded_log_loss(y, probabilities):
     """Return the log loss of classes 0, 1, ... with the lower bound of the training."""
     return -np.log(np.maximum(probabilities[np.arange(len(y)), y], LOWEST)).mean()
 
@@ -116,7 +116,7 @@ def test_classifiers(estimator, gradient, wine, run_onnx):
     probabilities = model.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
     assert probabilities.min() >= 0
-    assert surprise(y, probabilities) < surprise(y, fitted.predict_proba(X))
+    assert bounded_log_loss(y, probabilities) < bounded_log_loss(y, fitted.predict_proba(X))
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS[2:6], ids=name_of)

@@ -13,10 +13,10 @@ from typing import Any
 from tests.faults.fault import End, Fault
 from tests.faults.subjects import KINDS, X, Y, check_same, trainer
 
-__all__ = ["FAULT", "at_once"]
+__all__ = ["FAULT", "run_concurrently"]
 
 
-def at_once(functions: Sequence[Callable[[], Any]]) -> list[Any]:
+def run_concurrently(functions: Sequence[Callable[[], Any]]) -> list[Any]:
     """Return the results of functions that run at the same time, each in a thread."""
     start = threading.Barrier(len(functions))
 
@@ -34,7 +34,7 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     kind = KINDS[number % 2]
     seeds = [draw.randrange(4) for _ in range(8)]
     fits = [lambda seed=seed: trainer(kind, random_state=seed).fit(X, Y) for seed in seeds]
-    for found, seed in zip(at_once(fits), seeds, strict=True):
+    for found, seed in zip(run_concurrently(fits), seeds, strict=True):
         check_same(found, trainer(kind, random_state=seed).fit(X, Y))
     return End.RIGHT
 
