@@ -1,4 +1,4 @@
-"""Warm starts do no silent harm, and few new rows move only what they must."""
+"""Warm starts do not silently make a model worse, and few new samples change few weights."""
 
 import warnings
 
@@ -23,7 +23,7 @@ WINE = load_wine(return_X_y=True)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_raw_features_of_a_model_that_was_good(optimizer):
+def test_good_model_on_unscaled_features(optimizer):
     X, y = WINE
     model = LogisticRegression(max_iter=10_000).fit(X, y)
     with pytest.warns(StartKeptWarning):
@@ -35,7 +35,7 @@ def test_raw_features_of_a_model_that_was_good(optimizer):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("model", [Ridge(), MLPClassifier((5,), max_iter=200, random_state=0)], ids=repr)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_rate_that_does_harm_is_undone(model, optimizer):
+def test_harmful_learning_rate_is_undone(model, optimizer):
     X, y = WINE
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     trainer = optimizer(model.fit(X, y), warm_start=True, learning_rate=1.0, max_iter=1, random_state=0)
@@ -77,7 +77,7 @@ def test_a_kept_start_is_explained_by_its_losses():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_flexible_models_judge_by_rows_that_are_left_out():
+def test_flexible_models_are_compared_on_held_out_samples():
     X, y = WINE
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     old = y < 2
@@ -92,7 +92,7 @@ def test_flexible_models_judge_by_rows_that_are_left_out():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
-def test_support_vectors_do_not_move_onto_the_rows():
+def test_support_vectors_do_not_move_onto_samples():
     X, y = load_digits(return_X_y=True)
     model = SVC().fit(X[:1200], y[:1200])
     with pytest.warns(ObjectiveWarning):
@@ -101,7 +101,7 @@ def test_support_vectors_do_not_move_onto_the_rows():
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.ObjectiveWarning")
-def test_support_vectors_do_not_judge_themselves():
+def test_support_vectors_are_compared_on_held_out_samples():
     X, y = WINE
     rows = np.random.default_rng(0).permutation(len(X))
     train, test = rows[:130], rows[130:]
@@ -119,14 +119,14 @@ def drifted(n_new):
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), GradientBoostingClassifier(random_state=0)], ids=repr
 )
-def test_new_rows_make_a_model_better(model):
+def test_new_samples_improve_a_model(model):
     old, new, test = drifted(300)
     model.fit(*old)
     trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*new)
     assert trainer.score(*test) > model.score(*test) + 0.02
 
 
-def test_few_rows_leave_what_they_say_nothing_of():
+def test_few_new_samples_keep_the_score():
     old, new, test = drifted(20)
     model = LogisticRegression().fit(*old)
     with warnings.catch_warnings():
@@ -135,7 +135,7 @@ def test_few_rows_leave_what_they_say_nothing_of():
     assert trainer.score(*test) >= model.score(*test) - 0.01
 
 
-def test_a_warm_start_from_a_model_that_is_not_fitted():
+def test_warm_start_from_an_unfitted_model():
     X, y = WINE
     with pytest.warns(UnfittedStartWarning, match=r"Ridge is not fitted.*FrozenEstimator.*cross-validation"):
         OrtGradientOptimizer(Ridge(), warm_start=True, keep_better=False, random_state=0).fit(X, y)
@@ -155,7 +155,7 @@ def test_a_warm_start_from_a_model_that_is_not_fitted():
 @pytest.mark.parametrize(
     "penalty", [L2Penalty(0.1, toward="start"), ElasticPenalty(0.05, 0.1, toward="start")]
 )
-def test_a_penalty_toward_the_start(optimizer, rate, penalty):
+def test_penalty_toward_the_start(optimizer, rate, penalty):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = X @ [1.0, -2.0, 0.5] + 0.3
@@ -168,7 +168,7 @@ def test_a_penalty_toward_the_start(optimizer, rate, penalty):
     if rate != "LBFGS":
         trainer.set_params(max_iter=2000)
     found = trainer.fit(X, new).to_sklearn().coef_
-    # minimises |X (v - d)|^2 / 2n + l2 |v|^2 + l1 |v|, v the change of the coefficients, d that of the labels
+    # minimises |X (v - d)|^2 / 2n + l2 |v|^2 + l1 |v| for changes v of coefficients and d of labels
     centred, d = X - X.mean(axis=0), np.array([0.0, 1.0, 0.0])
     gram, l1 = centred.T @ centred / len(X), getattr(penalty, "l1", 0.0)
     change = np.zeros(3)
@@ -180,6 +180,6 @@ def test_a_penalty_toward_the_start(optimizer, rate, penalty):
     assert "toward='start'" in repr(trainer.penalty_)
 
 
-def test_a_start_that_is_no_choice():
+def test_invalid_toward():
     with pytest.raises(ValueError, match="toward='zer' must be 'zero' or 'start'"):
         OrtGradientOptimizer(Ridge(), learning_penalty=L2Penalty(toward="zer")).fit(*WINE)
