@@ -1,4 +1,4 @@
-"""Bundled data sets, scaled and split with fixed seeds, and a way to run a graph."""
+"""Fixtures: split data sets, and a function that runs a model."""
 
 from functools import lru_cache
 from importlib.util import find_spec
@@ -14,28 +14,28 @@ from sklearn.preprocessing import StandardScaler
 
 
 def pytest_collection_modifyitems(items):
-    """Skip what needs the gradient builder of onnxruntime, or the callbacks of scikit-learn, without them."""
-    lacking = []
+    """Skip tests that require onnxruntime-training or scikit-learn's callbacks if these are missing."""
+    missing = []
     if not hasattr(onnxruntime.capi._pybind_state, "GradientGraphBuilder"):
-        lacking.append(("needs_training", "needs onnxruntime-training"))
+        missing.append(("needs_training", "needs onnxruntime-training"))
     if find_spec("sklearn.callback") is None:
-        lacking.append(("needs_callbacks", "scikit-learn before 1.9 has no callbacks"))
+        missing.append(("needs_callbacks", "scikit-learn before 1.9 has no callbacks"))
     for item in items:
         if isinstance(item, DoctestItem) and "callbacks" in str(item.path):
             item.add_marker("needs_callbacks")
-        for marker, reason in lacking:
+        for marker, reason in missing:
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True)
 def seeded():
-    """Seed numpy's global generator, which estimators without a random state draw from, before each test."""
+    """Seed numpy's global generator before each test, for estimators without a random state."""
     np.random.seed(0)
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print how many checks of scikit-learn are expected to fail, of those that ran."""
+    """Print the numbers of passed and of expectedly failed checks of scikit-learn."""
 
     def count(outcome):
         reports = terminalreporter.stats.get(outcome, [])
@@ -50,7 +50,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 class Split(NamedTuple):
-    """Two parts of a data set, X as float32."""
+    """Training and test parts of a data set, X as float32."""
 
     X_train: np.ndarray
     X_test: np.ndarray
@@ -70,33 +70,33 @@ def _split(X, y, scale=True, stratify=True):
 
 @pytest.fixture(scope="session")
 def diabetes():
-    """Regression, 10 columns; X and y standardised."""
+    """Return a regression problem of 10 features; X and y are standardised."""
     X, y = datasets.load_diabetes(return_X_y=True)
     return _split(X, (y - y.mean()) / y.std(), stratify=False)
 
 
 @pytest.fixture(scope="session")
 def breast_cancer():
-    """Two classes, 30 columns, standardised."""
+    """Return a problem of two classes and 30 standardised features."""
     return _split(*datasets.load_breast_cancer(return_X_y=True))
 
 
 @pytest.fixture(scope="session")
 def digits():
-    """Ten classes, 64 columns in [0, 1]."""
+    """Return a problem of ten classes and 64 features in [0, 1]."""
     X, y = datasets.load_digits(return_X_y=True)
     return _split(X / 16.0, y, scale=False)
 
 
 @pytest.fixture(scope="session")
 def wine():
-    """Three classes, 13 columns of very different scales, as they come."""
+    """Return a problem of three classes and 13 unscaled features."""
     return _split(*datasets.load_wine(return_X_y=True), scale=False)
 
 
 @lru_cache(maxsize=8)
 def _session(content):
-    """Return a session of a serialized model, of one thread: checks run the same few models many times."""
+    """Return a cached session with one thread for a serialized model."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
@@ -104,7 +104,7 @@ def _session(content):
 
 @pytest.fixture(scope="session")
 def run_onnx():
-    """Run a model by onnxruntime on positional or named arrays: a list of its outputs."""
+    """Return a function that runs a model on positional or named arrays, and returns its outputs."""
 
     def run(model, *arrays, **feeds):
         session = _session(model.SerializeToString())

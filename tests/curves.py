@@ -1,10 +1,10 @@
-"""A transformer of scikit-learn that has no form in ONNX."""
+"""Transformer without conversion to ONNX."""
 
 from sklearn.preprocessing import SplineTransformer
 
 
 class Curves(SplineTransformer):
-    """Splines with a method of their own, which no definition covers."""
+    """Subclass of SplineTransformer, which therefore has no model definition."""
 
     def transform(self, X):
         return super().transform(X)

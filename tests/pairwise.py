@@ -1,4 +1,4 @@
-"""Tables of settings in which every two levels of two factors meet, instead of the product of all factors."""
+"""Pairwise test tables: every pair of levels of two factors occurs, instead of the full product."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["covering_rows", "pairwise"]
 
 
 def covering_rows(sizes: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return rows of level numbers that hold every pair of levels of two factors at least once.
+    """Return rows of level numbers that contain every pair of levels of two factors.
 
     Parameters
     ----------
     sizes : sequence of int
-        Number of levels of each factor; two factors or more.
+        Number of levels of each of at least two factors.
 
     Returns
     -------
     list of tuple of int
-        Rows, the same in every process. Each one is begun with a pair that is not covered, and
-        completed, factor by factor, with the level that covers most of the others.
+        Rows, the same in every process. Each begins with an uncovered pair; each further factor takes the
+        level that covers most of the remaining pairs.
     """
     left = {
         ((i, a), (j, b))
@@ -48,19 +48,19 @@ def _pair(one, other):
 
 
 def pairwise(*, indirect: Sequence[str] = (), **factors: Iterable[Any]) -> pytest.MarkDecorator:
-    """Return the mark that runs a test on a table in which every pair of levels occurs.
+    """Parametrize a test by a table in which every pair of levels occurs.
 
     Parameters
     ----------
     indirect : sequence of str, default=()
-        Factors that are the parameter of a fixture.
+        Factors that are parameters of fixtures.
     **factors : iterable
-        Levels of each argument of the test: values, or ``pytest.param`` with marks.
+        Levels of each argument of the test: values or ``pytest.param`` with marks.
 
     Returns
     -------
     pytest.MarkDecorator
-        A ``pytest.mark.parametrize``.
+        Result of ``pytest.mark.parametrize``.
     """
     levels = [[_as_param(level) for level in factor] for factor in factors.values()]
     rows = []

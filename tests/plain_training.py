@@ -1,4 +1,4 @@
-"""A fixture for tests of how training works, whatever its defaults are."""
+"""Fixture that replaces the default parameters of training by simple ones."""
 
 import pytest
 
@@ -9,9 +9,9 @@ PLAIN = {"learning_rate": "SGD", "learning_penalty": None, "class_weight": None,
 
 @pytest.fixture(scope="module", autouse=True)
 def plain_training():
-    """Train by SGD, without a penalty, and keep what it gives, unless a test says otherwise.
+    """Train by SGD without penalty, and keep the trained weights, unless a test sets parameters.
 
-    What the defaults do is tested in ``tests/defaults``.
+    The defaults are tested in ``tests/defaults``.
     """
     defaults = Parameters.__init__.__kwdefaults__
     before = dict(defaults)

@@ -1,4 +1,4 @@
-"""Imports go one way; every arrow that the layers do not allow is an error."""
+"""Imports between packages, folders and files follow the layers and have no cycles."""
 
 import ast
 import sys
@@ -11,7 +11,7 @@ import ortlearn
 
 ROOT = Path(ortlearn.__file__).parent
 
-#: What each part may import of the others; every part may import exceptions and plugins.
+#: Parts that each part may import; every part may import exceptions and plugins.
 BELOW_TRAINING = {"differentiation", "losses", "penalties", "learning_rates", "graphs"}
 BELOW_ESTIMATORS = BELOW_TRAINING | {
     "training",
@@ -50,10 +50,10 @@ ALLOWED = {
     "": {"estimators", "_version"},
 }
 NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins", "streams"}
-#: What everything but plugins and exceptions may import besides the standard library.
+#: Packages that all parts except STANDARD_ONLY may import besides the standard library.
 THIRD_PARTY = {"google", "joblib", "numpy", "onnx", "scipy", "sklearn"}
 STANDARD_ONLY = {"exceptions", "_version", "plugins", "", "__main__"}
-#: Where other packages may be imported: modules or parts.
+#: Modules or parts that may import another package.
 RESTRICTED = {
     "onnxruntime": {"training.runtime", "differentiation.ort_backend"},
     "skl2onnx": {"preprocessing.skl2onnx_steps"},
@@ -71,7 +71,7 @@ FORBIDDEN = ("torch", "onnxruntime.training")
 
 
 def imports(source, module, is_package=False):
-    """Yield every module that a source imports, in functions and by ``import_module`` too."""
+    """Yield all imported modules of a source, including imports in functions and ``import_module``."""
     package = module if is_package else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -93,7 +93,7 @@ def within(name, prefixes):
 
 
 def problem(module, imported):
-    """Say what is wrong with an import, None if nothing is."""
+    """Return the error of an import, or None if it is allowed."""
     inside = module.removeprefix("ortlearn").lstrip(".")
     part = inside.partition(".")[0]
     top = imported.partition(".")[0]
@@ -121,8 +121,8 @@ def modules():
 
 MODULES = list(modules())
 NAMES = {name for name, _, _ in MODULES}
-#: Parts whose files name each other for types.
-NAMED_FOR_TYPES = {"estimators", "models"}
+#: Parts whose files may import each other for type checking.
+TYPE_CHECKED = {"estimators", "models"}
 
 
 def test_imports():
@@ -135,7 +135,7 @@ def test_imports():
 
 
 def without_types(source):
-    """Return a source without the imports that only type checkers see."""
+    """Return a source without imports for type checking."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
@@ -144,10 +144,10 @@ def without_types(source):
 
 
 @cache
-def below(module, path, is_package):
-    """Return the files that a file imports from, its own package excepted."""
+def modules_imported_by(module, path, is_package):
+    """Return the modules that a file imports, except its own package."""
     source = path.read_text(encoding="utf-8")
-    if module.split(".")[1:2] and module.split(".")[1] in NAMED_FOR_TYPES:
+    if module.split(".")[1:2] and module.split(".")[1] in TYPE_CHECKED:
         source = without_types(source)
     found = set()
     for name in imports(source, module, is_package):
@@ -158,7 +158,7 @@ def below(module, path, is_package):
 
 
 def cycles(graph):
-    """Return what is left of a graph once everything that needs nothing else is taken away."""
+    """Return a graph after repeatedly removing the nodes without dependencies."""
     graph = dict(graph)
     while free := [name for name, read in graph.items() if not read & graph.keys()]:
         for name in free:
@@ -167,22 +167,24 @@ def cycles(graph):
 
 
 def test_files_do_not_import_each_other():
-    """Imports for types count, and those in functions: no file needs another one to be understood."""
-    assert not cycles({name: below(name, *rest) for name, *rest in MODULES if name != "ortlearn"})
+    """Imports in functions and, except in TYPE_CHECKED parts, for type checking are included."""
+    assert not cycles(
+        {name: modules_imported_by(name, *rest) for name, *rest in MODULES if name != "ortlearn"}
+    )
 
 
 def test_folders_do_not_import_each_other():
-    """A folder is above another or below it, also where one is inside of the other."""
+    """This includes a folder inside of another."""
     folder = {name: name if is_package else name.rpartition(".")[0] for name, _, is_package in MODULES}
     graph = {}
     for name, *rest in MODULES:
-        read = {folder[other] for other in below(name, *rest)} - {folder[name], "ortlearn"}
+        read = {folder[other] for other in modules_imported_by(name, *rest)} - {folder[name], "ortlearn"}
         graph.setdefault(folder[name], set()).update(read)
     graph.pop("ortlearn")
     assert len(graph) > 20 and not cycles(graph)
 
 
-def test_every_part_is_known():
+def test_all_parts_are_listed():
     parts = {module.partition(".")[2].partition(".")[0] for module, _, _ in MODULES}
     assert parts == set(ALLOWED)
 
@@ -232,7 +234,7 @@ def test_every_part_is_known():
         ("ortlearn.distributed.tasks", "import pandas"),
     ],
 )
-def test_a_bad_import_is_caught(module, source):
+def test_forbidden_imports(module, source):
     assert [text for text in (problem(module, name) for name in imports(source, module)) if text]
 
 
@@ -251,7 +253,7 @@ def test_a_bad_import_is_caught(module, source):
         ("ortlearn.distributed.cluster", "import dask\nfrom distributed import Client"),
     ],
 )
-def test_a_good_import_is_not(module, source):
+def test_allowed_imports(module, source):
     assert not [text for text in (problem(module, name) for name in imports(source, module)) if text]
 
 

@@ -1,4 +1,4 @@
-"""Importing is cheap, and works without any onnxruntime."""
+"""Importing loads no heavy packages and does not require onnxruntime."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ sys.meta_path.insert(0, Hidden())
 
 
 def run(code):
-    """Run code in a new interpreter and return what it prints."""
+    """Run code in a new interpreter and return its output."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -39,30 +39,30 @@ def loaded_by(code, names):
         "import ortlearn.cli, ortlearn.__main__",
     ],
 )
-def test_importing_the_package_imports_nothing_else(code):
+def test_package_imports_no_heavy_packages(code):
     assert loaded_by(code, HEAVY) == "[]"
 
 
-def test_importing_the_estimators_leaves_the_runtime_for_later():
+def test_estimators_import_onnxruntime_lazily():
     names = ["onnxruntime", "skl2onnx", "onnx", "matplotlib", "torch"]
     names += [f"ortlearn.{name}" for name in ("models", "losses", "differentiation", "training")]
     names += ["sklearn.ensemble", "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection"]
     assert loaded_by("import ortlearn.estimators\nortlearn.OrtGradientOptimizer", names) == "[]"
 
 
-def test_importing_what_trains_on_clusters_leaves_dask_for_later():
+def test_distributed_imports_dask_lazily():
     code = "from ortlearn.distributed import DaskOrtGradientOptimizer, average_trainers"
     assert loaded_by(code, ["dask", "distributed", "onnxruntime"]) == "[]"
 
 
-def test_listing_plugins_loads_none_of_them():
+def test_listing_plugins_does_not_load_them():
     code = "from ortlearn import plugins\nassert len(plugins.list_plugins()) > 10"
     assert (
         loaded_by(code, ["ortlearn.losses", "ortlearn.penalties", "ortlearn.learning_rates", *HEAVY]) == "[]"
     )
 
 
-def test_the_first_use_without_a_runtime_names_the_extra():
+def test_error_without_onnxruntime_names_the_extra():
     code = """
 import ortlearn
 from sklearn.base import clone
@@ -80,7 +80,7 @@ for kind in (ortlearn.OrtGradientOptimizer, ortlearn.OrtGradientForwardBackwardO
     assert run(HIDE + code).splitlines() == ["True True"] * 2
 
 
-def test_graphs_without_a_runtime():
+def test_graphs_without_onnxruntime():
     code = """
 from sklearn.linear_model import Ridge
 from ortlearn.conversion import to_trainable

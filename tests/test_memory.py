@@ -1,4 +1,4 @@
-"""Training takes no hidden copy of the data, and reads it from a file where it is there."""
+"""Training does not copy the data, in memory or memory-mapped."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.training import epoch_step, hoisting
 
-#: Prints the peak of memory, in bytes, with the data and after some work on it.
+#: Prints the peak memory in bytes before and after training.
 SCRIPT = """
 import json, resource, sys
 import numpy as np
@@ -44,17 +44,17 @@ print(json.dumps({"before": before, "after": peak(), "data": X.nbytes, "loss": l
 """
 
 
-def measure(n_rows, what):
+def measure(n_rows, work):
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(n_rows), what], capture_output=True, text=True, check=True
+        [sys.executable, "-c", SCRIPT, str(n_rows), work], capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["train", "train fitted"])
-def test_a_million_rows_are_not_copied(what):
-    base, trained = measure(1_000_000, "nothing"), measure(1_000_000, what)
+@pytest.mark.parametrize("work", ["train", "train fitted"])
+def test_million_rows_are_not_copied(work):
+    base, trained = measure(1_000_000, "nothing"), measure(1_000_000, work)
     assert trained["data"] == 400_000_000
     assert trained["loss"] < 0.5
     extra = trained["after"] - base["after"]
@@ -68,7 +68,7 @@ def memory_map(folder, X):
     return np.memmap(folder / "X.dat", dtype=X.dtype, mode="r", shape=X.shape)
 
 
-def assert_trains_from_a_file(folder, n_rows, n_columns, batch_size):
+def assert_trains_from_memory_map(folder, n_rows, n_columns, batch_size):
     X = np.random.default_rng(0).standard_normal((n_rows, n_columns), dtype=np.float32)
     y = X[:, 0] - X[:, 1]
     mapped = memory_map(folder, X)
@@ -84,19 +84,19 @@ def assert_trains_from_a_file(folder, n_rows, n_columns, batch_size):
     np.testing.assert_array_equal(mapped, X)
 
 
-def test_a_small_file(tmp_path, monkeypatch):
+def test_small_memory_map(tmp_path, monkeypatch):
     monkeypatch.setattr(hoisting, "FEATURE_BYTES", 1000)
-    assert_trains_from_a_file(tmp_path, 300, 5, 7)
+    assert_trains_from_memory_map(tmp_path, 300, 5, 7)
 
 
 @pytest.mark.slow
-def test_a_file_larger_than_a_chunk(tmp_path):
+def test_memory_map_larger_than_a_chunk(tmp_path):
     n_rows = 60_000
     assert n_rows * 100 * 4 > hoisting.FEATURE_BYTES
-    assert_trains_from_a_file(tmp_path, n_rows, 100, 256)
+    assert_trains_from_memory_map(tmp_path, n_rows, 100, 256)
 
 
-def test_data_in_the_right_form_is_bound_as_it_is(monkeypatch):
+def test_float32_data_is_bound_without_copy(monkeypatch):
     seen = []
     make = epoch_step.ort_value
 

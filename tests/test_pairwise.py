@@ -1,4 +1,4 @@
-"""Every pair of levels occurs in a table, which is far smaller than the product."""
+"""A pairwise table contains every pair of levels, in few rows."""
 
 from itertools import combinations, product
 from math import prod
@@ -18,7 +18,7 @@ def test_every_pair_occurs(sizes):
     assert prod(two) <= len(rows) <= 2 * prod(two) + len(sizes)
 
 
-def test_a_table_of_tests():
+def test_parametrized_rows():
     ort = pytest.param("ort", marks=pytest.mark.slow)
     mark = pairwise(indirect=["b"], a=["x", "y"], b=[1, 2], c=["rules", ort])
     names, rows = mark.args

@@ -1,4 +1,4 @@
-"""Every public name says what it does, its parameters, and shows how it is used."""
+"""Every public name has a summary, described parameters and an example."""
 
 import enum
 import importlib
@@ -28,7 +28,7 @@ WITH_EXAMPLES = [
     "ortlearn.plugins",
     "ortlearn.training",
 ]
-#: Names that need no example, with the reason.
+#: Names without example, by reason.
 NO_EXAMPLE = {
     "a base class: its subclasses are the examples": {
         "BaseLearningRate",
@@ -64,8 +64,8 @@ NO_EXAMPLE = {
         "run_training",
     },
 }
-#: What has sections in ortlearn.models, as authors of definitions need it. For the rest, hooks of a fitted
-#: estimator and what only this project's own code calls, a sentence with types and shapes is enough.
+#: Names of ortlearn.models with sections, for authors of definitions. The others are internal: one sentence
+#: is enough.
 FOR_AUTHORS = {
     *("Access.read", "Access.write", "ModelDefinition.objective", "ModelDefinition.write"),
     *("ModelWriter.parameter", "ModelWriter.write", "Objective", "Scores"),
@@ -75,9 +75,9 @@ SECTION = re.compile(r"^(?P<title>[A-Z][A-Za-z ]+)\n-{3,}$", re.MULTILINE)
 
 
 def public(package):
-    """Return the functions and classes that a package or module declares, by name.
+    """Return the public functions and classes of a package or module by name.
 
-    Those of a module without ``__all__`` are the ones defined in it, without an underscore.
+    Without ``__all__``, these are the ones defined in the module whose names have no underscore.
     """
     module = importlib.import_module(package)
     if hasattr(module, "__all__"):
@@ -89,7 +89,7 @@ def public(package):
 
 
 def sections(doc):
-    """Split a numpydoc docstring into its sections; the text before them is the summary."""
+    """Return the sections of a numpydoc docstring, and the text before them as summary."""
     doc = inspect.cleandoc(doc or "")
     marks = list(SECTION.finditer(doc))
     parts = {"Summary": doc[: marks[0].start()] if marks else doc}
@@ -100,7 +100,7 @@ def sections(doc):
 
 
 def documented(text):
-    """Return the names that a section of parameters describes."""
+    """Return the names described in a section of parameters."""
     names = set()
     for line in text.splitlines():
         if line and not line[0].isspace():
@@ -109,7 +109,7 @@ def documented(text):
 
 
 def parameters(obj):
-    """Return the names of a function's parameters, or of a constructor's."""
+    """Return the names of the parameters of a function or constructor."""
     function = obj.__init__ if inspect.isclass(obj) else obj
     made_otherwise = getattr(obj, "_is_protocol", False) or not inspect.isfunction(function)
     if inspect.isclass(obj) and (made_otherwise or issubclass(obj, enum.Enum)):
@@ -124,19 +124,19 @@ def undocumented(obj):
 
 
 def needs_sections(path):
-    """Return whether a public name or method has sections, rather than a sentence."""
+    """Return whether the docstring of a public name or method must have sections."""
     package, _, name = path.partition("ortlearn.models.")
     return bool(package) or not name or name in FOR_AUTHORS
 
 
 def each(packages):
-    """Yield every public name of some packages, with what it stands for."""
+    """Yield the public names and objects of packages."""
     for package in packages:
         for name, obj in public(package).items():
             yield f"{package}.{name}", obj
 
 
-def test_modules():
+def test_modules_have_docstrings():
     wrong = []
     for name in MODULES:
         module = importlib.import_module(name)
@@ -146,7 +146,7 @@ def test_modules():
     assert not wrong
 
 
-def test_every_name_has_a_sentence():
+def test_every_name_has_a_summary():
     wrong = [
         path
         for path, obj in each(MODULES)
@@ -160,7 +160,7 @@ def test_every_parameter_is_documented():
     assert not {path: names for path, names in missing.items() if names}
 
 
-def test_no_parameter_is_documented_that_is_not_there():
+def test_documented_parameters_exist():
     wrong = {
         path: documented(sections(obj.__doc__).get("Parameters", "")) - parameters(obj)
         for path, obj in each(PACKAGES)
@@ -171,7 +171,7 @@ def test_no_parameter_is_documented_that_is_not_there():
 EXCUSED = set().union(*NO_EXAMPLE.values())
 
 
-def test_every_name_has_an_example_or_an_excuse():
+def test_every_name_has_an_example_or_is_excused():
     has_example = {
         path: ">>>" in sections(obj.__doc__).get("Examples", "") for path, obj in each(WITH_EXAMPLES)
     }
@@ -179,7 +179,7 @@ def test_every_name_has_an_example_or_an_excuse():
     assert not [path for path, found in has_example.items() if found == (path in excused)]
 
 
-def test_no_excuse_is_left_over():
+def test_excused_names_have_no_example():
     names = {name for package in WITH_EXAMPLES for name in public(package)}
     assert EXCUSED <= names
 
@@ -202,7 +202,7 @@ def test_internal_names():
     assert all(map(needs_sections, ("ortlearn.losses.HuberLoss", "ortlearn.models.ModelWriter.write")))
 
 
-def test_the_checks_can_fail():
+def test_checks_detect_errors():
     def good(a, *rest):
         """Do it.
 

@@ -1,4 +1,4 @@
-"""Warnings are ignored while a block runs, and the filters are as before once the last one has ended."""
+"""``quiet`` ignores warnings in a block and restores the filters after the last block."""
 
 import threading
 import warnings
@@ -9,7 +9,7 @@ from ortlearn.quiet import quiet
 
 
 def shown(category=UserWarning):
-    """Return whether a warning gets through."""
+    """Return whether a warning is shown."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.warn("hello", category, stacklevel=1)
     return bool(caught)
@@ -17,7 +17,7 @@ def shown(category=UserWarning):
 
 @pytest.fixture(autouse=True)
 def filters():
-    """Show every warning, and check that the filters stay as they are."""
+    """Show all warnings, and check that the filters are restored."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         before = list(warnings.filters)
@@ -25,7 +25,7 @@ def filters():
         assert list(warnings.filters) == before
 
 
-def test_a_block():
+def test_nested_blocks():
     with quiet():
         assert not shown()
         with quiet(), quiet(UserWarning):
@@ -34,7 +34,7 @@ def test_a_block():
     assert shown()
 
 
-def test_a_copy_of_the_filters_set_within():
+def test_catch_warnings_that_ends_after_the_block():
     with quiet(UserWarning):
         context = warnings.catch_warnings()
         context.__enter__()
@@ -42,19 +42,19 @@ def test_a_copy_of_the_filters_set_within():
     assert shown()
 
 
-def test_a_category():
+def test_category():
     with quiet(UserWarning):
         assert not shown()
         assert shown(DeprecationWarning)
 
 
-def test_an_error_ends_it():
+def test_block_that_raises():
     with pytest.raises(ZeroDivisionError), quiet():
         raise ZeroDivisionError
     assert shown()
 
 
-def test_filters_set_within_stay():
+def test_filters_set_in_the_block_are_kept():
     with warnings.catch_warnings():
         with quiet(UserWarning):
             warnings.simplefilter("error")
@@ -63,8 +63,8 @@ def test_filters_set_within_stay():
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_blocks_that_overlap_in_threads(first):
-    """One begins, the other begins, one of them ends, the other ends."""
+def test_overlapping_blocks_in_threads(first):
+    """Both blocks begin before one of them ends."""
     begun, end = [threading.Event() for _ in range(2)], [threading.Event() for _ in range(2)]
     ended, inside = [threading.Event() for _ in range(2)], []
 

@@ -1,4 +1,4 @@
-"""The pages of docs/reference show every plugin, and what they draw is right."""
+"""The pages of docs/reference are complete, up to date and have correct pictures."""
 
 import re
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_every_plugin_is_on_its_page(kind):
 
 
 @kinds
-def test_the_committed_page_is_up_to_date(kind):
+def test_committed_page_is_up_to_date(kind):
     page = make_page(kind, OURS)
     assert committed(kind) == page.text, "run: make docs"
     links = re.findall(r"^!\[.+\]\(\.\./images/reference/(.+)\)$", page.text, re.MULTILINE)
@@ -74,7 +74,7 @@ class QuarticLoss(BaseLoss):
         return self.sum_outputs(op, op.Mul(op.Mul(square, square), self.factor))
 
 
-def test_a_plugin_of_others_shows_up(tmp_path):
+def test_plugin_of_another_distribution_is_shown(tmp_path):
     class Half(BaseSchedule):
         """Half of it."""
 
@@ -102,7 +102,7 @@ def test_a_plugin_of_others_shows_up(tmp_path):
     pictures = sorted(path.name for path in (tmp_path / "images/reference").iterdir())
     assert pictures == ["losses-quartic.svg", "schedules-half.svg"]
     write_pages(tmp_path, REGISTERED)
-    assert not list((tmp_path / "images/reference").iterdir()), "pictures of plugins that are gone"
+    assert not list((tmp_path / "images/reference").iterdir()), "pictures of removed plugins"
 
 
 def test_broken_plugins_are_listed(tmp_path, monkeypatch):
@@ -150,7 +150,7 @@ def test_broken_plugins_are_listed(tmp_path, monkeypatch):
     assert "broken, KeyError: 'domain'" in broken
 
 
-def test_losses_are_drawn_as_they_are():
+def test_picture_of_a_loss():
     rows, slopes = loss_picture(HuberLoss(delta=0.7)).panels
     assert [line.label for line in rows.lines] == ["y = -1", "y = 0.5", "y = 3"]
     for target, row, slope in zip((-1, 0.5, 3), rows.lines, slopes.lines, strict=True):
@@ -159,7 +159,7 @@ def test_losses_are_drawn_as_they_are():
         assert np.allclose(slope.y, np.clip(r, -0.7, 0.7), atol=1e-5)
 
 
-def test_labels_come_from_the_domain_and_the_task():
+def test_labels_are_of_the_domain_and_the_task():
     picture = loss_picture(PoissonLoss())
     assert [line.label for line in picture.panels[0].lines] == ["y = 0", "y = 1", "y = 3"]
     slope = loss_picture(LogLoss()).panels[1].lines[1]
@@ -167,7 +167,7 @@ def test_labels_come_from_the_domain_and_the_task():
     assert np.allclose(slope.y, 1 / (1 + np.exp(-slope.x)) - 1, atol=1e-6)
 
 
-def test_the_proximal_step_is_drawn_as_it_is():
+def test_picture_of_a_proximal_step():
     panels = {panel.title: panel for panel in penalty_picture(L1Penalty(l1=0.02)).panels}
     assert set(panels) == {"value", "value over a row", "proximal step"}
     line = panels["proximal step"].lines[0]
@@ -177,7 +177,7 @@ def test_the_proximal_step_is_drawn_as_it_is():
     assert np.allclose(values, 0.02 * (abs(x[None]) + abs(y[:, None])), atol=1e-6)
 
 
-def test_the_path_is_that_of_the_update():
+def test_picture_of_a_learning_rate():
     line = learning_rate_picture(LearningRateSGD()).panels[0].lines[0]
     rate = float(line.label.removeprefix("rate "))
     path = np.stack([line.x, line.y], axis=1)
@@ -185,14 +185,14 @@ def test_the_path_is_that_of_the_update():
     assert np.allclose(path[1:], path[:-1] - rate * path[:-1] @ CURVATURE, atol=1e-5)
 
 
-def test_a_schedule_sees_the_losses():
+def test_picture_of_a_schedule_that_depends_on_losses():
     rates, losses = schedule_picture(PlateauSchedule(patience=4)).panels
     flat = int(np.argmin(losses.lines[0].y))  # the first epoch of the lowest loss
     assert np.flatnonzero(np.diff(rates.lines[0].y))[0] == flat + 5
     assert np.isclose(rates.lines[0].y[flat + 6], 0.1)
 
 
-def test_pictures_are_the_same_every_time(tmp_path):
+def test_pictures_are_reproducible(tmp_path):
     picture = Picture([Panel("t", "x", "y", [Line([1, 2], [3, 4], "a", "o")], log=True)], "a line")
     draw(picture, tmp_path / "one.svg")
     draw(picture, tmp_path / "two.svg")
@@ -203,7 +203,7 @@ def test_pictures_are_the_same_every_time(tmp_path):
         Panel("t", "x", "y", [Line([1, 2], [3, float("nan")])])
 
 
-def test_a_class_without_a_docstring_has_its_parameters():
+def test_parameters_of_a_class_without_docstring():
     class Bare:
         def __init__(self, a, b=1, *args, **kwargs):
             pass
@@ -214,7 +214,7 @@ def test_a_class_without_a_docstring_has_its_parameters():
 
 
 def states_on_the_page():
-    """Return the state of every operator as the committed page has it."""
+    """Return the states of operators on the committed page."""
     text = (DOCS / "reference/operators.md").read_text(encoding="utf-8")
     sections = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
     return {
@@ -225,8 +225,8 @@ def states_on_the_page():
     }
 
 
-def test_the_page_of_operators():
-    """Versions of onnx differ in the operators they know, and in those they define by others."""
+def test_committed_page_of_operators_is_up_to_date():
+    """Versions of onnx differ in the known operators and in those defined as functions."""
     found, committed_states = operator_states(OURS), states_on_the_page()
     assert set(found) <= set(committed_states), "run: make docs"
     differ = {key for key, state in found.items() if committed_states[key] != state}
@@ -236,7 +236,7 @@ def test_the_page_of_operators():
     assert committed_states["", "DFT"] == committed_states["com.microsoft", "MoE"] == "missing"
 
 
-def test_operators_of_others_are_not_on_the_page(tmp_path):
+def test_operators_of_other_distributions_are_not_on_the_page(tmp_path):
     rules = RuleSet("theirs")
     rules.without_gradient("Glue", domain="ai.onnx.ml")
     with plugins.temporary(plugins.GRADIENTS, "theirs", rules):

@@ -13,7 +13,7 @@ from ..quiet import quiet
 from ..training import Data, LoopSettings
 from ..training.solver_loop import run_full_batch, standardised_weights
 
-__all__ = ["Candidate", "best_of", "bounded", "choose", "folds", "trained", "weights_of"]
+__all__ = ["Candidate", "best_of", "bounded", "choose", "folds", "standard_error", "trained", "weights_of"]
 
 #: Strengths of the pull towards the starting weights, relative to the curvature of the objective there, in
 #: decreasing order.
@@ -171,17 +171,17 @@ def best_of(losses: np.ndarray, weights: np.ndarray, kinds: Sequence[Any]) -> in
     if not possible.any():
         return None
     best = int(np.argmax(np.where(possible, means, -np.inf)))
-    if means[best] <= EVIDENCE * _standard_error(gains[best], share):
+    if means[best] <= EVIDENCE * standard_error(gains[best], share):
         return None
     for number, kind in enumerate(kinds):
-        margin = SLACK * _standard_error(gains[best] - gains[number], share)
+        margin = SLACK * standard_error(gains[best] - gains[number], share)
         if kind == kinds[best] and possible[number] and means[best] - means[number] <= margin:
             return number
     return best
 
 
-def _standard_error(differences: np.ndarray, share: np.ndarray) -> float:
-    """Return the standard error of a weighted mean; the weights sum to one."""
+def standard_error(differences: np.ndarray, share: np.ndarray) -> float:
+    """Return the standard error of a weighted mean of float64 values; the weights sum to one."""
     mean = float(share @ differences)
     n_effective = 1 / float(share @ share)
     variance = float(share @ (differences - mean) ** 2) / max(n_effective - 1, 1.0)

@@ -42,7 +42,9 @@ def has_decisions(estimator: Any) -> bool:
 def has_probabilities(estimator: Any) -> bool:
     """Return whether the wrapped model has probabilities."""
     if _type(estimator) not in ("classifier", "density_estimator"):
-        raise AttributeError("predict_proba is for classifiers and mixtures; this model is neither.")
+        raise AttributeError(
+            "predict_proba applies to classifiers and mixtures only, and this model is neither."
+        )
     head = _head(estimator)
     if head is not None and head.probabilities is None:
         raise AttributeError("predict_proba is not available: the graph of this model does not compute it.")

@@ -63,8 +63,10 @@ def class_weight_tables(
         return None
     if estimator_type != "classifier":
         article = "an" if (estimator_type or "")[:1] in tuple("aeiou") else "a"
-        kind = f"{article} {estimator_type.replace('_', ' ')}" if estimator_type else "none"
-        raise ValueError(f"class_weight is for classifiers, the model is {kind}: use sample_weight.")
+        kind = f"{article} {estimator_type.replace('_', ' ')}" if estimator_type else "not a classifier"
+        raise ValueError(
+            f"class_weight applies to classifiers only, and this model is {kind}: use sample_weight."
+        )
     if y is None:
         return None  # encoding the labels raises the error
     flat = isinstance(known, np.ndarray)

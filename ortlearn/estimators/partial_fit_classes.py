@@ -79,7 +79,9 @@ def expected_classes(
     The classes of an ONNX file are one array in the order of its scores, for any shape of y.
     """
     if classes is not None and estimator_type != "classifier":
-        raise ValueError("classes is for classifiers, and this model is none: omit the parameter classes.")
+        raise ValueError(
+            "classes applies to classifiers only, and this model is not a classifier: omit the parameter."
+        )
     ordered = None if classes is None or not is_onnx else _in_order(classes)
     return read_classes(classes, y) if ordered is None else ordered
 

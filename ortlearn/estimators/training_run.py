@@ -31,7 +31,7 @@ from ..training.objective import OBJECTIVE, objective_graph, penalty_graph
 from ..training.positions import Interrupted, Position, ReadingFailed
 from ..training.rescaling import unit_lengths
 from ..training.solver_loop import run_full_batch, standardised_weights
-from .adaptation import Candidate
+from .adaptation import Candidate, standard_error, weights_of
 from .callbacks import FitTask
 from .configuration import Configuration
 from .feature_scales import scale_advice
@@ -44,10 +44,12 @@ from .validation import Validation
 __all__ = ["model_after", "new_step", "train", "with_anchor"]
 
 START_KEPT = (
-    "Training did not improve the model on held-out samples, or else its objective, and the starting weights "
-    "are kept (start_kept_ is True). Pass X_val and y_val to compare by other samples, or set "
-    "keep_better=False to keep the trained weights anyway."
+    "Training did not improve the model, and the starting weights are kept (start_kept_ is True): {}. "
+    "Pass X_val and y_val to compare by other samples, or set keep_better=False to keep the trained weights "
+    "anyway."
 )
+#: Standard errors by which the loss of held-out samples must increase to undo training with a chosen rate.
+EVIDENCE = 2.0
 
 
 def train(
@@ -96,13 +98,14 @@ def train(
             if resumption_at is not None and ended.snapshot.position.has_updates:
                 ended.model = after(TrainingResult.of_snapshot(ended.snapshot))
             raise
+    reason = "held-out samples do not show an improvement, or none can be held out"
     if candidate is None and start.from_model and configuration.keep_better:
-        _keep_better(configuration, start, result, validation, (step.task, data))
+        reason = _keep_better(configuration, start, result, validation, (step.task, data))
     model, share = after(result), 0.0 if candidate is None else candidate.share
     if share and grow is not None:
         model = grow(model, share)
     elif result.start_kept:
-        warn_user(START_KEPT, StartKeptWarning)
+        warn_user(START_KEPT.format(reason), StartKeptWarning)
     step.release()
     if task is not None:
         task.end(model)
@@ -141,8 +144,8 @@ def _keep_better(
     result: TrainingResult,
     validation: Validation | None,
     trained: tuple[TrainingTask, Data],
-) -> None:
-    """Restore the starting weights if training did not improve the model.
+) -> str:
+    """Restore the starting weights if training did not improve the model; return the reason.
 
     Sparse features, such as those of texts, are not computed again.
     """
@@ -154,9 +157,10 @@ def _keep_better(
         task = trained[0].changed(learning_rate=LearningRateLBFGS())
         judge: Any = runtime.new_step(task)
         judge.start(trained[1], start.weights)
-        if not judge.evaluate(judge.pack(result.weights))[0] < judge.evaluate(judge.pack(start.weights))[0]:
+        before, after = (judge.evaluate(judge.pack(w))[0] for w in (start.weights, result.weights))
+        if not after < before:
             result.go_back_to(start.weights)
-        return
+        return f"the training objective is {before:.4g} before and {after:.4g} after training"
     runner = LiveInference(problem, problem.trainable.model, runtime)
     penalty = None if validation is not None else penalty_graph(penalised)
     session = None if penalty is None else open_session(penalty, runtime.device, runtime.n_jobs)
@@ -171,8 +175,43 @@ def _keep_better(
             loss = live.mean_loss(data.X, data.y, data.sample_weight)
         return loss if session is None else loss + float(session.run(None, weights)[0])
 
-    if not value(result.weights) < value(start.weights):
+    before, after = value(start.weights), value(result.weights)
+    if not after < before and not _is_undecided(configuration, start, result, validation, runner):
         result.go_back_to(start.weights)
+    if validation is None:
+        return f"the training objective is {before:.4g} before and {after:.4g} after training"
+    n_samples = validation.data.X.shape[0] if isinstance(validation, Validation) else "the"
+    return f"the loss of {n_samples} held-out samples is {before:.4g} before and {after:.4g} after training"
+
+
+def _is_undecided(
+    configuration: Configuration,
+    start: Start,
+    result: TrainingResult,
+    validation: Validation | None,
+    runner: LiveInference,
+) -> bool:
+    """Return whether held-out samples do not show that training with a chosen learning rate did harm.
+
+    Their loss may increase by up to two standard errors if that of the training samples decreases, since few
+    samples can be held out of few.
+    """
+    is_chosen = configuration.updates.learning_rate is not None and start.source is None
+    if not is_chosen or not isinstance(validation, Validation) or start.problem.loss is None:
+        return False
+    old, new = validation.losses(start.weights), validation.losses(result.weights)
+    if old is None or new is None or not np.isfinite(new).all():
+        return False
+    weights = weights_of(validation.data)
+    increase, share = new - old, weights / weights.sum()
+    if not share @ increase < EVIDENCE * standard_error(increase, share):
+        return False
+    data = start.data
+    before, after = (
+        runner.with_weights(own).mean_loss(data.X, data.y, data.sample_weight)
+        for own in (start.weights, result.weights)
+    )
+    return after < before
 
 
 def model_after(

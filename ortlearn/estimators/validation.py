@@ -70,6 +70,14 @@ class Validation:
         self._runner.weights = weights
         return self._runner.mean_loss(self.data.X, self.data.y, self.data.sample_weight)
 
+    def losses(self, weights: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """Return the loss of each sample; None for a graph with its own loss, or with a loss per position."""
+        if self._runner.problem.loss is None:
+            return None
+        self._runner.weights = weights
+        losses = self._runner.losses(self.data.X, self.data.y)
+        return losses.astype(np.float64) if losses.ndim == 1 else None
+
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
         """Return loss and score of the model with given weights."""
         loss, samples = self.loss(weights), self.samples

@@ -1,8 +1,9 @@
 """Convert models to opsets and IR versions that every supported onnxruntime trains."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from onnx import ModelProto, NodeProto, checker, defs, helper, version_converter
+from onnx import __version__ as onnx_version
 
 from ..differentiation.expand import expand_node
 from ..differentiation.gradient_builder import GradientBuilder
@@ -64,7 +65,8 @@ def pin_versions(model: ModelProto) -> ModelProto:
     versions: dict[str, int] = {}
     for item in model.opset_import:  # some exporters declare a domain twice
         domain = "" if item.domain == "ai.onnx" else item.domain
-        versions[domain] = max(item.version, versions.get(domain, 0))
+        versions[domain] = max(item.version, versions.get(domain, item.version))
+    _check_exist(versions)
     pinned = copy_model(model)
     del pinned.opset_import[:]
     pinned.opset_import.extend(helper.make_opsetid(*item) for item in versions.items())
@@ -76,6 +78,21 @@ def pin_versions(model: ModelProto) -> ModelProto:
     if version < MIN_OPSET:
         return _upgraded(pinned, version)
     return _downgraded(pinned) if version > MAX_OPSET else pinned
+
+
+def _check_exist(versions: Mapping[str, int]) -> None:
+    """Raise a ConversionError for opsets that the installed onnx does not define."""
+    known = {"": defs.onnx_opset_version(), "ai.onnx.ml": max(row[3] for row in helper.VERSION_TABLE)}
+    for domain, newest in known.items():
+        version = versions.get(domain, newest)
+        if not 1 <= version <= newest:
+            of_domain = f" of the domain {domain!r}" if domain else ""
+            advice = f"with opset {MAX_OPSET}" if not domain else f"with a version from 1 to {newest}"
+            raise ConversionError(
+                f"The model declares opset {version}{of_domain}, which does not exist in onnx "
+                f"{onnx_version}: its opsets are 1 to {newest}. Export the model again {advice}, or install "
+                "a newer onnx if it defines that opset."
+            )
 
 
 def _standard_nodes(model: ModelProto) -> Iterator[NodeProto]:

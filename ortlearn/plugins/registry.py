@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import threading
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from ..exceptions import PluginError, UnknownPluginError
 from .discovery import OK, PluginInfo, find
 from .groups import GROUPS, LABELS, check_group
 from .loading import Key, Scan, summary_of
+from .suggestions import suggestion
 
 __all__ = ["get", "has", "list_plugins", "refresh", "register", "temporary", "unregister", "version"]
 
@@ -361,9 +361,8 @@ def _as_declared(key: Key) -> Key:
 def _unknown(key: Key) -> UnknownPluginError:
     group, name = key
     names = _known_names(group)
-    lowered = [candidate.lower() for candidate in names]
-    close = difflib.get_close_matches(name.lower(), lowered, n=1)
-    hint = f" Did you mean {names[lowered.index(close[0])]!r}?" if close else ""
+    meant = suggestion(group, name, names)
+    hint = f" Did you mean {meant!r}?" if meant else ""
     return UnknownPluginError(
         f"No {LABELS[group]} is named {name!r}.{hint} Known names: {', '.join(names) or 'none'}. "
         "Install the distribution that declares it and call ortlearn.plugins.refresh()."

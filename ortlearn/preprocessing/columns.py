@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,26 @@ def column_kind(values: np.ndarray) -> str:
     if types <= {bool, np.bool_}:
         return "bool"
     return "integer" if all(issubclass(kind, int | np.integer) for kind in types) else "float"
+
+
+def other_kinds(X: Any) -> dict[Hashable, str]:
+    """Return the kind of each column with texts, dates or durations, by name or position."""
+    if issparse(X) or len(X.shape if hasattr(X, "shape") else np.shape(X[:1])) != 2:
+        return {}
+    kinds = {key: _other_kind(values) for key, values in columns_of(X)}
+    return {key: kind for key, kind in kinds.items() if kind}
+
+
+def _other_kind(values: np.ndarray) -> str:
+    kind = column_kind(values)
+    if kind != "other" or values.dtype.kind in "mM":
+        return {"m": "durations", "M": "dates"}.get(values.dtype.kind, kind if kind == "text" else "")
+    items = [value for value in values.ravel().tolist() if not is_missing(value)]
+    if all(isinstance(value, date) for value in items):
+        return "dates"
+    if all(isinstance(value, timedelta) for value in items):
+        return "durations"
+    return "text among other values" if any(isinstance(value, str) for value in items) else ""
 
 
 def columns_of(X: Any) -> Iterator[tuple[Hashable, np.ndarray]]:

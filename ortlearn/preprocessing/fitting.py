@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..models.registry import definition_or_default, find_definition
 from ..quiet import quiet
+from .columns import column_kind, other_kinds
 from .estimator_checks import target_tags
 
 BLOCK = 2**16  # number of samples to search for classes at a time
@@ -143,7 +144,52 @@ def fit_clone(
     name = None if sample_weight is None else _weight_parameter(fitted)
     weights = {} if name is None else {name: sample_weight}
     with quiet(ConvergenceWarning) if shapes_only else nullcontext():
-        return fitted.fit(X, y, **weights)
+        try:
+            return fitted.fit(X, y, **weights)
+        except (TypeError, ValueError) as error:
+            refused = _refused_columns(fitted, X, y, error)
+            if refused is None:
+                raise
+            raise refused from error
+
+
+#: Parts of the messages of NumPy and scikit-learn about texts and dates in a matrix of numbers.
+NO_NUMBERS = (
+    "could not convert string to float",
+    "could not be promoted",
+    "must be a string or a real number",
+    "arrays of bytes/strings",
+)
+
+
+def _refused_columns(estimator: Any, X: Any, y: Any, error: Exception) -> ValueError | None:
+    """Return the error for columns that a fit could not read as numbers; None for other errors."""
+    if not any(part in str(error) for part in NO_NUMBERS):
+        return None
+    if y is not None and not is_classifier(estimator) and column_kind(np.asarray(y)) in ("text", "other"):
+        return None  # the error may be about y
+    kinds = other_kinds(X)
+    if not kinds:
+        return None
+    name, keys = type(_last(estimator)).__name__, list(kinds)[:10]
+    more = f" and {len(kinds) - 10} more" if len(kinds) > 10 else ""
+    found = ", ".join(f"{key!r} ({kinds[key]})" for key in keys) + more
+    texts = [key for key in keys if kinds[key].startswith("text")]
+    if isinstance(estimator, Pipeline):
+        text = (
+            f"A step of the pipeline takes numbers, and not all columns of other types are encoded: {found}."
+        )
+    else:
+        text = f"{name} takes numbers, and X has columns of other types: {found}."
+    if texts:
+        text += (
+            " Encode text in front of the model, such as make_pipeline(make_column_transformer("
+            f"(OneHotEncoder(handle_unknown='ignore'), {texts}), remainder='passthrough'), {name}(...)); "
+            "convert text that is numbers to float."
+        )
+    if len(texts) < len(keys):
+        text += " Convert dates and durations to numbers, such as days since a fixed date."
+    return ValueError(f"{text} Or drop these columns.")
 
 
 def _set_seeds(estimator: BaseEstimator, random_state: np.random.RandomState) -> None:

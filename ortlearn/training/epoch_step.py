@@ -235,7 +235,7 @@ class EpochStep(BaseStep):
 
     def _remember(self, order: np.ndarray, initial: dict | None = None) -> None:
         """Remember order, rate and initial values of an epoch, for :meth:`_undo_last_batch`."""
-        numbers = order.astype(np.int32, copy=False) if len(order) < np.iinfo(np.int32).max else order
+        numbers = order.astype(np.int32, copy=False) if len(order) < 2**31 else order
         self._last_epoch = numbers, self._rate_value, initial
 
     def _repeat_epoch(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:

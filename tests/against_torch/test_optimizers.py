@@ -1,6 +1,6 @@
-"""Five epochs of torch.optim and ours on a network, from the same weights in the same order of rows.
+"""Five epochs of a network equal those of torch.optim with the same weights and order of samples.
 
-Not part of the ordinary tests, which do without torch: ``make against-torch``.
+Run by ``make against-torch``, since the other tests do not require torch.
 """
 
 import warnings
@@ -17,7 +17,7 @@ from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn import learning_rates as lr
 
 EPOCHS, SIZE = 5, 16
-#: Updates by name: ours, and torch's.
+#: Updates of ortlearn and torch by name.
 UPDATES = {
     "SGD": (lr.LearningRateSGD(0.05, learning_rate="constant"), lambda p: torch.optim.SGD(p, 0.05)),
     "momentum": (
@@ -58,7 +58,7 @@ UPDATES = {
         lambda p: torch.optim.Adadelta(p, 0.5, rho=0.8, eps=1e-3),
     ),
 }
-#: Schedules by name: ours, and torch's; one step of it for each epoch.
+#: Schedules of ortlearn and torch by name; torch's makes one step per epoch.
 SCHEDULES = {
     "exponential": (lr.ExponentialSchedule(0.7), lambda o: lr_scheduler.ExponentialLR(o, 0.7)),
     "step": (lr.StepSchedule(period=3, factor=0.3), lambda o: lr_scheduler.StepLR(o, 3, 0.3)),
@@ -79,13 +79,13 @@ SCHEDULES = {
         lambda o: lr_scheduler.LinearLR(o, start_factor=0.2, total_iters=4),
     ),
 }
-#: Names of what torch.optim lacks, or where another definition is followed.
+#: Learning rates that torch.optim lacks or defines differently.
 NOT_COMPARED = {"Lion", "LBFGS"}
 
 
 @pytest.fixture(params=["regression", "classification"])
 def case(request):
-    """A network after one epoch, rows, labels and torch's loss."""
+    """Return a network after one epoch, samples, labels and torch's loss."""
     regression = request.param == "regression"
     X, y = (load_diabetes if regression else load_wine)(return_X_y=True)
     X = StandardScaler().fit_transform(X)[:170]
@@ -186,7 +186,7 @@ def test_plateau(options):
     assert optimizer.param_groups[0]["lr"] < 0.1
 
 
-def test_nothing_is_left_out():
+def test_every_learning_rate_is_compared():
     from ortlearn import plugins
 
     infos = plugins.list_plugins(plugins.LEARNING_RATES)

@@ -1,4 +1,4 @@
-"""The benchmark works, and its contenders train the same model: only then do times compare."""
+"""The benchmark runs, and its contenders train the same model, as a comparison of times requires."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def run(folder, *options):
-    """Run the benchmark and return its results and what it prints."""
+    """Run the benchmark; return its results and output."""
     command = [sys.executable, "-m", "benchmarks.run", "--quick", "--output", str(folder), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -33,16 +33,16 @@ def test_contenders_end_with_the_same_loss(same_losses, case):
 
 
 @pytest.mark.slow
-def test_every_contender_takes_part_or_is_named(same_losses):
+def test_every_contender_is_measured_or_listed_as_left_out(same_losses):
     results, printed = same_losses
     names = {"ortlearn", "forward-backward", "sklearn-mlp", "torch", "skorch", "jax"}
-    took_part = set(results["agreement"]["mlp"]["losses"])
-    assert took_part | set(results["left_out"]) == names
+    measured_names = set(results["agreement"]["mlp"]["losses"])
+    assert measured_names | set(results["left_out"]) == names
     assert printed.count("left out: ") == len(results["left_out"])
 
 
 @pytest.mark.slow
-def test_a_run_writes_a_page_and_pictures(tmp_path):
+def test_page_and_pictures_are_written(tmp_path):
     contenders = ["--contenders", "ortlearn", "sklearn-mlp"]
     results, printed = run(tmp_path, "--sections", "per_batch", "memory", *contenders, "--rounds", "2")
     assert {len(v) for case in results["per_batch"]["1"].values() for v in case["times"].values()} == {2}
@@ -56,7 +56,7 @@ def test_a_run_writes_a_page_and_pictures(tmp_path):
 
 
 @pytest.mark.slow
-def test_programs_add_their_tables(tmp_path):
+def test_page_has_tables_of_other_benchmarks(tmp_path):
     results, _ = run(tmp_path, "--sections", "models", "predictions", "searches", "--contenders", "ortlearn")
     page = (tmp_path / "performance.md").read_text()
     (models,) = results["models"]

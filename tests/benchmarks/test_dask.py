@@ -1,4 +1,4 @@
-"""What is measured on a Dask cluster, and the tables of it."""
+"""Measurements on a Dask cluster and their tables."""
 
 from pathlib import Path
 
@@ -29,17 +29,17 @@ def client():
         yield client
 
 
-def test_a_round_is_the_mean_of_its_shards(parts, client):
+def test_round_returns_the_mean_of_its_shards(parts, client):
     found = parts[1].round_of(client, {"weights": np.array([1.0, 2.0], np.float32)}, 3)
     np.testing.assert_allclose(found["weights"], [2.0, 3.0])
 
 
-def test_passes_are_timed_without_the_first_one(parts, client):
+def test_first_pass_is_not_timed(parts, client):
     seconds = parts[1].seconds_of_passes(client, 600, 3)
     assert len(seconds) == 2 and all(0 < value < 60 for value in seconds)
 
 
-def test_the_fastest_of_some_calls(parts, monkeypatch):
+def test_fastest_call(parts, monkeypatch):
     cluster, calls = parts[1], []
     times = iter([0.0, 5.0, 10.0, 12.0, 20.0, 24.0, 30.0, 31.0])
     monkeypatch.setattr(cluster, "perf_counter", lambda: next(times))
@@ -47,7 +47,7 @@ def test_the_fastest_of_some_calls(parts, monkeypatch):
     assert len(calls) == 4
 
 
-def test_numbers_of_weights(parts):
+def test_n_weights(parts):
     X, y = parts[1].samples(30, 12, 0)
     network = MLPClassifier((7, 3)).partial_fit(X, y, classes=[0, 1])
     expected = sum(array.size for array in network.coefs_ + network.intercepts_)
@@ -57,7 +57,7 @@ def test_numbers_of_weights(parts):
 @pytest.mark.parametrize(
     ("seconds", "text"), [(1e-4, "0.1 ms"), (1.9, "1,900 ms"), (30, "30 s"), (300, "5 min"), (9000, "2.5 h")]
 )
-def test_times_in_words(parts, seconds, text):
+def test_time_text(parts, seconds, text):
     assert parts[0].time_text(seconds) == text
 
 
@@ -75,7 +75,7 @@ def test_tables(parts):
     assert len(lines) == 5 and "| 2 | " not in "".join(lines)
 
 
-def test_a_busy_machine_tells_nothing_of_two_processes(parts):
+def test_two_processes_are_not_compared_on_a_busy_machine(parts):
     bench, cluster = parts
     rounds, rows = [(2, 1000, 0.1), (4, 1000, 0.2)], [(1, 1, 1e-6), (2, 5, 2e-6)]
     busy = cluster.Times(rounds, [2.0], [2.1], rows, 7.0)

@@ -1,4 +1,4 @@
-"""The table of drifts: its data, its scores and its summary."""
+"""Data, scores and summary of the drift benchmark."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def parts():
         yield cases, data, measurement, report
 
 
-def test_drifts_change_what_they_say(parts):
+def test_each_drift_changes_its_distribution(parts):
     _, data, _, _ = parts
     covariate, concept, share = (data.drifted("generated", drift, 0, 1) for drift in data.DRIFTS)
     moved = [
@@ -32,7 +32,7 @@ def test_drifts_change_what_they_say(parts):
 
 @pytest.mark.parametrize("source", ["generated", "digits"])
 @pytest.mark.parametrize("drift", ["covariate", "concept", "share"])
-def test_draws_are_of_other_rows(parts, source, drift):
+def test_draws_have_different_samples(parts, source, drift):
     _, data, _, _ = parts
     found = data.drifted(source, drift, 0, 2)
     (X, y, *test), (X_again, y_again, *test_again) = found.draws
@@ -46,7 +46,7 @@ def test_draws_are_of_other_rows(parts, source, drift):
     np.testing.assert_array_equal(one.X_old, found.X_old)
 
 
-def test_means_of_several_draws(parts):
+def test_mean_of_draws(parts):
     _, _, measurement, _ = parts
     good, bad = measurement.Adapted(0.5, 0.2, 1.0, "", ["a"]), measurement.Adapted(0.7, 0.4, 3.0, "", ["b"])
     assert measurement.averaged([good, bad]) == measurement.Adapted(
@@ -57,7 +57,7 @@ def test_means_of_several_draws(parts):
     assert np.isnan(found.accuracy) and found.error == "ValueError: no"
 
 
-def test_brier_score_counts_classes_that_a_model_does_not_know(parts):
+def test_brier_score_includes_unknown_classes(parts):
     _, _, measurement, _ = parts
 
     class Model:

@@ -1,4 +1,4 @@
-"""The table of default parameters: its pairs, its scores and its summary."""
+"""Pairs, scores and summary of the benchmark of default parameters."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def parts():
         yield measurement, pairs, report
 
 
-def test_pairs_are_many_and_distinct(parts):
+def test_pairs_are_distinct(parts):
     _, pairs, _ = parts
     assert len({pair.name for pair in pairs.PAIRS}) == len(pairs.PAIRS) >= 48
     assert len({pair.dataset for pair in pairs.PAIRS}) >= 10
@@ -42,7 +42,7 @@ def test_summary_counts_errors_as_misses(parts):
     assert report.table(rows).row_count == 3
 
 
-def test_scores_of_impossible_predictions(parts):
+def test_scores_of_invalid_predictions(parts):
     measurement, _, _ = parts
     y = np.array([1.0, 2.0])
     assert measurement.score("D2 Poisson", y, np.array([-1.0, 2.0])) == -np.inf
@@ -59,7 +59,7 @@ def test_one_pair(parts):
     assert row.fresh.rate == "LearningRateLBFGS()" and not row.fresh.error
 
 
-def test_an_exception_is_a_result(parts):
+def test_exceptions_are_recorded(parts):
     measurement, pairs, _ = parts
     (row,) = measurement.measure(pairs.Pair("few_rows", "raw", "Ridge"), {"max_iter": 0})
     assert "max_iter" in row.fresh.error and not row.sklearn.error

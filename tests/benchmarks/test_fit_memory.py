@@ -1,4 +1,4 @@
-"""The measurement behind the advice on large data."""
+"""The benchmark of memory, on which the advice on large data is based."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ def memory():
         yield bench_fit_memory
 
 
-def test_private_memory_is_seen_while_it_is_there(memory):
+def test_private_memory_is_measured(memory):
     with memory.Peak() as peak:
         block = np.ones(60 * 2**20, dtype=np.uint8)
         kept = memory.private_memory()
@@ -28,7 +28,7 @@ def test_private_memory_is_seen_while_it_is_there(memory):
     assert 55 < peak.added < 120
 
 
-def test_rows_of_a_file_are_not_private(memory, tmp_path):
+def test_memory_map_is_not_private(memory, tmp_path):
     memory.write_rows(tmp_path / "rows.npy", 100_000, "float32")
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
     assert rows.nbytes > 35 * 2**20

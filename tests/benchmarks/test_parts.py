@@ -1,4 +1,4 @@
-"""Parts of the benchmark: figures, targets, contenders that fail, requirements."""
+"""Parts of the benchmark: figures, targets, failing contenders, requirements."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture(scope="module", autouse=True)
 def importable():
-    """``benchmarks`` is no part of the distribution: it is imported from the checkout."""
+    """Import ``benchmarks`` from the repository, as the distribution does not contain it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT))
         yield
@@ -28,7 +28,7 @@ def test_slopes_and_ratios():
     assert ratio([1.0, 30.0, 2.0], [2.0, 60.0, 1.0]) == 0.5
 
 
-def test_a_time_that_drowned_in_noise_is_not_resolved(tmp_path):
+def test_times_within_noise_are_not_resolved(tmp_path):
     from benchmarks.plots import plot_ratios
     from benchmarks.tables import per_batch_table, summary_table
     from benchmarks.targets import evaluate
@@ -53,7 +53,7 @@ def test_a_time_that_drowned_in_noise_is_not_resolved(tmp_path):
     assert (tmp_path / "bars.png").stat().st_size > 1000
 
 
-def test_a_round_is_repeated_until_the_long_fit_takes_longer():
+def test_round_is_repeated_until_the_long_fit_takes_longer():
     from types import SimpleNamespace
 
     from benchmarks.measures.batches import REPEATS, round_of
@@ -64,7 +64,7 @@ def test_a_round_is_repeated_until_the_long_fit_takes_longer():
     assert np.isnan(round_of(SimpleNamespace(seconds=lambda epochs: next(spent)), 2, 100))
 
 
-def test_targets_say_whether_they_are_reached():
+def test_targets():
     from benchmarks.targets import evaluate
 
     times = {"ortlearn": [2.0], "sklearn-mlp": [10.0], "forward-backward": [5.0]}
@@ -76,7 +76,7 @@ def test_targets_say_whether_they_are_reached():
     assert [slope.reached(v) for v in (0.9, 1.0, 1.1)] == [False, True, False]
 
 
-def test_the_ruler_of_losses():
+def test_mean_loss():
     from benchmarks.cases import Case, mean_loss
 
     X = np.array([[1.0], [-2.0]])
@@ -91,7 +91,7 @@ def test_the_ruler_of_losses():
     assert mean_loss(classes, weights, X, np.array([1, 0])) == pytest.approx(expected)
 
 
-def test_data_are_written_once_and_are_the_same(tmp_path):
+def test_data_are_written_once(tmp_path):
     from benchmarks.cases import TINY, write_data
 
     first, again = write_data(TINY[0], tmp_path / "."), write_data(TINY[0], tmp_path)
@@ -102,7 +102,7 @@ def test_data_are_written_once_and_are_the_same(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_contender_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
+def test_failing_contender_does_not_stop_the_others(tmp_path, monkeypatch):
     from benchmarks import contenders
     from benchmarks.cases import TINY
     from benchmarks.processes import Failed, Process
@@ -115,12 +115,12 @@ def test_a_contender_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     )
     team = Team.of(["sklearn-sgd", "nobody"], tmp_path)
     assert team.names == ["sklearn-sgd"] and "no_such_package" in team.left_out["nobody"]
-    with pytest.raises(Failed, match="nobody"):  # the process itself does not know it
+    with pytest.raises(Failed, match="nobody"):  # not registered in the other process
         Process("nobody", 1, tmp_path)
     with team.processes(1) as processes:
         assert team.attempt("sklearn-sgd", "here", lambda: processes["sklearn-sgd"].ask("sing")) is None
         assert "here" in team.left_out["sklearn-sgd"]
-        assert team.prepare(processes, TINY[1]) == {}  # it has no hidden layers
+        assert team.prepare(processes, TINY[1]) == {}  # no contender supports networks without hidden layers
         assert list(team.prepare(processes, TINY[0])) == ["sklearn-sgd"]
         assert processes["sklearn-sgd"].seconds(1) > 0
 
@@ -133,7 +133,7 @@ def test_peers_are_pinned():
     assert {"torch", "skorch", "scikit-learn"} <= {peer.partition("==")[0] for peer in found}
 
 
-def test_a_search_of_epochs_finds_the_first():
+def test_epochs_to_a_loss():
     from benchmarks.measures.to_loss import epochs_to
 
     class Fake:
@@ -144,7 +144,7 @@ def test_a_search_of_epochs_finds_the_first():
     assert epochs_to(Fake(), 1e-9) is None
 
 
-def test_results_can_be_read_again(tmp_path):
+def test_report_of_loaded_results(tmp_path):
     from benchmarks.report import write_report
 
     results = {

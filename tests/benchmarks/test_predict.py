@@ -1,4 +1,4 @@
-"""The benchmark of predictions measures what it says."""
+"""The benchmark of predictions."""
 
 from pathlib import Path
 
@@ -16,11 +16,11 @@ def bench():
         yield bench_predict
 
 
-def test_both_run_equally_often_and_take_turns(bench):
+def test_both_files_run_equally_often_and_alternate(bench):
     order = []
     times = bench.compare(lambda: order.append("ours"), lambda: order.append("theirs"), rounds=4, seconds=0.0)
     assert [len(part) for part in times] == [4, 4]
-    assert order.count("ours") == order.count("theirs") == 9  # once before, then twice in each round
+    assert order.count("ours") == order.count("theirs") == 9  # once before the rounds, then twice in each
     assert order[2:6] == ["theirs", "theirs", "ours", "ours"] and order[6:8] == ["ours", "ours"]
 
 
@@ -33,7 +33,7 @@ def test_files_of_a_model(bench, monkeypatch):
     assert all(min(map(min, times)) > 0 and own > 0 for _, _, times, own in found)
 
 
-def test_every_model_has_a_limit_and_files_that_agree(bench):
+def test_outputs_agree_and_every_model_has_a_limit(bench):
     X, _ = bench.data(50)
     for name in ("Ridge", "RandomForestClassifier, 100 trees", "MLPClassifier, 2 classes"):
         model, trainer = bench.trained(name, 60)
@@ -44,7 +44,7 @@ def test_every_model_has_a_limit_and_files_that_agree(bench):
     assert set(bench.LIMITS) == set(bench.MODELS)
 
 
-def test_it_prints(bench, capsys, monkeypatch):
+def test_output(bench, capsys, monkeypatch):
     monkeypatch.setattr(bench, "ROWS", (1,))
     monkeypatch.setattr(bench, "predictors", lambda *args: [("Ridge", 7.0)])
     monkeypatch.setattr(bench, "methods", lambda *args: [("float32", [[3.0], [1.0]])])

@@ -1,4 +1,4 @@
-"""The measurements behind the advice on batch sizes and rates."""
+"""The benchmark of learning rates, on which the advice on batch sizes and rates is based."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_first_epoch_below_a_target(rates):
     assert rates.first_below([0.5, np.inf], 0.2) == np.inf
 
 
-def test_a_curve_is_the_mean_of_its_seeds(rates):
+def test_curve_is_the_mean_over_seeds(rates):
     curve = rates.Curve(np.array([[1.0, 0.11, 0.1], [1.0, 0.5, 0.1]]), 0.5)
     np.testing.assert_allclose(curve.mean, [1.0, 0.305, 0.1])
     assert curve.epochs == 2.5
@@ -41,7 +41,7 @@ def test_measurement(rates, part):
     assert len(set(high.losses[:, -1])) == 3
 
 
-def test_a_training_that_diverges_has_infinite_losses(rates, part):
+def test_diverging_training_has_infinite_losses(rates, part):
     X_train, X_val, y_train, y_val = part
     curve = rates.measure((1e30 * X_train, X_val, y_train, y_val), "SGD", 1e30, 10, 2)
     assert np.isinf(curve.mean).all() and curve.epochs == np.inf

@@ -1,4 +1,4 @@
-"""The page about ONNX files of other origin tells right derivatives from wrong ones."""
+"""The benchmark of published ONNX files distinguishes right from wrong derivatives."""
 
 from pathlib import Path
 
@@ -21,13 +21,13 @@ def source(path, origin="magika"):
     return Source(Path(path), path, origin, "Apache-2.0")
 
 
-def test_a_right_derivative():
+def test_right_derivative():
     model = parser.parse_model(NETWORK)
     found = derivatives.check_derivative(model, model)
     assert found.verdict == "right" and found.error < 0.01 and found.ratio > 0
 
 
-def test_a_derivative_wrong_by_five_percent(monkeypatch):
+def test_derivative_wrong_by_five_percent(monkeypatch):
     right = derivatives.onnx_derivative
 
     def wrong(model, weights):
@@ -47,8 +47,8 @@ def test_a_derivative_wrong_by_five_percent(monkeypatch):
 
 
 @pytest.mark.parametrize("random_state", range(10))
-def test_rounding_is_not_taken_for_a_wrong_derivative(random_state):
-    """Small steps from large weights: float32 rounds what is added to them by several percent."""
+def test_rounding_is_not_a_wrong_derivative(random_state):
+    """In float32, small steps from large weights are rounded by several percent."""
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (int64[N] i) => (float[N,3] y)
         { y = Gather (table, i) }""")
     table = np.random.default_rng(random_state).normal(1000, 1, size=(2, 3)).astype(np.float32)
@@ -57,7 +57,7 @@ def test_rounding_is_not_taken_for_a_wrong_derivative(random_state):
     assert found.verdict == "right" and found.error < 1e-3
 
 
-def test_a_derivative_that_is_zero_does_not_count():
+def test_zero_derivative_is_not_right():
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (float[N,3] x) => (float[N,3] y)'
         " <float zero = {0}> { y = Mul (x, zero) }"
@@ -65,7 +65,7 @@ def test_a_derivative_that_is_zero_does_not_count():
     assert derivatives.check_derivative(model, model).verdict == "zero everywhere"
 
 
-def test_a_file_from_end_to_end(tmp_path):
+def test_attempt(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(parser.parse_model(NETWORK).SerializeToString())
     found = attempt(path)
@@ -76,7 +76,7 @@ def test_a_file_from_end_to_end(tmp_path):
         attempt(path)
 
 
-def test_shortfalls_and_the_page():
+def test_shortfalls_and_page():
     good = Attempt(18, {"MatMul": 2}, "right", 1e-4, 3.0, "yes")
     bad = Attempt(9, {"Add": 1}, "wrong", 0.5, 2.0, "has no weights")
     assert shortfalls([(source(f"m{i}"), good) for i in range(8)]) == []

@@ -1,4 +1,4 @@
-"""The measurement of searches that train candidates together."""
+"""The benchmark of searches that train candidates together."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def test_both_searches_find_the_same():
+def test_both_searches_have_the_same_results():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT))
         from benchmarks import bench_search

@@ -20,7 +20,7 @@ def parts():
         yield __main__, cost_model, problems, report, rounds, strategies
 
 
-def test_outer_momentum_is_nesterovs(parts):
+def test_outer_momentum_is_nesterov(parts):
     """Sutskever et al., 2013, in the form of torch.optim.SGD: v = m v + g, w -= r (g + m v)."""
     *_, rounds, _ = parts
     outer, key, count = rounds.Outer(0.5, 0.9), ("w", None), ("w", "count")
@@ -38,7 +38,7 @@ def test_outer_momentum_is_nesterovs(parts):
 
 
 @pytest.mark.slow
-def test_how_often_one_shard_is_averaged_does_not_matter(parts):
+def test_one_shard_is_independent_of_the_number_of_averages(parts):
     _, _, problems, _, rounds, strategies = parts
     for problem in problems.PROBLEMS[1:5:2]:
         shards = rounds.Shards(problem, 1, 0)
@@ -49,7 +49,7 @@ def test_how_often_one_shard_is_averaged_does_not_matter(parts):
         assert len(losses) == 7 and sum(np.array_equal(plain, one) for one in others) == 5
 
 
-def test_an_average_after_each_batch_is_a_batch_of_all_shards(parts):
+def test_average_after_each_batch_equals_a_batch_of_all_shards(parts):
     _, _, problems, _, rounds, _ = parts
     problem = problems.PROBLEMS[0]
     given, shards = problem.data(0), rounds.Shards(problem, 2, 0)
@@ -69,7 +69,7 @@ def test_an_average_after_each_batch_is_a_batch_of_all_shards(parts):
     assert score == pytest.approx(np.mean((scores > 0) == given.y_test), abs=1e-3)
 
 
-def test_a_training_that_diverges_has_infinite_losses(parts):
+def test_diverging_training_has_infinite_losses(parts):
     _, _, problems, _, rounds, _ = parts
     losses, score = rounds.Shards(problems.PROBLEMS[1], 4, 0).train(rounds.Strategy(""), 1e12, 2)
     assert np.isinf(losses[-1]) and np.isnan(score)
@@ -87,7 +87,7 @@ def test_smaller_batches_make_as_many_updates_as_one_machine(parts):
     assert updates[4:] == [problems.N_TRAIN / problems.BATCH / 4] * 2
 
 
-def test_rows_sorted_by_label_are_shards_of_few_labels(parts):
+def test_shards_of_rows_sorted_by_label(parts):
     _, _, problems, _, rounds, _ = parts
     shards = rounds.Shards(problems.PROBLEMS[0], 4, 0, by_label=True)
     assert [len(np.unique(data.y)) for data in shards.data[::3]] == [1, 1]
@@ -95,7 +95,7 @@ def test_rows_sorted_by_label_are_shards_of_few_labels(parts):
     assert [len(np.unique(data.y)) for data in mixed.data] == [2] * 4
 
 
-def test_documents_tell_their_topic(parts):
+def test_topics_of_documents_are_learned(parts):
     problems = parts[2]
     X, y = problems.documents(1500, 0)
     np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(axis=1)), 1.0, rtol=1e-5)
@@ -142,7 +142,7 @@ def test_tables_of_losses(parts, runs):
     assert report.one_machine_table(runs).splitlines()[-1] == "| p | 4 | 2.000 | 0.900 | 2.000 | 2.000 |"
 
 
-def test_a_page_needs_its_marks(parts, tmp_path):
+def test_block_of_a_page_is_replaced(parts, tmp_path):
     report, page = parts[3], tmp_path / "page.md"
     page.write_text("a\n<!-- x: begin -->\nold\n<!-- x: end -->\nb\n")
     report.write_block(page, "x", "new")
@@ -151,7 +151,7 @@ def test_a_page_needs_its_marks(parts, tmp_path):
         report.write_block(page, "y", "new")
 
 
-def test_quick_run_is_read_again(parts, tmp_path, monkeypatch, capsys):
+def test_quick_run_and_report_of_saved_results(parts, tmp_path, monkeypatch, capsys):
     main = parts[0]
     monkeypatch.setattr("sys.argv", ["shards", "--quick", "--json", str(tmp_path / "runs.json")])
     monkeypatch.setattr(main, "PROBLEMS", main.PROBLEMS[:1])
@@ -165,7 +165,7 @@ def test_quick_run_is_read_again(parts, tmp_path, monkeypatch, capsys):
     assert measured.splitlines()[2:] == lines[2:] and len(lines) > 20
 
 
-def test_costs_are_recovered(parts):
+def test_fitted_costs(parts):
     cost_model = parts[1]
     assert doctest.testmod(cost_model).failed == 0
     shards, size = (grid.ravel() for grid in np.meshgrid([2, 8, 32], [1e3, 1e6, 1e7]))
@@ -197,12 +197,12 @@ def test_estimates(parts, costs):
     assert found.speedup == pytest.approx(2.1 / (found.compute + found.communication))
     assert found.extrapolated == ("4 workers (measured up to 2)",)
     alone = estimate(costs, 1e6, 100, 1e4, 1)
-    assert alone.compute == pytest.approx(2.1) and alone.extrapolated == ()  # no other worker slows it
+    assert alone.compute == pytest.approx(2.1) and alone.extrapolated == ()  # not slowed by other workers
     twice = estimate(costs, 1e6, 100, 1e4, 4, extra_passes=2.0)
     assert twice.speedup == pytest.approx(estimate(costs, 1e6, 100, 1e4, 4).speedup / 2)
 
 
-def test_trees_and_networks_are_extrapolated(parts, costs):
+def test_estimates_for_trees_and_networks_are_extrapolated(parts, costs):
     estimate = parts[1].estimate
     plain = estimate(costs, 1e9, 100, 1e6, 1024)
     tree = estimate(costs, 1e9, 100, 1e6, 1024, tree=True, bandwidth=1e9)
@@ -221,7 +221,7 @@ def test_trees_and_networks_are_extrapolated(parts, costs):
 @pytest.mark.parametrize(
     "wrong", [{"n_rows": 0}, {"n_workers": -1}, {"bandwidth": -1.0}, {"n_weights": np.nan}]
 )
-def test_a_model_of_nothing_is_an_error(parts, costs, wrong):
+def test_estimate_rejects_values_that_are_not_positive(parts, costs, wrong):
     given = {"n_rows": 1e6, "n_columns": 10, "n_weights": 10, "n_workers": 2} | wrong
     with pytest.raises(ValueError, match="above 0"):
         parts[1].estimate(costs, **given)

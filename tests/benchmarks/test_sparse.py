@@ -1,4 +1,4 @@
-"""The comparison with SGDClassifier on sparse rows."""
+"""The benchmark against SGDClassifier on sparse data."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ def bench():
         yield bench_sparse
 
 
-def test_rows_are_what_their_names_say(bench):
+def test_generated_rows(bench):
     text, one_hot = bench.text_rows(500, 2000), bench.one_hot_rows(500, 5, 40)
     lengths = np.diff(text.indptr)
     assert text.shape == (500, 2000) and 40 < lengths.mean() < 80 and lengths.max() > 2 * lengths.mean()

@@ -1,4 +1,4 @@
-"""The benchmark of rows from parquet measures what it says."""
+"""The benchmark of training from parquet files."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def bench():
         yield bench_streams
 
 
-def test_files_have_the_rows_that_are_generated(bench, tmp_path, monkeypatch):
+def test_files_have_the_generated_rows(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "GROUP", 100)
     monkeypatch.setattr(bench, "FILE", 200)
     bench.generate(tmp_path, 450)
@@ -29,14 +29,14 @@ def test_files_have_the_rows_that_are_generated(bench, tmp_path, monkeypatch):
     np.testing.assert_array_equal(y, np.concatenate([part for _, part in parts]), strict=True)
 
 
-def test_files_may_be_sorted_by_label(bench, tmp_path):
+def test_files_sorted_by_label(bench, tmp_path):
     bench.generate(tmp_path, 300, by_label=True)
     X, y = bench._in_memory(tmp_path)
     assert len(X) == 300 and 0 < y.sum() < 300 and (np.diff(y) >= 0).all()
 
 
 @pytest.mark.slow
-def test_the_sheet_compares_both_sides(bench):
+def test_sheet_compares_both_sides(bench):
     (sheet,) = bench.sheets(quick=True)
     assert "20,000 rows" in sheet.text and [row[0] for row in sheet.rows] == [bench.MODELS[0]]
     ratio, memory = sheet.figures.values()
@@ -45,6 +45,6 @@ def test_the_sheet_compares_both_sides(bench):
 
 
 def test_both_sides_train_the_same_model(bench, tmp_path):
-    bench.generate(tmp_path, 3000)  # within the buffer: rows have the same order
+    bench.generate(tmp_path, 3000)  # few enough for the buffer, which keeps their order
     scores = {bench.train(tmp_path, bench.MODELS[0], side, {})["score"] for side in bench.SIDES}
     assert len(scores) == 1 and scores.pop() > 0.55

@@ -1,4 +1,4 @@
-"""The command line that both tables share."""
+"""Command line of the benchmark tables."""
 
 import json
 import subprocess

@@ -55,7 +55,7 @@ SIZE = 40
 
 def fit(name, folder, resumes=True):
     kind, model, options = KINDS[name]
-    batch_timer.SECONDS, loop.PAUSE = 1e-3, 0.0  # epochs are cut, and every part is written
+    batch_timer.SECONDS, loop.PAUSE = 1e-3, 0.0  # split epochs, and write every part
     checkpoint = ModelCheckpoint(folder, every=1, keep=2, seconds=0, resume=resumes, overwrite=not resumes)
     checkpoint._note_write_time = lambda begun: None  # as if writing took no time
     trainer = kind(model, batch_size=4, random_state=3, **options)
@@ -75,7 +75,7 @@ def fit(name, folder, resumes=True):
 
 
 def blocks():
-    """Yield all rows in blocks."""
+    """Yield all samples in blocks."""
     for start in range(0, len(X), SIZE):
         yield X[start : start + SIZE], y[start : start + SIZE]
 
@@ -118,7 +118,7 @@ def run(function, *args, seconds=None):
     return status == 0
 
 
-def check_whole(folder):
+def check_complete(folder):
     """Return the number of files; check that all can be read, and that models and states agree."""
     paths = sorted(folder.glob("*.zip"))
     for path in paths:
@@ -144,14 +144,14 @@ def main(root, n_tries, names):
             longest = 1.3 * length
             while not run(fit, name, folder, seconds=draw.uniform(0, longest)):
                 n_killed += 1
-                longest *= 1.25  # a child that is killed before its first file gets longer
-                if folder.exists() and check_whole(folder):
+                longest *= 1.25  # more time for a child that was killed before its first file
+                if folder.exists() and check_complete(folder):
                     batches = [saving.read_summary(path)["batches"] for path in folder.glob("last.zip")]
                     n_within += any(batches)
             found = Path(f"{folder}.npz").read_bytes()
-            assert found == expected, f"{name}: another result after it was resumed"
+            assert found == expected, f"{name}: different result after resuming"
             done += n_killed > before
-            length *= 1 if n_killed > before else 0.75  # it is faster than the first one was
+            length *= 1 if n_killed > before else 0.75  # less time, since it is faster than the first child
     print(f"{n_killed} trainings killed, {n_within} within an epoch, all resumed to the same bits")
 
 

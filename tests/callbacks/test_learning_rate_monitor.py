@@ -58,7 +58,7 @@ def test_partial_fit_continues_the_epoch_numbers(rows):
     assert [rate for log in logs for rate in rates(log)] == [schedule.of(epoch) for epoch in range(3)]
 
 
-def test_a_solver_has_no_rate(rows):
+def test_solver_has_no_rate(rows):
     monitor = LearningRateMonitor()
     model = trainer(monitor, learning_rate="LBFGS", max_iter=30).fit(*rows)
     assert rates(monitor.get_logs()) == [None] * model.n_iter_

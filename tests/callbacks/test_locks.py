@@ -51,7 +51,7 @@ def test_two_processes_in_one_folder(overwrite, tmp_path):
     assert losses_in(tmp_path) == [1.0, 2.0] and len(list(tmp_path.iterdir())) == 2
 
 
-def test_the_lock_of_a_dead_process_is_released(tmp_path):
+def test_lock_of_a_dead_process_is_released(tmp_path):
     with another_process(tmp_path) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -67,7 +67,7 @@ def test_two_trainings_of_one_process(tmp_path):
     for overwrite in (False, True):
         with pytest.raises(ValueError, match=f"Another training is writing .*process {os.getpid()}"):
             Run(ModelCheckpoint(tmp_path, overwrite=overwrite))
-    second = Run(first.checkpoint)  # as of a clone
+    second = Run(first.checkpoint)  # as for a clone
     second.epoch(2.0)
     first.epoch(3.0)
     for run in (first, second):
@@ -94,7 +94,7 @@ def in_a_child(function):
         return file.read()
 
 
-def test_a_forked_child_does_not_inherit_the_lock(tmp_path):
+def test_forked_child_does_not_inherit_the_lock(tmp_path):
     run = Run(ModelCheckpoint(tmp_path))
     run.epoch(1.0)
     assert in_a_child(lambda: run.epoch(9.0)).startswith("RuntimeError: ModelCheckpoint writes")
@@ -106,7 +106,7 @@ def test_a_forked_child_does_not_inherit_the_lock(tmp_path):
     assert losses_in(tmp_path) == [1.0, 2.0]
 
 
-def test_a_child_that_outlives_its_parent_does_not_keep_the_lock(tmp_path):
+def test_child_that_outlives_its_parent_does_not_keep_the_lock(tmp_path):
     """The parent forks during its training and is killed; the child survives."""
     ready, done = os.pipe(), os.pipe()
     parent = os.fork()
@@ -116,7 +116,7 @@ def test_a_child_that_outlives_its_parent_does_not_keep_the_lock(tmp_path):
             signal.pause()
         os.write(ready[1], b"x")
         os.close(done[1])
-        os.read(done[0], 1)  # until the test closes the pipe
+        os.read(done[0], 1)  # waits until the test closes the pipe
         os._exit(0)
     os.read(ready[0], 1)
     os.kill(parent, signal.SIGKILL)
@@ -183,7 +183,7 @@ def test_links_to_folders_of_clones_are_rejected(tmp_path):
     assert losses_in(outside) == [1.0] and not list(tmp_path.glob("epoch*"))
 
 
-def test_a_disk_without_locks(tmp_path, monkeypatch):
+def test_disk_without_locks(tmp_path, monkeypatch):
     def no_locks(descriptor):
         raise OSError(38, "Function not implemented")
 
@@ -192,7 +192,7 @@ def test_a_disk_without_locks(tmp_path, monkeypatch):
         Run(ModelCheckpoint(tmp_path))
 
 
-def test_a_lock_file_that_is_removed_while_it_is_locked(tmp_path, monkeypatch):
+def test_lock_file_that_is_removed_while_it_is_locked(tmp_path, monkeypatch):
     """The previous owner removes the file after it was opened here: the new file is locked."""
     lock, n_removed = locks._lock, []
 

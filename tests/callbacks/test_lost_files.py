@@ -96,8 +96,8 @@ def test_every_call_that_can_fail(number, lasting, n_old, with_estimator, kept, 
         if not faults.struck:
             break
         if not set(losses_in(folder)) & {*NEW}:
-            assert len(list(folder.glob("*.zip"))) == n_old, "an estimator is lost"
-        assert not with_estimator or list(folder.glob("*.zip")), "no training can be resumed"
+            assert len(list(folder.glob("*.zip"))) == n_old, "an estimator was lost"
+        assert not with_estimator or list(folder.glob("*.zip")), "no checkpoint can be resumed"
         survives(folder, n_old, options, done)
     assert raised > 15
 
@@ -120,7 +120,7 @@ def test_every_call_at_which_the_process_can_be_killed(n_old, with_estimator, ol
     assert at > 20
 
 
-def test_a_real_limit_of_the_system(tmp_path):
+def test_real_limit_of_the_system(tmp_path):
     """With a limit on the size of files, existing files are kept and no others appear."""
     resource = pytest.importorskip("resource")
     path = tmp_path / "epoch-000001.onnx"
@@ -256,7 +256,7 @@ def unprivileged(tmp_path):
     shutil.rmtree(folder)
 
 
-def test_a_read_only_folder(unprivileged):
+def test_read_only_folder(unprivileged):
     folder = unprivileged / "run"
     train(ModelCheckpoint(folder), OLD)
     folder.chmod(0o500)

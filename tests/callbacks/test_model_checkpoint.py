@@ -51,7 +51,7 @@ def test_keep_best_is_save_best_and_warns(tmp_path):
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_a_file_for_every_epoch(kind, rows, tmp_path, run_onnx):
+def test_file_for_every_epoch(kind, rows, tmp_path, run_onnx):
     checkpoint = ModelCheckpoint(tmp_path / "new" / "folder", every=1)
     train(checkpoint, rows, OPTIMIZERS[kind])
     assert names(checkpoint) == [f"epoch-00000{i}.onnx" for i in (1, 2, 3, 4)]
@@ -78,7 +78,7 @@ def test_measured_values_are_in_the_metadata(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_every(rows, tmp_path):
+def test_every_parameter(rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=3)
     train(checkpoint, rows, max_iter=7)
     assert epochs(checkpoint) == [3, 6]
@@ -86,7 +86,7 @@ def test_every(rows, tmp_path):
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("monitor", ["validation_loss", "validation_score", "loss"])
-def test_the_best_are_kept(monitor, rows, tmp_path):
+def test_best_checkpoints_are_kept(monitor, rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=2, monitor=monitor, with_estimator=True)
     fit = {"X_val": rows[0][:9], "y_val": rows[1][:9]}
     # With a rate this high, the loss oscillates.
@@ -107,7 +107,7 @@ def test_epochs_without_a_validation_are_not_ranked(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_a_missing_criterion_is_an_early_error(rows, tmp_path):
+def test_missing_criterion_is_an_early_error(rows, tmp_path):
     seen = []
 
     class Counter(ModelCheckpoint):
@@ -171,7 +171,7 @@ def test_warm_start_of_a_classifier_from_an_onnx_file(tmp_path):
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_a_loaded_estimator_continues_with_the_same_result(kind, rows, tmp_path):
+def test_loaded_estimator_continues_with_the_same_result(kind, rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, with_estimator=True, every=2)
     whole = train(checkpoint, rows, OPTIMIZERS[kind], learning_rate=LearningRateAdam(eta0=0.01), max_iter=6)
     later = saving.load(tmp_path / "epoch-000002.zip")
@@ -226,7 +226,7 @@ def test_files_are_kept_when_the_training_fails(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_a_pipeline_has_a_folder_for_its_step(rows, tmp_path):
+def test_pipeline_has_a_folder_for_its_step(rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = OrtGradientOptimizer(Ridge(), max_iter=2).set_callbacks(checkpoint)
     make_pipeline(StandardScaler(), trainer).fit(*rows)
@@ -234,7 +234,7 @@ def test_a_pipeline_has_a_folder_for_its_step(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_a_search_has_a_folder_for_every_training(rows, tmp_path):
+def test_search_has_a_folder_for_every_training(rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="loss")
     trainer = OrtGradientOptimizer(Ridge(), max_iter=3, random_state=0).set_callbacks(checkpoint)
     search = GridSearchCV(trainer, {"learning_rate": [0.01, 1e-5]}, cv=2).fit(*rows)
@@ -254,7 +254,7 @@ def test_other_estimators_are_rejected(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_a_solver_has_checkpoints(rows, tmp_path):
+def test_solver_has_checkpoints(rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     trainer = train(checkpoint, rows, learning_rate="LBFGS", max_iter=30, model=Ridge())
     assert epochs(checkpoint) == list(range(1, trainer.n_iter_ + 1))
@@ -288,14 +288,14 @@ def test_invalid_parameters(options, message, tmp_path):
 
 @pytest.mark.needs_callbacks
 @pytest.mark.parametrize("name", ["file", "file/inside"])
-def test_a_folder_that_cannot_be_created(name, rows, tmp_path):
+def test_folder_that_cannot_be_created(name, rows, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=f"cannot create the folder .*{name}, since it or one of"):
         train(ModelCheckpoint(tmp_path / name, every=1), rows)
 
 
 @pytest.mark.parametrize("folder", [None, 3])
-def test_a_folder_is_a_path(folder):
+def test_invalid_folder(folder):
     with pytest.raises(TypeError, match=f"folder must be a path, .*, not {folder}"):
         ModelCheckpoint(folder, every=1)
 
@@ -329,7 +329,7 @@ def test_overwrite_keeps_the_trainings_of_clones(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_a_training_without_files_releases_its_folder(rows, tmp_path):
+def test_training_without_files_releases_its_folder(rows, tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     with pytest.raises(ValueError, match="NaN"):
         train(checkpoint, (rows[0] * np.nan, rows[1]))
@@ -349,7 +349,7 @@ def test_searches_inside_a_cross_validation(rows, tmp_path):
 
 
 @pytest.mark.needs_callbacks
-def test_a_classifier_keeps_the_highest_score(tmp_path):
+def test_checkpoints_of_the_highest_score_are_kept(tmp_path):
     X, y = load_wine(return_X_y=True)
     X = scale(X)
     checkpoint = ModelCheckpoint(tmp_path, save_best=1, monitor="validation_score")

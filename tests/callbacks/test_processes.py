@@ -14,7 +14,7 @@ pytestmark = pytest.mark.needs_callbacks
 
 
 class OfThree:
-    """Asks to stop after the third epoch, in any process."""
+    """Callback that stops after the third epoch, in any process."""
 
     def setup(self, estimator, context):
         pass

@@ -156,7 +156,7 @@ def test_two_formats_of_one_model_agree(run):
     assert houses["changed"] == 0 and "scores" not in houses  # without labels
 
 
-def test_changed_numbers(run, tmp_path):
+def test_changed_predictions(run, tmp_path):
     frame = pd.read_parquet("houses.parquet")
     X, model = frame[["size m2"]], Ridge()
     old = save(model.fit(X, frame["price"]), tmp_path / "old.skops")
@@ -187,7 +187,7 @@ def test_missing_groups_have_a_name(run, better, tmp_path):
         (("--changed", "wine.csv"), "wine.csv exists"),
     ],
 )
-def test_wrong_options(run, better, arguments, text):
+def test_invalid_options(run, better, arguments, text):
     assert text in run("compare", "wine.skops", better[0], *WINE, *arguments).error
 
 

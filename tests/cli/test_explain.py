@@ -39,7 +39,7 @@ def test_onnx(run):
 
 
 def test_preview_of_patterns_and_adapters(run):
-    """Of patterns and adapters, of a file and of a scikit-learn model."""
+    """The sources are an ONNX file and a scikit-learn model."""
     asked = ("--weights-to-train", "inter*")
     for path, trained in (("wine.onnx", "intercept"), ("wine.skops", ["intercept"])):
         result = run("explain", path, *asked, "--json").result

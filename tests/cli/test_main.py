@@ -128,7 +128,7 @@ def test_reader_that_closes_the_pipe(run, monkeypatch):
     assert (done.status, done.out, done.err) == (141, "", "")
 
 
-def test_plugins_are_the_same_table(run, capsys):
+def test_plugins_prints_the_plugin_table(run, capsys):
     done = run("plugins", "losses", "--no-load")
     assert plugins_main(["losses", "--no-load"]) == 0
     assert done.out == capsys.readouterr().out and "log_loss" in done.out

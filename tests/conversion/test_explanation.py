@@ -1,4 +1,4 @@
-"""explain tells what is trained, and of everything else why it is not and what to do."""
+"""explain lists trained weights, and the reason and advice for all others."""
 
 import pickle
 import sys

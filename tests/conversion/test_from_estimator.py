@@ -141,7 +141,7 @@ def test_probabilities_of_two_classes_in_float64(breast_cancer, run_onnx):
 
 
 class Mine(Ridge):
-    """A model with its own predictions."""
+    """Ridge with other predictions."""
 
     def predict(self, X):
         return super().predict(X) + 1
@@ -159,7 +159,9 @@ class Mine(Ridge):
     ids=lambda model: type(model).__name__,
 )
 def test_error_names_the_class_without_definition(model, diabetes):
-    with pytest.raises(ConversionError, match=r"^Mine has no model definition, .* declare one in .* skl2onnx"):
+    with pytest.raises(
+        ConversionError, match=r"^Mine has no model definition, .* declare one in .* skl2onnx"
+    ):
         to_trainable(model.fit(diabetes.X_train, diabetes.y_train))
 
 

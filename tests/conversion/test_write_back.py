@@ -65,7 +65,7 @@ def test_leaf_of_zeros_keeps_its_class():
 
 
 @pytest.mark.parametrize("y", [TWO, CLASSES], ids=["two", "three"])
-def test_forest_with_any_free_numbers(y):
+def test_forest_with_arbitrary_values(y):
     model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(X, y)
     written, (label, probabilities) = write(model, lambda a: a - np.float32(0.1))
     np.testing.assert_array_equal(written.predict(X), label)
@@ -143,7 +143,7 @@ def rising(array):
     return array + np.linspace(0, 1, array.size, dtype=array.dtype).reshape(array.shape)
 
 
-def test_calibration_is_interpolated_again():
+def test_calibration_is_recomputed():
     model = CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(X, TWO)
     written, (_, probabilities) = write(model, rising, weights_to_train="*y_thresholds_")
     was, new = (fitted.calibrated_classifiers_[0].calibrators[0] for fitted in (model, written))

@@ -1,4 +1,4 @@
-"""How a warm start is held back: which candidate counts, and what it is judged by."""
+"""Selection among candidates of a warm start by their losses on samples."""
 
 import numpy as np
 import pytest
@@ -22,18 +22,18 @@ NOISE = rng.normal(size=400)
 
 
 def losses(*gains, spread=1.0):
-    """Return losses of a start and of candidates that gain so much in the mean, with some spread."""
+    """Return losses of a start and of candidates with these mean gains and some spread."""
     noise = spread * (NOISE - NOISE.mean()) / NOISE.std()
     return np.array([noise * 0 + 5, *(5 - gain - noise for gain in gains)])
 
 
-def test_a_log_loss_is_bounded_by_chance():
+def test_log_loss_is_bounded_by_that_of_chance():
     p = np.array([1.0, 0.5, 1e-30])
     np.testing.assert_allclose(bounded(-np.log(p)), -np.log(0.05 + 0.95 * p))
     assert bounded(np.array([np.inf])) == -np.log(0.05)
 
 
-def test_the_start_is_left_for_a_gain_above_its_standard_error():
+def test_candidate_is_selected_if_its_gain_exceeds_the_standard_error():
     ones, error = np.ones(400), 1 / np.sqrt(399)
     assert best_of(losses(0.9 * error), ones, [0]) is None
     assert best_of(losses(1.1 * error), ones, [0]) == 0
@@ -41,7 +41,7 @@ def test_the_start_is_left_for_a_gain_above_its_standard_error():
     assert best_of(losses(0.2, 0.5, np.nan), ones, [0, 0, 0]) == 1
 
 
-def test_of_candidates_that_are_nearly_as_good_the_first_of_the_kind_counts():
+def test_first_of_nearly_equal_candidates_is_selected():
     table = losses(0.5, 0.5, 0.5)
     table[2] -= 0.01 + NOISE * 0.1 - 0.1 * NOISE.mean()  # better by two standard errors
     assert best_of(table, np.ones(400), [0, 0, 0]) == 1
@@ -50,14 +50,14 @@ def test_of_candidates_that_are_nearly_as_good_the_first_of_the_kind_counts():
     assert best_of(table, np.ones(400), [0, 1, 1]) == 1
 
 
-def test_samples_count_by_their_weights():
+def test_samples_are_weighted():
     table = np.array([[1.0, 1.0, 1.0, 1.0], [0.5, 0.6, 3.0, 3.0], [1.5, 1.6, 0.0, 0.1]])
     assert best_of(table, np.array([1.0, 1.0, 0.01, 0.01]), [0, 1]) == 0
     assert best_of(table, np.array([0.01, 0.01, 1.0, 1.0]), [0, 1]) == 1
 
 
 def prepared(model, X, y, weights=None, loss="auto"):
-    """Return samples as a training takes them, their scores by a fitted model, and a runner."""
+    """Return samples in the form used by training, their scores by a fitted model, and a runner."""
     trainer = OrtGradientOptimizer(model, learning_loss=loss, warm_start=True, random_state=0)
     configuration = trainer._configuration()
     start = begin(configuration, Samples(X, y, weights), np.random.RandomState(0), 0)
@@ -66,7 +66,7 @@ def prepared(model, X, y, weights=None, loss="auto"):
     return data, lambda part: runner.scores(start.weights, part), runner
 
 
-def test_frozen_steps_run_once_for_all_candidates():
+def test_frozen_steps_run_once():
     X, y = rng.normal(size=(60, 4)), rng.normal(size=60)
     X[rng.uniform(size=X.shape) < 0.2] = np.nan
     model = make_pipeline(KNNImputer(), Ridge()).fit(X, y)
@@ -79,7 +79,7 @@ def test_frozen_steps_run_once_for_all_candidates():
     np.testing.assert_allclose(runner.losses(scores(part), part), expected, rtol=1e-3, atol=1e-5)
 
 
-def test_sparse_samples_are_scored_by_chunks(monkeypatch):
+def test_sparse_samples_are_scored_in_chunks(monkeypatch):
     X, y = rng.normal(size=(50, 7)) * (rng.uniform(size=(50, 7)) < 0.3), np.arange(50) % 2
     model = LogisticRegression().fit(X, y)
     monkeypatch.setattr(score_runner, "CHUNK_BYTES", 200)

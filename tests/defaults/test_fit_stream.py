@@ -1,4 +1,4 @@
-"""Sources under the defaults: the rate that is chosen, class weights of models, starts that are kept."""
+"""fit_stream with default parameters: learning rate, class weights, comparison with the start."""
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ def cut(size, X, y):
     return lambda: ((X[start : start + size], y[start : start + size]) for start in range(0, len(X), size))
 
 
-def test_automatic_rate_on_features_and_labels_of_any_scale(either, rows):
-    """Moments are those of all rows: features drift by five of their deviations."""
+def test_automatic_rate_for_any_scale(either, rows):
+    """Features drift by five standard deviations, so moments must be computed on all rows."""
     X, _ = rows
     scales = np.array([1e-3, 1, 1e3, 1, 1, 1])
     wide = X * scales + np.linspace(0, 5, len(X))[:, np.newaxis] * scales
@@ -40,7 +40,7 @@ def test_automatic_rate_on_features_and_labels_of_any_scale(either, rows):
     assert again.train_losses_ == found.train_losses_
 
 
-def test_a_model_of_its_own_is_kept_where_training_is_worse(either, rows):
+def test_starting_weights_are_kept_if_training_is_worse(either, rows):
     X, y = rows
     fitted = LogisticRegression(C=1e6, max_iter=1000).fit(X, y)
     model = either(fitted, warm_start=True, **{**OPTIONS, "learning_rate": LearningRateSGD(eta0=50.0)})
@@ -53,7 +53,7 @@ def test_a_model_of_its_own_is_kept_where_training_is_worse(either, rows):
     assert not drifted.start_kept_ and drifted.score(-X, y) > fitted.score(-X, y) + 0.3
 
 
-def test_class_weights_of_the_model(either, rows):
+def test_class_weight_of_the_model(either, rows):
     X, y = rows
     order = np.argsort(y)
     X, y = X[order], y[order]
@@ -64,7 +64,7 @@ def test_class_weights_of_the_model(either, rows):
     assert found.train_losses_ == in_memory.train_losses_
 
 
-def test_nothing_is_held_out_of_a_source(either, rows):
+def test_no_samples_of_a_source_are_held_out(either, rows):
     from sklearn.neural_network import MLPClassifier
 
     X, y = rows
@@ -73,4 +73,4 @@ def test_nothing_is_held_out_of_a_source(either, rows):
     assert found.n_iter_ == 4 and found.validation_losses_ == []
     with pytest.warns(UserWarning, match="reached max_iter=4 epochs before the validation_loss"):
         found.fit_stream(cut(50, X[:400], y[:400]), source_val=cut(50, X[400:], y[400:]))
-    assert len(found.validation_losses_) == 4  # validation says which weights are kept
+    assert len(found.validation_losses_) == 4  # used to select the weights

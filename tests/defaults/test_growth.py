@@ -1,4 +1,4 @@
-"""Boosted models take trees of new samples in where samples that are left out ask for them."""
+"""Boosted models add trees fitted on new samples if these lower the loss on held-out samples."""
 
 import pickle
 import warnings
@@ -40,7 +40,7 @@ ENSEMBLES = [
 
 
 def raw(model, X):
-    """Return the scores before the link, as scikit-learn's own predictions tell them."""
+    """Return the raw scores that scikit-learn's predictions imply."""
     if hasattr(model, "decision_function"):
         return model.decision_function(X).reshape(len(X), -1)
     values = model.predict(X).reshape(len(X), -1)
@@ -49,7 +49,7 @@ def raw(model, X):
 
 @pytest.mark.parametrize("model, data", ENSEMBLES)
 @pytest.mark.parametrize("share", [0.25, 0.5])
-def test_a_joined_ensemble_has_the_weighted_mean_of_the_scores(model, data, share):
+def test_joined_ensemble_has_weighted_mean_of_scores(model, data, share):
     X, y = data
     model.fit(X[:150], y[:150])
     other, definition = type(model)(**model.get_params()).fit(X[150:] + 1, y[150:]), find_definition(model)
@@ -59,14 +59,14 @@ def test_a_joined_ensemble_has_the_weighted_mean_of_the_scores(model, data, shar
     np.testing.assert_allclose(definition.scores_of(other, X), raw(other, X), rtol=1e-10)
     expected = (1 - share) * raw(model, X) + share * raw(other, X)
     found = raw(joined, X)
-    if found.shape[1] > 1:  # the mean over classes is free
+    if found.shape[1] > 1:  # defined up to a constant per sample
         found, expected = (scores - scores.mean(axis=1, keepdims=True) for scores in (found, expected))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     assert joined.get_params().get("n_estimators", joined.get_params().get("max_iter")) == 10
     assert pickle.dumps((model, other)) == before
 
 
-def test_ensembles_that_do_not_grow():
+def test_ensembles_that_cannot_grow():
     X, y = PAIR
     assert not find_definition(model := GradientBoostingClassifier(loss="exponential").fit(X, y)).grows(model)
     model = GradientBoostingRegressor(n_estimators=2, init=GradientBoostingRegressor(n_estimators=2)).fit(
@@ -79,7 +79,7 @@ def test_ensembles_that_do_not_grow():
 
 
 def new_concept():
-    """Return rows whose labels depend on the first features, then rows whose labels depend on others."""
+    """Return samples whose labels depend on the first features, and samples whose labels depend on others."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1600, 6))
     score = np.where(np.arange(1600) < 400, X[:, 0] + X[:, 1], X[:, 3] - X[:, 4])
@@ -100,7 +100,7 @@ def grown(request):
     return model, OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*NEW)
 
 
-def test_splits_on_other_features_are_taken_in(grown):
+def test_splits_on_other_features_are_added(grown):
     model, trainer = grown
     refitted = type(model)(**model.get_params()).fit(*NEW)
     assert model.score(*TEST) < 0.6 < 0.8 < refitted.score(*TEST)
@@ -109,7 +109,7 @@ def test_splits_on_other_features_are_taken_in(grown):
     assert trainer.loss_ is not None and trainer.n_iter_ >= 0
 
 
-def test_every_form_of_a_grown_model_predicts_the_same(grown, tmp_path):
+def test_grown_model_predicts_the_same_in_every_format(grown, tmp_path):
     model, trainer = grown
     X = TEST[0].astype(np.float32)
     expected = trainer.predict_proba(X)
@@ -128,7 +128,7 @@ def test_every_form_of_a_grown_model_predicts_the_same(grown, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
-def test_a_grown_model_is_trained_on(grown):
+def test_training_of_a_grown_model_continues(grown):
     trainer = pickle.loads(pickle.dumps(grown[1]))
     X, y = TEST
     before = trainer.score(X[600:], y[600:])
@@ -139,7 +139,7 @@ def test_a_grown_model_is_trained_on(grown):
     assert trainer.score(X[600:], y[600:]) > before - 0.05
 
 
-def test_a_grown_model_is_the_same_for_the_same_seed():
+def test_growth_is_reproducible():
     model = GradientBoostingClassifier(n_estimators=10, subsample=0.5).fit(*OLD)
     found = [OrtGradientOptimizer(model, warm_start=True, random_state=3).fit(*NEW) for _ in range(2)]
     assert found[0].score(*TEST) > model.score(*TEST) + 0.1
@@ -150,7 +150,7 @@ def frame(X):
     return pd.DataFrame(X * 100 + 7, columns=list("abcdef"))
 
 
-def test_a_pipeline_grows_behind_its_steps():
+def test_final_step_of_a_pipeline_grows():
     names = np.array(["no", "yes"])
     model = make_pipeline(StandardScaler(), BOOSTED[0]).fit(frame(OLD[0]), names[OLD[1]])
     scaler = model[0].mean_.copy()
@@ -164,7 +164,7 @@ def test_a_pipeline_grows_behind_its_steps():
     assert len(model[-1].estimators_) == 10
 
 
-def test_rows_to_validate_on_decide():
+def test_validation_data_decide():
     trainer = OrtGradientOptimizer(BOOSTED[0].fit(*OLD), warm_start=True, random_state=0)
     trainer.fit(*NEW, X_val=TEST[0][:300], y_val=TEST[1][:300])
     assert trainer.score(*TEST) > 0.8
@@ -175,7 +175,7 @@ def test_rows_to_validate_on_decide():
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
-def test_models_that_keep_their_trees():
+def test_models_without_growth():
     model, one_class = BOOSTED[0].fit(*OLD), NEW[1] == 1
     same_rows = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*OLD)
     chosen = OrtGradientOptimizer(model, "estimators*", warm_start=True, random_state=0).fit(*NEW)

@@ -1,4 +1,4 @@
-"""Warm starts do no silent harm, and few new rows move only what they must."""
+"""Warm starts do not silently make a model worse, and few new samples change few weights."""
 
 import warnings
 
@@ -7,12 +7,13 @@ import pytest
 from sklearn.datasets import load_digits, load_wine, make_classification
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.exceptions import ObjectiveWarning, StartKeptWarning, UnfittedStartWarning
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.penalties import ElasticPenalty, L2Penalty
@@ -22,7 +23,7 @@ WINE = load_wine(return_X_y=True)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_raw_features_of_a_model_that_was_good(optimizer):
+def test_good_model_on_unscaled_features(optimizer):
     X, y = WINE
     model = LogisticRegression(max_iter=10_000).fit(X, y)
     with pytest.warns(StartKeptWarning):
@@ -34,7 +35,7 @@ def test_raw_features_of_a_model_that_was_good(optimizer):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("model", [Ridge(), MLPClassifier((5,), max_iter=200, random_state=0)], ids=repr)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_rate_that_does_harm_is_undone(model, optimizer):
+def test_harmful_learning_rate_is_undone(model, optimizer):
     X, y = WINE
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     trainer = optimizer(model.fit(X, y), warm_start=True, learning_rate=1.0, max_iter=1, random_state=0)
@@ -48,8 +49,35 @@ def test_a_rate_that_does_harm_is_undone(model, optimizer):
     assert changed.score(X, y) < model.score(X, y)
 
 
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("seed", range(8))
+def test_a_few_held_out_samples_do_not_undo_a_chosen_rate(seed, optimizer):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 3))
+    file = sklearn_to_onnx(LinearRegression().fit(X, X @ [1.0, -2.0, 0.5] + 1.0), 3)
+    X_new, X_test = rng.normal(size=(2, 30, 3))
+    y_new, y_test = (X @ [2.5, -1.0, -0.5] + 2.0 + rng.normal(size=30) for X in (X_new, X_test))
+    trainer = optimizer(file, warm_start=True, max_iter=30, random_state=0)
+    trainer.set_params(learning_rate=LearningRateAdam(0.1, learning_rate="constant")).fit(X_new, y_new)
+    assert not trainer.start_kept_
+    assert trainer.score(X_test, y_test) > 0.5
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_flexible_models_judge_by_rows_that_are_left_out():
+def test_a_kept_start_is_explained_by_its_losses():
+    X, y = WINE
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    rate = LearningRateSGD(100.0, learning_rate="constant")
+    options = {"warm_start": True, "learning_rate": rate, "max_iter": 1, "random_state": 0, "exc": False}
+    network = MLPClassifier((5,), max_iter=200, random_state=0).fit(X, y)
+    with pytest.warns(StartKeptWarning, match=r"the loss of 18 held-out samples is \S+ before and \S+ after"):
+        OrtGradientOptimizer(network, **options).fit(X, y)
+    with pytest.warns(StartKeptWarning, match=r"the training objective is \S+ before and \S+ after"):
+        OrtGradientOptimizer(Ridge().fit(X, y), **options).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_flexible_models_are_compared_on_held_out_samples():
     X, y = WINE
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     old = y < 2
@@ -64,7 +92,7 @@ def test_flexible_models_judge_by_rows_that_are_left_out():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.StartKeptWarning")
-def test_support_vectors_do_not_move_onto_the_rows():
+def test_support_vectors_do_not_move_onto_samples():
     X, y = load_digits(return_X_y=True)
     model = SVC().fit(X[:1200], y[:1200])
     with pytest.warns(ObjectiveWarning):
@@ -73,7 +101,7 @@ def test_support_vectors_do_not_move_onto_the_rows():
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.ObjectiveWarning")
-def test_support_vectors_do_not_judge_themselves():
+def test_support_vectors_are_compared_on_held_out_samples():
     X, y = WINE
     rows = np.random.default_rng(0).permutation(len(X))
     train, test = rows[:130], rows[130:]
@@ -91,14 +119,14 @@ def drifted(n_new):
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), GradientBoostingClassifier(random_state=0)], ids=repr
 )
-def test_new_rows_make_a_model_better(model):
+def test_new_samples_improve_a_model(model):
     old, new, test = drifted(300)
     model.fit(*old)
     trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(*new)
     assert trainer.score(*test) > model.score(*test) + 0.02
 
 
-def test_few_rows_leave_what_they_say_nothing_of():
+def test_few_new_samples_keep_the_score():
     old, new, test = drifted(20)
     model = LogisticRegression().fit(*old)
     with warnings.catch_warnings():
@@ -107,7 +135,7 @@ def test_few_rows_leave_what_they_say_nothing_of():
     assert trainer.score(*test) >= model.score(*test) - 0.01
 
 
-def test_a_warm_start_from_a_model_that_is_not_fitted():
+def test_warm_start_from_an_unfitted_model():
     X, y = WINE
     with pytest.warns(UnfittedStartWarning, match=r"Ridge is not fitted.*FrozenEstimator.*cross-validation"):
         OrtGradientOptimizer(Ridge(), warm_start=True, keep_better=False, random_state=0).fit(X, y)
@@ -127,7 +155,7 @@ def test_a_warm_start_from_a_model_that_is_not_fitted():
 @pytest.mark.parametrize(
     "penalty", [L2Penalty(0.1, toward="start"), ElasticPenalty(0.05, 0.1, toward="start")]
 )
-def test_a_penalty_toward_the_start(optimizer, rate, penalty):
+def test_penalty_toward_the_start(optimizer, rate, penalty):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = X @ [1.0, -2.0, 0.5] + 0.3
@@ -140,7 +168,7 @@ def test_a_penalty_toward_the_start(optimizer, rate, penalty):
     if rate != "LBFGS":
         trainer.set_params(max_iter=2000)
     found = trainer.fit(X, new).to_sklearn().coef_
-    # minimises |X (v - d)|^2 / 2n + l2 |v|^2 + l1 |v|, v the change of the coefficients, d that of the labels
+    # minimises |X (v - d)|^2 / 2n + l2 |v|^2 + l1 |v| for changes v of coefficients and d of labels
     centred, d = X - X.mean(axis=0), np.array([0.0, 1.0, 0.0])
     gram, l1 = centred.T @ centred / len(X), getattr(penalty, "l1", 0.0)
     change = np.zeros(3)
@@ -152,6 +180,6 @@ def test_a_penalty_toward_the_start(optimizer, rate, penalty):
     assert "toward='start'" in repr(trainer.penalty_)
 
 
-def test_a_start_that_is_no_choice():
+def test_invalid_toward():
     with pytest.raises(ValueError, match="toward='zer' must be 'zero' or 'start'"):
         OrtGradientOptimizer(Ridge(), learning_penalty=L2Penalty(toward="zer")).fit(*WINE)

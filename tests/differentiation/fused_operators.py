@@ -45,9 +45,9 @@ class GroupNorm(Fused):
 
 
 class Attention(Fused):
-    """Attention of projected samples, with keys and values of the past, as onnxruntime documents it.
+    """Attention of projected samples with past keys and values, as documented by onnxruntime.
 
-    The evaluator hands over attributes of ONNX's own operator of that name, too.
+    The evaluator also passes the attributes of ONNX's operator Attention.
     """
 
     def _run(self, x, weights, bias=None, mask=None, past=None, num_heads=1, unidirectional=0, **others):

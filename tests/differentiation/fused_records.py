@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.differentiation.records_base import MS, Record, ints, normal, positive, within
 
-__all__ = ["ATTENTION", "FUSED"]
+__all__ = ["ATTENTION", "FUSED", "MICROSOFT"]
 
 
 def fused(op_type, *inputs, domain=MS, **options):
@@ -141,6 +141,29 @@ ATTENTION = [
             (normal(2, 3, 16), ints(0), {}),
             (normal(2, 3, 16), ints([0, 1, 2], [3, 5, 1]), {"interleaved": 1}),
             (normal(2, 2, 3, 8), ints(2), {}),
+        )
+    ),
+]
+
+MICROSOFT = [
+    Record("Gelu", (normal(4, 3),), domain=MS, opsets=(13, 18)),
+    Record(
+        "CDist", (normal(4, 3), normal(5, 3)), {"metric": "sqeuclidean"}, MS, opsets=(13, 18), empty=False
+    ),
+    Record("CDist", (normal(4, 3), normal(5, 3)), {"metric": "euclidean"}, MS, opsets=(13, 18), empty=False),
+    *(
+        Record(
+            "FusedMatMul",
+            (normal(*a), normal(*b)),
+            {"transA": ta, "transB": tb, "alpha": alpha},
+            MS,
+            opsets=(13, 18),
+        )  # fmt: skip
+        for a, b, ta, tb, alpha in (
+            ((4, 3), (3, 2), 0, 0, 0.5),
+            ((3, 4), (3, 2), 1, 0, 1.0),
+            ((4, 3), (2, 3), 0, 1, 1.0),
+            ((5, 3, 4), (5, 2, 3), 1, 1, 2.0),
         )
     ),
 ]

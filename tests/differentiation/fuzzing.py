@@ -139,7 +139,7 @@ class Line:
 
 
 def in_float32(model, wrt, feeds):
-    """Return the gradients of a model whose tensors of float64 are float32 instead, in float64 again."""
+    """Return the gradients of a model computed in float32, converted to float64."""
     model = in_single(model)
     narrow = {n: v.astype(np.float32) if v.dtype == np.float64 else v for n, v in feeds.items()}
     return [grad.astype(np.float64) for grad in run_model(gradient_model(model, None, wrt), narrow)]
@@ -167,7 +167,7 @@ def in_single(message):
 def compare(run, feeds, name, grad, weights, rng, precision, narrow):
     """Compare one gradient with the slope along a random direction.
 
-    ``precision`` is the relative error of the model, ``narrow`` whether the gradient is one of float32.
+    ``precision`` is the relative error of the model, ``narrow`` whether the gradient is float32.
     """
     if not grad.size:
         return "right", ""

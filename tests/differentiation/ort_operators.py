@@ -23,7 +23,7 @@ SIZES = ("known", "batch", "named", "unknown", "rankless", "empty", "double")
 
 
 def names() -> list[str]:
-    """Return a name for every operator, opset, size and use."""
+    """Return a case name for every operator, opset, size and use."""
     return [
         f"{number}|{record}|{opset}|{size}|{use}"
         for number, record in enumerate(RECORDS)

@@ -16,7 +16,7 @@ from ortlearn.graphs import GraphBuilder, prune
 from tests.differentiation.evaluation import run_onnxruntime
 from tests.differentiation.ort_uses import USES, Case, Outcome, in_children, outcome_of
 
-#: Inputs and the values of their dimensions; a dimension with a name may be one.
+#: Inputs with their dimensions; a named dimension may be one.
 INPUTS = {"x": ("N", 4), "w": (4, 4), "b": (4,), "c": ("M", 4), "d": ("N", "K"), "e": ()}
 IMAGES = {"i": ("N", 2, "H", 6), "k": (2, 2, 3, 3)}
 

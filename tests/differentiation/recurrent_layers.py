@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM as the specification of ONNX defines them, for the reference evaluator."""
+"""RNN, GRU and LSTM of the ONNX specification, for the reference evaluator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checker of gradient rules accepts correct rules and detects wrong ones."""
+"""check_gradient_rule passes for correct rules and fails for wrong ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(4, 3)), RNG.normal(size=3)
 
 
-def test_right_rules_pass():
+def test_correct_rules():
     check_gradient_rule("Mul", A, B)
     check_gradient_rule("Mul", A, B, symbolic=True)
     check_gradient_rule("Softmax", A, attributes={"axis": 0})

@@ -15,7 +15,7 @@ SINGLE = {"step": 1e-2, "rtol": 5e-3, "atol": 1e-3, "run": run_onnxruntime}
 HEADER = '<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1]>'
 
 
-def test_a_block_of_a_transformer():
+def test_block_of_a_transformer():
     """Nodes after fused operators read their types, and one tensor is three inputs of a node."""
     model = parser.parse_model(f"""{HEADER}
         g (float[N,S,8] x, float[8] scale, float[8] shift, float[8,16] w, float[16] b, float[16,8] v)

@@ -1,4 +1,4 @@
-"""onnx_derivative: every option on both backends, what it refuses, and what it falls back to."""
+"""onnx_derivative: options on both backends, rejected arguments, and choice of the backend."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_wrong_arguments(arguments, message):
         onnx_derivative(LINEAR, **arguments)
 
 
-def test_an_integer_has_no_gradient():
+def test_integer_inputs_are_rejected():
     model = parse(GRAPHS["integers"])
     with pytest.raises(ValueError, match=r"inputs: \['k'\] are not floating-point inputs"):
         onnx_derivative(model, inputs=["k"])
@@ -351,7 +351,7 @@ def test_ort_without_onnxruntime_training(monkeypatch):
         onnx_derivative(LINEAR, options=options)
 
 
-def test_no_gradient_is_zero():
+def test_missing_gradient_is_zero():
     onx = onnx_derivative(parse("g (double[N] x) => (double[N] y) { f = Floor (x) y = Mul (f, f) }"))
     x = np.array([1.5, -2.5])
     np.testing.assert_array_equal(run_onnxruntime(onx, {"x": x, "y_grad": np.ones(2)})[0], [0, 0])

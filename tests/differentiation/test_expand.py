@@ -1,4 +1,4 @@
-"""Operators without a rule, but with a function body."""
+"""Operators without a rule are replaced by their function body."""
 
 from __future__ import annotations
 

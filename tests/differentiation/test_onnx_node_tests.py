@@ -137,7 +137,7 @@ def _wrong_outputs(case, feeds, values) -> str:
             continue
         try:
             own = run(session(case.model), feeds)[name]
-        except Exception:  # an unsupported version
+        except Exception:  # unsupported version
             return f"{name} is not what onnx says"
         if not np.allclose(values[name], own, rtol=1e-4, atol=1e-5, equal_nan=True):
             return f"{name} is neither what onnx says nor what onnxruntime computes"

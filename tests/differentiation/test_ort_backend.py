@@ -145,7 +145,7 @@ def test_float64_loss():
 
 @needs_training
 @pytest.mark.parametrize("rows", ["N", "5"])
-def test_a_mean_in_float64(rows):
+def test_mean_in_float64(rows):
     model = parse(f"g (double[{rows}] x) => (double loss) {{ loss = ReduceMean <keepdims = 0> (x) }}")
     _, gradient = run(gradient_of_loss(model, "loss", ["x"], "ort"), {"x": np.arange(5.0)})
     np.testing.assert_allclose(gradient, np.full(5, 0.2), rtol=1e-15)

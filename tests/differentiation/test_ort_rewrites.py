@@ -46,7 +46,7 @@ GRAPHS = {
                                          "h = Pow (w, k)", LAST),
     "Einsum of columns": ('a = Einsum <equation = "ij,ij->j"> (p, q) h = Mul (x, a)', LAST),
     "Einsum of elements": ('h = Einsum <equation = "ij, ij -> ij"> (p, q)', LAST),
-    "Split with an output nobody reads": ("h, other = Split <axis = 1, num_outputs = 2> (p)", LAST),
+    "Split with an unused output": ("h, other = Split <axis = 1, num_outputs = 2> (p)", LAST),
     "Split of sizes": ("h, k = Split <axis = -1> (p, two)", LAST),
     "Split off the way": ("h, k = Split <axis = 1, num_outputs = 2> (p) n = Shape (k)", LAST),
     "slices, one off the way": ("s0 = Constant <value_ints = [0]> () s2 = Constant <value_ints = [2]> () "

@@ -25,7 +25,7 @@ def differentiate(text, feeds):
     return run_onnxruntime(gradient_of_loss(model, "loss", names, "straight_through"), feeds), model
 
 
-def test_a_product():
+def test_product():
     graph = f"""(float[N,3] x, float[N,2] w) => (float loss) {STORED},
         int8[3,2] k = {{10, -20, 30, 40, -50, 60}}> {{
         q = QuantizeLinear (x, s, z) m = QLinearMatMul (q, s, z, k, u, p, t, o)
@@ -43,7 +43,7 @@ def test_a_product():
 
 
 @pytest.mark.parametrize("integers", [False, True])
-def test_a_convolution(integers):
+def test_convolution(integers):
     if integers:
         product = "i = ConvInteger (q, l, z, n) f = Cast <to = 1> (i) y = Mul (f, r)"
     else:
@@ -86,7 +86,7 @@ def test_elementwise_operators(node, slope):
     np.testing.assert_allclose(loss, run_onnxruntime(model, {"x": x, "w": w})[0], atol=0.11 * np.abs(w).sum())
 
 
-def test_a_product_to_floats():
+def test_product_to_floats():
     graph = """(float[N,3] x, float[2] b, float[N,2] w) => (float loss) <float s = {0.02}, uint8 z = {120},
         float[2] u = {0.02, 0.03}, int8[3,2] k = {10, -20, 30, 40, -50, 60}> {
         q = com.microsoft.QuantizeLinear (x, s, z)

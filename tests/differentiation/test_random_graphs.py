@@ -120,7 +120,7 @@ def test_gradients_of_random_graphs(plan, seed):
 
 
 @pytest.mark.slow
-def test_a_sample_of_all_forms():
+def test_sample_of_all_forms():
     """``python -m tests.differentiation.fuzzing 0 8000`` tests more graphs."""
     counts, bad = fuzzing.check_seeds(0, 400)
     assert not bad, bad

@@ -49,7 +49,7 @@ def test_register_in_a_process():
     assert load_rules().find("mine", "Turn") is None and load_rules().find("mine", "Bin") is None
 
 
-def test_a_known_operator_needs_overwrite():
+def test_existing_rule_requires_overwrite():
     with temporary_rules():
         with pytest.raises(PluginError, match="Exp already has a rule: arithmetic"):
             gradient_rule("Exp")(rule)
@@ -66,7 +66,7 @@ def test_same_rule_may_be_registered_twice():
             gradient_rule("Twist")(other)
 
 
-def test_a_set_has_one_rule_per_operator():
+def test_set_has_one_rule_per_operator():
     rules = RuleSet("mine")
     rules.rule("Twist")(rule)
     with pytest.raises(PluginError, match="'mine' already"):
@@ -78,7 +78,7 @@ def test_a_set_has_one_rule_per_operator():
 
 
 @pytest.mark.parametrize("as_module", [False, True])
-def test_a_plugin_is_a_set_of_rules(as_module):
+def test_rules_of_a_plugin(as_module):
     rules = RuleSet("mine")
     rules.rule("Twist", domain="mine")(rule)
     loaded = types.SimpleNamespace(RULES=rules) if as_module else rules
@@ -87,14 +87,14 @@ def test_a_plugin_is_a_set_of_rules(as_module):
     assert load_rules().find("mine", "Twist") is None
 
 
-def test_a_broken_plugin_breaks_only_itself():
+def test_broken_plugin_does_not_affect_others():
     with plugins.temporary(plugins.GRADIENTS, "mine", 3):
         table = load_rules()
         assert "without a RuleSet named RULES" in table.failures[0]
         assert table.find("", "Exp") is not None
 
 
-def test_two_plugins_for_one_operator():
+def test_two_plugins_with_one_operator():
     first, second = RuleSet("first"), RuleSet("second")
     first.rule("Twist")(rule)
     second.rule("Twist")(other)

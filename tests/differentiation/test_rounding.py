@@ -62,7 +62,7 @@ def test_operators_in_float16():
     np.testing.assert_allclose(gradient(model), t + x * (1 - t**2), atol=3e-3)
 
 
-def test_a_loop_in_float16():
+def test_loop_in_float16():
     model = model_of("""h = Cast<to=10>(x)
         k = Loop (n, go, h) <body = b (int64 i, bool ci, float16[2,3] v) => (bool co, float16[2,3] next) {
             co = Identity(ci) next = Mul(v, h) }>
@@ -71,7 +71,7 @@ def test_a_loop_in_float16():
     np.testing.assert_allclose(found, 3 * X**2, atol=2e-2)
 
 
-def test_an_output_in_float16():
+def test_output_in_float16():
     model = parse("g (float[N] x) => (float16[N] y) { s = Mul(x, x) y = Cast<to=10>(s) }")
     x = np.array([1.0, -2.0], np.float32)
     seed = np.array([1, 0.5], np.float16)
@@ -237,14 +237,14 @@ def test_casts_straight_through():
     np.testing.assert_allclose(gradient(model, straight_through=True), 2 * np.trunc(X))
 
 
-def test_a_quantised_product_straight_through():
+def test_quantised_product_straight_through():
     model = model_of(ROUNDING["a quantised product"][0])
     # The product with the identity returns x, rounded to levels with a scale and zero point computed from x.
     found = gradient(model, straight_through=True)
     np.testing.assert_allclose(found, np.ones_like(X), atol=0.02)
 
 
-def test_a_product_of_integers_straight_through():
+def test_product_of_integers_straight_through():
     model = parse(
         """g (float[2,3] x, float[3,2] b, float p, float q, float[2,2] w) => (float loss) {
         i = Cast<to=2>(x) j = Cast<to=2>(b) k = Cast<to=2>(p) l = Cast<to=2>(q)

@@ -93,14 +93,14 @@ def test_finite_differences(record):
 
 
 def structure(onx):
-    """Return what a gradient graph computes, whatever the opset it declares."""
+    """Return the nodes of a gradient graph, which may be equal for different opsets."""
     parts = (*onx.graph.node, *onx.graph.initializer)
     return [part.SerializeToString(deterministic=True) for part in parts]
 
 
 @pytest.mark.parametrize("record", CASES)
 def test_float32_in_onnxruntime_at_all_opsets(record):
-    """With a named first dimension, and with a known one."""
+    """The first dimension is named or known."""
     _, _, given, expected, _ = in_float64(record)
     for symbolic in {record.symbolic, False}:
         seen = []
@@ -108,7 +108,7 @@ def test_float32_in_onnxruntime_at_all_opsets(record):
             single, feeds, names = node_model(record, opset, np.float32, symbolic)
             onx = gradient_of(record, single, feeds, names)
             if structure(onx) in seen:
-                continue  # equal nodes, valid at this opset too
+                continue  # the same nodes, valid at this opset
             seen.append(structure(onx))
             types = {value.name: value.type.tensor_type.elem_type for value in onx.graph.input}
             seeds = {name: given[name] for name in types.keys() - feeds.keys()}

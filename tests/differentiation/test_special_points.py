@@ -64,7 +64,7 @@ def test_product_with_zeros():
     np.testing.assert_array_equal(gradient("ReduceProd", x, np.array([1]), constants=(1,)), expected)
 
 
-def test_equal_points_are_at_distance_zero():
+def test_gradient_of_zero_distances():
     model = parse(
         'g (double[2,3] a) => (double[2,2] d) { d = com.microsoft.CDist<metric="euclidean">(a, a) }'
     )
@@ -125,7 +125,7 @@ def test_values_used_many_times():
     ],
 )
 def test_einsum_that_broadcasts_an_axis(equation, shapes, sizes):
-    """onnx infers the wrong shape for some; what comes after depends on it."""
+    """onnx infers a wrong shape for some equations, on which later nodes depend."""
     rng = np.random.default_rng(0)
     values = [rng.normal(size=shape) for shape in shapes]
     names = "abc"[: len(shapes)]
@@ -149,7 +149,7 @@ def test_normalized_row_of_zeros(order):
     assert np.abs(found[1]).max() > 0
 
 
-def test_distances_of_points_to_one_another():
+def test_distances_between_the_same_points():
     """Gradients of the zero distances of points to themselves must not dominate."""
     model = parse("""g (double[3,2] a, double[3,3] w) => (double y) {
         d = com.microsoft.CDist<metric="euclidean">(a, a) m = Mul(d, w) y = ReduceSum<keepdims=0>(m) }""")

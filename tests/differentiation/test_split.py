@@ -24,7 +24,7 @@ def run_both(models, feeds, grads):
     return run(backward, {name: given[name] for name in names(backward.graph.input)})
 
 
-def test_mlp_saves_what_the_activations_return():
+def test_mlp_saves_outputs_of_activations():
     model, weights = mlp((5, 4, 3, 1), np.float64)
     model = make_inputs_of(extract_model(model, ["sum2"]), weights)
     models = split_gradient_model(model, weights)

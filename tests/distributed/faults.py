@@ -1,13 +1,17 @@
-"""Learning rate that injects a fault into one task on the workers: it dies, fails or is slow."""
+"""Learning rate that injects a fault into one task on the workers: it dies, fails, is slow or is held."""
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
 from distributed import get_worker
 
 from ortlearn.learning_rates import LearningRateSGD
+
+#: Set by a held task, and by a test that releases it; both run in this process.
+HELD, RELEASED = threading.Event(), threading.Event()
 
 
 class FaultyRate(LearningRateSGD):
@@ -25,9 +29,9 @@ class FaultyRate(LearningRateSGD):
             get_worker()
         except ValueError:  # on the driver
             return super().init(weight)
-        begins = weight.size > 1 and weight.any()  # and no graph is written, nor are these the intercepts
+        begins = weight.size > 1 and weight.any()  # not zeros for writing a graph, nor intercepts
         if self.folder and begins:
-            with (Path(self.folder) / "calls").open("ab") as file:
+            with (Path(self.folder) / "calls").open("ab", buffering=0) as file:  # appends are atomic
                 file.write(b".")
                 number = file.tell()
             if number == self.number:
@@ -51,8 +55,12 @@ def fail(folder):
 
 
 def sleep(folder):
-    (folder / "sleeps").touch()
     time.sleep(1.0)
 
 
-FAULTS = {"kill": kill, "kill all": kill_all, "fail": fail, "sleep": sleep}
+def hold(folder):
+    HELD.set()
+    RELEASED.wait(60)
+
+
+FAULTS = {"kill": kill, "kill all": kill_all, "fail": fail, "sleep": sleep, "hold": hold}

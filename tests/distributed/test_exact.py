@@ -31,7 +31,7 @@ def test_solvers_find_the_same_minimum(client, regression, estimator, weighted):
     assert found.train_losses_[-1] == pytest.approx(local.train_losses_[-1], rel=1e-8)
 
 
-def test_the_automatic_solver_is_exact(client, classes):
+def test_automatic_solver_is_exact(client, classes):
     X, y = classes
     options = {"max_iter": 300, "random_state": 0, "dtype": "float64"}
     local = OrtGradientOptimizer(LogisticRegression(), **options).fit(X, y)

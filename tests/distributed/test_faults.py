@@ -15,7 +15,7 @@ from sklearn.linear_model import LinearRegression
 from ortlearn.distributed import DaskOrtGradientOptimizer
 from ortlearn.exceptions import ClusterError, SavedFileError
 from tests.distributed.conftest import cluster_of
-from tests.distributed.faults import FaultyRate
+from tests.distributed.faults import HELD, RELEASED, FaultyRate
 from tests.distributed.shards import cut, same_bits
 
 #: Trainings on a cluster, half a minute in all.
@@ -40,19 +40,28 @@ def undisturbed(client, regression):
     return trained(client, regression, FaultyRate())
 
 
-def when(condition, action):
-    """Call a function in a thread once a condition holds."""
+@pytest.fixture
+def once_held():
+    """Return a function that calls another in a thread once a task is held; release the task at the end."""
 
-    def wait():
-        for _ in range(3000):
-            if condition():
-                action()
-                return
-            time.sleep(0.01)
+    def start(action):
+        thread = threading.Thread(target=lambda: HELD.wait(60) and action(), daemon=True)
+        thread.start()
+        return thread
 
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    return thread
+    HELD.clear()
+    RELEASED.clear()
+    yield start
+    RELEASED.set()
+
+
+def wait_for(condition):
+    """Wait until a condition holds, after messages without reply."""
+    for _ in range(6000):
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail("the condition did not hold within a minute")
 
 
 def is_gone(pid):
@@ -64,24 +73,23 @@ def is_gone(pid):
     return False
 
 
-@pytest.mark.parametrize("fault", ["kill", "kill all"])
-def test_lost_workers_do_not_change_the_result(undisturbed, regression, tmp_path, fault):
+@pytest.mark.parametrize("fault, n_lost", [("kill", 1), ("kill all", 2)])
+def test_lost_workers_do_not_change_the_result(undisturbed, regression, tmp_path, fault, n_lost):
     with cluster_of(2, processes=True, is_current=False) as client:
         pids = client.run(os.getpid)
         (tmp_path / "pids").write_text(" ".join(map(str, pids.values())))
         rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault=fault)
         found = trained(client, regression, rate)
-        lost = [pid for pid in pids.values() if is_gone(pid)]
+        wait_for(lambda: sum(map(is_gone, pids.values())) == n_lost)
     assert (tmp_path / "calls").stat().st_size > THIRD_ROUND
-    assert len(lost) == (1 if fault == "kill" else 2)
     assert same_bits(found, undisturbed)
 
 
 def test_slow_worker_does_not_change_the_result(client, undisturbed, regression, tmp_path):
     rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="sleep")
     found = trained(client, regression, rate)
-    assert (tmp_path / "sleeps").exists() and same_bits(found, undisturbed)
-    assert max(record["seconds"] for record in found.history_) > 1
+    assert same_bits(found, undisturbed)
+    assert max(record["seconds"] for record in found.history_) >= 1
 
 
 def test_failed_task_discards_the_round(client, undisturbed, regression, tmp_path):
@@ -91,7 +99,7 @@ def test_failed_task_discards_the_round(client, undisturbed, regression, tmp_pat
         trained(client, regression, rate, model=model)
     assert model.n_iter_ == 2 and model.train_losses_ == undisturbed.train_losses_[:2]
     assert np.isfinite(model.predict(regression[0])).all()
-    assert not any(client.processing().values())
+    wait_for(lambda: not any(client.processing().values()))
     with pytest.raises(SavedFileError, match="other model or other samples"):
         X, y = regression
         model.fit(cut(X, [600]), cut(y, [600]), resume_from=model)
@@ -107,27 +115,29 @@ def test_failure_in_first_round_leaves_the_estimator_unchanged(client, regressio
     assert not hasattr(model, "n_iter_")
 
 
-def test_interrupt_cancels_the_round(client, undisturbed, regression, tmp_path):
-    rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="sleep")
+def test_interrupt_cancels_the_round(client, undisturbed, regression, tmp_path, once_held):
+    rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="hold")
     model = DaskOrtGradientOptimizer(LinearRegression())
     main = threading.main_thread().ident
-    thread = when((tmp_path / "sleeps").exists, lambda: signal.pthread_kill(main, signal.SIGINT))
+    thread = once_held(lambda: signal.pthread_kill(main, signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         trained(client, regression, rate, model=model)
     thread.join()
+    RELEASED.set()
     assert model.n_iter_ == 2
     found = trained(client, regression, rate, model=model, resume_from=model)
     assert same_bits(found, undisturbed)
 
 
-def test_client_closed_during_a_round(client, undisturbed, regression, tmp_path):
-    rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="sleep")
+def test_client_closed_during_a_round(client, undisturbed, regression, tmp_path, once_held):
+    rate = FaultyRate(folder=str(tmp_path), number=THIRD_ROUND, fault="hold")
     model = DaskOrtGradientOptimizer(LinearRegression())
     with cluster_of(1, processes=False, is_current=False) as other:
-        thread = when((tmp_path / "sleeps").exists, other.close)
+        thread = once_held(other.close)
         with pytest.raises(ClusterError, match="The Dask client was closed"):
             trained(other, regression, rate, model=model)
         thread.join()
+        RELEASED.set()
     assert model.n_iter_ == 2
     found = trained(client, regression, rate, model=model, resume_from=model)
     assert same_bits(found, undisturbed)
@@ -162,7 +172,6 @@ with Client(sys.argv[1]) as client:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.needs_callbacks
 def test_training_resumes_from_checkpoint_of_killed_driver(client, undisturbed, regression, tmp_path):
     np.savez(tmp_path / "data.npz", X=regression[0], y=regression[1])

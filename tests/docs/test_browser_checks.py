@@ -1,4 +1,4 @@
-"""What the browser is given to show, and what is made of its report."""
+"""Tasks of the browser check, and the description of its report."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from docs.browser_checks import WIDTHS, describe, harness
 FINE = {"page": "index.html", "screen": "phone", "loaded": True, "over": 0, "outside": [], "broken": []}
 
 
-def test_every_page_is_shown_in_every_width(tmp_path):
+def test_every_page_is_checked_in_every_width(tmp_path):
     pages = [tmp_path / "index.html", tmp_path / "guide" / "a page.html"]
     text = harness(tmp_path, pages)
     tasks = json.loads(re.search(r"const tasks = (\[.*?\]), report", text)[1])
@@ -18,11 +18,11 @@ def test_every_page_is_shown_in_every_width(tmp_path):
     assert all(task["url"].startswith("file:///") and " " not in task["url"] for task in tasks)
 
 
-def test_pages_that_fit_are_no_problem():
+def test_pages_without_problems():
     assert describe([FINE, {**FINE, "screen": "desktop"}]) == []
 
 
-def test_what_does_not_fit_is_said():
+def test_problems_are_described():
     report = [
         FINE,
         {**FINE, "over": 12, "outside": ["TABLE: a b c"]},

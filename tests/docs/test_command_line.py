@@ -1,4 +1,4 @@
-"""The page of the command line shows what the commands print, but for the numbers."""
+"""Outputs on the page of the command line are those of the commands, except for numbers."""
 
 import doctest
 import re
@@ -18,7 +18,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def differences(text, run):
-    """Run the blocks of a page; return the commands that print something else, and how many there are."""
+    """Run the blocks of a page; return the commands with other outputs, and the number of commands."""
     found, count = [], 0
     for kind, body in BLOCK.findall(text):
         if kind == "python":
@@ -34,7 +34,7 @@ def differences(text, run):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Return a function that runs a command in an empty folder and returns what it prints."""
+    """Return a function that runs a command in an empty folder and returns its output."""
     monkeypatch.chdir(tmp_path)
 
     def command(arguments):
@@ -44,17 +44,17 @@ def run(tmp_path, monkeypatch, capsys):
     return command
 
 
-def test_every_command_prints_what_the_page_shows(run):
+def test_outputs_of_commands(run):
     found, count = differences(PAGE.read_text(encoding="utf-8"), run)
     assert not found and count >= 8
 
 
-def test_another_output_would_be_noticed(run):
+def test_another_output_is_found(run):
     text = PAGE.read_text(encoding="utf-8").replace("1 Sub", "1 Sum")
     assert [command for command, _ in differences(text, run)[0]] == ["explain new.onnx"]
 
 
-def test_the_readme_shows_commands_of_the_page():
+def test_commands_of_the_readme_are_on_the_page():
     commands = re.findall(r"^ortlearn (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
     page = PAGE.read_text(encoding="utf-8")
     assert len(commands) >= 3 and all(f"ortlearn {command}" in page for command in commands)

@@ -1,4 +1,4 @@
-"""CONTRIBUTING names commands, files and folders that are there, and every command of the Makefile."""
+"""Commands, files and folders in CONTRIBUTING exist, and every Makefile target is listed."""
 
 import re
 
@@ -8,7 +8,7 @@ from tests.docs.pages import ROOT
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-#: What make test-all calls.
+#: Targets called by make test-all.
 PARTS = {"test-3.11", "test-3.12", "test-3.13"}
 
 
@@ -22,18 +22,18 @@ def rows():
     return re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|$", commands, re.MULTILINE)
 
 
-def test_every_command_of_make_is_in_the_table_and_no_other():
+def test_table_lists_all_targets_of_make():
     named = {row.removeprefix("make ") for row in rows() if row.startswith("make ")}
     assert named == targets()
 
 
 @pytest.mark.parametrize("command", [row for row in rows() if "-m benchmarks." in row])
-def test_programs_are_there(command):
+def test_programs_exist(command):
     module = ROOT / command.split(" -m ")[1].split()[0].replace(".", "/")
     assert module.with_suffix(".py").is_file() or (module / "__main__.py").is_file()
 
 
-def test_the_script_of_a_fresh_machine_runs_commands_of_make():
+def test_continuous_integration_runs_targets_of_make():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     run = re.findall(r"^make (\S+)(?: [A-Z]+=.*)?$", script, re.MULTILINE)
     assert ".ci/run" in rows() and set(run) <= targets() | PARTS
@@ -44,11 +44,11 @@ def test_the_script_of_a_fresh_machine_runs_commands_of_make():
 
 
 @pytest.mark.parametrize("name", re.findall(r"`((?:docs|tests|examples)/[\w/.*-]*)`", TEXT))
-def test_files_and_folders_are_there(name):
+def test_files_and_folders_exist(name):
     made = ("docs/reference/", "demo-output/")
     assert name.startswith(made) or list(ROOT.glob(name.rstrip("/")))
 
 
 @pytest.mark.parametrize("argument", re.findall(r"pytest -q (\S+\.(?:py|md))$", TEXT, re.MULTILINE))
-def test_the_tests_that_are_run_one_by_one(argument):
+def test_single_test_files_exist(argument):
     assert (ROOT / argument).is_file()

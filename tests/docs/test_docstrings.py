@@ -1,4 +1,4 @@
-"""numpydoc finds nothing wrong in the docstring of any public name, method or property."""
+"""Docstrings of public names, methods and properties pass numpydoc's validation."""
 
 import enum
 import importlib
@@ -15,13 +15,13 @@ PACKAGES = [
     "ortlearn.exceptions",
     *(f"ortlearn.{info.name}" for info in pkgutil.iter_modules(ortlearn.__path__) if info.ispkg),
 ]
-#: What numpydoc asks for and we do not.
-NOT_ASKED = {
-    "EX01": "an example: public names have one (tests/test_public_docstrings.py), methods need none",
-    "SA01": "a section See Also",
-    "ES01": "an extended summary: many functions are said in one line",
+#: Checks of numpydoc that are not applied.
+IGNORED = {
+    "EX01": "no example: checked in tests/test_public_docstrings.py; not required for methods",
+    "SA01": "no section See Also",
+    "ES01": "no extended summary: one line is enough for many functions",
 }
-#: What a method may leave to the one that it overrides, and an internal name to its sentence.
+#: Missing sections: allowed for overriding methods and internal names.
 SECTIONS = {"PR01", "RT01", "YD01"}
 
 
@@ -30,7 +30,7 @@ def is_ours(obj):
 
 
 def is_record(cls):
-    """Return whether the attributes of a class are what its constructor takes, or it has no constructor."""
+    """Return whether a class is a dataclass, tuple, enumeration or protocol."""
     return (
         hasattr(cls, "__dataclass_fields__")
         or issubclass(cls, tuple | enum.Enum)
@@ -39,29 +39,29 @@ def is_record(cls):
 
 
 def own_members(cls):
-    """Yield name and definition of the public methods and properties that a class defines itself."""
+    """Yield names and definitions of the public methods and properties defined in a class."""
     for name, member in vars(cls).items():
         function = getattr(member, "__func__", member)
         if not name.startswith("_") and (inspect.isfunction(function) or isinstance(member, property)):
             yield name, member
 
 
-def described_above(cls, name):
-    """Return whether a method overrides one of a base class, whose docstring has the sections."""
+def overrides(cls, name):
+    """Return whether a method overrides one of a base class."""
     return any(name in vars(base) for base in cls.__mro__[1:] if base is not object)
 
 
-def wrong(path, excused=()):
-    """Return what numpydoc finds wrong, by code."""
+def errors_of(path, excused=()):
+    """Return the errors that numpydoc finds in a docstring."""
     return [
         f"{code}: {text}"
         for code, text in validate(path)["errors"]
-        if code not in NOT_ASKED and code not in excused
+        if code not in IGNORED and code not in excused
     ]
 
 
 def public():
-    """Yield the path of every public name, where it is found first, with its object."""
+    """Yield path and object of every public name, once each."""
     seen = set()
     for package in PACKAGES:
         module = importlib.import_module(package)
@@ -73,7 +73,7 @@ def public():
 
 
 NAMES = dict(public())
-#: Classes that define what public ones inherit, too.
+#: Public classes and their bases, by the path of a public class.
 CLASSES = {
     base: path
     for path, obj in NAMES.items()
@@ -84,11 +84,11 @@ CLASSES = {
 
 
 def of_name(path, obj):
-    """Return what numpydoc finds wrong in the docstring of a public name."""
+    """Return the errors that numpydoc finds in the docstring of a public name."""
     excused = {"PR01", "PR02"} if inspect.isclass(obj) and is_record(obj) else set()
     excused |= {"RT01"} if "Yields\n" in (inspect.getdoc(obj) or "") else set()
     excused |= set() if needs_sections(path) else SECTIONS
-    return wrong(path, excused)
+    return errors_of(path, excused)
 
 
 def test_names():
@@ -98,7 +98,7 @@ def test_names():
 
 def test_members():
     found = {
-        path: wrong(path, () if needs_sections(path) and not described_above(cls, name) else SECTIONS)
+        path: errors_of(path, () if needs_sections(path) and not overrides(cls, name) else SECTIONS)
         for cls in CLASSES
         for name, member in own_members(cls)
         if inspect.getattr_static(NAMES[CLASSES[cls]], name) is member and (path := f"{CLASSES[cls]}.{name}")
@@ -106,7 +106,7 @@ def test_members():
     assert not {path: errors for path, errors in found.items() if errors}
 
 
-def test_every_public_name_is_looked_at():
+def test_names_are_collected():
     assert {"ortlearn.OrtGradientOptimizer", "ortlearn.losses.HuberLoss"} <= set(NAMES)
     assert {"CheckedParameters", "BasePenalty"} <= {cls.__name__ for cls in CLASSES}
 
@@ -141,7 +141,7 @@ class Example:
         return first
 
 
-def test_what_is_found():
-    codes = {text.partition(":")[0] for text in wrong(f"{__name__}.Example.wrong")}
+def test_errors_are_found():
+    codes = {text.partition(":")[0] for text in errors_of(f"{__name__}.Example.wrong")}
     assert {"SS02", "SS03", "PR01", "PR02", "PR07", "RT01"} <= codes
-    assert not wrong(f"{__name__}.Example.right")
+    assert not errors_of(f"{__name__}.Example.right")

@@ -1,4 +1,4 @@
-"""Ratios and counts that pages quote are those of the pages of measurements."""
+"""Ratios and counts in pages equal those in the pages of measurements."""
 
 import re
 
@@ -9,12 +9,12 @@ from tests.docs.pages import DOCS, ROOT, Page
 
 PERFORMANCE = (DOCS / "performance.md").read_text(encoding="utf-8")
 COVERAGE = (DOCS / "coverage.md").read_text(encoding="utf-8")
-#: What the lines of contenders begin with, and the columns of our tables are called.
+#: Beginnings of the names of contenders, which are also the columns of tables.
 CONTENDERS = ("scikit-learn", "torch", "JAX")
 
 
 def measured(network, size):
-    """Return our time per batch over that of each contender, one thread."""
+    """Return the ratios of the time per batch to that of each contender, with one thread."""
     title = rf"^{re.escape(network)} \w+, [\d,]+ rows, batches of {size}; one thread:\n\n((?:\|.*\n)+)"
     lines = re.search(title, PERFORMANCE, re.MULTILINE)[1].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -22,7 +22,7 @@ def measured(network, size):
 
 
 def target(figure):
-    """Return what was found for a figure that was to be reached."""
+    """Return the measured value of a target."""
     return float(re.search(rf"^\| {re.escape(figure)} \| [^|]+ \| ([\d.]+) \|", PERFORMANCE, re.MULTILINE)[1])
 
 
@@ -43,7 +43,7 @@ def test_both_estimators(path):
 
 
 def counted(name):
-    """Return a line of the page of models: estimators by their main case, by any, and cases."""
+    """Return a row of the page of models: estimators by main case, by any case, and cases."""
     row = re.search(rf"^\| {re.escape(name)} \| (\d+) \| (\d+) \| (\d+) \|$", COVERAGE, re.MULTILINE)
     return [int(number) for number in row.groups()]
 
@@ -65,7 +65,7 @@ def test_counts_of_models():
     assert f"{by_builders} do by onnxruntime-training" in readme
 
 
-def test_picture_of_the_readme():
+def test_picture_of_the_readme_has_its_alternative_text():
     found = accuracies((DOCS / "howto/adapt_to_new_data.md").read_text(encoding="utf-8"))
     assert len(found) == 9 and all(len(row) == len(ANSWERS) for row in found.values())
-    assert all(warm > max(others) for *others, warm in found.values())  # the alternative text says so
+    assert all(warm > max(others) for *others, warm in found.values())

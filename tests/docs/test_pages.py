@@ -1,4 +1,4 @@
-"""Links of the documentation lead somewhere, every page is found, pictures say what they show."""
+"""Links of the documentation are valid, all pages are reachable, pictures have descriptions."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from tests.docs.pages import DOCS, GENERATED, ROOT, Page, each, pages
 
 PAGES = pages()
 SITE = [page for page in PAGES if page.path.is_relative_to(DOCS)]
-#: Parts of the site that are read to learn something.
+#: Folders of pages that begin with what readers will learn.
 TEACHING = ("guide", "howto", "tutorials", "explanation")
 TEST = re.compile(r"^(tests/[\w/]+\.py)::(\w+)$")
 
@@ -20,7 +20,7 @@ def is_generated(target):
 
 
 def broken(page):
-    """Return the links and pictures of a page that lead nowhere within the repository."""
+    """Return the broken local links and pictures of a page."""
     found = []
     for _, target in [*page.links(), *page.pictures()]:
         if re.match(r"^\w+:", target) or is_generated(target):
@@ -33,25 +33,25 @@ def broken(page):
 
 
 @every_page
-def test_links_lead_somewhere(page):
+def test_links_are_valid(page):
     assert not broken(page)
 
 
 @every_page
-def test_cards_lead_somewhere(page):
+def test_targets_of_cards_exist(page):
     names = [name for name in page.cards() if not is_generated(name)]
     assert not [name for name in names if not (page.path.parent / f"{name}.md").is_file()]
 
 
 @each(SITE)
-def test_pages_of_the_site_link_to_pages_of_the_site(page):
+def test_links_of_site_pages_stay_within_the_site(page):
     local = [target.partition("#")[0] for _, target in page.links() if not re.match(r"^\w+:", target)]
     paths = [(page.path.parent / name).resolve() for name in local if name.endswith(".md")]
     assert all(path.is_relative_to(DOCS) for path in paths)
 
 
 @every_page
-def test_pictures_say_what_they_show(page):
+def test_pictures_have_descriptions(page):
     assert all(len(text.split()) >= 3 for text, _ in page.pictures())
 
 
@@ -62,12 +62,12 @@ def test_one_title(page):
 
 
 @each([page for page in SITE if page.path.parent.name in TEACHING])
-def test_a_page_begins_with_what_a_reader_can_do_after_it(page):
+def test_page_begins_with_what_readers_will_learn(page):
     assert re.search(r"^# .+\n\nAfter (this|these|each|a) ", page.text)
 
 
 @every_page
-def test_tests_that_a_page_names_exist(page):
+def test_tests_named_by_a_page_exist(page):
     for match in filter(None, map(TEST.match, page.code())):
         tree = ast.parse((ROOT / match[1]).read_text(encoding="utf-8"))
         functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
@@ -82,7 +82,7 @@ def test_every_page_is_in_a_table_of_contents():
             continue
         reached.add(name)
         path = DOCS / f"{name}.md"
-        assert path.is_file(), f"docs/{name}.md is in a table of contents, and missing"
+        assert path.is_file(), f"docs/{name}.md is in a table of contents, but does not exist"
         waiting += Page(path).contents()
     own = {
         page.path.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES if DOCS in page.path.parents
@@ -104,7 +104,7 @@ BAD = """# One title
 """
 
 
-def test_what_is_found(tmp_path):
+def test_broken_links_are_found(tmp_path):
     path = tmp_path / "page.md"
     path.write_text(BAD)
     (tmp_path / "other.md").write_text("# Other\n\n## What is it?\n")

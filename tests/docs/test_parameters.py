@@ -1,4 +1,4 @@
-"""Parameters, attributes and methods that the pages name exist, with the defaults that tables give."""
+"""Parameters, attributes and methods named by pages exist, with the defaults in tables."""
 
 import ast
 import importlib
@@ -13,10 +13,10 @@ from tests.docs.pages import Page, Table, code_in, each, pages
 from tests.docs.test_docstrings import PACKAGES
 
 ESTIMATORS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)
-#: Pages that are about other packages, or about operators of ONNX; tables of these are looked at.
+#: Pages about other packages or ONNX operators; only their tables are checked.
 OTHERS = ("docs/howto/from_", "docs/howto/other_clusters", "docs/decisions/", "CONTRIBUTING.md")
 KEYWORD = re.compile(r"(?<![\w.])([A-Za-z]\w*)=(?!=)")
-#: A call of something with keywords, without calls inside.
+#: Calls without nested calls.
 CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(([^()]*)\)")
 every_page = each(pages())
 
@@ -30,7 +30,7 @@ def parameters(obj):
 
 @cache
 def public():
-    """Return every public name with what it is."""
+    """Return all public objects by name."""
     modules = [importlib.import_module(package) for package in PACKAGES]
     return {name: getattr(module, name) for module in modules for name in getattr(module, "__all__", ())}
 
@@ -47,7 +47,7 @@ def known_keywords():
 
 
 def unknown_keywords(code):
-    """Return keywords of a piece of code that no function of ours or estimator of scikit-learn has."""
+    """Return keywords in a piece of code that no function here or estimator of scikit-learn has."""
     own = {
         (name, keyword)
         for name, arguments in CALL.findall(code)
@@ -93,14 +93,14 @@ def test_tables_of_attributes_and_methods(page):
             assert all(hasattr(cls, name) for cls in ESTIMATORS), name
 
 
-def test_what_is_found():
+def test_unknown_keywords_are_found():
     assert unknown_keywords("OrtGradientOptimizer(model, batchsize=3)") == {"batchsize"}
     assert unknown_keywords("HuberLoss(quantile=0.1)") == {"quantile"}
     assert unknown_keywords('learning_rate=LearningRateAdam(learning_rate="cosine")') == set()
     assert unknown_keywords("learning_rate__eta0=0.1, Ridge(alpha=1), a == b") == set()
 
 
-def test_tables_are_read(tmp_path):
+def test_tables_are_parsed(tmp_path):
     path = tmp_path / "page.md"
     path.write_text("# A\n\n| parameter | default |\n|---|---|\n| `a`, `b` | 1 |\n| `c` | `None` |\n\ntext\n")
     (table,) = Page(path).tables()

@@ -1,4 +1,4 @@
-"""The tutorial of the plugin distribution shows the files of the example distribution, all of them."""
+"""The tutorial of the plugin distribution shows all files of the example distribution."""
 
 import re
 from pathlib import Path
@@ -10,12 +10,12 @@ SHOWN = re.compile(r"^`([\w/.]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOT
 
 
 def shown():
-    """Return the files that the page shows, by name."""
+    """Return the files on the page by name."""
     return dict(SHOWN.findall(PAGE.read_text(encoding="utf-8")))
 
 
 def files():
-    """Return the files of the distribution, what building and testing it leaves excepted."""
+    """Return the files of the distribution, except those made by building and testing."""
     kept = [
         path
         for path in FOLDER.rglob("*")
@@ -29,12 +29,12 @@ def test_every_file_is_shown():
     assert set(shown()) == set(files())
 
 
-def test_files_are_shown_as_they_are():
+def test_files_are_shown_unchanged():
     for name, text in shown().items():
-        assert text == (FOLDER / name).read_text(encoding="utf-8"), f"{name} is another one in {PAGE.name}"
+        assert text == (FOLDER / name).read_text(encoding="utf-8"), f"{name} differs in {PAGE.name}"
 
 
-def test_the_tree_lists_every_file():
+def test_tree_lists_every_file():
     (tree,) = re.findall(r"^```text\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert {line.strip() for line in tree.splitlines() if not line.endswith("/")} == {
         Path(name).name for name in files()

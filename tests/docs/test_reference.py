@@ -14,7 +14,7 @@ AUTOSUMMARY = re.compile(r"^\.\. autosummary::\n(?:   :.*\n)*\n((?:   \S+\n)+)",
 
 
 def listed():
-    """Return the modules whose names the reference lists, each on a page of its own."""
+    """Return the modules listed in the reference."""
     text = (DOCS / "reference/index.md").read_text(encoding="utf-8")
     return [line.strip() for block in AUTOSUMMARY.findall(text) for line in block.splitlines()]
 
@@ -24,7 +24,7 @@ def names(module):
 
 
 def has_page(obj):
-    alias = get_origin(obj) is not None  # a class, too, in Python 3.10
+    alias = get_origin(obj) is not None  # inspect.isclass is true for it in Python 3.10
     return inspect.isfunction(obj) or (inspect.isclass(obj) and not alias)
 
 
@@ -38,12 +38,12 @@ def test_every_class_and_function_is_on_a_page():
 
 
 def imported(text):
-    """Return the modules of ours that the examples of a page import names from."""
+    """Return the modules of ortlearn that the examples of a page import from."""
     return set(re.findall(r"^(?:>>> |\.\.\. )? *from (ortlearn(?:\.[\w.]+)?) import ", text, re.MULTILINE))
 
 
 @each(pages())
-def test_what_a_page_imports_from_is_listed(page):
+def test_imported_modules_are_listed(page):
     assert imported(page.text) <= set(listed())
 
 
@@ -56,14 +56,14 @@ def test_constants_are_described_by_their_package(package):
 
 @pytest.mark.parametrize("module", listed())
 def test_names_are_found_by_autosummary(module):
-    """Autosummary goes by what ``dir`` lists and, asked to (see conf.py), by ``__all__``."""
+    """Autosummary uses ``dir`` and, with the settings of conf.py, ``__all__``."""
     imported = importlib.import_module(module)
     assert names(module)
     assert set(names(module)) <= set(dir(imported))
     assert all(obj.__doc__ for name in names(module) if has_page(obj := getattr(imported, name)))
 
 
-def test_conf_goes_by_all():
+def test_autosummary_uses_all():
     settings = (DOCS / "conf.py").read_text(encoding="utf-8")
     for line in ("autosummary_generate = True", "autosummary_ignore_module_all = False"):
         assert line in settings

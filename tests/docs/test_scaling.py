@@ -1,4 +1,4 @@
-"""What the page on several machines says of its tables is so."""
+"""Statements of the page on several machines hold for its tables."""
 
 import pytest
 
@@ -10,7 +10,7 @@ NETWORKS = ("network, Adam", "network, Adam's default rate")
 
 
 def losses(place):
-    """Return losses by problem, way to average and shards: with the rate times 1, the root of k, and k."""
+    """Return losses by problem, averaging and number k of shards, for rates times 1, root of k, and k."""
     tables = [table for table in PAGE.tables() if any("rate times 1" in title for title in table.header)]
     header, rows = tables[place].header, tables[place].rows
     found = {}
@@ -27,7 +27,7 @@ def mixed():
 
 
 @pytest.mark.parametrize("problem", SIMPLE)
-def test_simple_models_lose_little_at_the_root_of_the_number_of_shards(mixed, problem):
+def test_loss_of_simple_models_at_the_root_of_the_number_of_shards(mixed, problem):
     assert mixed[problem, "once a pass", 4][1] <= 1.015
     assert mixed[problem, "once a pass", 16][1] <= 1.045
 
@@ -41,19 +41,19 @@ def test_networks_need_smaller_batches(mixed, problem):
 
 
 @pytest.mark.parametrize("problem", (*SIMPLE, *NETWORKS))
-def test_more_averages_change_nothing_at_the_rate_of_one_machine(mixed, problem):
+def test_number_of_averages_has_no_effect_at_the_rate_of_one_machine(mixed, problem):
     for count in (4, 16):
         once, often = (mixed[problem, f"{name} a pass", count][0] for name in ("once", "16 times"))
         assert often == pytest.approx(once, rel=0.1)
 
 
-def test_shards_that_differ_need_more_averages():
+def test_different_shards_need_more_averages():
     by_label = losses(1)
     once, often = (by_label["network, Adam", f"{name} a pass", 16][0] for name in ("once", "16 times"))
     assert often < 0.55 * once
 
 
-def test_what_is_extrapolated_is_named():
+def test_extrapolated_values_are_named():
     (plans,) = [table for table in PAGE.tables() if "extrapolated" in table.header]
     for workers, outside in zip(plans.column("workers"), plans.column("extrapolated"), strict=True):
         assert (outside == "nothing") == (workers == "2")

@@ -1,4 +1,4 @@
-"""The checks of the built pages find what is broken, and nothing else."""
+"""The checks of built pages find broken links and missing descriptions, and nothing else."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def site(tmp_path):
     return write
 
 
-def test_a_good_site(site):
+def test_valid_site(site):
     assert check_site(site()) == []
 
 
@@ -47,14 +47,14 @@ def test_a_good_site(site):
         ('<img src="../picture.svg" alt=" ">', "no text for the picture ../picture.svg"),
         ('<img src="../picture.svg">', "no text for the picture ../picture.svg"),
     ],
-    ids=["file", "place", "own place", "picture", "script", "blank text", "no text"],
+    ids=["file", "anchor", "anchor of the page", "picture", "script", "blank text", "no text"],
 )
-def test_what_is_broken_is_found(site, text, problem):
+def test_problems_are_found(site, text, problem):
     root = site(**{"guide/other.html": text})
     assert check_site(root) == [f"guide/other.html: {problem}"]
 
 
-def test_what_a_page_holds():
+def test_elements_of_a_page():
     page = read_page('<a name="old"></a><h2 id="new"></h2><a href="x.html">x</a><img src="p.png" alt="P">')
     assert page.anchors == {"old", "new"} and page.links == ["x.html", "p.png"]
     assert page.pictures == [("p.png", "P")]

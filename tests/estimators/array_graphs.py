@@ -1,4 +1,4 @@
-"""ONNX files of images and sequences, with the same networks in NumPy."""
+"""ONNX models of images and sequences, and the same networks in NumPy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """A file, what it takes, and its scores in NumPy.
+    """An ONNX model, its inputs, and its scores in NumPy.
 
-    ``labels`` is the shape of the labels of a sample; ``axis`` that of the classes in the scores, None for a
-    regressor or for scores of the shape of the labels.
+    ``labels`` is the shape of the labels of a sample. ``axis`` is the axis of the classes in the scores, or
+    None for a regressor or for scores of the shape of the labels.
     """
 
     nodes: str
@@ -40,7 +40,7 @@ class ArrayFile:
     n_classes: int = 0
 
     def model(self, dtype=np.float32, symbolic=False) -> ModelProto:
-        """Return the file."""
+        """Return the ONNX model."""
         kind = "float" if dtype == np.float32 else "double"
 
         def dims(shape):
@@ -61,7 +61,7 @@ class ArrayFile:
         return 5
 
     def draw(self, dtype=np.float32, seed=0):
-        """Return weights."""
+        """Return random weights."""
         rng = np.random.default_rng(seed)
         return {
             name: (value if isinstance(value, np.ndarray) else rng.normal(0, 0.3, value).astype(dtype))
@@ -78,7 +78,7 @@ class ArrayFile:
 
 
 def convolution(x, w, b):
-    """Return a convolution of a square kernel, as large as x."""
+    """Return the convolution of x with a square kernel, in the shape of x."""
     pad = w.shape[2] // 2
     padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, w.shape[2:], axis=(2, 3))
@@ -180,7 +180,7 @@ ONE_STEP = {
 
 
 def dtype_of(file):
-    """Return float64, and float32 for a convolution, of which onnxruntime has no other."""
+    """Return float64, or float32 for a convolution, for which onnxruntime has no float64 kernel."""
     return np.float32 if "Conv" in file.nodes else np.float64
 
 
@@ -194,12 +194,12 @@ def trainer(optimizer, file, **options):
 
 
 def weights_of(trained, file):
-    """Return all weights, trained and frozen."""
+    """Return trained and frozen weights."""
     return {**file.draw(dtype_of(file)), **trained.trained_coef_}
 
 
 def position_losses(file, scores, y):
-    """Return the loss of each label, by its definition."""
+    """Return the loss of each label by the definition."""
     if not file.n_classes:
         return (scores - y) ** 2 / 2
     if file.axis is None or scores.shape[file.axis] == 1:
@@ -210,7 +210,7 @@ def position_losses(file, scores, y):
 
 
 def objective(file, arrays, X, y, sample_weight):
-    """Return the objective of all samples: a mean over positions, a sum over the elements of regressors."""
+    """Return the objective: a mean over positions, or a sum over the outputs of regressors."""
     losses = position_losses(file, file.scores(X.astype(np.float64), **arrays), y)
     weights = np.ones(1) if sample_weight is None else sample_weight
     weights = np.broadcast_to(weights.reshape(weights.shape + (1,) * (y.ndim - weights.ndim)), y.shape)

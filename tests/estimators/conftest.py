@@ -1,4 +1,4 @@
-"""Both estimators, small data sets, and what several files measure."""
+"""Fixtures: the two estimator classes, data sets, and helpers of several files."""
 
 import pickle
 import warnings
@@ -12,6 +12,7 @@ from sklearn.utils import shuffle
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.training.devices import Device
 from ortlearn.training.sessions import make_session
+from tests.estimators import mixed_frames
 from tests.plain_training import plain_training  # noqa: F401
 
 OPTIMIZERS = {"one_graph": OrtGradientOptimizer, "two_calls": OrtGradientForwardBackwardOptimizer}
@@ -19,13 +20,13 @@ OPTIMIZERS = {"one_graph": OrtGradientOptimizer, "two_calls": OrtGradientForward
 
 @pytest.fixture(params=list(OPTIMIZERS))
 def optimizer(request):
-    """Each of the two estimator classes."""
+    """Return each of the two estimator classes."""
     return OPTIMIZERS[request.param]
 
 
 @pytest.fixture
 def either(request):
-    """One of the two estimator classes, which take turns over tests and their cases."""
+    """Return one of the two estimator classes, alternating between tests and cases."""
     case = getattr(request.node, "callspec", None)
     number = sum(case.indices.values()) if case else len(request.node.name)
     return list(OPTIMIZERS.values())[number % 2]
@@ -33,7 +34,7 @@ def either(request):
 
 @pytest.fixture
 def both():
-    """Both estimator classes, to be compared."""
+    """Return both estimator classes, for comparisons."""
     return tuple(OPTIMIZERS.values())
 
 
@@ -44,46 +45,66 @@ def _standardised(loader):
 
 @pytest.fixture(scope="session")
 def diabetes():
-    """Regression: 442 x 10, standardised."""
+    """Return a regression problem of shape (442, 10), standardised."""
     return _standardised(load_diabetes)
 
 
 @pytest.fixture(scope="session")
 def diabetes_units(diabetes):
-    """Regression with labels near one: 442 x 10."""
+    """Return a regression problem of shape (442, 10) with standardised labels."""
     X, y = diabetes
     return X, (y - y.mean()) / y.std()
 
 
 @pytest.fixture(scope="session")
 def cancer():
-    """Two classes: 569 x 30, standardised."""
+    """Return a problem of two classes of shape (569, 30), standardised."""
     return _standardised(load_breast_cancer)
 
 
 @pytest.fixture(scope="session")
 def wine():
-    """Three classes: 178 x 13, standardised."""
+    """Return a problem of three classes of shape (178, 13), standardised."""
     return _standardised(load_wine)
 
 
 @pytest.fixture(scope="session")
 def digits():
-    """Ten classes: 1797 x 64, in [0, 1]."""
+    """Return a problem of ten classes of shape (1797, 64), with values in [0, 1]."""
     X, y = load_digits(return_X_y=True)
     return X / 16, y
 
 
 @pytest.fixture(scope="session")
 def two_outputs(diabetes):
-    """Regression with y of shape (442, 2)."""
+    """Return a regression problem with y of shape (442, 2)."""
     X, y = diabetes
     return X, np.stack([y / 100, 1 - y / 50], axis=1)
 
 
+@pytest.fixture(scope="session")
+def people():
+    """Return a data frame of six columns of four types, and labels."""
+    return mixed_frames.people()
+
+
+@pytest.fixture
+def numbers():
+    """Return a regression problem of shape (100, 3)."""
+    X = np.random.RandomState(0).normal(size=(100, 3))
+    return X, X[:, 0] + X[:, 1] ** 2
+
+
+@pytest.fixture
+def small(diabetes_units):
+    """Return sixty samples of a regression problem."""
+    X, y = diabetes_units
+    return X[:60], y[:60]
+
+
 @pytest.fixture
 def fit_quietly():
-    """Fit a scikit-learn model that is stopped before it converges."""
+    """Return a function that fits a scikit-learn model without warnings."""
 
     def fit(model, X, y):
         with warnings.catch_warnings():
@@ -95,7 +116,7 @@ def fit_quietly():
 
 @pytest.fixture
 def run_onnx():
-    """Run a model in onnxruntime: outputs by name."""
+    """Return a function that runs a model in onnxruntime and returns outputs by name."""
 
     def run(model, X, **feeds):
         session = make_session(model, Device("cpu"))
@@ -111,7 +132,7 @@ def run_onnx():
 
 @pytest.fixture
 def unchanged():
-    """Run something that fails, and check that a fitted object is exactly as it was."""
+    """Return a function that checks that a failing call does not change a fitted estimator."""
 
     def check(fitted, X, fails):
         before = dict(fitted.__dict__)

@@ -1,9 +1,9 @@
-"""ONNX files of networks with random weights, as exporters write them."""
+"""ONNX models of networks with random weights, as written by exporters."""
 
 import numpy as np
 from onnx import helper, numpy_helper, parser
 
-#: Nodes, shapes of the weights and constants of each file; x has 24 columns, the output y two.
+#: Nodes, shapes of weights, and constants by name; x has 24 columns, the output y two.
 NETWORKS = {
     "perceptron": (
         """["/0/Gemm"] a = Gemm <transB = 1, alpha = 0.5> (x, w0, b0) ["/1/Relu"] r = Tanh (a)
@@ -56,7 +56,7 @@ NETWORKS = {
 
 
 def network_file(name, dtype=np.float32, opset=18, constants=False):
-    """Return a file, its weights initializers or constants."""
+    """Return a model whose weights are initializers or constants."""
     nodes, shapes, numbers = NETWORKS[name]
     kind = {np.float32: "float", np.float64: "double", np.float16: "float16"}[dtype]
     model = parser.parse_model(
@@ -78,7 +78,7 @@ def network_file(name, dtype=np.float32, opset=18, constants=False):
 
 
 def rows(dtype=np.float32, n=40):
-    """Return features and labels for these files."""
+    """Return features and labels for these models."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 24)).astype(dtype)
     return X, np.stack([np.tanh(X[:, 0]), X[:, 1] * X[:, 2] / 2], axis=1).astype(dtype)

@@ -1,4 +1,4 @@
-"""Low-rank adapters: only A and B are trained, and W + alpha / rank A B takes the place of W."""
+"""Low-rank adapters: A and B are trained, and W + alpha / rank A B replaces W."""
 
 import pickle
 
@@ -18,7 +18,7 @@ from ortlearn.onnx_files import LoRA, replace_head
 from ortlearn.onnx_files.weight_locations import weight_locations
 from tests.estimators.network_files import NETWORKS, network_file, rows
 
-#: Weights that can have an adapter of rank 2, and whether the number of outputs comes first in their shape.
+#: Weights with adapters of rank 2, and whether the first axis is that of the outputs.
 ADAPTED = {
     "perceptron": {"w0": True, "w1": False},
     "convolution": {"k": True, "g": True, "w": False},
@@ -30,7 +30,7 @@ ADAPTED = {
 
 
 def merged(weights, arrays, transposed, scale):
-    """Return the weights of a file with its adapters added, by the formula of the paper."""
+    """Return the weights of a model plus its adapters, by the formula of the paper."""
     found = dict(arrays)
     for name, outputs_first in transposed.items():
         product = scale * weights[f"{name}.lora_A"] @ weights[f"{name}.lora_B"]
@@ -51,8 +51,8 @@ def output(model, X, run_onnx, **feeds):
     return run_onnx(model, X, **feeds)["y"]
 
 
-def at_random(trainer, seed=2):
-    """Give a trainer weights other than zero, and return them."""
+def set_random_weights(trainer, seed=2):
+    """Set random weights of a trainer and return them."""
     rng = np.random.default_rng(seed)
     weights = {
         name: rng.normal(size=a.shape).astype(a.dtype) / 3 for name, a in trainer.get_weights().items()
@@ -63,7 +63,7 @@ def at_random(trainer, seed=2):
 
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_the_first_prediction_is_that_of_the_file(name, warm_start, either, run_onnx):
+def test_first_prediction_equals_that_of_the_file(name, warm_start, either, run_onnx):
     X, y = rows()
     trainer = either(
         network_file(name), lora=LoRA(2, target="*"), learning_rate=1e-30, max_iter=1, random_state=0
@@ -82,9 +82,9 @@ def test_the_first_prediction_is_that_of_the_file(name, warm_start, either, run_
 
 @pytest.mark.parametrize("alpha", [None, 3.0])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_gradients_are_those_of_the_definition(name, alpha, either, run_onnx):
-    """A step of gradient descent on all rows, against differences of the loss of files merged by NumPy."""
-    dtype = np.float32 if name in ("convolution", "recurrent") else np.float64  # as onnxruntime has them
+def test_gradients_equal_finite_differences(name, alpha, either, run_onnx):
+    """A full-batch gradient step is compared with differences of the loss of models merged in NumPy."""
+    dtype = np.float32 if name in ("convolution", "recurrent") else np.float64  # types of kernels
     X, y = rows(dtype)
     file = network_file(name, dtype)
     rate = LearningRateSGD(eta0=0.25, learning_rate="constant")
@@ -92,7 +92,7 @@ def test_gradients_are_those_of_the_definition(name, alpha, either, run_onnx):
         file, lora=LoRA(2, alpha=alpha, target="*"), learning_rate=rate, max_iter=1, random_state=0
     )
     trainer.set_params(batch_size=len(X)).fit(X, y)
-    before = at_random(trainer)
+    before = set_random_weights(trainer)
     after = trainer.partial_fit(X, y).get_weights()
     gradient = {key: (before[key] - after[key]).astype(np.float64) / 0.25 for key in before}
 
@@ -117,14 +117,14 @@ def test_merged_and_separate_files_predict_the_same(name, either, run_onnx):
     X, y = rows()
     file = network_file(name)
     trainer = either(file, lora=LoRA(2, alpha=1.0, target="*"), max_iter=1, random_state=0).fit(X, y)
-    weights = at_random(trainer)
+    weights = set_random_weights(trainer)
     one, two = trainer.get_trained_onnx(), trainer.get_trained_onnx(merged=False)
     expected = trainer.predict(X)
     assert np.abs(expected - output(file, X, run_onnx)).max() > 0.01
     np.testing.assert_allclose(output(one, X, run_onnx), expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(output(two, X, run_onnx, **weights), expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(output(two, X, run_onnx), output(file, X, run_onnx), rtol=1e-5, atol=1e-6)
-    # the merged file has the nodes that it came with, and other numbers in the weights with adapters only
+    # the merged model has the original nodes, and different values of weights with adapters only
     own = initializer_arrays(file)
     found = merged(weights, own, ADAPTED[name], 0.5)
     assert list(one.graph.node) == list(file.graph.node) and one.opset_import == file.opset_import
@@ -140,8 +140,8 @@ def test_merged_and_separate_files_predict_the_same(name, either, run_onnx):
 
 
 @pytest.mark.parametrize("change", [{"opset": 9}, {"constants": True}, {"dtype": np.float16}])
-def test_files_as_they_come(change, run_onnx):
-    """Of an old opset, with weights in constants, in float16: both exports keep what the file has."""
+def test_exports_keep_the_form_of_the_file(change, run_onnx):
+    """The file has an old opset, weights in constants, or float16 weights."""
     file, (X, y) = network_file("perceptron", **change), rows()
     trainer = OrtGradientOptimizer(file, lora=LoRA(2), max_iter=30, random_state=0, warm_start=True)
     trainer.set_params(learning_rate=LearningRateAdam(eta0=0.01)).fit(X, y)
@@ -180,15 +180,15 @@ def test_targets(target, expected):
     )
 
 
-def test_targets_by_default():
-    """Weights that are larger than their adapter: (24, 6) for rank 4, all of them for rank 1."""
+def test_default_targets():
+    """Weights larger than their adapter have one: (24, 6) for rank 4, all weights for rank 1."""
     for rank, expected in ((4, {"w0"}), (1, {"w0", "w1"})):
         table = explain(network_file("perceptron"), lora=LoRA(rank))
         trained = {name.partition(".")[0] for row in table.rows if row.trainable for name in row.weights}
         assert trained == expected
 
 
-def test_weights_that_are_trained_besides(either):
+def test_weights_trained_without_adapter(either):
     X, y = rows()
     trainer = either(network_file("transformer"), "*lb", lora=LoRA(1, target="*query*"), warm_start=True)
     trainer.set_params(max_iter=3, random_state=0, learning_rate=0.1).fit(X, y)
@@ -197,13 +197,13 @@ def test_weights_that_are_trained_besides(either):
     assert {name for name in before if before[name].tobytes() != after[name].tobytes()} == {"wq", "lb"}
 
 
-def test_a_training_improves_and_continues(either):
+def test_training_improves_and_continues(either):
     X, y = rows(n=200)
     trainer = either(network_file("transformer"), lora=LoRA(2, target="MatMul"), max_iter=30, random_state=0)
     trainer.set_params(learning_rate=LearningRateAdam(eta0=0.01), warm_start=True).fit(X, y)
     first = trainer.train_losses_
     assert first[-1] < 0.8 * first[0]
-    assert trainer.fit(X, y).train_losses_[0] < 0.9 * first[0]  # a warm start goes on from the adapters
+    assert trainer.fit(X, y).train_losses_[0] < 0.9 * first[0]  # a warm start continues from the adapters
     assert trainer.partial_fit(X, y).train_losses_[-1] < first[-1]
 
 
@@ -243,16 +243,16 @@ def test_errors(lora, error, message):
         OrtGradientOptimizer(network_file("transformer"), lora=lora).fit(*rows())
 
 
-def test_weights_that_are_trained_get_no_adapter():
+def test_trained_weights_have_no_adapter():
     X, y = rows()
     trainer = OrtGradientOptimizer(network_file("transformer"), ["wq", "wy"], lora=LoRA(3, target="MatMul"))
-    found = set(trainer.set_params(max_iter=1).fit(X, y).get_weights())  # rank 3 is too large for wy
+    found = set(trainer.set_params(max_iter=1).fit(X, y).get_weights())  # rank 3 exceeds wy
     assert found == {"wq", "wy", *(f"{name}.lora_{part}" for name in ("wk", "wv", "wo") for part in "AB")}
     with pytest.raises(NoTrainableWeightError, match="matches no weight of a matrix product"):
         trainer.set_params(weights_to_train="MatMul").fit(X, y)
 
 
-def test_estimators_of_scikit_learn_have_no_adapters():
+def test_scikit_learn_estimators_are_rejected():
     with pytest.raises(ConversionError, match="lora is for ONNX files, LinearRegression is a scikit-learn"):
         OrtGradientOptimizer(LinearRegression(), lora=2).fit(*rows())
 
@@ -268,13 +268,13 @@ def test_exports_without_adapters(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_with_adapters_has_no_zipmap():
+def test_zipmap_is_rejected():
     trainer = OrtGradientOptimizer(network_file("perceptron"), lora=2, max_iter=1).fit(*rows())
     with pytest.raises(ValueError, match="zipmap=True is for scikit-learn models"):
         trainer.get_trained_onnx(zipmap=True, merged=False)
 
 
-def test_as_parameters_of_scikit_learn():
+def test_nested_parameters():
     X, y = rows(n=60)
     trainer = OrtGradientOptimizer(network_file("perceptron"), lora=LoRA(2, target="w0"), max_iter=2)
     assert trainer.get_params()["lora__rank"] == 2
@@ -300,8 +300,8 @@ def test_pickled_and_saved(tmp_path, either):
         assert all((found[key] == array).all() for key, array in expected.items())
 
 
-def test_adapter_files_on_onnxruntime(tmp_path, either):
-    """The file that ``save_adapter`` writes, read and used by onnxruntime itself."""
+def test_adapter_files_in_onnxruntime(tmp_path, either):
+    """onnxruntime reads and applies the file written by ``save_adapter``."""
     onnxruntime = pytest.importorskip("onnxruntime")
     if not hasattr(onnxruntime, "LoraAdapter"):
         pytest.skip("adapters need onnxruntime 1.20 or later")
@@ -310,7 +310,7 @@ def test_adapter_files_on_onnxruntime(tmp_path, either):
         trainer = either(network_file(name, dtype), lora=LoRA(2, target="*"), max_iter=1, random_state=0).fit(
             X, y
         )
-        weights, path = at_random(trainer), trainer.save_adapter(tmp_path / f"{name}.onnx_adapter")
+        weights, path = set_random_weights(trainer), trainer.save_adapter(tmp_path / f"{name}.onnx_adapter")
         read = onnxruntime.AdapterFormat.read_adapter(str(path)).get_parameters()
         assert {key: value.numpy().tobytes() for key, value in read.items()} == {
             key: array.tobytes() for key, array in weights.items()
@@ -327,12 +327,12 @@ def test_adapter_files_on_onnxruntime(tmp_path, either):
 
 
 def test_sequences_with_a_label_at_every_step(either, run_onnx):
-    """X of three dimensions, a head at every step, and adapters before it."""
+    """X has three dimensions, and an output layer is applied at every step, after layers with adapters."""
     file = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,6,4] x) => (float[N,2] y) { ["/0/MatMul"] a = MatMul (x, w) h = Tanh (a)
         m = ReduceMean <keepdims = 0> (h, one) y = MatMul (m, v) }""")
     rng = np.random.default_rng(0)
-    weight = rng.normal(size=(4, 8)) * [[0], [1], [1], [1]]  # the features lack the first column
+    weight = rng.normal(size=(4, 8)) * [[0], [1], [1], [1]]  # the first column has no effect on the features
     for name, array in {"w": weight, "v": rng.normal(size=(8, 2))}.items():
         file.graph.initializer.append(numpy_helper.from_array(array.astype(np.float32), name))
     file.graph.initializer.append(numpy_helper.from_array(np.array([1]), "one"))
@@ -354,7 +354,7 @@ def test_sequences_with_a_label_at_every_step(either, run_onnx):
 
 
 def test_peepholes_have_no_adapters():
-    """They are vectors, one of each direction."""
+    """They are vectors, one per direction."""
     file = network_file("recurrent")
     node = next(node for node in file.graph.node if node.op_type == "LSTM")
     node.input.extend(["", "", "", "p"])
@@ -366,8 +366,8 @@ def test_peepholes_have_no_adapters():
         OrtGradientOptimizer(file, lora=LoRA(1, target="p")).fit(*rows())
 
 
-def test_matrices_of_a_stack_by_default():
-    """A weight of three matrices (8, 5) is larger than its adapter of rank 3, and not than one of rank 4."""
+def test_default_adapters_of_stacked_matrices():
+    """A weight of three matrices (8, 5) is larger than its adapter of rank 3, but not of rank 4."""
     for rank, expected in ((3, {"we"}), (1, {"we", "wy"})):
         table = explain(network_file("experts"), lora=LoRA(rank))
         trained = {name.partition(".")[0] for row in table.rows if row.trainable for name in row.weights}

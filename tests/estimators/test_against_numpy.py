@@ -1,4 +1,4 @@
-"""Two epochs against the definitions, written once more in numpy."""
+"""Two epochs equal those of an implementation in numpy."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ ETA, POWER, MOMENTUM = 0.03, 0.25, 0.9
 
 
 class Sgd:
-    reach = 1.0  # rates that a gradient which stays the same moves a weight by
+    reach = 1.0  # steps, in units of the rate, that a constant gradient causes
 
     def step(self, key, w, g, rate):
         return w - rate * g
@@ -94,7 +94,7 @@ def train(loss, X, y, weights, rule, sample_weight=None, l1=0.0, l2=0.0, proxima
 
 
 def as_stored(model):
-    """Round the weights to float32, as an ONNX file of a linear model stores them."""
+    """Round the weights of a linear model to float32, as stored in ONNX."""
     model.coef_ = model.coef_.astype(np.float32).astype(np.float64)
     model.intercept_ = np.asarray(model.intercept_, np.float32).astype(np.float64)
     return model
@@ -105,7 +105,7 @@ CASES = ["regression", "outputs", "binary", "multinomial"]
 
 @pytest.fixture(params=CASES)
 def case(request):
-    """A linear model, rows, labels and the loss."""
+    """Return a linear model, samples, labels and the loss."""
     name = {"outputs": "two_outputs", "binary": "cancer", "multinomial": "wine"}.get(
         request.param, "diabetes"
     )
@@ -151,7 +151,7 @@ def test_two_epochs(case, rate, option, optimizer):
     np.testing.assert_allclose(trained.train_losses_, means, **near)
 
 
-def test_shuffled_rows_come_in_the_order_of_the_seed(optimizer, diabetes):
+def test_order_of_shuffled_samples(optimizer, diabetes):
     X, y = diabetes
     X, y = X[:53], y[:53] / 100
     model = as_stored(LinearRegression().fit(X[::2], y[::2]))

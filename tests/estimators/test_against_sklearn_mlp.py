@@ -1,4 +1,4 @@
-"""Five epochs of scikit-learn's networks and ours, from the same weights in the same order of rows."""
+"""Five epochs equal those of scikit-learn's networks, with the same weights and order of samples."""
 
 import copy
 import warnings
@@ -19,8 +19,8 @@ SOLVERS = {
         LearningRateSGDNesterov(ETA, momentum=0.9, nesterov=False),
     ),
     "nesterov": ({"solver": "sgd", "momentum": 0.9}, LearningRateSGDNesterov(ETA, momentum=0.9)),
-    # scikit-learn adds epsilon before the correction of the second mean, Kingma and Ba (and we) after it:
-    # a gradient as small as epsilon makes a difference, so it is far below them all here.
+    # scikit-learn adds epsilon before the bias correction of the second mean, Kingma and Ba after it, so
+    # epsilon must be much smaller than all gradients.
     "adam": ({"solver": "adam", "epsilon": 1e-12}, LearningRateAdam(ETA, epsilon=1e-12)),
     "adam, defaults": ({"solver": "adam", "learning_rate_init": 0.001}, LearningRateAdam()),
 }
@@ -29,7 +29,7 @@ KINDS = {"regression": "diabetes_units", "outputs": "two_outputs", "binary": "ca
 
 @pytest.fixture(params=list(KINDS))
 def case(request):
-    """A network of a kind, rows and labels; every batch is full."""
+    """Return the class of a network, samples and labels; all batches are full."""
     X, y = request.getfixturevalue(KINDS[request.param])
     X, y = X[:160], y[:160]
     kind = MLPRegressor if request.param in ("regression", "outputs") else MLPClassifier
@@ -37,18 +37,18 @@ def case(request):
 
 
 def sample_weights(n_rows):
-    """Weights that sum to the rows of a batch in every batch, as the penalty of scikit-learn needs."""
+    """Return weights with mean one in every batch, as required by scikit-learn's penalty."""
     weights = np.random.RandomState(0).uniform(0.1, 3, n_rows).reshape(-1, SIZE)
     return (weights / weights.mean(axis=1, keepdims=True)).ravel()
 
 
 def one_epoch_then(kind, X, y, **options):
-    """Return a network after an epoch, and the same after five more with a fresh optimizer."""
+    """Return a network after one epoch, and after five more with a new optimizer."""
     options = {"learning_rate_init": ETA, "activation": "tanh", "random_state": 0, **options}
     model = kind(hidden_layer_sizes=(8, 5), batch_size=SIZE, shuffle=False, max_iter=1, **options)
     model.set_params(n_iter_no_change=100)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # stopped before it converges
+        warnings.simplefilter("ignore")
         begin = model.fit(X, y)
         after = copy.deepcopy(begin).set_params(warm_start=True, max_iter=EPOCHS)
         return begin, after
@@ -74,7 +74,7 @@ def test_weights(case, solver, weighted, dtype, optimizer):
     ours = optimizer(
         begin,
         learning_rate=copy.deepcopy(plugin).set_params(learning_rate="constant"),
-        # scikit-learn's penalty of a batch is alpha / 2 * |w|^2, divided by the rows of the batch
+        # scikit-learn's penalty of a batch is alpha / 2 * |w|^2, divided by the number of its samples
         learning_penalty=L2Penalty(alpha / 2 / SIZE),
         max_iter=EPOCHS,
         batch_size=SIZE,
@@ -90,5 +90,5 @@ def test_weights(case, solver, weighted, dtype, optimizer):
         np.testing.assert_allclose(array.reshape(expected.shape), expected, rtol=1e-4, atol=1e-4)
     moved = np.abs(theirs.coefs_[0] - begin.coefs_[0]).max()
     assert moved > 0.01
-    if theirs.n_outputs_ == 1 or kind is MLPClassifier:  # the loss it shows is a mean over outputs
+    if theirs.n_outputs_ == 1 or kind is MLPClassifier:  # its loss is a mean over outputs
         np.testing.assert_allclose(ours.train_losses_, theirs.loss_curve_[-EPOCHS:], rtol=1e-4)

@@ -1,4 +1,4 @@
-"""Methods leave their arguments as they are, and refuse in X what fit refuses."""
+"""Methods do not change their arguments, and reject the same X as fit."""
 
 import copy
 import functools
@@ -29,7 +29,7 @@ X = np.abs(rng.normal(size=(30, 3)))
 Y = {"regression": X @ [1.0, 2.0, 3.0], "classes": (X[:, 0] > 0.7).astype(int), "outliers": np.ones(30)}
 Y["outliers"][:5] = -1
 WEIGHTS = np.linspace(0.5, 1.5, 30)
-#: Estimators and their labels; together they have every method.
+#: Estimators with labels, which together have all methods.
 MODELS = {
     "Ridge": (Ridge(), Y["regression"]),
     "file": (FILE, Y["regression"]),
@@ -60,8 +60,8 @@ CONTAINERS = {
 }
 
 
-def calls(y):
-    """Return the arguments of every method, by its name."""
+def arguments_of_methods(y):
+    """Return the arguments of methods by name."""
     whole = {"X": X, "y": y}
     weighted = whole | {"sample_weight": WEIGHTS}
     held_out = {"X_val": X[:9], "y_val": None if y is None else y[:9], "sample_weight_val": WEIGHTS[:9]}
@@ -83,20 +83,20 @@ def trained_model(optimizer, name):
     return optimizer(estimator, max_iter=2, learning_rate=1e-6, random_state=0).fit(X, y)
 
 
-#: Models that scikit-learn does not fit on sparse rows.
+#: Models that scikit-learn does not fit on sparse data.
 DENSE = ("LogisticRegression", "GaussianMixture", "OneClassSVM")
 PAIRS = [(name, kind) for name in MODELS for kind in CONTAINERS if kind != "sparse" or name not in DENSE]
 OPTIMIZERS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)
 
 
-@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")  # a mixture of whole numbers
+@pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")  # a mixture fitted on integers
 @pytest.mark.parametrize(("name", "container"), PAIRS)
-def test_arguments_stay_as_they_are(name, container):
+def test_arguments_are_not_changed(name, container):
     y = MODELS[name][1]
     convert = CONTAINERS[container]
     trained = copy.copy(trained_model(OPTIMIZERS[PAIRS.index((name, container)) % 2], name))
     called = 0
-    for method, arguments in calls(y).items():
+    for method, arguments in arguments_of_methods(y).items():
         if not hasattr(trained, method):
             continue
         given = {key: value for key, value in arguments.items() if value is not None}
@@ -117,9 +117,9 @@ def test_arguments_stay_as_they_are(name, container):
     assert called >= 5
 
 
-#: Errors; a scaler in front, which takes dates and texts for numbers, gives a warning.
-REFUSALS = (ValueError, TypeError, FallbackWarning, FidelityWarning)
-REFUSED = {
+#: Errors of invalid X; a scaler, which accepts dates and texts as numbers, gives a warning.
+ERRORS = (ValueError, TypeError, FallbackWarning, FidelityWarning)
+INVALID = {
     "dates": np.datetime64("2026-01-01") + np.arange(90).reshape(30, 3),
     "durations": np.timedelta64(3, "s") * np.arange(90).reshape(30, 3),
     "dates in a frame": pandas.DataFrame({key: pandas.date_range("2026", periods=30) for key in "abc"}),
@@ -140,23 +140,23 @@ REFUSED = {
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names|X has feature names:UserWarning")
-@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("kind", INVALID)
 @pytest.mark.parametrize("name", MODELS)
-def test_what_fit_refuses_every_method_refuses(name, kind):
+def test_every_method_rejects_invalid_X(name, kind):
     estimator, y = MODELS[name]
     trained = trained_model(OPTIMIZERS[len(kind) % 2], name)
-    for method, arguments in calls(y).items():
+    for method, arguments in arguments_of_methods(y).items():
         if hasattr(trained, method):
-            with pytest.raises(REFUSALS):
-                getattr(trained, method)(**arguments | {"X": REFUSED[kind]})
-    with pytest.raises(REFUSALS):
-        type(trained)(estimator).partial_fit(REFUSED[kind], y)
+            with pytest.raises(ERRORS):
+                getattr(trained, method)(**arguments | {"X": INVALID[kind]})
+    with pytest.raises(ERRORS):
+        type(trained)(estimator).partial_fit(INVALID[kind], y)
 
 
 @pytest.mark.parametrize("argument", ["y", "sample_weight", "X_val", "y_val", "sample_weight_val"])
-def test_masked_arrays_elsewhere(either, argument):
+def test_masked_arrays_as_other_arguments(either, argument):
     estimator, y = MODELS["Ridge"]
-    given = calls(y)["fit"]
+    given = arguments_of_methods(y)["fit"]
     given[argument] = np.ma.masked_array(given[argument])
     with pytest.raises(ValueError, match="masked array"):
         either(estimator).fit(**given)
@@ -164,10 +164,10 @@ def test_masked_arrays_elsewhere(either, argument):
         trained = either(estimator, max_iter=2).fit(X, y)
         for method in ("score", "losses", "partial_fit"):
             with pytest.raises(ValueError, match="masked array"):
-                getattr(trained, method)(**calls(y)[method] | {argument: given[argument]})
+                getattr(trained, method)(**arguments_of_methods(y)[method] | {argument: given[argument]})
 
 
-def test_masked_columns_of_a_dictionary_and_masked_classes():
+def test_masked_columns_and_classes():
     two = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 18]>
         g (float[N,1] a, float[N,1] b) => (float[N,1] y) <float[1,1] w = {1}>
@@ -180,7 +180,7 @@ def test_masked_columns_of_a_dictionary_and_masked_classes():
 
 
 @pytest.mark.parametrize("name", ["Ridge", "LogisticRegression", "file"])
-def test_a_column_of_weights_is_a_vector(either, name):
+def test_weights_of_shape_n_1(either, name):
     estimator, y = MODELS[name]
     column = WEIGHTS[:, None]
     flat, tall = (either(estimator, max_iter=3, random_state=0) for _ in "12")
@@ -201,7 +201,7 @@ def test_losses_of_weighted_samples(either):
     np.testing.assert_allclose(trained.losses(X, y, WEIGHTS), expected, rtol=1e-5)
 
 
-def test_every_method_that_takes_X_is_listed():
+def test_every_method_with_X_is_listed():
     found = set()
     for cls in (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer):
         for name in (name for name in dir(cls) if not name.startswith("_")):
@@ -209,4 +209,4 @@ def test_every_method_that_takes_X_is_listed():
             function = getattr(member, "fn", member)
             if inspect.isfunction(function) and "X" in inspect.signature(function).parameters:
                 found.add(name)
-    assert found == set(calls(None))
+    assert found == set(arguments_of_methods(None))

@@ -1,4 +1,4 @@
-"""Inputs of any number of dimensions: lengths, masks, several of them, and what is refused."""
+"""Inputs of any number of dimensions: variable lengths, masks, several inputs, and invalid data."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_bad_input(either, case):
         trainer(either, FILES[name]).fit(**{"X": X, "y": y, **given})
 
 
-def test_models_of_sklearn_take_matrices(either):
+def test_scikit_learn_models_require_matrices(either):
     with pytest.raises(ValueError, match="Found array with dim 4"):
         either(Ridge()).fit(np.ones((5, 2, 2, 2)), np.ones(5))
     with pytest.raises(ValueError, match="Found array with dim 3"):
@@ -108,7 +108,7 @@ POOLED = """<ir_version: 8, opset_import: ["": 18]>
 
 @pytest.fixture
 def pooled():
-    """A network of three inputs, and samples of several lengths."""
+    """Return a network of three inputs, and samples of several lengths."""
     rng = np.random.default_rng(0)
     model = parser.parse_model(POOLED)
     weights = {
@@ -152,7 +152,7 @@ def test_masked_values_have_no_effect(either, pooled):
     assert trainers[0].partial_fit(longer, y).score(X, y) >= 0
 
 
-def test_searches_pick_rows_of_an_array_with_named_fields(either, pooled):
+def test_search_with_a_structured_array(either, pooled):
     model, X, y = pooled
     kinds = [(name, array.dtype, array.shape[1:]) for name, array in X.items()]
     rows = np.empty(80, dtype=kinds)
@@ -174,7 +174,7 @@ BAD_INPUTS = {
 
 
 @pytest.mark.parametrize("case", BAD_INPUTS)
-def test_bad_inputs_of_several(either, pooled, case):
+def test_bad_input_of_several_inputs(either, pooled, case):
     model, X, y = pooled
     given, message = BAD_INPUTS[case]
     with pytest.raises(ValueError, match=message):
@@ -184,7 +184,7 @@ def test_bad_inputs_of_several(either, pooled, case):
         either(model, learning_loss="log_loss", **ONE_STEP).fit(lacking, y)
 
 
-def test_many_images_are_run_in_chunks(either, monkeypatch):
+def test_images_are_processed_in_chunks(either, monkeypatch):
     file = FILES["pixels"]
     X, y = file.samples(20)
     trained = trainer(either, file).fit(X, y)
@@ -194,7 +194,7 @@ def test_many_images_are_run_in_chunks(either, monkeypatch):
     np.testing.assert_allclose(trained.losses(X, y), whole[1], rtol=1e-5)
 
 
-def test_lengths_of_rows_of_a_matrix(either):
+def test_lists_of_different_lengths(either):
     file = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (float[N,T] x) => (float[N,1] y)
         <float[1,1] w = {1}, int64[1] a = {1}> { m = ReduceMean (x, a) y = MatMul (m, w) }""")
     rows = [np.ones(1 + i % 3) for i in range(6)]
@@ -205,7 +205,7 @@ def test_lengths_of_rows_of_a_matrix(either):
         trained.predict(rows)
 
 
-def test_an_array_of_arrays_is_one_array(either):
+def test_object_array_of_arrays(either):
     file = FILES["steps"]
     X, y = file.samples(12, np.float64)
     arrays = np.empty(12, dtype=object)

@@ -1,4 +1,4 @@
-"""Labels that are arrays: masks, weights, losses and classes of pixels, time steps and elements."""
+"""Array labels: masks, weights, losses and classes of pixels, time steps and elements."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 @pytest.mark.parametrize("name", ["steps", "transposed_steps", "forecast"])
-def test_labels_of_weight_zero_may_be_anything(optimizer, name):
+def test_labels_of_weight_zero_have_no_effect(optimizer, name):
     file = FILES[name]
     X, y = file.samples(20, np.float64)
     weight = (np.random.default_rng(0).random(y.shape) > 0.3).astype(float)
@@ -56,7 +56,7 @@ def test_losses_and_updates(either, name, options, weighted):
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
-def test_weights_of_classes_are_weights_of_pixels(either):
+def test_class_weights_apply_to_pixels(either):
     file = FILES["pixels"]
     X, y = file.samples(12)
     table = {0: 1.0, 1: 3.0, 2: 0.5, 3: 0.0}
@@ -71,11 +71,11 @@ def test_weights_of_classes_are_weights_of_pixels(either):
 
 
 @pytest.mark.parametrize("name", ["steps", "forecast"])
-def test_a_loss_in_python_is_of_each_position(name):
+def test_python_loss_of_each_position(name):
     file = FILES[name]
     X, y = file.samples(15, np.float64)
     model = file.model(np.float64)
-    if file.n_classes:  # a function does not say that it is for classes: labels do
+    if file.n_classes:  # a function does not declare its task, so integer labels determine it
         model.graph.node.append(helper.make_node("ArgMax", ["y"], ["label"], axis=2, keepdims=0))
         model.graph.output.append(helper.make_tensor_value_info("label", TensorProto.INT64, ["N", 5]))
 
@@ -96,7 +96,7 @@ def test_a_loss_in_python_is_of_each_position(name):
     np.testing.assert_allclose(known.losses(X, y), found.losses(X, y))
 
 
-def test_labels_with_an_axis_for_the_classes(either):
+def test_labels_with_a_class_axis(either):
     file = FILES["mask"]
     X, y = file.samples(12)
     one, two = trainer(either, file).fit(X, y), trainer(either, file).fit(X, y[:, None])
@@ -104,7 +104,7 @@ def test_labels_with_an_axis_for_the_classes(either):
     assert two.score(X, y[:, None]) == one.score(X, y)
 
 
-def test_new_rows_may_lack_classes(either):
+def test_new_samples_without_some_classes(either):
     file = FILES["pixels"]
     X, y = file.samples(12)
     model = trainer(either, file).fit(X, np.minimum(y, 1))
@@ -114,13 +114,13 @@ def test_new_rows_may_lack_classes(either):
     np.testing.assert_array_equal(names[model.predict(X)], named.predict(X))
 
 
-def test_classes_of_time_steps_need_a_loss_for_them(either):
+def test_loss_is_required_for_classes_of_time_steps(either):
     X, y = FILES["steps"].samples(12, np.float64)
     with pytest.raises(ValueError, match="integers of shape.*learning_loss='log_loss'"):
         trainer(either, FILES["steps"], learning_loss="auto").fit(X, y)
 
 
-def test_elements_of_a_matrix_have_weights(optimizer):
+def test_weights_of_matrix_elements(optimizer):
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]> g (double[N,4] x) => (double[N,2] y)
         { y = MatMul (x, w) }"""
@@ -139,7 +139,7 @@ def test_elements_of_a_matrix_have_weights(optimizer):
         optimizer(model, **ONE_STEP).partial_fit(X, y).partial_fit(X, y, sample_weight=weight)
 
 
-def test_scores_of_weights_that_are_zero_for_an_element():
+def test_scores_with_zero_weights_of_an_element():
     y = np.array([[1.0, 5.0], [2.0, 7.0], [4.0, 9.0]])
     predicted, weight = y + np.array([[0.5, 0], [0, 0], [0, 0]]), np.array([[1, 0], [1, 0], [1, 0]])
     known = r2_score(y[:, 0], predicted[:, 0])
@@ -150,7 +150,7 @@ def test_scores_of_weights_that_are_zero_for_an_element():
 
 
 @pytest.mark.parametrize("name", ["pixels", "steps", "forecast", "mask"])
-def test_a_stream_of_arrays(either, name):
+def test_fit_stream(either, name):
     file = FILES[name]
     X, y = file.samples(40, dtype_of(file))
     y = np.minimum(y, 1) if file.n_classes else y
@@ -177,7 +177,7 @@ def test_a_stream_of_arrays(either, name):
 
 
 @pytest.mark.parametrize("name", ["steps", "forecast"])
-def test_labels_of_another_shape_have_no_score(either, name):
+def test_score_rejects_labels_of_another_shape(either, name):
     file = FILES[name]
     X, y = file.samples(12, np.float64)
     trained = trainer(either, file).fit(X, y)

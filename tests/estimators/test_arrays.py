@@ -1,4 +1,4 @@
-"""Images and sequences: training and predictions of any number of dimensions, against NumPy."""
+"""Training on and prediction of images and sequences equal NumPy."""
 
 import pickle
 
@@ -35,7 +35,7 @@ def file(request):
 
 
 @pytest.mark.parametrize("weighted", ["no", "samples", "positions"])
-def test_a_step_is_along_the_gradient_of_the_definition(optimizer, file, weighted):
+def test_step_is_along_the_gradient(optimizer, file, weighted):
     X, y = file.samples(12, dtype_of(file))
     rng = np.random.default_rng(3)
     weight = {"no": None, "samples": rng.random(12), "positions": rng.random(y.shape)}[weighted]
@@ -53,7 +53,7 @@ def test_a_step_is_along_the_gradient_of_the_definition(optimizer, file, weighte
         assert found == pytest.approx(slope, abs=tolerance * size), name
 
 
-def test_predictions_are_those_of_the_definition(optimizer, file):
+def test_predictions_equal_numpy(optimizer, file):
     X, y = file.samples(12, dtype_of(file))
     trained = trainer(optimizer, file).fit(X, y)
     scores = file.scores(X, **weights_of(trained, file))
@@ -88,7 +88,7 @@ def test_predictions_are_those_of_the_definition(optimizer, file):
     assert trained.predict(X).shape == y.shape
 
 
-def test_both_estimators_agree_over_batches(both, file):
+def test_both_estimators_agree(both, file):
     X, y = file.samples(25, dtype_of(file))
     weight = np.random.default_rng(0).random(y.shape)
     options = {"batch_size": 4, "max_iter": 3, "shuffle": True}
@@ -97,7 +97,7 @@ def test_both_estimators_agree_over_batches(both, file):
         np.testing.assert_allclose(array, two.trained_coef_[name], rtol=1e-4, atol=1e-6)
 
 
-def test_sklearn_takes_it_for_an_estimator(either, file, tmp_path):
+def test_tools_of_scikit_learn(either, file, tmp_path):
     X, y = file.samples(90, dtype_of(file))
     model = trainer(either, file, max_iter=2, early_stopping=True, batch_size=8)
     search = GridSearchCV(model, {"batch_size": [5, 10]}, cv=2).fit(X, y)
@@ -123,13 +123,13 @@ def test_hoisted_convolutions(both):
         np.testing.assert_allclose(one.trained_coef_["v"], two.trained_coef_["v"], rtol=1e-4)
 
 
-def test_an_automatic_rate_trains_images_by_batches():
+def test_automatic_rate_for_images():
     X, y = FILES["pixels"].samples(30)
     model = trainer(OrtGradientOptimizer, FILES["pixels"], learning_rate="auto", batch_size=10).fit(X, y)
     assert type(model.learning_rate_).__name__ == "LearningRateAdam"
 
 
-def test_a_file_with_its_own_loss_of_arrays(either):
+def test_file_with_loss(either):
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (double[N,3,4] x, double[N,3,2] label) => (double loss, double[N,3,2] y) <double[4,2] w> {
@@ -152,7 +152,7 @@ def test_a_file_with_its_own_loss_of_arrays(either):
 
 
 def recurrent():
-    """Return a file that labels the steps of sequences by an LSTM, whose own layout has the steps first."""
+    """Return a model that classifies time steps by an LSTM with the layout (steps, samples)."""
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]> g (float[N,T,3] x) => (float[N,T,4] y)
         <int64[1] direction = {1}> {
@@ -169,7 +169,7 @@ def recurrent():
     return model, weights
 
 
-def test_recurrent_layers_label_steps(optimizer):
+def test_recurrent_layer_for_time_steps(optimizer):
     model, weights = recurrent()
     rng = np.random.default_rng(1)
     X, y = rng.normal(0, 1, (6, 6, 3)).astype(np.float32), rng.integers(0, 4, (6, 6))

@@ -1,4 +1,4 @@
-"""Bad input: a clear error before training starts, and the object is as it was."""
+"""Invalid data and parameters are rejected before training, and the estimator is not changed."""
 
 import numpy as np
 import onnx
@@ -63,13 +63,13 @@ DATA = {
 
 @pytest.fixture
 def rows(diabetes_units):
-    """Forty rows of regression."""
+    """Return forty samples of a regression problem."""
     return diabetes_units[0][:40], diabetes_units[1][:40]
 
 
 @pytest.fixture
 def fitted(optimizer, rows):
-    """A fitted object around a fitted estimator."""
+    """Return a fitted estimator around a fitted model."""
     return optimizer(LinearRegression().fit(*rows), max_iter=2, random_state=0).fit(*rows)
 
 
@@ -177,7 +177,7 @@ def test_parameters(params, error, message, either, rows, unchanged):
             model.fit(*rows)
         assert isinstance(caught.value, ValueError)
 
-    device = params.pop("device", None)  # predict needs one that is there
+    device = params.pop("device", None)  # predict requires an existing device
     if device is not None:
         model.set_params(device="cpu").predict(rows[0])
         params["device"] = device
@@ -211,7 +211,7 @@ def test_cuda_without_its_provider(device, either, rows, unchanged, monkeypatch)
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), MLPClassifier((3,))])
-def test_one_class_only(estimator, either, wine):
+def test_single_class(estimator, either, wine):
     X, y = wine
     with pytest.raises(ValueError, match="at least 2 classes"):
         either(estimator).fit(X, np.zeros(len(y)))
@@ -235,7 +235,7 @@ def test_regression_targets_for_a_classifier(either, wine):
         either(LogisticRegression()).fit(X, y + 0.5 * X[:, 0])
 
 
-def test_a_loss_of_regression_for_a_classifier(either, wine):
+def test_regression_loss_for_a_classifier(either, wine):
     with pytest.raises(
         PluginError, match="SquaredErrorLoss is for regression, and the model is for classification"
     ):

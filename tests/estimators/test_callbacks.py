@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn hear of every call and every epoch, and get an estimator that predicts."""
+"""Callbacks: tasks, fitted estimators, and errors."""
 
 import copy
 import pickle
@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.exceptions import FitFailedWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,81 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.exceptions import ConvergenceError
 from ortlearn.learning_rates import LearningRateAdam
-
-try:
-    from sklearn.callback import ProgressBar, ScoringMonitor
-except ImportError:  # scikit-learn before 1.9: every test is skipped
-    pass
+from tests.estimators.callback_recorders import MACHINERY, Lister, Recorder, ridge, rounds, same_model
 
 pytestmark = pytest.mark.needs_callbacks
-
-MACHINERY = {"_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx"}
-
-
-class Recorder:
-    """Notes every hook, fails or stops where it is told to."""
-
-    def __init__(self, fail_at=None, stop_at=None, keep=False):
-        self.fail_at, self.stop_at, self.keep = fail_at, stop_at, keep
-        self.calls, self.fitted, self.arguments = [], [], []
-
-    def _note(self, hook, context):
-        self.calls.append((hook, context.task_name, context.task_id))
-        if self.fail_at in (hook, (hook, context.task_name)):
-            raise RuntimeError(f"failed at {hook}")
-
-    def setup(self, estimator, context):
-        self.max_subtasks = context.max_subtasks
-        self._note("setup", context)
-
-    def teardown(self, estimator, context):
-        self._note("teardown", context)
-
-    def on_fit_task_begin(self, estimator, context):
-        self._note("begin", context)
-
-    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
-        self._note("end", context)
-        self.arguments.append((X, y, metadata))
-        self.history = list(estimator.history_)
-        if self.keep:
-            self.fitted.append(fitted_estimator)
-        return (context.task_name, context.task_id) == self.stop_at
-
-
-class Lister(Recorder):
-    """Notes the hooks, and looks at no argument."""
-
-    def on_fit_task_end(self, estimator, context):
-        self._note("end", context)
-
-
-def rounds(n, name="epoch"):
-    return [(hook, name, i) for i in range(n) for hook in ("begin", "end")]
-
-
-def same_model(one, other, X):
-    assert one.trained_coef_.keys() == other.trained_coef_.keys()
-    for name, array in other.trained_coef_.items():
-        np.testing.assert_array_equal(one.trained_coef_[name], array)
-    np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-5, atol=1e-6)
-
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch):
-    """Room for the names of nested tasks."""
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("rich._console", None)  # one that another test made keeps its width
-
-
-@pytest.fixture
-def small(diabetes_units):
-    X, y = diabetes_units
-    return X[:60], y[:60]
-
-
-def ridge(kind=OrtGradientOptimizer, **options):
-    return kind(Ridge(), **{"max_iter": 3, "random_state": 0, "batch_size": 20, **options})
 
 
 @pytest.mark.parametrize("callback", [Recorder, Lister])
@@ -141,7 +67,7 @@ def test_iterations_of_a_solver_are_tasks(small):
     ],
     ids=["sgd", "adam", "average", "warm", "float64"],
 )
-def test_fitted_estimator_is_what_fewer_epochs_give(optimizer, options, small, run_onnx):
+def test_fitted_estimator_equals_training_of_fewer_epochs(optimizer, options, small, run_onnx):
     X, y = small
     source = LinearRegression().fit(X, -y)
     seen = Recorder(keep=True)
@@ -156,7 +82,7 @@ def test_fitted_estimator_is_what_fewer_epochs_give(optimizer, options, small, r
         np.testing.assert_allclose(fitted.losses(X, y), fewer.losses(X, y), rtol=1e-4, atol=1e-6)
         (by_onnx,) = run_onnx(fitted.get_trained_onnx(), X).values()
         np.testing.assert_allclose(by_onnx.ravel(), fewer.predict(X), rtol=1e-5, atol=1e-6)
-    same_model(seen.fitted[3], trainer, X)  # of the whole call
+    same_model(seen.fitted[3], trainer, X)  # of the call of fit
 
 
 def test_fitted_classifier(optimizer, wine):
@@ -171,7 +97,7 @@ def test_fitted_classifier(optimizer, wine):
     assert (seen.fitted[0].classes_ == ["red", "rosé", "white"]).all()
 
 
-def test_a_fitted_estimator_continues_the_training(optimizer, small):
+def test_fitted_estimator_continues_the_training(optimizer, small):
     X, y = small
     seen = Recorder(keep=True)
     options = {"max_iter": 5, "batch_size": 13, "learning_rate": LearningRateAdam(eta0=0.01)}
@@ -184,7 +110,7 @@ def test_a_fitted_estimator_continues_the_training(optimizer, small):
     assert later.train_losses_ == trainer.train_losses_
 
 
-def test_fitted_estimators_are_apart(small):
+def test_fitted_estimators_are_independent(small):
     seen = Recorder(keep=True)
     ridge().set_callbacks(seen).fit(*small)
     first, second = seen.fitted[:2]
@@ -194,7 +120,7 @@ def test_fitted_estimators_are_apart(small):
     same_model(pickle.loads(pickle.dumps(first)), first, small[0])
 
 
-def test_a_model_without_labels(wine):
+def test_model_without_labels(wine):
     seen = Recorder(keep=True)
     trainer = OrtGradientOptimizer(KMeans(2, n_init=1, random_state=0), max_iter=2, learning_rate=0.01)
     trainer.set_callbacks(seen).fit(wine[0])
@@ -214,14 +140,14 @@ def test_arguments_of_hooks(optimizer, small):
     assert seen.arguments[-1][2] is None
 
 
-def test_rows_held_out_are_not_training_data(small):
+def test_held_out_samples_are_not_training_data(small):
     X, y = small
     seen = Recorder(keep=True)
     trainer = ridge(early_stopping=True, max_iter=99, learning_rate=0.1, n_iter_no_change=3)
     trainer.set_callbacks(seen).fit(X, y)
     assert all(len(got_X) == len(got_y) == 54 for got_X, got_y, _ in seen.arguments)
     assert seen.history[0]["validation_loss"] is not None
-    same_model(seen.fitted[-1], trainer, X)  # the best one, and of every epoch its own
+    same_model(seen.fitted[-1], trainer, X)  # has the best weights, like the one of the best epoch
     same_model(seen.fitted[trainer.best_epoch_ - 1], trainer, X)
     assert trainer.best_epoch_ < trainer.n_iter_
     with pytest.raises(AssertionError):
@@ -229,63 +155,15 @@ def test_rows_held_out_are_not_training_data(small):
 
 
 @pytest.mark.parametrize("rate, name", [("SGD", "epoch"), ("LBFGS", "iteration")])
-def test_a_hook_stops_the_training(optimizer, rate, name, small):
+def test_hook_stops_the_training(optimizer, rate, name, small):
     seen = Recorder(stop_at=(name, 1))
     trainer = ridge(optimizer, learning_rate=rate, max_iter=20).set_callbacks(seen).fit(*small)
     assert trainer.n_iter_ == 2 and [call for call in seen.calls if call[1] == name] == rounds(2, name)
     assert seen.calls[-2:] == [("end", "fit", 0), ("teardown", "fit", 0)]
 
 
-def test_a_stop_is_no_missed_goal(small):
+def test_stop_by_a_hook_gives_no_convergence_warning(small):
     ridge(tol=0.0, max_iter=4).set_callbacks(Recorder(stop_at=("epoch", 3))).fit(*small)
-
-
-def test_scores_of_every_epoch(optimizer, wine):
-    X, y = wine
-    monitor = ScoringMonitor(scoring=["accuracy", "neg_log_loss"])
-    trainer = optimizer(LogisticRegression(), max_iter=3, random_state=0).set_callbacks(monitor)
-    trainer.fit(X, y)
-    rows = [row for row in monitor.get_logs().data if row["task_name"] == "epoch"]
-    for epoch, row in enumerate(rows, start=1):
-        fewer = clone(trainer).set_callbacks().set_params(max_iter=epoch).fit(X, y)
-        assert row["accuracy"] == accuracy_score(y, fewer.predict(X))
-        assert row["neg_log_loss"] == pytest.approx(-log_loss(y, fewer.predict_proba(X)))
-    assert len(rows) == 3
-
-
-def test_scores_are_weighted(small):
-    X, y = small
-    weights = np.linspace(0, 2, len(y))
-    monitor = ScoringMonitor(scoring="r2")
-    trainer = ridge().set_callbacks(monitor).fit(X, y, sample_weight=weights)
-    assert monitor.get_logs().data[-1]["r2"] == pytest.approx(trainer.score(X, y, weights))
-    assert trainer.score(X, y, weights) != pytest.approx(trainer.score(X, y))
-
-
-def own_score(estimator, X, y, **weights):
-    """Return the estimator's own score, in the form of several scores."""
-    return {"score": estimator.score(X, y, **weights)}
-
-
-def test_the_estimators_own_score(optimizer, small):
-    monitor = ScoringMonitor(scoring=own_score)
-    trainer = optimizer(KMeans(2, n_init=1, random_state=0), max_iter=2, learning_rate=0.01, random_state=0)
-    trainer.set_callbacks(monitor).fit(*small)
-    assert monitor.get_logs().data[-1]["score"] == pytest.approx(trainer.score(*small))
-    model = ridge(optimizer).set_callbacks(monitor).fit(*small, sample_weight=small[1] ** 2)
-    assert monitor.get_logs().data[0]["score"] == pytest.approx(model.score(*small, small[1] ** 2))
-
-
-def test_progress_bar(optimizer, small, capsys):
-    ridge(optimizer).set_callbacks(ProgressBar()).fit(*small)
-    out = capsys.readouterr().out
-    assert f"{optimizer.__name__} - fit" in out and "100%" in out
-
-
-def test_progress_bar_beside_verbose(small, capsys):
-    ridge(verbose=1).set_callbacks(ProgressBar()).fit(*small)
-    out = capsys.readouterr().out
-    assert "OrtGradientOptimizer - fit" in out and "3/3" in out
 
 
 @pytest.mark.parametrize(
@@ -293,7 +171,7 @@ def test_progress_bar_beside_verbose(small, capsys):
     ["setup", ("begin", "fit"), ("begin", "epoch"), ("end", "epoch"), ("end", "fit"), "teardown"],
     ids=str,
 )
-def test_a_hook_that_fails(either, where, small):
+def test_failing_hook(either, where, small):
     X, y = small
     trainer = ridge(either).fit(X, y)
     seen, other = Recorder(fail_at=where), Lister()
@@ -308,7 +186,7 @@ def test_a_hook_that_fails(either, where, small):
 
 
 @pytest.mark.parametrize("n_bad", [5, 60])
-def test_a_training_that_fails(optimizer, n_bad, small):
+def test_failing_training(optimizer, n_bad, small):
     X, y = small
     seen = Recorder()
     trainer = ridge(optimizer, learning_rate=1e6, max_iter=50).set_callbacks(seen)
@@ -324,14 +202,14 @@ def test_a_training_that_fails(optimizer, n_bad, small):
         trainer.predict(X)
 
 
-def test_bad_parameters_are_found_before_anybody_hears(optimizer, small):
+def test_parameters_are_checked_before_any_hook(optimizer, small):
     seen = Recorder()
     with pytest.raises(ValueError, match="max_iter"):
         ridge(optimizer, max_iter=0).set_callbacks(seen).fit(*small)
     assert seen.calls == []
 
 
-def test_nothing_stays_on_the_object(optimizer, small):
+def test_no_state_of_callbacks_remains(optimizer, small):
     seen = Recorder()
     trainer = ridge(optimizer).set_callbacks(seen).fit(*small)
     assert not MACHINERY & vars(trainer).keys()
@@ -346,12 +224,12 @@ def test_nothing_stays_on_the_object(optimizer, small):
     assert not MACHINERY & vars(copy.copy(again.fit(*small))).keys()
 
 
-def test_callbacks_have_a_protocol(optimizer):
+def test_invalid_callback(optimizer):
     with pytest.raises(TypeError, match="FitCallback"):
         ridge(optimizer).set_callbacks(print)
 
 
-def test_callbacks_of_the_wrapped_model_are_its_own(small):
+def test_callbacks_of_the_wrapped_model(small):
     inner, outer = Lister(), Lister()
     ridge_pipeline = make_pipeline(StandardScaler().set_callbacks(inner), Ridge())
     trainer = OrtGradientOptimizer(ridge_pipeline, max_iter=2, random_state=0).set_callbacks(outer)
@@ -360,55 +238,8 @@ def test_callbacks_of_the_wrapped_model_are_its_own(small):
     assert {call[1] for call in inner.calls} == {"fit"}
 
 
-def test_in_a_pipeline(optimizer, small, capsys):
-    seen = Recorder()
-    trainer = ridge(optimizer).set_callbacks(seen)
-    pipeline = make_pipeline(StandardScaler(), trainer).set_callbacks(ProgressBar())
-    pipeline.fit(*small)
-    out = capsys.readouterr().out
-    assert f"Pipeline - fit-final-estimator | {optimizer.__name__} - fit #1" in " ".join(out.split())
-    assert [call for call in seen.calls if call[1] == "epoch"] == rounds(3)
-    assert vars(trainer)["_skl_callbacks"] == [seen] and not MACHINERY & vars(trainer).keys()
-    trainer.set_callbacks(ProgressBar())
-    with pytest.raises(TypeError, match="Register them directly"):
-        pipeline.fit(*small)
-    assert not MACHINERY & vars(trainer).keys()
-
-
-def test_a_pipeline_around_a_training_that_fails(small, capsys):
-    trainer = ridge(learning_rate=1e6, max_iter=50)
-    pipeline = make_pipeline(StandardScaler(), trainer).set_callbacks(ProgressBar())
-    with pytest.raises(ConvergenceError):
-        pipeline.fit(*small)
-    assert vars(trainer) == trainer.get_params(deep=False)
-
-
-def test_in_a_search(optimizer, small, capsys):
-    monitor = ScoringMonitor(scoring="r2")
-    trainer = ridge(optimizer, max_iter=2).set_callbacks(monitor)
-    search = GridSearchCV(trainer, {"batch_size": [10, 20]}, cv=2)
-    search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(*small)
-    assert capsys.readouterr().out.count("100%") == 7  # fit, search, 4 candidates, refit
-    rows, best = monitor.get_logs().data, search.best_estimator_
-    paths = [row["task_id_path"] for row in rows if row["task_name"] == "epoch"]
-    assert paths == [(0, 1, 0), (0, 1, 1)] + [(0, 0, i, e) for i in range(4) for e in range(2)]
-    assert rows[0]["task_id_path"] == (0, 1) and rows[0]["r2"] == best.score(*small)
-    assert not MACHINERY & vars(best).keys()
-    assert pickle.loads(pickle.dumps(search)).best_score_ == search.best_score_
-
-
-def test_a_search_continues_after_a_failed_training(small):
-    seen = Lister()
-    trainer = ridge(max_iter=30).set_callbacks(seen)
-    search = GridSearchCV(trainer, {"learning_rate": [0.01, 1e6]}, cv=2).set_callbacks(ProgressBar())
-    with pytest.warns(UserWarning, match="non-finite"), pytest.warns(FitFailedWarning, match="2 fits failed"):
-        search.fit(*small)
-    assert search.best_params_ == {"learning_rate": 0.01}
-    assert [call[0] for call in seen.calls].count("teardown") == 5
-
-
 class Continuing(Lister):
-    """Trains what it gets for another epoch."""
+    """Callback that trains each fitted estimator for another epoch."""
 
     def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
         super().on_fit_task_end(estimator, context)
@@ -417,7 +248,7 @@ class Continuing(Lister):
 
 
 @pytest.mark.parametrize("around", [False, True], ids=["alone", "pipeline"])
-def test_a_training_inside_a_hook_is_heard_of_by_nobody(optimizer, around, small):
+def test_training_inside_a_hook_calls_no_hooks(optimizer, around, small):
     seen = Continuing()
     trainer = ridge(optimizer).set_callbacks(seen)
     (make_pipeline(trainer) if around else trainer).fit(*small)

@@ -1,4 +1,4 @@
-"""class_weight: rows of some classes count more."""
+"""class_weight."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ WEIGHTS = {
 
 @pytest.fixture(scope="module")
 def letters(wine):
-    """Three classes of very different sizes."""
+    """Return a problem of three imbalanced classes."""
     X, y = wine
     rows = np.flatnonzero((y < 2) | (np.arange(len(y)) % 4 == 0))
     return X[rows], np.array(["a", "b", "c"])[y[rows]]
@@ -38,7 +38,7 @@ def two_letters(letters):
 
 
 def optimum(**options):
-    """Return what reaches the optimum of a logistic regression with a penalty of 0.05 w^2."""
+    """Return parameters that reach the optimum of logistic regression with penalty 0.05 w^2."""
     model = OrtGradientOptimizer(
         LogisticRegression(), learning_rate="LBFGS", learning_penalty=L2Penalty(0.05), max_iter=300, **options
     )
@@ -80,7 +80,7 @@ def test_class_weight_times_sample_weight(optimizer, letters):
     )
 
 
-def test_balanced_counts_a_weight_of_two_as_two_rows(letters):
+def test_balanced_weights_with_repeated_samples(letters):
     X, y = letters
     counts = np.random.RandomState(0).randint(0, 4, len(y))
     weighted = optimum(class_weight="balanced").fit(X, y, sample_weight=counts)
@@ -120,7 +120,7 @@ def test_several_labels(make, either, wine):
     np.testing.assert_allclose(ours.predict_proba(X), expected.predict_proba(X), rtol=1e-5)
 
 
-def test_the_initial_fit_uses_the_class_weight_of_the_estimator(optimizer, letters):
+def test_initial_fit_uses_class_weight(optimizer, letters):
     X, y = letters
     wrapped = SGDClassifier(loss="log_loss", class_weight={"a": 3.0}, random_state=0)
     options = {"warm_start": True, "learning_rate": 1e-30, "max_iter": 1, "dtype": "float64"}
@@ -128,7 +128,7 @@ def test_the_initial_fit_uses_the_class_weight_of_the_estimator(optimizer, lette
     np.testing.assert_allclose(ours.trained_coef_["coef"], wrapped.fit(X, y).coef_.T, rtol=1e-9)
 
 
-def test_validation_measures_the_same_objective(optimizer, letters):
+def test_validation_loss_is_weighted(optimizer, letters):
     X, y = letters
     rate = {"learning_rate": 1e-30, "max_iter": 1, "batch_size": 1000, "random_state": 0}
     model = optimizer(LogisticRegression(), class_weight="balanced", **rate)
@@ -145,7 +145,7 @@ def test_streams(optimizer, letters):
     options = {"random_state": 0, "shuffle": False}
     ours = optimizer(LogisticRegression(), class_weight=weights, **options)
     expected = optimizer(LogisticRegression(), **options)
-    for rows in (y != "c", y != "a", y == "b"):  # most batches lack a class
+    for rows in (y != "c", y != "a", y == "b"):  # batches without some classes
         ours.partial_fit(X[rows], y[rows], classes=["a", "b", "c"])
         rows_weights = compute_sample_weight(weights, y[rows]) if (y[rows] != "b").any() else None
         expected.partial_fit(X[rows], y[rows], classes=["a", "b", "c"], sample_weight=rows_weights)
@@ -158,7 +158,7 @@ def test_streams(optimizer, letters):
         ours.partial_fit(X, y)
 
 
-def test_an_onnx_classifier(optimizer, letters):
+def test_onnx_classifier(optimizer, letters):
     X, y = letters
     numbers = np.searchsorted(["a", "b", "c"], y)
     source = sklearn_to_onnx(LogisticRegression().fit(X, numbers), 13)
@@ -170,8 +170,8 @@ def test_an_onnx_classifier(optimizer, letters):
 
 
 NO_CLASSIFIERS = {
-    "regressor": (LinearRegression(), "the model is a regressor"),
-    "outliers": (IsolationForest(n_estimators=3), "the model is an outlier detector"),
+    "regressor": (LinearRegression(), "this model is a regressor"),
+    "outliers": (IsolationForest(n_estimators=3), "this model is an outlier detector"),
 }
 
 
@@ -179,7 +179,7 @@ NO_CLASSIFIERS = {
 def test_classifiers_only(name, optimizer, wine):
     X, y = wine
     source, message = NO_CLASSIFIERS[name]
-    with pytest.raises(ValueError, match=f"class_weight is for classifiers, {message}"):
+    with pytest.raises(ValueError, match=f"class_weight applies to classifiers only, and {message}"):
         optimizer(source, class_weight={1: 2.0}).fit(X, np.where(y > 0, 1, -1))
 
 
@@ -209,20 +209,20 @@ def test_wrong_class_weights(name, either, letters, unchanged):
     unchanged(fitted, X, fails)
 
 
-def test_a_dictionary_does_for_one_column_only(optimizer, wine):
+def test_dictionary_with_several_columns_is_rejected(optimizer, wine):
     X, y = wine
     model = optimizer(MultiOutputClassifier(LogisticRegression(max_iter=500)), class_weight={0: 2.0})
     with pytest.raises(ValueError, match=r"for 1 column\(s\) of y, which has 2: pass 'balanced' or a list"):
         model.fit(X, np.stack([y > 0, y > 1], axis=1).astype(int))
 
 
-def test_weights_of_classes_that_a_fold_lacks(optimizer, two_letters):
+def test_weights_of_absent_classes(optimizer, two_letters):
     X, y = two_letters
     model = optimizer(LogisticRegression(), class_weight={"a": 1, "b": 2, "z": 3}, max_iter=1)
     assert model.fit(X, y).classes_.tolist() == ["a", "b"]
 
 
-def test_a_graph_with_its_own_loss(optimizer, two_letters):
+def test_graph_with_loss(optimizer, two_letters):
     X, y = two_letters
     numbers = (y == "b").astype(int)
     base = sklearn_to_onnx(LogisticRegression().fit(X, numbers), 13)

@@ -27,14 +27,14 @@ def test_error_with_losses_and_rate(optimizer, diabetes):
     ) as caught:
         model.fit(*diabetes)
     error = caught.value
-    assert error.rate == 1e12 and error.__suppress_context__  # the traceback has no error inside
+    assert error.rate == 1e12 and error.__suppress_context__  # no chained error in the traceback
     assert not np.isfinite(error.losses[-1]) and np.isfinite(error.losses[:-1]).all()
     assert error.losses[0] > 0
     assert pickle.loads(pickle.dumps(error)).losses[:-1] == error.losses[:-1]
     assert model.__dict__ == before
 
 
-def test_fitted_object_is_unharmed(optimizer, diabetes, unchanged):
+def test_fitted_estimator_is_not_changed(optimizer, diabetes, unchanged):
     X, y = diabetes
     model = optimizer(LinearRegression(), learning_rate=0.01, max_iter=2, random_state=0).fit(X, y)
     model.set_params(learning_rate=HUGE)
@@ -49,7 +49,7 @@ def test_fitted_object_is_unharmed(optimizer, diabetes, unchanged):
 
 @pytest.mark.parametrize("eta0", [1e3, 1e6, 1e12, 1e18])
 @pytest.mark.parametrize("max_iter", [1, 3])
-def test_warning_and_the_last_finite_weights(eta0, max_iter, optimizer, diabetes):
+def test_warning_and_last_finite_weights(eta0, max_iter, optimizer, diabetes):
     X, y = diabetes
     rate = LearningRateSGD(eta0=eta0, learning_rate="constant")
     model = optimizer(LinearRegression(), learning_rate=rate, max_iter=max_iter, exc=False, random_state=0)
@@ -61,7 +61,7 @@ def test_warning_and_the_last_finite_weights(eta0, max_iter, optimizer, diabetes
     assert np.isfinite(model.predict(X)).all()
 
 
-def test_kept_weights_are_those_of_one_batch_less(optimizer):
+def test_weights_before_the_last_batch_are_kept(optimizer):
     X = np.array([[1.0], [1.0], [1.0], [1.0]])
     y = np.array([2.0, 2.0, 2.0, 1e30])
     rate = LearningRateSGD(eta0=0.25, learning_rate="constant")
@@ -70,16 +70,16 @@ def test_kept_weights_are_those_of_one_batch_less(optimizer):
     model = optimizer(source, "coef", max_iter=1, exc=False, **options)
     with pytest.warns(ConvergenceWarning):
         model.fit(X, y)
-    # the fourth row gave a loss that is not finite: the weights of one update earlier are kept
+    # the loss of the fourth sample is not finite, so the weights of the previous update are kept
     np.testing.assert_allclose(model.trained_coef_["coef"], [[2 - 2 * 0.75**2]], rtol=1e-6)
     assert np.isfinite(model.losses(X[:3], y[:3])).all()
 
 
-def test_not_finite_only_after_the_last_batch(optimizer):
+def test_divergence_after_the_last_batch(optimizer):
     X, y = np.array([[1e10], [1e10]]), np.array([1e9, 1e9])
     source = LinearRegression(fit_intercept=False).fit([[1.0]], [0.0])
     options = {"max_iter": 1, "batch_size": 2, "warm_start": True}
-    for eta0 in (1e5, 1e25):  # finite weights whose loss is not, and weights that are not
+    for eta0 in (1e5, 1e25):  # finite weights with infinite loss, and infinite weights
         model = optimizer(source, "coef", learning_rate=eta0, **options)
         with pytest.raises(ConvergenceError, match="in epoch 1") as caught:
             model.fit(X, y)
@@ -97,7 +97,7 @@ ROOMS = AREAS @ [1.0, 2e-5, 3e-5]
 
 
 @pytest.mark.parametrize("exc", [True, False])
-def test_the_features_of_the_largest_scale_are_named(exc, optimizer):
+def test_message_names_features_of_the_largest_scale(exc, optimizer):
     frame = pandas.DataFrame(AREAS, columns=["rooms", "area", "price"])
     model = optimizer(LinearRegression(), learning_rate=0.1, random_state=0, exc=exc)
     piped = make_pipeline(FunctionTransformer(), LinearRegression())
@@ -116,7 +116,7 @@ def test_the_features_of_the_largest_scale_are_named(exc, optimizer):
             model.fit(X, ROOMS)
 
 
-def test_features_that_are_scaled_are_not_named(optimizer, diabetes):
+def test_message_does_not_name_scaled_features(optimizer, diabetes):
     for model, X, y in (
         (LinearRegression(), *diabetes),
         (make_pipeline(StandardScaler(), LinearRegression()), AREAS, ROOMS),
@@ -131,13 +131,13 @@ def test_features_that_are_scaled_are_not_named(optimizer, diabetes):
         assert str(caught.value).endswith("exc=False.")
 
 
-def test_large_features_that_are_sparse(optimizer):
+def test_large_sparse_features(optimizer):
     with pytest.raises(ConvergenceError, match="column 2 .*, column 1"):
         optimizer(LinearRegression(), learning_rate=0.1, random_state=0).fit(csr_array(AREAS), ROOMS)
 
 
 @pytest.mark.parametrize("around", ["alone", "pipeline"])
-def test_warnings_point_at_the_caller(around, optimizer, diabetes_units):
+def test_warnings_refer_to_the_calling_line(around, optimizer, diabetes_units):
     model = optimizer(LinearRegression(), tol=1e-9, max_iter=2, random_state=0)
     model = make_pipeline(StandardScaler(), model) if around == "pipeline" else model
     with pytest.warns(ConvergenceWarning, match="max_iter=2") as caught:

@@ -1,4 +1,4 @@
-"""First mistakes with ONNX files: the error says what the file takes and what to do."""
+"""Errors for data that do not match an ONNX model."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def files():
 
 
 def scores(columns=3, end="y = Identity (z)"):
-    """Return a file without an output of labels."""
+    """Return a model without a label output."""
     values = ", ".join(["0.1"] * 4 * columns)
     return parser.parse_model(
         f"""<ir_version: 8, opset_import: ["": 18]> g (float[N,4] x) => (float[N,{columns}] y)
@@ -46,12 +46,12 @@ def scores(columns=3, end="y = Identity (z)"):
         ("numbers", NAMES, "The labels are texts and the classes numbers: convert y"),
     ],
 )
-def test_classes_that_a_file_does_not_have(files, kind, y, message, method):
+def test_unknown_classes(files, kind, y, message, method):
     with pytest.raises(ValueError, match=message):
         getattr(OrtGradientOptimizer(files[kind], **STILL), method)(X, y)
 
 
-def test_new_rows_may_lack_classes_of_the_file(files):
+def test_new_samples_without_some_classes(files):
     for rows in (slice(100), slice(40)):
         trained = OrtGradientOptimizer(files["texts"], **STILL).fit(X[rows], NAMES[rows])
         assert trained.classes_.tolist() == ["setosa", "versicolor", "virginica"]
@@ -60,7 +60,7 @@ def test_new_rows_may_lack_classes_of_the_file(files):
 
 @pytest.mark.parametrize("end", ["y = Identity (z)", "y = Softmax (z)"])
 @pytest.mark.parametrize("y", [CLASSES, CLASSES[:, None], NAMES, NAMES.astype(object)])
-def test_scores_without_labels_need_a_loss_for_classes(y, end):
+def test_classification_loss_is_required_without_label_output(y, end):
     with pytest.raises(
         ValueError, match=r"the ONNX file is treated as a regressor.*learning_loss='log_loss'"
     ):
@@ -70,7 +70,7 @@ def test_scores_without_labels_need_a_loss_for_classes(y, end):
 
 
 @pytest.mark.parametrize("columns, n_rows", [(3, 100), (3, 40), (1, 40)])
-def test_rows_lack_classes_of_a_file_without_names_for_them(columns, n_rows):
+def test_absent_classes_of_a_file_without_class_names(columns, n_rows):
     model = OrtGradientOptimizer(scores(columns), learning_loss="log_loss", **STILL)
     numbers = [0, 1, 2] if columns == 3 else [0, 1]
     assert model.fit(X[:n_rows], CLASSES[:n_rows]).classes_.tolist() == numbers
@@ -84,7 +84,7 @@ def test_rows_lack_classes_of_a_file_without_names_for_them(columns, n_rows):
         model.fit(X[:n_rows], NAMES[:n_rows], classes=["setosa"] * 3)
 
 
-def test_classes_are_in_the_order_of_the_scores_of_a_file():
+def test_classes_are_in_the_order_of_scores():
     file = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]> g (float[N,4] x) => (float[N,3] y, int64[N] label)
         <float[4,3] w = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0}>
@@ -103,7 +103,7 @@ def test_more_classes_than_scores():
 
 
 def with_loss(feature):
-    """Return a file with its own loss, and a feature under some name."""
+    """Return a model with a loss and a feature of this name."""
     return parser.parse_model(
         f"""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,1] size, float[N,1] {feature}, float[N,1] target) => (float[N,1] y, float loss)
@@ -120,7 +120,7 @@ def with_loss(feature):
         ("label", {"label_name": "label"}, "label_name", {}),
     ],
 )
-def test_features_under_the_names_of_labels_and_weights(feature, wrong, parameter, right):
+def test_features_named_like_labels_or_weights(feature, wrong, parameter, right):
     rows, options = {"size": X[:, :1], feature: X[:, 1:2]}, {"label_name": "target", **STILL}
     with pytest.raises(ValueError, match=f"column '{feature}'.* If .* is a feature, set {parameter}"):
         OrtGradientOptimizer(with_loss(feature), **{**options, **wrong}).fit(rows, X[:, 2])
@@ -129,7 +129,7 @@ def test_features_under_the_names_of_labels_and_weights(feature, wrong, paramete
 
 
 @pytest.mark.parametrize("name", ["weight", "sample_weight", "label"])
-def test_features_of_any_name_without_an_own_loss(name):
+def test_feature_names_without_loss(name):
     model = parser.parse_model(
         f"""<ir_version: 8, opset_import: ["": 18]> g (float[N,1] {name}) => (float[N,1] y)
         <float[1,1] w = {{2}}> {{ y = MatMul ({name}, w) }}"""

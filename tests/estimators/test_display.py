@@ -1,4 +1,4 @@
-"""repr and the diagram of notebooks: what is wrapped is shown, an ONNX model is described."""
+"""repr and HTML diagram show the wrapped estimator, or describe an ONNX model."""
 
 import re
 from html import unescape
@@ -33,16 +33,16 @@ MODEL = large_model()
 
 
 def labels(estimator):
-    """Return what the boxes of a diagram are called."""
+    """Return the labels of the boxes of a diagram."""
     return [unescape(NAME.findall(label)[0]) for label in LABEL.findall(estimator._repr_html_())]
 
 
 @pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-def test_the_diagram_shows_the_wrapped_estimator(kind):
+def test_diagram_shows_the_wrapped_estimator(kind):
     assert labels(kind(Ridge())) == [kind.__name__, "estimator: Ridge", "Ridge"]
 
 
-def test_the_diagram_shows_a_pipeline_with_its_steps():
+def test_diagram_of_a_pipeline():
     columns = make_column_transformer((StandardScaler(), ["a"]), remainder="drop")
     found = labels(OrtGradientOptimizer(make_pipeline(columns, Ridge())))
     assert found[:2] == ["OrtGradientOptimizer", "estimator: Pipeline"]
@@ -52,7 +52,7 @@ def test_the_diagram_shows_a_pipeline_with_its_steps():
 @pytest.mark.parametrize(
     "outer", [lambda e: make_pipeline(StandardScaler(), e), lambda e: GridSearchCV(e, {})]
 )
-def test_the_diagram_of_a_meta_estimator(outer):
+def test_diagram_of_a_meta_estimator(outer):
     assert labels(outer(OrtGradientOptimizer(Ridge())))[-2:] == ["estimator: Ridge", "Ridge"]
     assert labels(outer(OrtGradientOptimizer(MODEL)))[-2:] == [
         "estimator: ONNX model",
@@ -60,7 +60,7 @@ def test_the_diagram_of_a_meta_estimator(outer):
     ]
 
 
-def test_the_diagram_of_a_fitted_estimator_says_so():
+def test_diagram_of_a_fitted_estimator():
     X, y = np.eye(4), np.arange(4.0)
     trainer = OrtGradientOptimizer(LinearRegression(), max_iter=1)
     assert "<span>Not fitted</span>" in trainer._repr_html_()
@@ -69,7 +69,7 @@ def test_the_diagram_of_a_fitted_estimator_says_so():
     assert labels(trainer)[1] == "estimator: LinearRegression"
 
 
-def test_a_model_is_described():
+def test_description_of_a_model():
     assert repr(OrtGradientOptimizer(MODEL, max_iter=7)) == (
         "OrtGradientOptimizer(estimator=<ONNX model: X -> f, 1 node>, max_iter=7)"
     )
@@ -79,7 +79,7 @@ def test_a_model_is_described():
         assert repr(OrtGradientOptimizer(source)) == f"OrtGradientOptimizer(estimator={expected})"
 
 
-def test_names_are_cut_where_there_are_many():
+def test_many_names_are_abbreviated():
     inputs = ", ".join(f"float[N,1] x{i}" for i in range(9))
     model = parser.parse_model(
         f'<ir_version: 8, opset_import: ["": 18]> g ({inputs}) => (float[N,1] y, float[N,1] z)'
@@ -89,45 +89,45 @@ def test_names_are_cut_where_there_are_many():
     assert repr(OrtGradientOptimizer(model)) == f"OrtGradientOptimizer(estimator={expected})"
 
 
-def test_old_models_list_their_weights_among_the_inputs():
+def test_weights_among_the_inputs_of_old_models():
     model = large_model(3, "g (float[N,3] X, float[3,1] w) => (float[N,1] f) { f = MatMul (X, w) }")
     assert "X -> f" in repr(OrtGradientOptimizer(model))
 
 
-def test_bytes_that_are_no_model_are_not_printed():
+def test_invalid_bytes_are_not_printed():
     trainer = OrtGradientOptimizer(b"\xff" * 1000)
     assert repr(trainer) == "OrtGradientOptimizer(estimator=<1000 bytes, not an ONNX model>)"
     assert labels(trainer)[-1] == "<1000 bytes, not an ONNX model>"
 
 
 @pytest.mark.parametrize("source", ["model.onnx", Path("model.onnx")], ids=["str", "Path"])
-def test_a_path_is_shown_as_it_is(source):
+def test_path(source):
     trainer = OrtGradientOptimizer(source)
     assert repr(trainer) == f"OrtGradientOptimizer(estimator={source!r})"
     assert labels(trainer)[1] == "estimator: ONNX model" and "model.onnx" in labels(trainer)[2]
 
 
 @pytest.mark.parametrize("source", [MODEL, MODEL.SerializeToString()], ids=["ModelProto", "bytes"])
-def test_the_diagram_of_a_large_model_is_short(source):
+def test_diagram_of_a_large_model_is_short(source):
     html = OrtGradientOptimizer(source)._repr_html_()
     assert len(html) < len(OrtGradientOptimizer("model.onnx")._repr_html_()) + 1000
     assert "X -&gt; f, 1 node" in html
 
 
-def test_the_mimebundle_has_both():
+def test_mimebundle_has_text_and_html():
     bundle = OrtGradientOptimizer(MODEL)._repr_mimebundle_()
     assert "<ONNX model: X -> f, 1 node>" in bundle["text/plain"]
     assert "estimator: ONNX model" in bundle["text/html"]
 
 
-def test_the_parameter_stays_the_model():
+def test_parameter_is_the_model():
     trainer = OrtGradientOptimizer(MODEL, learning_rate=LearningRateAdam())
     repr(trainer), trainer._repr_html_()
     assert trainer.estimator is MODEL and trainer.get_params()["estimator"] is MODEL
     assert isinstance(clone(trainer).estimator, ModelProto)
 
 
-def test_plugin_objects_are_shown_with_changed_parameters():
+def test_repr_of_plugin_objects():
     trainer = OrtGradientOptimizer(
         Ridge(), learning_rate=LearningRateAdam(0.5), learning_loss=HuberLoss(delta=2.0)
     )
@@ -138,13 +138,13 @@ def test_plugin_objects_are_shown_with_changed_parameters():
 
 
 @pytest.mark.parametrize("source", [3, None, Ridge], ids=["int", "None", "class"])
-def test_what_fit_will_refuse_is_shown_all_the_same(source):
+def test_invalid_sources_are_shown(source):
     trainer = OrtGradientOptimizer(source)
     assert repr(trainer) == f"OrtGradientOptimizer(estimator={source!r})"
     assert labels(trainer) == ["OrtGradientOptimizer"]
 
 
-def test_what_is_printed_of_an_estimator_is_what_scikit_learn_prints():
+def test_repr_equals_scikit_learns():
     inner = make_pipeline(StandardScaler(), Ridge(alpha=3))
     assert repr(OrtGradientOptimizer(inner)).replace(" ", "").replace("\n", "") == (
         "OrtGradientOptimizer(estimator=Pipeline(steps=[('standardscaler',StandardScaler()),"

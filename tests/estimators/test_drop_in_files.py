@@ -1,4 +1,4 @@
-"""A trained ONNX file takes the place of the file it came from: a serving program needs no change."""
+"""A trained ONNX model has the interface of the original, so serving programs need no change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def open_session(model):
 
 
 def serving_program(file):
-    """Return a function that knows names, types and structure of the answers of a file, and nothing else."""
+    """Return a function that runs models, and checks that their interface equals that of a file."""
     session = open_session(file)
     outputs = [(value.name, value.type) for value in session.get_outputs()]
     inputs = [(value.name, value.type) for value in session.get_inputs()]
@@ -56,7 +56,7 @@ def serving_program(file):
 
 
 def structure(value):
-    """Return types, keys and shape of what a session returns."""
+    """Return types, keys and shape of an output."""
     if isinstance(value, list):
         return [{(key, type(key), type(number)) for key, number in row.items()} for row in value]
     return value.dtype, value.shape
@@ -67,7 +67,7 @@ def numbers(value):
 
 
 def assert_drop_in(file, feeds, X, y, kind=OrtGradientOptimizer, **options):
-    """Check that a trained file answers as the file does, and trains again; return its answers."""
+    """Check that a trained model has the interface of a file and can be trained; return its outputs."""
     serve, before = serving_program(file), file.SerializeToString()
     old = serve(file, feeds)
     still = kind(file, **STILL, **options).fit(X, y)
@@ -146,7 +146,7 @@ def test_decomposed_regressors(model):
         RidgeClassifier(),
     ],
 )
-def test_several_labels(model):
+def test_multilabel(model):
     options = {"zipmap": False} if hasattr(model, "predict_proba") else None
     file = to_onnx(model.fit(X, LABELS), X[:1], options=options, target_opset=OPSETS)
     assert_drop_in(file, {"X": X}, X, LABELS)
@@ -177,11 +177,11 @@ def test_old_opsets(opset, ml):
     assert_drop_in(file, {"X": X}, X, NAMES)
 
 
-# -- files of other origin -----------------------------------------------------------------------------
+# -- files of other tools ------------------------------------------------------------------------------
 
 
 def network(opset=17, ir_version=8, optional=False, doubles=False):
-    """Return a network as torch writes it: Gemm with transposed weights, named dimensions, metadata."""
+    """Return a network as exported by torch: Gemm with transposed weights, named dimensions, metadata."""
     rng, kind = np.random.RandomState(0), np.float64 if doubles else np.float32
     shapes = {"fc1.weight": (6, 4), "fc1.bias": (6,), "fc2.weight": (3, 6), "fc2.bias": (3,)}
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
@@ -209,7 +209,7 @@ def network(opset=17, ir_version=8, optional=False, doubles=False):
 
 @pytest.mark.parametrize("doubles", [False, True])
 @pytest.mark.parametrize("opset, ir_version, optional", [(17, 8, False), (17, 8, True), (9, 3, True)])
-def test_weights_in_the_file_are_all_that_changes(opset, ir_version, optional, doubles):
+def test_only_weights_of_the_file_change(opset, ir_version, optional, doubles):
     file = network(opset, ir_version, optional, doubles)
     rows = X.astype(np.float64 if doubles else np.float32)
     assert_drop_in(file, {"features": rows}, rows, CLASSES, learning_loss="log_loss")
@@ -219,7 +219,7 @@ def test_weights_in_the_file_are_all_that_changes(opset, ir_version, optional, d
     assert new.keys() == old.keys() and all((new[name] != old[name]).any() for name in new)
     del model.graph.initializer[:], file.graph.initializer[:]
     file.metadata_props.pop()
-    assert model == file  # nodes, names, versions, metadata but for what is true of a checkpoint alone
+    assert model == file  # nodes, names, versions, and metadata except those of checkpoints
 
 
 def with_outputs(file, *outputs):
@@ -233,7 +233,7 @@ FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 
 
 def with_labels(file):
-    """Return a network with a node that gives its classes."""
+    """Return a network with a label output."""
     table = helper.make_tensor("names", STRING, [3], [b"virginica", b"versicolor", b"setosa"])
     file.graph.initializer.append(table)
     file.graph.node.extend(
@@ -271,7 +271,7 @@ def test_unusual_outputs_of_a_classifier(outputs):
     assert trained.classes_.tolist() == ["virginica", "versicolor", "setosa"]
 
 
-def test_inputs_that_a_regressor_passes_on():
+def test_inputs_returned_as_outputs():
     file = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,4] x, int64[N,1] id) => (int64[N,1] same, float[N,1] y) <float[4,1] w = {1, 2, 3, 4}>
@@ -283,14 +283,14 @@ def test_inputs_that_a_regressor_passes_on():
     np.testing.assert_array_equal(found["same"], feeds["id"])
 
 
-def test_the_same_probabilities_as_a_matrix_and_as_maps():
+def test_probabilities_as_matrix_and_as_maps():
     file = to_onnx(LogisticRegression().fit(X, CLASSES), X[:1], target_opset=OPSETS)
     file.graph.output.append(helper.make_tensor_value_info("probabilities", FLOAT, [None, 3]))
     found = assert_drop_in(file, {"X": X}, X, CLASSES)
     np.testing.assert_allclose(numbers(found["output_probability"]), found["probabilities"])
 
 
-def test_scores_of_several_networks_are_not_guessed():
+def test_ambiguous_scores_are_rejected():
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,4] x) => (int64[N] label, float[N,2] a, float[N,2] b)
         <float[4,2] v = {1, 2, 3, 4, 5, 6, 7, 8}, float[4,2] w = {8, 7, 6, 5, 4, 3, 2, 1}>
@@ -301,7 +301,7 @@ def test_scores_of_several_networks_are_not_guessed():
         OrtGradientOptimizer(parser.parse_model(text)).fit(X, CLASSES > 0)
 
 
-def test_a_link_that_the_file_does_not_have():
+def test_link_without_counterpart_in_the_file():
     file = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (float[batch,4] x) => (float[batch,1] y) <float[4,1] w = {0.1, 0.2, 0.3, 0.4}>
@@ -364,7 +364,7 @@ def test_zipmap_needs_probabilities(model, y):
         trained.get_trained_onnx(zipmap=True)
 
 
-def test_zipmap_of_a_file_is_that_of_the_file():
+def test_zipmap_is_rejected_for_files():
     file = to_onnx(LogisticRegression().fit(X, CLASSES), X[:1], target_opset=OPSETS)
     with pytest.raises(ValueError, match="keeps its own outputs"):
         OrtGradientOptimizer(file, **STILL).fit(X, CLASSES).get_trained_onnx(zipmap=True)

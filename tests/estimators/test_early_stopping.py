@@ -1,4 +1,4 @@
-"""Training that stops by itself: what is watched, for how long, and which weights are kept."""
+"""Early stopping: monitored losses, patience, and kept weights."""
 
 import warnings
 
@@ -29,7 +29,7 @@ def same_weights(one, other):
 
 @pytest.fixture
 def overfitting(diabetes_units):
-    """Few rows to train a network on, and others."""
+    """Return few samples for training, and samples for validation."""
     X, y = diabetes_units
     return (X[:60], y[:60]), (X[60:200], y[60:200])
 
@@ -78,7 +78,7 @@ def test_validation_fraction(optimizer, diabetes_units):
     assert other.validation_losses_ != model.validation_losses_
 
 
-def test_classes_keep_their_shares():
+def test_validation_split_is_stratified():
     X, y = make_classification(200, weights=[0.95], flip_y=0, random_state=0)
     counted = []
 
@@ -94,7 +94,7 @@ def test_classes_keep_their_shares():
         model.fit(X, np.r_[1, np.zeros(199, dtype=int)])
 
 
-def test_nothing_of_the_held_out_rows_is_learned(diabetes_units):
+def test_held_out_samples_are_not_used(diabetes_units):
     X, y = diabetes_units
     seen = []
     function = FunctionTransformer(lambda values: seen.append(len(values)) or values)
@@ -131,7 +131,7 @@ def test_scoring(scoring, expected, either, wine):
     np.testing.assert_allclose(best, value, rtol=1e-5)
 
 
-def test_weights_of_validation_rows(optimizer, diabetes_units):
+def test_weights_of_validation_samples(optimizer, diabetes_units):
     X, y = diabetes_units
     weight = np.random.RandomState(0).uniform(0.1, 3, 142)
     model = optimizer(LinearRegression(), max_iter=4, validation_every=2, learning_rate=0.01, random_state=0)
@@ -148,17 +148,17 @@ def test_weights_of_validation_rows(optimizer, diabetes_units):
     np.testing.assert_allclose(again.validation_scores_, weighted.validation_scores_, rtol=1e-5)
 
 
-def test_weights_follow_their_rows(optimizer, diabetes_units):
+def test_weights_are_split_with_samples(optimizer, diabetes_units):
     X, y = diabetes_units
     outliers = np.arange(len(y)) % 4 == 0
     labels = np.where(outliers, 100.0, y)
     model = network(optimizer, validation_fraction=0.3)
     model.fit(X, labels, sample_weight=np.where(outliers, 0.0, 1.0))
-    assert max(model.validation_losses_) < 5  # rows of 100 weigh nothing on either side
+    assert max(model.validation_losses_) < 5  # labels of 100 have weight zero in both parts
 
 
 @pytest.mark.parametrize("kind", ["frame", "sparse", "lists"])
-def test_kinds_of_rows(kind, either, diabetes_units):
+def test_types_of_X(kind, either, diabetes_units):
     X, y = diabetes_units[0][:120], diabetes_units[1][:120]
     made = {"frame": pd.DataFrame(X).add_prefix("c"), "sparse": csr_matrix(X), "lists": X.tolist()}[kind]
     labels = {"frame": pd.Series(y), "sparse": y, "lists": y.tolist()}[kind]
@@ -184,7 +184,7 @@ def test_tolerance_of_the_training_loss(optimizer, diabetes_units):
     assert better[-6]
 
 
-def test_epochs_run_out(optimizer, diabetes_units):
+def test_max_iter_is_reached(optimizer, diabetes_units):
     X, y = diabetes_units
     model = optimizer(LinearRegression(), tol=1e-9, max_iter=3, learning_rate=1e-4, random_state=0)
     with pytest.warns(ConvergenceWarning, match="max_iter=3 epochs before the loss stopped improving"):
@@ -195,7 +195,7 @@ def test_epochs_run_out(optimizer, diabetes_units):
     assert model.best_epoch_ == 3
 
 
-def test_every_few_epochs(overfitting):
+def test_validation_every(overfitting):
     (X, y), (X_val, y_val) = overfitting
     model = network(OrtGradientOptimizer, validation_every=4, n_iter_no_change=2)
     model.fit(X, y, X_val=X_val, y_val=y_val)
@@ -213,7 +213,7 @@ def test_solver_stops_early(optimizer, overfitting):
     np.testing.assert_allclose(model.losses(X_val, y_val).mean(), min(model.validation_losses_), rtol=1e-6)
 
 
-def test_going_on_after_the_best_epoch(overfitting):
+def test_training_continues_after_the_best_epoch(overfitting):
     (X, y), (X_val, y_val) = overfitting
     model = network(OrtGradientOptimizer, learning_rate="Adam", n_iter_no_change=3)
     model.fit(X, y, X_val=X_val, y_val=y_val)
@@ -223,7 +223,7 @@ def test_going_on_after_the_best_epoch(overfitting):
     assert not hasattr(model, "best_epoch_")
 
 
-def test_one_row_has_no_r2(diabetes_units):
+def test_single_validation_sample(diabetes_units):
     X, y = diabetes_units
     model = OrtGradientOptimizer(LinearRegression(), max_iter=2, validation_every=1, random_state=0)
     model.fit(X, y, X_val=X[:1], y_val=y[:1])
@@ -231,7 +231,7 @@ def test_one_row_has_no_r2(diabetes_units):
     assert model.validation_scores_ == []
 
 
-def test_mean_absolute_error_is_not_a_scorer(diabetes_units):
+def test_unknown_scorer(diabetes_units):
     X, y = diabetes_units
     model = OrtGradientOptimizer(LinearRegression(), early_stopping=True, scoring="mean_absolute")
     with pytest.raises(ValueError, match="mean_absolute"):
@@ -262,7 +262,7 @@ def test_invalid_combinations_are_rejected(changes, arguments, match, diabetes_u
 
 @pytest.mark.parametrize("exc", [True, False])
 @pytest.mark.parametrize("rate", [0.01, "LBFGS"])
-def test_scores_that_say_nothing(rate, exc, either, diabetes_units):
+def test_non_finite_scores(rate, exc, either, diabetes_units):
     X, y = diabetes_units
     options = {"early_stopping": True, "learning_rate": rate, "max_iter": 9, "random_state": 0, "exc": exc}
     model = either(LinearRegression(), scoring=lambda *_: np.nan, **options)
@@ -282,13 +282,13 @@ def test_scores_that_say_nothing(rate, exc, either, diabetes_units):
             assert np.isfinite(trainer.predict(X)).all()
 
 
-def test_no_validation_at_all(optimizer, diabetes_units):
+def test_validation_every_above_max_iter(optimizer, diabetes_units):
     model = optimizer(LinearRegression(), early_stopping=True, validation_every=50, max_iter=6)
     with pytest.raises(ValueError, match="validation_every=50 epochs is more than max_iter=6"):
         model.fit(*diabetes_units)
 
 
-def test_one_weight_for_all_rows(diabetes_units):
+def test_scalar_sample_weight(diabetes_units):
     X, y = diabetes_units
     options = {"max_iter": 2, "validation_every": 1, "random_state": 0}
     model = OrtGradientOptimizer(LinearRegression(), **options)
@@ -296,7 +296,7 @@ def test_one_weight_for_all_rows(diabetes_units):
     assert model.fit(X, y, X_val=X, y_val=y, sample_weight_val=2.0).validation_scores_ == plain
 
 
-def test_weights_all_on_one_side(diabetes_units):
+def test_held_out_weights_of_zero(diabetes_units):
     X, y = diabetes_units
     weight = np.zeros(len(y))
     weight[7] = 1.0
@@ -305,14 +305,14 @@ def test_weights_all_on_one_side(diabetes_units):
         model.fit(X, y, sample_weight=weight)
 
 
-def test_a_metric_is_no_scorer(wine):
+def test_metric_instead_of_scorer(wine):
     X, y = wine
     model = OrtGradientOptimizer(LogisticRegression(), early_stopping=True, scoring=accuracy_score)
     with pytest.raises(ValueError, match="make_scorer"):
         model.fit(X, y)
 
 
-def test_errors_of_scorers_say_where_they_come_from(wine):
+def test_errors_of_scorers_name_the_parameter(wine):
     X, y = wine
     model = OrtGradientOptimizer(LogisticRegression(), early_stopping=True, scoring="neg_log_loss")
     some = y < 2
@@ -320,7 +320,7 @@ def test_errors_of_scorers_say_where_they_come_from(wine):
         model.fit(X, y, X_val=X[some], y_val=y[some])
 
 
-def test_streams_do_not_stop(diabetes_units):
+def test_partial_fit_requires_validation_data(diabetes_units):
     X, y = diabetes_units
     with pytest.raises(ValueError, match="early_stopping=True validates at every call"):
         OrtGradientOptimizer(LinearRegression(), early_stopping=True).partial_fit(X, y)
@@ -331,7 +331,7 @@ def test_streams_do_not_stop(diabetes_units):
 
 
 @pytest.mark.parametrize("changes", [{"average": True}, {"clip_norm": 1.0}, {"clip_value": 1.0}])
-def test_solvers_reject_parameters_of_updates(changes, diabetes_units):
+def test_solvers_reject_update_parameters(changes, diabetes_units):
     model = OrtGradientOptimizer(LinearRegression(), learning_rate="LBFGS", **changes)
     with pytest.raises(ValueError, match=f"a solver.*{next(iter(changes))}"):
         model.fit(*diabetes_units)

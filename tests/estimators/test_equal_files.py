@@ -1,4 +1,4 @@
-"""Equal trainings give equal ONNX files, byte for byte: in fresh processes, in any order of fits."""
+"""Equal trainings write equal bytes, in new processes and in any order of fits."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ MODELS = {
 
 
 def digests(names):
-    """Return digests of trained models and of training graphs, by model, estimator and start."""
+    """Return digests of trained models and training graphs by model, estimator and warm_start."""
     found = {}
     for name in names:
         model, y = MODELS[name]
@@ -70,7 +70,7 @@ def started(seed, names):
 
 
 @pytest.mark.slow
-def test_fresh_processes():
+def test_new_processes():
     names = list(MODELS)
     processes = [started("1", names), started("2", reversed(names))]
     first, second = (json.loads(process.communicate(timeout=240)[0]) for process in processes)
@@ -78,7 +78,7 @@ def test_fresh_processes():
     assert sum(key.endswith(" trained") for key in first) == len(names) * 2 * 2
 
 
-def test_the_same_process():
+def test_same_process():
     names = ["vote", "mixture"]
     assert digests(names) == digests(names)
 

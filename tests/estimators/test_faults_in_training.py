@@ -1,4 +1,4 @@
-"""What raises in the middle of a training, or overwrites what it gets, leaves no trace."""
+"""Losses and scorers that raise during training, or overwrite their arguments, have no side effects."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ Y = X[:, 0] - X[:, 1]
 
 
 class Loss:
-    """Half the squares, and an error at one of the calls."""
+    """Half squared error that raises an error at one of its calls."""
 
     def __init__(self, error=None, call=0):
         self.error, self.call, self.calls = error, call, 0
@@ -27,14 +27,14 @@ class Loss:
 
 
 def squares_in_place(expected, predicted):
-    """Half the squares, computed in the arrays that it gets."""
+    """Return half squared errors, computed in place."""
     predicted -= expected
     expected[:] = np.nan
     return (predicted**2).sum(axis=1) / 2, predicted
 
 
 class Scorer:
-    """A score that raises at its second call."""
+    """Scorer that raises an error at its second call."""
 
     calls = 0
 
@@ -48,10 +48,10 @@ class Scorer:
 ERRORS = [ValueError, KeyboardInterrupt, SystemExit, MemoryError, StopIteration]
 
 
-#: But for an interrupt of fit once it has reached something, which the estimator keeps.
+#: Except an interrupt of fit after the first epoch, whose weights are kept.
 CALLS = [
     (call, error, method)
-    for call in (1, 5)  # the second and third check the gradient, and may fail
+    for call in (1, 5)  # calls 2 and 3 check the gradient, and may fail
     for error in ERRORS
     for method in ("fit", "partial_fit")
     if (call, error, method) != (5, KeyboardInterrupt, "fit")
@@ -59,7 +59,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("call, error, method", CALLS)
-def test_an_error_in_a_loss(call, error, method, unchanged):
+def test_error_in_a_loss(call, error, method, unchanged):
     settings = {"max_iter": 4, "random_state": 0, "batch_size": 8}
     fitted = OrtGradientForwardBackwardOptimizer(LinearRegression(), learning_loss=Loss(), **settings).fit(
         X, Y
@@ -77,7 +77,7 @@ def test_an_error_in_a_loss(call, error, method, unchanged):
         np.testing.assert_array_equal(array, expected[name])
 
 
-def test_an_error_in_a_score(optimizer, unchanged):
+def test_error_in_a_scorer(optimizer, unchanged):
     settings = {"max_iter": 6, "random_state": 0, "validation_every": 2}
     fitted = optimizer(LinearRegression(), **settings).fit(X, Y, X_val=X, y_val=Y)
 
@@ -91,8 +91,8 @@ def test_an_error_in_a_score(optimizer, unchanged):
 
 
 @pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
-def test_a_loss_that_computes_in_place(gradient):
-    """The gradient of Exp reads its result, which is what the loss gets."""
+def test_loss_in_place(gradient):
+    """The gradient of Exp reads its output, which is the argument of the loss."""
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,3] x) => (float[N,1] score) <float[3,1] w = {0.1, 0.2, 0.3}>
         { product = MatMul (x, w) score = Exp (product) }""")
@@ -116,7 +116,7 @@ def test_a_loss_that_computes_in_place(gradient):
     np.testing.assert_array_equal(y, y_before)
 
 
-def test_an_interrupt_keeps_the_last_weights():
+def test_interrupt_keeps_the_last_weights():
     settings = {"max_iter": 4, "random_state": 0, "batch_size": 8}
     kind = OrtGradientForwardBackwardOptimizer
     whole = kind(LinearRegression(), learning_loss=Loss(), **settings).fit(X, Y)

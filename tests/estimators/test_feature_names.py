@@ -1,4 +1,4 @@
-"""Columns keep their names and their order from one fit to the next, as in scikit-learn."""
+"""Names and order of columns are checked, as in scikit-learn."""
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ MODELS = {
 
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_a_fitted_estimator_requires_its_columns(name, warm_start, either, frame):
+def test_fitted_estimator_requires_its_columns(name, warm_start, either, frame):
     X, y = frame
     model = MODELS[name].fit(X, y)
     trained = either(model, **settings(warm_start=warm_start))
@@ -49,7 +49,7 @@ def test_a_fitted_estimator_requires_its_columns(name, warm_start, either, frame
     assert trained.fit(X, y).fit(X, y).n_features_in_ == 4
 
 
-def test_a_warm_start_requires_the_same_columns(either, frame):
+def test_warm_start_requires_the_same_columns(either, frame):
     X, y = frame
     goes_on = either(Ridge(), **settings(warm_start=True)).fit(X, y)
     with pytest.raises(ValueError, match=ORDER):
@@ -70,7 +70,7 @@ BY_NAME = {
 
 @pytest.mark.filterwarnings(f"ignore::{FallbackWarning.__module__}.FallbackWarning")
 @pytest.mark.parametrize("name", BY_NAME)
-def test_steps_that_select_by_name_take_any_order(name, either, frame):
+def test_selection_by_name_accepts_any_order(name, either, frame):
     X, y = frame
     model = BY_NAME[name].fit(X, y)
     other = X[list("dcba")]

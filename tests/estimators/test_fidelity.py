@@ -1,4 +1,4 @@
-"""A graph that is not what scikit-learn computes is told, once, with the difference."""
+"""A warning reports the difference between a graph and scikit-learn."""
 
 import re
 import warnings
@@ -29,7 +29,7 @@ def runner_of(model, y):
 
 
 @pytest.mark.parametrize("changed", [True, False])
-def test_a_difference_of_values(changed):
+def test_difference_of_values(changed):
     model = Ridge().fit(X, X[:, 0] * 2)
     runner = runner_of(model, X[:, 0] * 2)
     if changed:
@@ -47,7 +47,7 @@ def test_a_difference_of_values(changed):
     assert f"{ROWS} of {ROWS} compared rows" in message and "compare both on your data" in message
 
 
-def test_a_difference_of_probabilities_names_the_row():
+def test_difference_of_probabilities():
     model = LogisticRegression(max_iter=500).fit(X, CLASSES)
     runner = runner_of(model, CLASSES)
     model.coef_[0] *= 3
@@ -55,7 +55,7 @@ def test_a_difference_of_probabilities_names_the_row():
         compare_with_sklearn(runner, model, X, X)
 
 
-def test_fit_compares_and_looks_at_few_rows(monkeypatch):
+def test_fit_compares_few_samples(monkeypatch):
     model = KNeighborsRegressor().fit(X, X[:, 0])
     seen = []
     monkeypatch.setattr(
@@ -67,7 +67,7 @@ def test_fit_compares_and_looks_at_few_rows(monkeypatch):
     assert len(rows) == ROWS
 
 
-def test_infinite_predictions_of_both_are_the_same():
+def test_equal_infinite_predictions():
     model = TransformedTargetRegressor(Ridge(), func=np.log, inverse_func=np.exp, check_inverse=False)
     model.fit(X, X[:, 0])
     model.regressor_.intercept_ = np.float32(1e4)
@@ -77,7 +77,7 @@ def test_infinite_predictions_of_both_are_the_same():
 
 
 def test_decisions_of_large_coefficients_are_compared():
-    """Their kernels cancel: votes of pairs tie otherwise in float32, where most classes are the same."""
+    """Kernels cancel, so that votes of pairs tie differently in float32, although most classes agree."""
     rng = np.random.RandomState(5)
     rows = rng.normal(size=(60, 4))
     y = rng.randint(0, 4, 60)

@@ -1,4 +1,4 @@
-"""fit(classes=...): classes that y lacks, and messages about labels and classes."""
+"""fit(classes=...): classes absent from y, and errors of labels and classes."""
 
 import numpy as np
 import pytest
@@ -33,8 +33,8 @@ ALL = np.array(["a", "b", "c"])[np.arange(60) % 3]
     ],
     ids=lambda model: type(model).__name__,
 )
-@pytest.mark.filterwarnings("ignore::UserWarning")  # few samples of a class, networks that do not converge
-def test_a_class_that_y_lacks(model, warm_start, either):
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of rare classes and unconverged networks
+def test_absent_class(model, warm_start, either):
     trainer = either(model, max_iter=3, random_state=0, learning_rate=0.01, warm_start=warm_start)
     trainer.fit(X, Y, classes=["c", "a", "b"])
     assert trainer.classes_.tolist() == ["a", "b", "c"] and trainer.predict_proba(X).shape == (60, 3)
@@ -42,14 +42,14 @@ def test_a_class_that_y_lacks(model, warm_start, either):
     assert trainer.fit(X, Y, classes=["a", "b", "c"]).predict_proba(X).shape == (60, 3)
 
 
-def test_it_is_what_partial_fit_trains(optimizer):
+def test_equal_to_partial_fit(optimizer):
     options = {"random_state": 0, "learning_rate": 0.1}
     first = optimizer(LogisticRegression(), max_iter=1, **options).fit(X, Y, classes=["a", "b", "c"])
     second = optimizer(LogisticRegression(), **options).partial_fit(X, Y, classes=["a", "b", "c"])
     np.testing.assert_array_equal(first.trained_coef_["coef"], second.trained_coef_["coef"])
 
 
-def test_one_class_and_others_that_will_come(either):
+def test_single_class_in_y(either):
     trainer = either(LogisticRegression(), max_iter=2, random_state=0)
     with pytest.raises(ValueError, match=r"y has 1 class: \['a'\].*fit\(X, y, classes=\.\.\.\)"):
         trainer.fit(X, np.full(60, "a"))
@@ -68,13 +68,13 @@ def test_with_early_stopping_weights_and_several_outputs(either):
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_classes_that_do_not_fit(method, either):
+def test_invalid_classes(method, either):
     def call(model, y, classes):
         return getattr(either(model, max_iter=1, random_state=0), method)(X, y, classes=classes)
 
     with pytest.raises(ValueError, match=r"must include all labels of y: \['b'\] are missing. Add"):
         call(LogisticRegression(), Y, ["a", "c"])
-    with pytest.raises(ValueError, match="classes is for classifiers"):
+    with pytest.raises(ValueError, match="classes applies to classifiers only, .* is not a classifier: omit"):
         call(Ridge(), X[:, 0], [0, 1])
     fitted = LogisticRegression().fit(X, ALL)
     for source in (fitted, sklearn_to_onnx(fitted, 3)):
@@ -83,13 +83,13 @@ def test_classes_that_do_not_fit(method, either):
             call(source, Y, ["a", "b"])
 
 
-def test_a_fitted_model_keeps_classes_that_y_lacks(either):
+def test_classes_of_a_fitted_model_are_kept(either):
     trainer = either(LogisticRegression().fit(X, ALL), max_iter=2, random_state=0, warm_start=True)
     assert trainer.fit(X, Y).predict_proba(X).shape == (60, 3)
     assert trainer.fit(X, np.full(60, "c")).classes_.tolist() == ["a", "b", "c"]
 
 
-def test_a_warm_start_whose_labels_lack_a_class(either):
+def test_warm_start_with_absent_class(either):
     trainer = either(LogisticRegression(), max_iter=2, random_state=0, warm_start=True).fit(X, ALL)
     with pytest.raises(ValueError, match=r"other shapes .*pass all classes: fit\(X, y, classes=\.\.\.\)"):
         trainer.fit(X, Y)
@@ -97,7 +97,7 @@ def test_a_warm_start_whose_labels_lack_a_class(either):
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_labels_that_a_fitted_model_does_not_know(method, either):
+def test_unknown_labels(method, either):
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
     trainer = either(model, max_iter=1, random_state=0)
     with pytest.raises(ValueError) as caught:
@@ -108,7 +108,7 @@ def test_labels_that_a_fitted_model_does_not_know(method, either):
     assert either(clone(model), max_iter=1, random_state=0).fit(X, ALL).classes_.tolist() == ["a", "b", "c"]
 
 
-def test_labels_of_another_type_and_many_labels(either):
+def test_labels_of_another_type(either):
     fitted = LogisticRegression().fit(X, (Y == "a").astype(int))
     with pytest.raises(ValueError, match="The labels are texts and the classes numbers: convert y"):
         either(fitted).fit(X, (Y == "a").astype(int).astype(str))

@@ -1,4 +1,4 @@
-"""fit_stream: what it learns is what fit learns of the same rows, however they come."""
+"""fit_stream learns the same as fit on the same samples, for any chunks."""
 
 import numpy as np
 import pytest
@@ -24,14 +24,14 @@ def rows():
 
 
 def cut(size, *arrays):
-    """Return a function that gives an iterator of batches."""
+    """Return a function that returns an iterator of batches."""
     return lambda: (
         tuple(array[start : start + size] for array in arrays) for start in range(0, arrays[0].shape[0], size)
     )
 
 
 def same(first, second):
-    """Check that two estimators learned the same, bit for bit."""
+    """Check that weights and losses of two estimators are equal, bit for bit."""
     assert first.trained_coef_.keys() == second.trained_coef_.keys()
     for name, value in first.trained_coef_.items():
         np.testing.assert_array_equal(value, second.trained_coef_[name])
@@ -41,7 +41,7 @@ def same(first, second):
 
 @pytest.mark.parametrize("size", [1, 7, 100, 501])
 @pytest.mark.parametrize("buffer", [40, 10_000])
-def test_without_shuffling_chunks_do_not_matter(optimizer, rows, size, buffer):
+def test_without_shuffling_chunks_have_no_effect(optimizer, rows, size, buffer):
     X, y, _ = rows
     model = optimizer(LogisticRegression(), shuffle=False, **OPTIONS)
     in_memory = optimizer(LogisticRegression(), shuffle=False, **OPTIONS).fit(X, y)
@@ -50,7 +50,7 @@ def test_without_shuffling_chunks_do_not_matter(optimizer, rows, size, buffer):
 
 
 @pytest.mark.parametrize("size", [7, 501])
-def test_a_buffer_that_holds_all_rows_is_as_in_memory(optimizer, rows, size):
+def test_buffer_of_all_samples_equals_fit(optimizer, rows, size):
     X, y, weights = rows
     for model in (MLPClassifier((4,)), make_pipeline(StandardScaler(), LogisticRegression())):
         in_memory = optimizer(model, **OPTIONS).fit(X, y, weights)
@@ -59,7 +59,7 @@ def test_a_buffer_that_holds_all_rows_is_as_in_memory(optimizer, rows, size):
 
 def test_weights_with_several_chunks(either, rows):
     X, y, weights = rows
-    weights = np.where(np.arange(501) // 80 == 1, 0.0, weights)  # chunks without any
+    weights = np.where(np.arange(501) // 80 == 1, 0.0, weights)  # chunks of total weight zero
     model = Ridge(alpha=5.0)
     target = X @ np.arange(6) + 1
     in_memory = either(model, shuffle=False, **OPTIONS).fit(X, target, weights)
@@ -71,9 +71,9 @@ def test_weights_with_several_chunks(either, rows):
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"a": 1.0, "b": 2.0, "c": 0.5}])
-def test_class_weights_are_those_of_all_rows(either, rows, class_weight):
+def test_class_weights_use_all_samples(either, rows, class_weight):
     X, y, weights = rows
-    order = np.argsort(y)  # the first chunks know one class alone
+    order = np.argsort(y)  # the first chunks have one class only
     X, y, weights = X[order], y[order], weights[order]
     for extra in ((), (weights,)):
         options = {**OPTIONS, "class_weight": class_weight, "shuffle": False}
@@ -84,8 +84,8 @@ def test_class_weights_are_those_of_all_rows(either, rows, class_weight):
         same(in_memory, found)
 
 
-def test_every_row_once_in_random_order(rows):
-    """The order of a pass is another in every epoch, and the same under the same seed."""
+def test_every_sample_once_in_random_order(rows):
+    """The order differs between epochs, and is determined by the seed."""
     from ortlearn.estimators.source_counts import count
     from ortlearn.estimators.source_samples import SourcePasses, SourceSamples
     from ortlearn.streams import open_source
@@ -109,7 +109,7 @@ def test_every_row_once_in_random_order(rows):
     assert sorted(first) == numbers.ravel().tolist()
     np.testing.assert_array_equal(first, order(0, 0))
     assert (first != order(0, 1)).mean() > 0.99 and (first != order(1, 0)).mean() > 0.99
-    # blocks come in random order, rows are shuffled across the buffer
+    # blocks have a random order, samples are shuffled within the buffer
     assert not (first[:60_000] < 66_000).all() or not (order(0, 1)[:60_000] < 66_000).all()
     assert np.abs(np.diff(first[:1000])).mean() > 1000
     np.testing.assert_array_equal(order(None, 3), numbers.ravel())
@@ -118,7 +118,7 @@ def test_every_row_once_in_random_order(rows):
         np.testing.assert_array_equal(order(seed, 0)[done:], order(seed, 0, done))
 
 
-def test_memory_maps_and_sparse_rows(either, rows, tmp_path):
+def test_memory_maps_and_sparse_data(either, rows, tmp_path):
     X, y, weights = rows
     np.save(tmp_path / "X.npy", X)
     in_memory = either(LogisticRegression(), **OPTIONS).fit(X, y, weights)
@@ -132,7 +132,7 @@ def test_memory_maps_and_sparse_rows(either, rows, tmp_path):
     same(in_memory, either(LogisticRegression(), **options).fit_stream(sparse, y, shuffle_buffer=100))
 
 
-def test_kinds_of_labels(either, rows):
+def test_types_of_labels(either, rows):
     X, _, _ = rows
     one, two = X[:, 0] * 2 + 1, np.stack([X[:, 0], X[:, 1] - X[:, 2]], axis=1)
     labels = (two > 0).astype(int)
@@ -150,7 +150,7 @@ def test_kinds_of_labels(either, rows):
         np.testing.assert_array_equal(found.predict(X), in_memory.predict(X))
 
 
-def test_a_pipeline_is_fitted_on_the_first_buffer(either, rows):
+def test_pipeline_is_fitted_on_the_first_buffer(either, rows):
     X, y, _ = rows
     X = X * 3 + 5
     scaler = StandardScaler().fit(X[:96])
@@ -219,7 +219,7 @@ def test_columns_of_text(either, rows, tmp_path):
     assert found.score(frame, y) > 0.7
 
 
-def test_a_reader_is_read_once(either, rows):
+def test_reader_is_read_once(either, rows):
     pa = pytest.importorskip("pyarrow")
     X, y, _ = rows
     columns = pa.table([*X.T, y], names=[*"abcdef", "label"])
@@ -236,7 +236,7 @@ def test_a_reader_is_read_once(either, rows):
         ({}, {"resume_from": LogisticRegression()}, ValueError, "neither a path nor an estimator"),
     ],
 )
-def test_bad_arguments(either, rows, options, arguments, error, message):
+def test_invalid_arguments(either, rows, options, arguments, error, message):
     X, y, _ = rows
     model = either(LogisticRegression(), **{**OPTIONS, **options})
     with pytest.raises(error, match=message):
@@ -244,7 +244,7 @@ def test_bad_arguments(either, rows, options, arguments, error, message):
     assert not hasattr(model, "trained_coef_")
 
 
-def test_bad_rows(either, rows):
+def test_invalid_data(either, rows):
     X, y, _ = rows
     model = either(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError, match="has no rows"):

@@ -1,4 +1,4 @@
-"""What was fitted with threads is used, trained and freed in forked processes, which have none of them."""
+"""Estimators fitted with several threads are used, trained and deleted in forked processes."""
 
 import gc
 import multiprocessing
@@ -20,7 +20,7 @@ from ortlearn.training.sessions import session_options
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork"),
-    # Python 3.12 warns of any fork of a process with threads
+    # Python 3.12 warns of forks of processes with threads
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 X = np.random.RandomState(0).normal(size=(2000, 40)).astype(np.float32)
@@ -29,7 +29,7 @@ LIMIT = 60
 
 
 def end_of(process):
-    """Return how a child ended; one that hangs is killed, and the test fails."""
+    """Return the exit code of a child; kill it and fail if it hangs."""
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         found, status = os.waitpid(process, os.WNOHANG)
@@ -42,7 +42,7 @@ def end_of(process):
 
 
 def in_child(function):
-    """Run a function in a forked process, which must end well."""
+    """Run a function in a forked process, and check that it succeeds."""
     process = os.fork()
     if process == 0:
         code = 1
@@ -82,12 +82,12 @@ USES = {
 
 @pytest.mark.parametrize("use", list(USES))
 @pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped")
-def test_a_child_process_predicts_like_its_parent(use, fitted):
+def test_child_predicts_like_its_parent(use, fitted):
     def check():
         for name, array in USES[use](fitted).items():
             np.testing.assert_array_equal(array, expected[name])
 
-    parent = clone(fitted).fit(X, Y)  # the child has the one that nothing was changed of
+    parent = clone(fitted).fit(X, Y)  # the child uses the unchanged estimator
     expected = USES[use](parent)
     in_child(check)
     in_child(lambda: in_child(check))
@@ -95,12 +95,12 @@ def test_a_child_process_predicts_like_its_parent(use, fitted):
 
 
 @pytest.mark.slow
-def test_sessions_of_the_parent_can_be_dropped(fitted):
+def test_sessions_of_the_parent_can_be_deleted(fitted):
     in_child(lambda: _drop(fitted))
     in_child(lambda: in_child(lambda: _drop(fitted)))
 
 
-def test_a_pool_of_forked_processes(fitted):
+def test_pool_of_forked_processes(fitted):
     expected = fitted.predict(X)
     with multiprocessing.get_context("fork").Pool(2) as pool:
         results = [pool.apply_async(fitted.predict, (X,)) for _ in range(4)]
@@ -128,7 +128,7 @@ def test_forward_and_backward(gradient, fitted):
             np.testing.assert_array_equal(got, wanted)
 
     expected = gradients()
-    function.forward([X, *weights], training=True)  # the backward of this call is the parent's
+    function.forward([X, *weights], training=True)  # its backward is called in the parent
     in_child(check)
     function.backward([np.ones((len(X), 1), np.float32)])
 
@@ -161,9 +161,9 @@ if process:
 """
 
 
-# With newer versions of onnxruntime, any forked process that has imported it hangs at its end.
+# With newer versions of onnxruntime, forked processes that have imported it hang when they exit.
 @pytest.mark.slow
 @pytest.mark.needs_training
-def test_the_end_of_a_forked_process(either):
+def test_exit_of_a_forked_process(either):
     program = ENDS.format(name=either.__name__)
     assert subprocess.run([sys.executable, "-c", program], timeout=LIMIT).returncode == 0

@@ -1,4 +1,4 @@
-"""Weights by name, pattern or step: these are trained or penalised, the others stay as they are."""
+"""Selection of trained or penalised weights by name, pattern or step."""
 
 import numpy as np
 import pytest
@@ -18,14 +18,14 @@ from ortlearn.penalties import L2Penalty
 
 @pytest.fixture(scope="module")
 def shifted(diabetes_units):
-    """Columns that no step before has centred."""
+    """Return a regression problem with features that are not centred."""
     X, y = diabetes_units
     return X * np.arange(1, 11) + np.arange(10), y
 
 
 @pytest.fixture(scope="module")
 def layers(shifted):
-    """A fitted pipeline of steps in steps."""
+    """Return a fitted pipeline with nested steps."""
     X, y = shifted
     numbers = make_pipeline(StandardScaler(), PCA(2))
     columns = ColumnTransformer([("numbers", numbers, [0, 1, 2, 3]), ("rest", MinMaxScaler(), [4, 5, 6])])
@@ -50,7 +50,7 @@ CHOICES = {
     "coef_": {"ridge: coef_"},
     "ridge.*": {"ridge: coef_", "ridge: intercept_"},
 }
-#: What the name of a step must not take.
+#: Weights that the name of a step does not select.
 OTHERS = {
     "ridge": "union|columns",
     "union": "ridge|columns",
@@ -66,7 +66,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("pattern", CHOICES)
-def test_a_step_is_all_of_its_weights(pattern, layers, shifted):
+def test_step_selects_all_of_its_weights(pattern, layers, shifted):
     X, y = shifted
     options = {
         "warm_start": True,
@@ -89,7 +89,7 @@ def test_a_step_is_all_of_its_weights(pattern, layers, shifted):
 
 
 @pytest.mark.parametrize("warm_start", [False, True])
-def test_frozen_weights_stay_bit_for_bit(warm_start, optimizer, wine, fit_quietly):
+def test_frozen_weights_are_unchanged(warm_start, optimizer, wine, fit_quietly):
     X, y = wine
     source = make_pipeline(StandardScaler(), MLPClassifier((5, 4), max_iter=9, random_state=0))
     fit_quietly(source, X, y)
@@ -114,7 +114,7 @@ def test_two_steps(optimizer, wine):
     ]
 
 
-def test_the_error_for_an_unknown_name_lists_the_known_names(optimizer, layers, shifted):
+def test_error_of_an_unknown_name_lists_the_known_names(optimizer, layers, shifted):
     X, y = shifted
     with pytest.raises(
         NoTrainableWeightError, match=r"'scaler' matches no.*'coef' \(ridge: coef_\)"
@@ -124,7 +124,7 @@ def test_the_error_for_an_unknown_name_lists_the_known_names(optimizer, layers, 
         assert name in str(caught.value).partition("no step among")[2]
 
 
-def test_a_step_without_weights(optimizer, wine):
+def test_step_without_weights(optimizer, wine):
     X, y = wine
     model = optimizer(
         Pipeline([("same", "passthrough"), ("last", LogisticRegression())]), weights_to_train="same"
@@ -133,7 +133,7 @@ def test_a_step_without_weights(optimizer, wine):
         model.fit(X, y)
 
 
-def test_a_penalty_for_a_step(layers, shifted):
+def test_penalty_for_a_step(layers, shifted):
     X, y = shifted
     options = {"weights_to_train": ["union__pca", "ridge"], "warm_start": True, "max_iter": 1}
     options |= {"learning_rate": 1e-30, "batch_size": 1000, "dtype": "float64"}

@@ -1,4 +1,4 @@
-"""Losses as Python functions on arrays."""
+"""Losses given as Python functions on arrays."""
 
 import pickle
 
@@ -41,7 +41,7 @@ def pair(model, loss, function, **params):
 @pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["even", "weighted"])
-def test_the_same_as_the_loss_it_writes_again(weights, dtype, gradient):
+def test_equal_to_the_built_in_loss(weights, dtype, gradient):
     model = LinearRegression()
     options = {"learning_penalty": L2Penalty(0.01), "learning_rate": LearningRateSGDNesterov(0.02)}
     expected, found = pair(model, "squared_error", half_squares, dtype=dtype, gradient=gradient, **options)
@@ -55,7 +55,7 @@ def test_the_same_as_the_loss_it_writes_again(weights, dtype, gradient):
     np.testing.assert_allclose(found.losses(X, Y), expected.losses(X, Y), rtol=1e-4, atol=1e-6)
 
 
-def test_a_network_and_partial_fit():
+def test_network_and_partial_fit():
     expected, found = pair(MLPRegressor(hidden_layer_sizes=(4,), max_iter=1), "squared_error", half_squares)
     for trainer in (expected, found):
         for _ in range(3):
@@ -70,7 +70,7 @@ def test_labels_of_a_classifier():
     assert found.score(X, y) == expected.score(X, y) > 0.7
 
 
-def test_it_is_an_object_like_others():
+def test_parameters_and_clone():
     trainer = pair(LinearRegression(), "squared_error", half_squares)[1]
     assert clone(trainer).learning_loss is half_squares
     fitted = pickle.loads(pickle.dumps(trainer.fit(X, Y)))
@@ -80,7 +80,7 @@ def test_it_is_an_object_like_others():
 
 
 @pytest.mark.parametrize("rate", ["SGD", "LBFGS"])
-def test_one_graph_rejects_a_python_loss(rate):
+def test_single_graph_rejects_a_python_loss(rate):
     trainer = OrtGradientOptimizer(LinearRegression(), learning_loss=half_squares, learning_rate=rate)
     with pytest.raises(PluginError, match="OrtGradientForwardBackwardOptimizer"):
         trainer.fit(X, Y)
@@ -95,6 +95,6 @@ def test_one_graph_rejects_a_python_loss(rate):
         (lambda y, f: (half_squares(y, f)[0], (f - y).sum(axis=1)), "gradient of shape"),
     ],
 )
-def test_functions_that_return_something_else(function, message):
+def test_invalid_return_values(function, message):
     with pytest.raises(PluginError, match=message):
         pair(LinearRegression(), "squared_error", function)[1].fit(X, Y)

@@ -1,4 +1,4 @@
-"""Exports of trained estimators are in fused operators, and can be trained again."""
+"""Trained estimators are exported with fused operators, and exports can be trained."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def operators(model):
 
 
 @parametrize
-def test_both_forms_predict_what_the_estimator_does(model, y, operator, run_onnx):
+def test_both_forms_predict_like_the_estimator(model, y, operator, run_onnx):
     ours = trained(model, y)
     fused, plain = ours.get_trained_onnx(), ours.get_trained_onnx(fused=False)
     assert operator in operators(fused) and operator not in operators(plain)
@@ -59,14 +59,14 @@ def test_both_forms_predict_what_the_estimator_does(model, y, operator, run_onnx
 
 
 @parametrize
-def test_a_file_of_fused_operators_is_trained_again(model, y, operator, run_onnx):
+def test_training_of_a_file_with_fused_operators(model, y, operator, run_onnx):
     ours = trained(model, y)
     again = OrtGradientOptimizer(
         ours.get_trained_onnx(), max_iter=3, learning_rate=1e-3, warm_start=True, random_state=0
     ).fit(X, y)
     sizes, own = (sorted(array.size for array in trainer.trained_coef_.values()) for trainer in (again, ours))
     if isinstance(model, GradientBoostingClassifier):
-        own.remove(1)  # base values of two classes are in their score
+        own.remove(1)  # base values of two classes are added to their score
     assert sizes == own
     shown = again.predict_proba(X) if hasattr(ours, "classes_") else again.predict(X)
     before = ours.predict_proba(X) if hasattr(ours, "classes_") else ours.predict(X)

@@ -1,4 +1,4 @@
-"""Boosting on histograms sends every row where scikit-learn sends it: its thresholds are float64."""
+"""Histogram boosting with float64 thresholds routes samples as scikit-learn does."""
 
 import warnings
 
@@ -41,7 +41,7 @@ def test_float64_after_scaling(gradient):
     np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-6)
 
 
-def test_float64_beside_other_members():
+def test_float64_with_other_members():
     X, y = DIABETES
     members = [
         ("a", HistGradientBoostingRegressor(max_iter=3)),
@@ -53,7 +53,7 @@ def test_float64_beside_other_members():
 
 
 def test_float32_without_scaling():
-    # More than 255 distinct values a column: thresholds are values of rows.
+    # With more than 255 distinct values per column, thresholds are values of samples.
     X, y = CANCER
     fitted = HistGradientBoostingClassifier(max_iter=5).fit(X, y)
     np.testing.assert_allclose(trained(fitted, X, y).predict_proba(X), fitted.predict_proba(X), atol=1e-5)
@@ -72,15 +72,15 @@ def test_float32_warns_after_scaling():
         trained(fitted, X, y, dtype="float64")
 
 
-def test_rounding_keeps_rows_on_their_side():
+def test_rounding_does_not_move_samples_across_thresholds():
     rng = np.random.RandomState(0)
     rows = np.sort(rng.normal(size=2_000))
-    for threshold in rows[::100]:  # as percentiles have it
+    for threshold in rows[::100]:  # as for percentiles
         above = rows.astype(np.float32) > rounded_to_nearest(np.array([threshold]))
         np.testing.assert_array_equal(above, rows > threshold)
     narrow = np.sort(rng.normal(size=500).astype(np.float32))
     narrow = np.sort(np.concatenate([narrow, np.nextafter(narrow, np.float32(np.inf))])).astype(np.float64)
-    middles = (narrow[1:] + narrow[:-1]) / 2  # as few distinct values have it
+    middles = (narrow[1:] + narrow[:-1]) / 2  # as for few distinct values
     rounded = rounded_to_nearest(middles).astype(np.float64)
     assert (narrow[:-1] <= rounded).all() and (narrow[1:] > rounded)[narrow[1:] > narrow[:-1]].all()
     assert rounded_to_nearest(np.array([np.inf, 1e308])).tolist() == [np.inf, np.inf]
@@ -88,7 +88,7 @@ def test_rounding_keeps_rows_on_their_side():
 
 @pytest.mark.parametrize("gradient", BACKENDS)
 def test_files_with_float64_thresholds(gradient):
-    """One split at 1 + 1e-12: rows on both sides of it are the same in float32."""
+    """The samples on both sides of the split at 1 + 1e-12 are equal in float32."""
     node = helper.make_node(
         "TreeEnsembleRegressor",
         ["X"],

@@ -1,4 +1,4 @@
-"""What every epoch leaves behind."""
+"""history_ has a record for each epoch."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ def test_records(optimizer, diabetes_units):
     assert all(record["seconds"] > 0 for record in model.history_)
 
 
-def test_a_table(optimizer, diabetes_units):
+def test_data_frame(optimizer, diabetes_units):
     model = optimizer(LinearRegression(), max_iter=3, random_state=0).fit(*diabetes_units)
     table = pd.DataFrame(model.history_)
     assert table["loss"].tolist() == model.train_losses_
@@ -49,13 +49,13 @@ def test_partial_fit_continues(optimizer, diabetes_units):
     assert model.validation_losses_ == []
 
 
-def test_a_solver_has_no_rate(optimizer, diabetes_units):
+def test_solver_has_no_rate(optimizer, diabetes_units):
     model = optimizer(LinearRegression(), learning_rate="LBFGS", random_state=0).fit(*diabetes_units)
     assert {record["rate"] for record in model.history_} == {None}
     assert [record["epoch"] for record in model.history_] == list(range(1, model.n_iter_ + 1))
 
 
-def test_a_failed_fit_leaves_the_records(diabetes_units):
+def test_failed_fit_keeps_the_records(diabetes_units):
     X, y = diabetes_units
     model = OrtGradientOptimizer(LinearRegression(), max_iter=2, random_state=0).fit(X, y)
     before = list(model.history_)

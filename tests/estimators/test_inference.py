@@ -1,4 +1,4 @@
-"""predict, predict_proba, decision_function, score, losses and onnx_ tell the same story."""
+"""predict, predict_proba, decision_function, score, losses and onnx_ are consistent."""
 
 import numpy as np
 import pytest
@@ -19,13 +19,13 @@ CLASSIFIERS = {
 
 @pytest.fixture(params=list(CLASSIFIERS))
 def classifier_case(request, fit_quietly):
-    """A fitted classifier with its data."""
+    """Return a fitted classifier and its data."""
     data, model = CLASSIFIERS[request.param]
     X, y = request.getfixturevalue(data)
     return fit_quietly(model, X, y), X, y
 
 
-def test_untrained_classifier_is_scikit_learns(classifier_case, optimizer):
+def test_untrained_classifier_equals_scikit_learn(classifier_case, optimizer):
     model, X, y = classifier_case
     ours = optimizer(model, **STILL).fit(X, y)
     np.testing.assert_array_equal(ours.predict(X), model.predict(X))
@@ -73,7 +73,7 @@ def test_regressor(regressor, optimizer, diabetes_units, fit_quietly, run_onnx):
     np.testing.assert_allclose(output.ravel(), predicted, rtol=1e-6)
 
 
-def test_one_row_and_many(optimizer, cancer):
+def test_one_sample_and_many(optimizer, cancer):
     X, y = cancer
     model = optimizer(LogisticRegression(), max_iter=2, random_state=0).fit(X, y)
     alone = np.concatenate([model.predict_proba(X[i : i + 1]) for i in range(5)])

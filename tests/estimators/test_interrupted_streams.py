@@ -1,4 +1,4 @@
-"""A source that cannot be read to its end: what was learned is kept, and training goes on exactly."""
+"""After an error of a source, the trained weights are kept and training resumes exactly."""
 
 import pickle
 
@@ -14,7 +14,7 @@ OPTIONS = {"batch_size": 16, "max_iter": 4, "random_state": 0, "learning_rate": 
 
 
 class Batches:
-    """Batches of rows, of which one cannot be read in some pass."""
+    """Source of batches that raises an error at one batch of some passes."""
 
     def __init__(self, X, y, passes=(), number=None):
         self.arrays, self.passes, self.number, self.count = (X, y), passes, number, 0
@@ -44,8 +44,8 @@ def same(first, second):
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize(
     "failing", [(5, 9), (4, 20), (6, 0)]
-)  # passes 1 to 3: a look, the count, a first chunk
-def test_a_resumed_training_is_bitwise_equal(optimizer, rows, shuffle, failing):
+)  # passes 1 to 3: inspection, counting, first chunk
+def test_resumed_training_is_bitwise_equal(optimizer, rows, shuffle, failing):
     options = {**OPTIONS, "shuffle": shuffle, "average": True}
     whole = optimizer(MLPClassifier((4,)), **options).fit_stream(Batches(*rows), shuffle_buffer=64)
     model = optimizer(MLPClassifier((4,)), **options)
@@ -59,8 +59,8 @@ def test_a_resumed_training_is_bitwise_equal(optimizer, rows, shuffle, failing):
         model.fit_stream(Batches(*rows), resume_from=model)
 
 
-def test_in_coordinates_with_early_stopping(optimizer, rows):
-    """The learning rate is automatic, and patience and the best weights go on, too."""
+def test_automatic_rate_with_early_stopping(optimizer, rows):
+    """Standardisation, patience and best weights are resumed, too."""
     X, y = rows
     target = X @ np.arange(1.0, 6.0) * 100 + np.random.default_rng(1).standard_normal(410)
     train, test = (X[:300], target[:300]), (X[300:], target[300:])
@@ -77,7 +77,7 @@ def test_in_coordinates_with_early_stopping(optimizer, rows):
     assert model.best_epoch_ == whole.best_epoch_
 
 
-def test_resuming_requires_the_same_rows(either, rows):
+def test_resuming_requires_the_same_source(either, rows):
     X, y = rows
     model = either(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError):
@@ -98,7 +98,7 @@ def test_resuming_requires_the_same_rows(either, rows):
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_an_error_before_the_first_update_changes_nothing(either, rows):
+def test_error_before_the_first_update_changes_nothing(either, rows):
     model = either(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError):
         model.fit_stream(Batches(*rows, [4], 0), shuffle_buffer=64)
@@ -112,7 +112,7 @@ def test_an_error_before_the_first_update_changes_nothing(either, rows):
 
 
 @pytest.mark.parametrize("encoding", ["dictionary", "plain"])
-def test_a_corrupt_row_group_is_named_and_the_rest_is_learned(either, rows, tmp_path, encoding):
+def test_corrupt_row_group_is_named(either, rows, tmp_path, encoding):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y = rows
     path = tmp_path / "x.parquet"
@@ -138,10 +138,10 @@ def test_a_corrupt_row_group_is_named_and_the_rest_is_learned(either, rows, tmp_
 
 
 @pytest.mark.parametrize("size", [5, 64, 1000])
-def test_the_last_finite_weights_are_kept_across_chunks(optimizer, size):
-    """A loss that is not finite is seen in the chunk after the weights at fault."""
+def test_last_finite_weights_are_kept_across_chunks(optimizer, size):
+    """The divergence is detected in the chunk after the update that causes it."""
     X = np.ones((160, 1), np.float32)
-    X[79] = 1e25  # the last row of a batch, and of a chunk of 16: the next one overflows
+    X[79] = 1e25  # the last sample of a batch and of a chunk of 16: the next loss overflows
     y = np.zeros(160)
     options = {"learning_rate": LearningRateSGD(eta0=0.1, learning_rate="constant"), "batch_size": 16}
     options |= {"max_iter": 2, "shuffle": False, "random_state": 0, "exc": False}
@@ -150,7 +150,7 @@ def test_the_last_finite_weights_are_kept_across_chunks(optimizer, size):
     found = optimizer(LinearRegression(), **options)
     with pytest.warns(UserWarning, match="training diverged"):
         found.fit_stream([(X[a : a + 5], y[a : a + 5]) for a in range(0, 160, 5)], shuffle_buffer=size)
-    # those in memory are found by going through the epoch again, batch by batch, in another graph
+    # in memory, the epoch is repeated batch by batch in another graph to find them
     np.testing.assert_allclose(found.trained_coef_["coef"], in_memory.trained_coef_["coef"], rtol=1e-6)
     assert np.isfinite(found.trained_coef_["coef"]).all()
     with pytest.raises(ConvergenceError):

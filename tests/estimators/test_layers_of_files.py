@@ -1,4 +1,4 @@
-"""Files of recurrent layers and of fused operators are trained as any other."""
+"""Training of ONNX models with recurrent layers and fused operators."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAYERS = {
 
 
 def file_of(name):
-    """Return a file of a layer between two reshapes and a linear output, with random weights."""
+    """Return a model of a layer between two reshapes and a linear output, with random weights."""
     nodes, shapes = LAYERS[name]
     shapes = {**shapes, "v": (8, 1), "c": (1,)}
     rng = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def file_of(name):
 
 @pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize("name", LAYERS)
-def test_a_layer_learns(kind, name):
+def test_layer_is_trained(kind, name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 12)).astype(np.float32)
     y = np.tanh(X[:, ::2].sum(axis=1) / 2)
@@ -66,8 +66,8 @@ def test_a_layer_learns(kind, name):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_a_layer_is_drawn_and_frozen(name):
-    """Patterns leave it as it is, bit for bit; without a warm start it is drawn anew."""
+def test_layer_is_drawn_or_frozen(name):
+    """A frozen layer is unchanged, bit for bit; without a warm start its weights are drawn."""
     X = np.random.default_rng(0).normal(size=(30, 12)).astype(np.float32)
     options = {"max_iter": 2, "random_state": 0, "learning_rate": 1e-3}
     own, before = LAYERS[name][1], initializer_arrays(file_of(name))

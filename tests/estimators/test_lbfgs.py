@@ -1,4 +1,4 @@
-"""learning_rate="LBFGS" in both estimators, against the optimum that scikit-learn finds."""
+"""learning_rate="LBFGS" finds the optimum of scikit-learn in both estimators."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def coefficients(trained):
     return coef["coef"].T.astype(np.float64), np.ravel(coef["intercept"]).astype(np.float64)
 
 
-#: Data, estimator for a strength of the penalty on the mean loss, and the loss of each row.
+#: Data, estimator for a penalty on the mean loss, and the loss of each sample.
 CASES = {
     "ridge": ("diabetes", lambda l2, total: Ridge(alpha=2 * l2 * total), squared_error),
     "binary": (
@@ -56,7 +56,7 @@ CASES = {
     "weighted, dtype", [(False, "float32"), (True, "float64")], ids=["plain", "weighted"]
 )
 @pytest.mark.parametrize("name", list(CASES))
-def test_the_objective_of_scikit_learn(name, weighted, dtype, optimizer, request):
+def test_objective_equals_scikit_learns(name, weighted, dtype, optimizer, request):
     data, make, loss = CASES[name]
     X, y = request.getfixturevalue(data)
     if name == "ridge":
@@ -80,7 +80,7 @@ def test_the_objective_of_scikit_learn(name, weighted, dtype, optimizer, request
     assert type(ours.learning_rate_) is LearningRateLBFGS
 
 
-def test_the_same_for_both_estimators(both, diabetes_units):
+def test_both_estimators_agree(both, diabetes_units):
     X, y = diabetes_units
     first, second = (
         make(MLPRegressor(hidden_layer_sizes=(5,)), learning_rate="LBFGS", random_state=0, max_iter=1000).fit(
@@ -92,7 +92,7 @@ def test_the_same_for_both_estimators(both, diabetes_units):
         np.testing.assert_array_equal(second.trained_coef_[name], array)
 
 
-def test_a_network_beats_the_solver_of_scikit_learn(either, diabetes_units, fit_quietly):
+def test_loss_of_a_network_is_near_scikit_learns(either, diabetes_units, fit_quietly):
     X, y = diabetes_units
     theirs = fit_quietly(
         MLPRegressor(hidden_layer_sizes=(5,), solver="lbfgs", alpha=0.1, max_iter=200, random_state=0), X, y
@@ -109,7 +109,7 @@ def test_a_network_beats_the_solver_of_scikit_learn(either, diabetes_units, fit_
     assert ours.train_losses_[-1] < theirs.loss_ * 1.1
 
 
-def test_an_early_stop_is_reported(optimizer, cancer):
+def test_max_iter_is_reached(optimizer, cancer):
     X, y = cancer
     model = optimizer(LogisticRegression(), learning_rate="LBFGS", max_iter=3, random_state=0)
     with pytest.warns(ConvergenceWarning, match="LearningRateLBFGS stopped after 3 iterations"):
@@ -117,7 +117,7 @@ def test_an_early_stop_is_reported(optimizer, cancer):
     assert model.n_iter_ == len(model.train_losses_) == 3
 
 
-def test_going_on_where_it_stopped(optimizer, cancer, fit_quietly):
+def test_training_continues(optimizer, cancer, fit_quietly):
     X, y = cancer
     options = {"learning_rate": "LBFGS", "learning_penalty": L2Penalty(0.01), "random_state": 0}
     model = optimizer(LogisticRegression(), max_iter=3, warm_start=True, **options)
@@ -125,7 +125,7 @@ def test_going_on_where_it_stopped(optimizer, cancer, fit_quietly):
     assert model.set_params(max_iter=200).fit(X, y).train_losses_[0] < first
 
 
-def test_the_optimum_is_not_changed(optimizer, diabetes_units):
+def test_start_at_the_optimum(optimizer, diabetes_units):
     X, y = diabetes_units
     options = {"learning_rate": "LBFGS", "learning_penalty": L2Penalty(0.01), "dtype": "float64"}
     model = optimizer(Ridge(), warm_start=True, random_state=0, **options).fit(X, y)
@@ -137,7 +137,7 @@ def test_the_optimum_is_not_changed(optimizer, diabetes_units):
     assert model.set_params(learning_rate="SGD").partial_fit(X, y).n_iter_ == 1
 
 
-def test_it_needs_all_rows(optimizer, diabetes):
+def test_partial_fit_is_rejected(optimizer, diabetes):
     X, y = diabetes
     with pytest.raises(PluginError, match="LearningRateLBFGS trains on all samples at once.*fit"):
         optimizer(Ridge(), learning_rate="LBFGS").partial_fit(X, y)
@@ -146,18 +146,18 @@ def test_it_needs_all_rows(optimizer, diabetes):
     with pytest.raises(PluginError, match="trains on all samples at once"):
         model.partial_fit(X, y)
     assert model.trained_coef_["coef"] is before
-    # Another learning rate goes on from its solution.
+    # Another learning rate continues from its solution.
     model.set_params(learning_rate=1e-30).partial_fit(X, y)
     np.testing.assert_array_equal(model.trained_coef_["coef"], before)
 
 
-def test_a_projection_is_rejected(either, diabetes):
+def test_projection_is_rejected(either, diabetes):
     model = either(Ridge(), learning_rate="LBFGS", learning_penalty="max_norm")
     with pytest.raises(PluginError, match="needs a smooth objective"):
         model.fit(*diabetes)
 
 
-def test_sparse_rows_and_validation(optimizer, diabetes_units):
+def test_sparse_data_and_validation(optimizer, diabetes_units):
     X, y = diabetes_units
     X = np.where(X > 0, X, 0)
     options = {"learning_rate": "LBFGS", "random_state": 0, "validation_every": 1}
@@ -168,7 +168,7 @@ def test_sparse_rows_and_validation(optimizer, diabetes_units):
     assert dense.validation_losses_[-1] == pytest.approx(dense.losses(X[:50], y[:50]).mean(), rel=1e-5)
 
 
-def test_its_parameters_can_be_searched(optimizer, diabetes_units):
+def test_nested_parameters(optimizer, diabetes_units):
     X, y = diabetes_units
     model = optimizer(Ridge(), learning_rate=LearningRateLBFGS(), random_state=0)
     search = GridSearchCV(model, {"learning_rate__gtol": [10.0, 1e-4]}, cv=3).fit(X, y)

@@ -1,4 +1,4 @@
-"""learning_rate="LBFGS" with every loss that has a linear model in scikit-learn: the same objective."""
+"""learning_rate="LBFGS" reaches scikit-learn's objective for all losses of its linear models."""
 
 import numpy as np
 from scipy.special import xlogy
@@ -55,8 +55,8 @@ def quantile_regressor(q):
     return QuantileRegressor(quantile=q, alpha=0.0, solver="highs")
 
 
-#: By name: scikit-learn's model for a strength of the penalty on the mean loss, our loss, the loss of a row
-#: given the fitted model, the strength of that penalty, and which labels.
+#: By name: scikit-learn's model for a penalty on the mean loss, the loss here, the loss of a sample by the
+#: fitted model, the strength of the penalty, and the labels.
 CASES = {
     "ridge": (lambda n: Ridge(alpha=ALPHA * n), lambda t: "squared_error", lambda t: squares, ALPHA / 2),
     "huber": (
@@ -106,14 +106,14 @@ CASES = {
     weighted=[False, True],
     dtype=["float32", "float64"],
 )
-def test_the_objective_of_scikit_learn(name, weighted, dtype, optimizer, request):
+def test_objective_equals_scikit_learns(name, weighted, dtype, optimizer, request):
     make, our_loss, loss_of, strength = CASES[name]
     X, y = request.getfixturevalue("cancer" if name == "logistic" else "diabetes")
     y = y if name == "logistic" else y / 100
     weights = np.random.RandomState(0).uniform(0.1, 3, len(X)) if weighted else np.ones(len(X))
     theirs = make(weights.sum()).fit(X, y, sample_weight=weights)
     loss, l2 = loss_of(theirs), strength(theirs) if callable(strength) else strength
-    # The score of a linear model is what a loss with a log link takes.
+    # Losses with a log link take the score of a linear model.
     source = LogisticRegression() if name == "logistic" else LinearRegression()
     ours = optimizer(
         source,

@@ -1,4 +1,4 @@
-"""Models of other packages whose converters register with skl2onnx are trained like forests."""
+"""Models of other packages with converters for skl2onnx are trained like forests."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
 
 
 class CoversNothing(ModelDefinition):
-    """Stands in for the definition of a class, and leaves its models to converters."""
+    """Definition that covers no model, so that converters are used."""
 
     def covers(self, model):
         return False

@@ -1,4 +1,4 @@
-"""Weights and validation rows on their way through pipelines, searches and cross-validation."""
+"""Sample weights and validation data in pipelines, searches and cross-validation."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from ortlearn import OrtGradientOptimizer
 
 @pytest.fixture
 def routing():
-    """Metadata is routed while a test runs."""
+    """Enable metadata routing."""
     with config_context(enable_metadata_routing=True):
         yield
 
@@ -92,7 +92,7 @@ def test_pipeline_without_routing(trainer, weighted_wine):
     np.testing.assert_array_equal(coefficients(pipeline[-1]), coefficients(direct))
 
 
-def test_validation_rows_through_a_pipeline(trainer, weighted_wine, routing):
+def test_validation_data_in_a_pipeline(trainer, weighted_wine, routing):
     X, y, weights = weighted_wine
     train, held_out = slice(0, 120), slice(120, None)
     given = {"X_val": X[held_out], "y_val": y[held_out], "sample_weight_val": weights[held_out]}
@@ -167,7 +167,7 @@ def test_inside_a_classifier_of_scikit_learn(trainer, weighted_wine, routing):
 
 
 @pytest.mark.parametrize("routed", [False, True])
-def test_weights_reach_the_last_step_of_the_pipeline_that_is_trained(routed, diabetes):
+def test_weights_are_passed_to_the_last_step_of_a_trained_pipeline(routed, diabetes):
     X, y = diabetes
     weights = np.random.RandomState(0).uniform(0, 3, len(y)) ** 2
     options = {"warm_start": True, "learning_rate": 1e-30, "max_iter": 1, "dtype": "float64"}
@@ -186,7 +186,7 @@ def test_weights_reach_the_last_step_of_the_pipeline_that_is_trained(routed, dia
         np.testing.assert_allclose(tree.predict(X), expected.predict(scaled), rtol=1e-6)
 
 
-def test_a_pipeline_without_metadata_requests_is_fitted_without_weights(either, weighted_wine, routing):
+def test_pipeline_without_metadata_requests_is_fitted_without_weights(either, weighted_wine, routing):
     X, y, weights = weighted_wine
     source = make_pipeline(StandardScaler(), MLPClassifier((4,)))
     model = either(source, max_iter=3, random_state=0).fit(X, y, sample_weight=weights)

@@ -1,4 +1,4 @@
-"""Where scikit-learn has no callbacks yet, asking for some is an error, and nothing else changes."""
+"""With scikit-learn before 1.9, setting callbacks is an error, and trainings are unchanged."""
 
 import importlib.util
 import sys
@@ -14,7 +14,7 @@ from ortlearn.estimators import callback_support, callbacks
 
 @pytest.fixture
 def without(monkeypatch):
-    """The module as it is with scikit-learn before 1.9."""
+    """Return the module as imported with scikit-learn before 1.9."""
     monkeypatch.setitem(sys.modules, "sklearn.callback", None)
     spec = importlib.util.spec_from_file_location("ortlearn.estimators.without", callback_support.__file__)
     module = importlib.util.module_from_spec(spec)
@@ -30,7 +30,7 @@ def test_set_callbacks_names_the_required_version(without):
         Trainer().set_callbacks(print)
 
 
-def test_the_monitor_names_the_required_version(monkeypatch):
+def test_monitor_names_the_required_version(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.callback", None)
     with pytest.raises(ImportError, match="scikit-learn>=1.9"):
         LearningRateMonitor()
@@ -42,5 +42,5 @@ def test_training_without_callbacks(without):
     assert seen == ["trained"]
 
 
-def test_nobody_listens_to_an_estimator_without_callbacks():
+def test_estimator_without_callbacks_has_no_task():
     assert callbacks.EstimatorView(Ridge()).task("fit", 3) is None

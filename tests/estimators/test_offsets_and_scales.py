@@ -1,4 +1,4 @@
-"""Offsets and scales of X and y: predictions are scikit-learn's, or a warning is given."""
+"""For any offsets and scales, predictions agree with scikit-learn's or a warning is given."""
 
 import warnings
 
@@ -46,7 +46,7 @@ UNSUPERVISED = [lambda: KMeans(3, random_state=0), lambda: GaussianMixture(2, ra
 
 
 def moved(rng, values):
-    """Return standard normal numbers with other scales and offsets, which float64 holds."""
+    """Return standard normal values with other scales and offsets, exact in float64."""
     columns = values.shape[1:] if rng.random() < 0.5 else ()
     scales, offsets = rng.choice(SCALES, size=columns), rng.choice(OFFSETS, size=columns)
     return values * scales + np.where(np.abs(offsets) < 1e9 * scales, offsets, 0.0)
@@ -67,7 +67,7 @@ def draw(rng):
 
 
 def agreement(ours, theirs, y):
-    """Return the share of equal labels, or one minus the squared differences by those of y."""
+    """Return the share of equal labels, or one minus the squared differences relative to those of y."""
     if theirs.dtype.kind != "f":
         return float(np.mean(ours == theirs))
     return 1 - np.sum((ours - theirs) ** 2) / np.sum((y - y.mean()) ** 2)
@@ -85,7 +85,7 @@ def test_predictions_agree_or_a_warning_is_given(block):
             warnings.simplefilter("ignore")
             try:
                 theirs = estimator.fit(X, y).predict(X)
-            except ValueError:  # scikit-learn refuses it, too
+            except ValueError:  # rejected by scikit-learn, too
                 continue
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

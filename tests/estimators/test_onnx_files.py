@@ -1,4 +1,4 @@
-"""ONNX files as other tools write them."""
+"""ONNX models written by other tools."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_domains_declared_twice():
     ],
     ids=["logits", "softmax", "sigmoid"],
 )
-def test_classifiers_without_an_output_of_labels(kind, iris, body, columns):
+def test_classifiers_without_label_output(kind, iris, body, columns):
     X, y, names = iris
     labels = names if columns == 3 else np.where(y > 0, "yes", "no")
     values = ", ".join(["0.1"] * 4 * columns)
@@ -98,7 +98,7 @@ def test_operator_declared_without_gradient(kind, iris, gradient):
         kind(model, "w", gradient=gradient).fit(X, X[:, 0])
 
 
-def test_branches_train_by_rules_and_never_reach_the_cpp_builder(kind, iris):
+def test_branches_are_trained_by_rules(kind, iris):
     X, *_ = iris
     model = model_of(
         f"g (float[N,4] x) => (float[N,1] y) <{W4}, float[4,1] v = {{0.1, 0.1, 0.1, 0.1}},"
@@ -112,7 +112,7 @@ def test_branches_train_by_rules_and_never_reach_the_cpp_builder(kind, iris):
 
 
 @pytest.mark.needs_training
-def test_the_ort_backend_rejects_branches(kind, iris):
+def test_ort_backend_rejects_branches(kind, iris):
     X, *_ = iris
     model = model_of(
         f"g (float[N,4] x) => (float[N,1] y) <{W4}, float zero = {{0}}> {{ z = MatMul (x, w)"
@@ -124,7 +124,7 @@ def test_the_ort_backend_rejects_branches(kind, iris):
         kind(model, gradient="ort").fit(X, X[:, 0])
 
 
-def test_names_that_training_graphs_use(kind, iris):
+def test_names_of_training_graphs_in_the_file(kind, iris):
     X, *_ = iris
     model = model_of(
         f"g (float[N,4] ortlearn_label) => (float[N,1] ortlearn_rows) <{W4}>"
@@ -136,14 +136,14 @@ def test_names_that_training_graphs_use(kind, iris):
     assert names == ["ortlearn_label", "ortlearn_rows"]
 
 
-def test_no_intercept_stays_none(kind, iris):
+def test_missing_intercept_is_not_added(kind, iris):
     X, y, _ = iris
     trained = kind(LinearRegression(fit_intercept=False), learning_rate=1e-3, max_iter=3).fit(X, X[:, 0] + 10)
     assert list(trained.weights_to_train_) == ["coef"]
     assert trained.predict(np.zeros((1, 4), dtype=np.float32)).tolist() == [0.0]
 
 
-def test_only_ratios_of_weights_count(kind, iris):
+def test_scale_of_sample_weight_has_no_effect(kind, iris):
     X, *_ = iris
     trainer = kind(LinearRegression(), learning_rate=1e-3, max_iter=3, random_state=0)
     ratios = np.arange(1.0, 151.0)

@@ -1,4 +1,4 @@
-"""An ONNX model as the thing to train: object, bytes, file, with or without its own loss."""
+"""ONNX models as estimator: object, bytes or path, with or without loss."""
 
 import numpy as np
 import onnx
@@ -17,7 +17,7 @@ from ortlearn.losses import add_loss_output
 
 @pytest.fixture(params=["ModelProto", "bytes", "str", "pathlib"])
 def as_source(request, tmp_path):
-    """Turn a model into each thing that can be passed."""
+    """Return a function that converts a model to an object, bytes or path."""
 
     def make(model):
         path = tmp_path / "model.onnx"
@@ -66,7 +66,7 @@ def test_clone_and_pickle_keep_the_model(either, diabetes):
     np.testing.assert_allclose(model.fit(X, y).predict(X), LinearRegression().fit(X, y).predict(X), rtol=1e-3)
 
 
-def test_weights_keep_the_names_they_came_with(either):
+def test_names_of_weights_are_kept(either):
     source = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] data) => (float[N,1] value)
@@ -82,7 +82,7 @@ def test_weights_keep_the_names_they_came_with(either):
     np.testing.assert_allclose(model.trained_coef_["apple"], [6], atol=0.1)
 
 
-def test_a_model_with_its_own_loss(either, diabetes_units, run_onnx):
+def test_model_with_loss(either, diabetes_units, run_onnx):
     X, y = diabetes_units
     base = sklearn_to_onnx(LinearRegression().fit(X[:30], y[:30]), 10)
     source = add_loss_output(base, "squared_error")
@@ -100,7 +100,7 @@ def test_a_model_with_its_own_loss(either, diabetes_units, run_onnx):
     np.testing.assert_allclose(model.predict(X), same.predict(X), atol=1e-4)
 
 
-def test_own_loss_under_other_names(either, diabetes_units):
+def test_loss_with_other_names(either, diabetes_units):
     X, y = diabetes_units
     base = sklearn_to_onnx(LinearRegression().fit(X[:30], y[:30]), 10)
     source = add_loss_output(base, "absolute_error", loss_name="cost", label_name="truth")
@@ -110,7 +110,7 @@ def test_own_loss_under_other_names(either, diabetes_units):
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
-def test_a_graph_with_its_own_loss_rejects_another(either, diabetes_units):
+def test_graph_with_loss_rejects_another_loss(either, diabetes_units):
     X, y = diabetes_units
     source = add_loss_output(sklearn_to_onnx(LinearRegression().fit(X, y), 10))
     with pytest.raises(PluginError, match="computes its own loss"):
@@ -119,7 +119,7 @@ def test_a_graph_with_its_own_loss_rejects_another(either, diabetes_units):
         either(source).fit(X, y, sample_weight=np.ones(len(X)))
 
 
-def test_own_loss_of_a_classifier_has_no_known_scores(either, cancer):
+def test_classifier_with_loss_has_no_decision_function(either, cancer):
     X, y = cancer
     base = sklearn_to_onnx(LogisticRegression().fit(X, y), 30)
     source = add_loss_output(base, "squared_error", label_name="truth", output_index="probabilities")
@@ -131,7 +131,7 @@ def test_own_loss_of_a_classifier_has_no_known_scores(either, cancer):
     assert (model.predict(X) == y).mean() > 0.95
 
 
-def test_a_model_of_float64(either, diabetes):
+def test_float64_model(either, diabetes):
     X, y = diabetes
     source = sklearn_to_onnx(LinearRegression().fit(X, y), 10, np.float64)
     model = either(source, learning_rate=0.01, max_iter=3, random_state=0).fit(X, y)

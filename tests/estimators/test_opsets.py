@@ -1,4 +1,4 @@
-"""ONNX models of every supported opset, trained by both estimators for any number of batches."""
+"""ONNX models of all supported opsets are trained for any number of batches."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from ortlearn.onnx_files.versions import MAX_OPSET, MIN_OPSET
 from tests.pairwise import pairwise
 
 OPSETS = range(MIN_OPSET, MAX_OPSET + 1)
-#: Around each change of an operator that training graphs are made of.
+#: Opsets before and after each change of an operator of training graphs.
 SOME_OPSETS = (13, 15, 17, 18, 21)
 SIZE, ETA = 3, 0.05
 RNG = np.random.RandomState(0)
@@ -42,8 +42,8 @@ def network(opset, n_outputs=1):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-def by_hand(n_rows):
-    """Return the weights after an epoch of SGD, in float64."""
+def sgd(n_rows):
+    """Return the weights after an epoch of SGD in float64."""
     w, b, v, e = (START[name].astype(np.float32).astype(np.float64) for name in "wbve")
     for start in range(0, n_rows, SIZE):
         x, y = X[start : min(start + SIZE, n_rows)], Y[start : min(start + SIZE, n_rows), None]
@@ -58,17 +58,17 @@ def by_hand(n_rows):
 @pairwise(
     indirect=["optimizer"], opset=OPSETS, n_batches=[1, 31, 32, 33, 500], optimizer=["one_graph", "two_calls"]
 )
-def test_an_epoch_is_sgd_by_hand(opset, n_batches, optimizer):
-    for n_rows in (n_batches * SIZE, n_batches * SIZE + 2):  # the last batch is full, or short
+def test_epoch_equals_sgd_in_numpy(opset, n_batches, optimizer):
+    for n_rows in (n_batches * SIZE, n_batches * SIZE + 2):  # with a full or short last batch
         trained = optimizer(
             network(opset), learning_rate=ETA, batch_size=SIZE, shuffle=False, max_iter=1, warm_start=True
         ).fit(X[:n_rows], Y[:n_rows])
-        for name, expected in by_hand(n_rows).items():
+        for name, expected in sgd(n_rows).items():
             np.testing.assert_allclose(trained.trained_coef_[name], expected, rtol=0, atol=1e-5)
 
 
 def kinds():
-    """Return settings that put each registered loss, penalty and update into the graph."""
+    """Return parameters with each registered loss, penalty and update."""
     found = [{"clip_norm": 0.5}, {"clip_value": 0.1}, {"average": True}]
     for group, name in (
         (plugins.LOSSES, "learning_loss"),
@@ -77,13 +77,13 @@ def kinds():
     ):
         own = [info for info in plugins.list_plugins(group) if info.distribution == "ortlearn"]
         found += [{name: alias} for alias in {info.value: info.name for info in own}.values()]
-    return [kind for kind in found if kind.get("learning_rate") != "LBFGS"]  # it warns of few iterations
+    return [kind for kind in found if kind.get("learning_rate") != "LBFGS"]  # which warns of few iterations
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("settings", kinds(), ids=str)
-def test_every_plugin_gives_the_same_at_old_and_new_opsets(settings, gradient, optimizer):
+def test_plugins_at_old_and_new_opsets(settings, gradient, optimizer):
     loss = plugins.get(plugins.LOSSES, settings.get("learning_loss", "squared_error"))
     x = X[: 40 * SIZE + 1]
     positive = np.abs(Y[: len(x)]) + 0.1

@@ -1,4 +1,4 @@
-"""Estimators that overwrite their input are trained on what was passed, and it stays as it was."""
+"""Estimators that overwrite their input are trained on a copy of it."""
 
 import inspect
 import itertools
@@ -22,15 +22,15 @@ from tests.pairwise import pairwise
 
 OPTIMIZERS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)
 WORDS = ("copy", "overwrite", "inplace")
-#: Those with a parameter that lets them overwrite what they are given.
+#: Estimators with a parameter that allows overwriting the input.
 OVERWRITING = {
     kind: name
     for _, kind in all_estimators()
     for name in inspect.signature(kind).parameters
     if any(word in name for word in WORDS)
 }
-#: Those without a form in ONNX: training refuses them, whatever the parameter.
-REFUSED = {"HDBSCAN"}
+#: Estimators without conversion to ONNX, which are rejected.
+REJECTED = {"HDBSCAN"}
 STEPS = {"max_iter": 2, "random_state": 0}
 
 
@@ -59,7 +59,7 @@ def model(kind, name, copies, piped):
 
 
 def outcome(optimizer, estimator, X, y, method):
-    """Return weights and predictions, or the error, and check that nothing passed has changed."""
+    """Return weights and predictions, or the error; check that no argument has changed."""
     given = [X.copy(order="K"), np.array(y), np.linspace(0.5, 1.5, len(X))]
     kept = [array.copy() for array in given]
     trained = optimizer(estimator, **STEPS)
@@ -93,7 +93,7 @@ def check_same(optimizer, kind, piped, X, method):
     return not isinstance(expected, type)
 
 
-def test_the_list_is_long_enough():
+def test_number_of_estimators():
     assert len(OVERWRITING) >= 35
 
 
@@ -101,12 +101,12 @@ def test_the_list_is_long_enough():
 def test_float32_in_one_graph(kind):
     X = rows("f4", "C")
     done = any(check_same(OrtGradientOptimizer, kind, piped, X, "fit") for piped in (False, True))
-    assert done == (kind.__name__ not in REFUSED)
+    assert done == (kind.__name__ not in REJECTED)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", OVERWRITING, ids=lambda kind: kind.__name__)
-def test_every_type_order_method_and_estimator(kind):
+def test_types_orders_and_methods(kind):
     arrays = [rows(dtype, order) for dtype in ("f4", "f8") for order in "CF"]
     ways = itertools.product(OPTIMIZERS, ("fit", "partial_fit"))
     for number, (X, (optimizer, method)) in enumerate(zip(arrays, ways, strict=True)):
@@ -119,7 +119,7 @@ def double_in_place(X):
 
 
 class Shifter(TransformerMixin, BaseEstimator):
-    """A transformer of another package, which overwrites as it pleases."""
+    """Transformer that overwrites its input and has no parameter for it."""
 
     def fit(self, X, y=None):
         self.fitted_ = True
@@ -151,7 +151,7 @@ OTHERS = {
     n_rows=[20, 60],
     fitted=[False, True],
 )
-def test_what_overwrites_without_such_a_parameter(optimizer, case, n_rows, fitted):
+def test_overwriting_without_a_parameter(optimizer, case, n_rows, fitted):
     X = np.round(rows("f8", "C")[:n_rows], 3)
     y = labels(Ridge(), X)
     given, targets = X.copy(), y.copy()
@@ -167,7 +167,7 @@ def test_what_overwrites_without_such_a_parameter(optimizer, case, n_rows, fitte
     np.testing.assert_allclose(written.predict(X.copy()), predicted, rtol=1e-3, atol=1e-3)
 
 
-def test_the_fit_is_as_good_as_with_copies(optimizer):
+def test_fit_equals_that_on_copies(optimizer):
     X = rows("f4", "C")
     y = labels(Ridge(), X)
     scores = []
@@ -186,7 +186,7 @@ def test_frames(either):
     pandas.testing.assert_frame_equal(given, frame)
 
 
-def test_what_keeps_its_input_is_not_copied():
+def test_input_is_copied_only_if_overwritten():
     assert not may_overwrite(make_pipeline(StandardScaler(), Ridge()))
     assert may_overwrite(make_pipeline(StandardScaler(), Ridge(copy_X=False)))
     assert may_overwrite(Shifter())

@@ -1,4 +1,4 @@
-"""partial_fit: one epoch at a time, nothing forgotten in between."""
+"""partial_fit trains one epoch per call and keeps all state between calls."""
 
 import pickle
 
@@ -21,7 +21,7 @@ RATES = [
 
 @pytest.mark.parametrize("rate", RATES, ids=lambda rate: type(rate).__name__)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_calls_add_up_to_one_fit(rate, weighted, either, cancer):
+def test_calls_equal_one_fit(rate, weighted, either, cancer):
     X, y = cancer[0][:99], cancer[1][:99]
     weights = np.linspace(0, 2, 99) if weighted else None
     source = LogisticRegression().fit(X[::3], y[::3])
@@ -36,7 +36,7 @@ def test_calls_add_up_to_one_fit(rate, weighted, either, cancer):
     assert steps.n_iter_ == 4
 
 
-def test_the_order_of_rows_is_continued(optimizer, wine):
+def test_order_of_samples_is_continued(optimizer, wine):
     X, y = wine
     options = {"learning_rate": 0.05, "random_state": 0}
     whole = optimizer(MLPClassifier((4,)), max_iter=3, **options).fit(X, y)
@@ -50,7 +50,7 @@ def test_the_order_of_rows_is_continued(optimizer, wine):
         np.testing.assert_array_equal(after_fit.trained_coef_[name], array)
 
 
-def test_fit_forgets_earlier_calls(optimizer, wine):
+def test_fit_discards_earlier_calls(optimizer, wine):
     X, y = wine
     model = optimizer(MLPClassifier((4,)), learning_rate="Adam", max_iter=2, random_state=0)
     expected = model.fit(X, y).partial_fit(X, y).trained_coef_["coefs_0"]
@@ -70,7 +70,7 @@ def test_chunks(optimizer, diabetes_units):
     assert model.n_iter_ == 15
 
 
-def test_classes_that_come_later(optimizer, wine):
+def test_later_classes(optimizer, wine):
     X, y = wine
     first = y < 2
     model = optimizer(MLPClassifier((8,)), learning_rate=0.1, random_state=0)
@@ -84,14 +84,14 @@ def test_classes_that_come_later(optimizer, wine):
         model.partial_fit(X, y, classes=[0, 1])
 
 
-def test_a_class_nobody_announced(optimizer, wine):
+def test_unknown_class(optimizer, wine):
     X, y = wine
     model = optimizer(LogisticRegression(), random_state=0).partial_fit(X[y < 2], y[y < 2])
     with pytest.raises(ValueError, match=r"y has classes \[2\] that the model does not know.*partial_fit"):
         model.partial_fit(X, y)
 
 
-def test_another_rate_between_calls(optimizer, diabetes_units):
+def test_changed_rate(optimizer, diabetes_units):
     X, y = diabetes_units
     model = optimizer(LinearRegression(), learning_rate="Adam", random_state=0).partial_fit(X, y)
     before = model.trained_coef_["coef"]
@@ -101,7 +101,7 @@ def test_another_rate_between_calls(optimizer, diabetes_units):
 
 
 @pytest.mark.parametrize("random_state", [0, None], ids=["seed", "no seed"])
-def test_a_pickle_continues_with_the_same_orders(random_state, optimizer, wine):
+def test_pickled_estimator_continues_with_the_same_orders(random_state, optimizer, wine):
     X, y = wine
     model = optimizer(MLPClassifier((4,)), learning_rate="Adam", random_state=random_state)
     model.partial_fit(X, y).partial_fit(X, y)
@@ -113,7 +113,7 @@ def test_a_pickle_continues_with_the_same_orders(random_state, optimizer, wine):
         np.testing.assert_array_equal(loaded.trained_coef_[name], array)
 
 
-def test_orders_of_a_stream_are_those_of_its_first_seed(optimizer, wine):
+def test_orders_are_determined_by_the_first_seed(optimizer, wine):
     X, y = wine
     model = optimizer(MLPClassifier((4,)), learning_rate=0.05, random_state=0)
     expected = model.fit(X, y).partial_fit(X, y).train_losses_
@@ -134,20 +134,20 @@ def test_epochs_are_numbered_within_a_training(optimizer, diabetes_units, monkey
     model = optimizer(LinearRegression(), random_state=np.random.RandomState(0), **options)
     model.fit(X, y).partial_fit(X, y).partial_fit(X, y).set_params(max_iter=3).fit(X, y)
     first, second = asked[0][0], asked[4][0]
-    assert first != second  # a warm start is a new training, and draws its seed anew
+    assert first != second  # a warm start is a new training with a new seed
     assert asked == [(first, epoch) for epoch in range(4)] + [(second, epoch) for epoch in range(3)]
     asked.clear()
     model.set_params(random_state=4).fit(X, y).fit(X, y)
     assert asked[:3] == asked[3:]
 
 
-def test_one_line_of_progress_for_a_stream(optimizer, diabetes_units, capsys):
+def test_one_progress_line_for_all_calls(optimizer, diabetes_units, capsys):
     X, y = diabetes_units
     stream = optimizer(LinearRegression(), verbose=1, random_state=0)
     for begin in range(0, 200, 40):
         stream.partial_fit(X[begin : begin + 40], y[begin : begin + 40])
     other = pickle.loads(pickle.dumps(clone(stream).partial_fit(X, y)))
-    assert capsys.readouterr().out.count("epoch 1 ") == 1, "the clone is gone, and its line was written"
+    assert capsys.readouterr().out.count("epoch 1 ") == 1, "the line is written when the clone is deleted"
     other.partial_fit(X, y)
     del other
     assert "epoch 2 loss" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""partial_fit(classes=...): what it may be, and that it is what the model gets."""
+"""partial_fit(classes=...): valid and invalid values."""
 
 import numpy as np
 import pytest
@@ -13,11 +13,11 @@ RNG = np.random.RandomState(0)
 X = RNG.randn(30, 3).astype(np.float32)
 Y = np.arange(30) % 3
 LABELS = (X > 0).astype(int)
-#: A column of three classes, and one of two words.
+#: A column of three classes and a column of two words.
 COLUMNS = np.stack([Y, Y % 2], axis=1)
 
 
-def test_labels_that_were_not_read_classes(either):
+def test_labels_without_these_classes(either):
     with pytest.raises(ValueError, match="classes"):
         SGDClassifier().partial_fit(X, Y, classes=[0, 1])
     model = either(LogisticRegression())
@@ -34,7 +34,7 @@ def test_classes_in_any_order(classes, either):
     assert model.predict_proba(X).shape == (30, 4)
 
 
-def test_words(either):
+def test_text_classes(either):
     words = np.array(["b", "c", "a"])[Y]
     model = either(LogisticRegression(), random_state=0).partial_fit(X, words, classes=["d", *"abc"])
     assert model.classes_.tolist() == ["a", "b", "c", "d"]
@@ -43,13 +43,13 @@ def test_words(either):
 @pytest.mark.parametrize(
     "classes", [[], 3, np.array(3), "ab", {0, 1}, np.array([]), [[0, 1, 2]], [[0, 1], [2, 3]]], ids=str
 )
-def test_no_classes(classes, either):
+def test_invalid_classes(classes, either):
     with pytest.raises(ValueError, match="must be (an array with all|one array of) classes"):
         either(LogisticRegression()).partial_fit(X, Y, classes=classes)
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2, 3], [], [5, 6, 7]], ids=str)
-def test_a_fitted_model_knows_its_classes(classes, either):
+def test_classes_of_a_fitted_model(classes, either):
     fitted = LogisticRegression().fit(X, Y)
     for source in (fitted, sklearn_to_onnx(fitted, 3)):
         known = either(source).partial_fit(X, Y, classes=[2, 1, 0])
@@ -61,7 +61,7 @@ def test_a_fitted_model_knows_its_classes(classes, either):
 
 
 @pytest.mark.parametrize("classes", [[0, 1, 2], [2, 1, 0], [[0, 1]] * 3], ids=str)
-def test_numbers_of_labels(classes, either):
+def test_classes_of_several_outputs(classes, either):
     expected = MLPClassifier((2,), random_state=0).partial_fit(X, LABELS, classes=[0, 1, 2]).classes_
     model = either(MLPClassifier((2,)), random_state=0).partial_fit(X, LABELS, classes=classes)
     np.testing.assert_array_equal(model.classes_, expected)
@@ -69,7 +69,7 @@ def test_numbers_of_labels(classes, either):
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2, 3], [0, 1, 5], [[0, 1]] * 2, [[0, 2]] * 3], ids=str)
-def test_other_numbers_of_labels(classes, either):
+def test_invalid_classes_of_several_outputs(classes, either):
     with pytest.raises(ValueError, match="must be 3 arrays of classes|must include all labels"):
         either(MLPClassifier((2,))).partial_fit(X, LABELS, classes=classes)
 
@@ -84,5 +84,5 @@ def test_classes_of_columns(either):
         either(make).partial_fit(X, COLUMNS, classes=[[0, 1], [0, 1]])
 
 
-def test_nothing_read_classes():
+def test_classes_of_a_regressor():
     assert read_classes(None, Y) is None

@@ -32,7 +32,7 @@ ROUND_TRIPS = {
 
 @pytest.fixture(params=list(ROUND_TRIPS))
 def round_trip(request):
-    """Write and read again."""
+    """Return a function that writes and reads an object."""
     return ROUND_TRIPS[request.param]
 
 
@@ -50,7 +50,7 @@ def test_fitted(round_trip, optimizer, wine):
     np.testing.assert_array_equal(back.losses(X, y), model.losses(X, y))
     assert back.train_losses_ == model.train_losses_
     assert back.onnx_.SerializeToString() == model.onnx_.SerializeToString()
-    # training goes on the same way, states of Adam and order of rows included
+    # training continues equally, including the states of Adam and the order of samples
     model.partial_fit(X, y)
     back.partial_fit(X, y)
     assert back.n_iter_ == model.n_iter_ == 4
@@ -78,7 +78,7 @@ def test_save_onnx_graph(reload, optimizer, cancer, tmp_path):
     for path in paths.values():
         loaded = onnx.load(path)
         assert len(loaded.graph.node) > 0
-        if all(node.op_type != "YieldOp" for node in loaded.graph.node):  # only a TrainingAgent runs it
+        if all(node.op_type != "YieldOp" for node in loaded.graph.node):  # requires a TrainingAgent
             make_session(loaded, Device("cpu"))
     assert onnx.load(paths["trained"]) == model.onnx_
     onnx.checker.check_model(paths["trained"])

@@ -1,4 +1,4 @@
-"""Large offsets: steps before the last one are computed in float64, or a warning is given."""
+"""For large offsets, preprocessing is computed in float64, or a warning is given."""
 
 import warnings
 
@@ -30,7 +30,7 @@ def scaled(last):
 
 
 @pytest.mark.parametrize("fitted", [False, True])
-def test_a_scaler_is_computed_in_float64(optimizer, fitted):
+def test_scaler_is_computed_in_float64(optimizer, fitted):
     model = scaled(Ridge()).fit(X, Y) if fitted else scaled(Ridge())
     with pytest.warns(PrecisionWarning, match=DOUBLE):
         trained = optimizer(model, **TRAIN).fit(X, Y)
@@ -43,14 +43,14 @@ def test_a_scaler_is_computed_in_float64(optimizer, fitted):
     np.testing.assert_allclose(session.run(None, {"X": X})[0].ravel(), trained.predict(X), rtol=1e-5)
 
 
-def test_numbers_that_float32_holds_stay_in_float32(optimizer):
+def test_values_exact_in_float32_stay_in_float32(optimizer):
     for values in (Z, Z.astype(np.float32), np.round(Z * 1000).astype(int), csr_matrix(Z)):
         model = make_pipeline(StandardScaler(with_mean=False), Ridge())
         trained = optimizer(model, **TRAIN).fit(values, Y)
         assert trained.onnx_.graph.input[0].type.tensor_type.elem_type == TensorProto.FLOAT
 
 
-def test_columns_of_a_frame(optimizer):
+def test_data_frame(optimizer):
     frame = pandas.DataFrame({"time": X[:, 0], "size": Z[:, 1], "city": rng.choice(["Oslo", "Lima"], 200)})
     columns = make_column_transformer((StandardScaler(), ["time", "size"]), (OneHotEncoder(), ["city"]))
     with pytest.warns(PrecisionWarning, match="rounds column 'time' of X .* for inputs 'time', 'size'"):
@@ -58,7 +58,7 @@ def test_columns_of_a_frame(optimizer):
     assert trained.score(frame, Z[:, 0]) > 0.999
 
 
-def test_after_steps_that_stay_in_scikit_learn(optimizer):
+def test_after_steps_in_scikit_learn(optimizer):
     bins = make_pipeline(KBinsDiscretizer(5, encode="ordinal", strategy="uniform"), StandardScaler(), Ridge())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)
@@ -67,7 +67,7 @@ def test_after_steps_that_stay_in_scikit_learn(optimizer):
     assert trained.score(X, Y) > 0.85
 
 
-def test_without_steps_in_front_a_warning_says_what_to_do(optimizer):
+def test_warning_without_preprocessing(optimizer):
     with pytest.warns(PrecisionWarning, match="columns 0, 1, 2 of X.*scaler.*or set dtype='float64'"):
         optimizer(LinearRegression().fit(Z, Y), max_iter=1, learning_rate=1e-30).fit(X, Y)
     with warnings.catch_warnings():
@@ -75,13 +75,13 @@ def test_without_steps_in_front_a_warning_says_what_to_do(optimizer):
         optimizer(scaled(Ridge()), dtype="float64", **TRAIN).fit(X, Y)
 
 
-def test_weights_of_preprocessing_are_trained_in_float32(optimizer):
+def test_trained_preprocessing_is_computed_in_float32(optimizer):
     with pytest.warns(PrecisionWarning, match="put a scaler before the model"):
         trained = optimizer(scaled(Ridge()), weights_to_train="*", max_iter=1, learning_rate=1e-30).fit(X, Y)
     assert {array.dtype for array in trained.trained_coef_.values()} == {np.dtype(np.float32)}
 
 
-def test_an_onnx_model(optimizer):
+def test_onnx_model(optimizer):
     model = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 18]>
         g (float[N,3] x) => (float[N,1] y) <float[3,1] w = {1, 1, 1}> { y = MatMul (x, w) }""")
@@ -94,7 +94,7 @@ def test_labels(optimizer):
         optimizer(Ridge(), max_iter=1, learning_rate=1e-30).fit(Z, 1.6e9 + 50 * Y)
 
 
-def test_classes_are_no_numbers_to_round():
+def test_classes_are_not_rounded():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         OrtGradientOptimizer(LogisticRegression(), **TRAIN).fit(Z, 1_600_000_001 + (Y > 0))

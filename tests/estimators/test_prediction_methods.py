@@ -1,4 +1,4 @@
-"""predict_log_proba, fit_transform and fit_predict: where scikit-learn has them, and what they return."""
+"""predict_log_proba, fit_transform and fit_predict exist and return the same as in scikit-learn."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_fit_and_predict(model, either, wine):
     np.testing.assert_array_equal(trained.predict(X), clone(model).fit_predict(X))
 
 
-def test_outliers_are_predicted_where_there_are_labels(either, wine):
+def test_fit_predict_of_outlier_detectors(either, wine):
     X, y = wine
     inside = np.where(y == 0, 1, -1)
     assert set(either(OneClassSVM(), **SMALL).fit_predict(X, inside)) <= {-1, 1}
@@ -75,15 +75,15 @@ def test_outliers_are_predicted_where_there_are_labels(either, wine):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_scikit_learn_has_not_is_not_there(model, missing, either):
+def test_missing_methods(model, missing, either):
     trainer = either(model)
     for name in ("predict_log_proba", "fit_transform", "fit_predict"):
         assert hasattr(trainer, name) == (name not in missing), name
 
 
-def test_score_of_a_subclass_that_predicts_otherwise(optimizer, wine):
+def test_score_of_a_subclass_with_another_predict(optimizer, wine):
     class Constant(optimizer):
-        """Always predicts the first class."""
+        """Subclass that predicts the first class."""
 
         def predict(self, X):
             return np.repeat(self.classes_[:1], len(X))

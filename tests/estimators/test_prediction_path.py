@@ -1,4 +1,4 @@
-"""Samples that are numbers skip scikit-learn's checks, and nothing else changes."""
+"""Numeric samples skip scikit-learn's validation, with the same results and errors."""
 
 import warnings
 
@@ -18,7 +18,7 @@ def X():
 
 @pytest.fixture(scope="module", params=["float32", "float64"])
 def fitted(request, X):
-    """A regressor and a classifier of each type."""
+    """Return a fitted regressor or classifier."""
     options = {"max_iter": 3, "random_state": 0, "dtype": request.param}
     return (
         OrtGradientOptimizer(LinearRegression(), **options).fit(X, X[:, 0]),
@@ -28,7 +28,7 @@ def fitted(request, X):
 
 @pytest.fixture
 def validated(monkeypatch):
-    """Number of times X was checked and converted."""
+    """Return a list with one element per full validation of X."""
     calls = []
     check = fitted_model.read_samples
 
@@ -41,7 +41,7 @@ def validated(monkeypatch):
 
 
 def outputs(model, rows):
-    """Everything a model computes from rows."""
+    """Return the outputs of all methods."""
     results = {"predict": model.predict(rows)}
     if hasattr(model, "classes_"):
         results["proba"] = model.predict_proba(rows)
@@ -50,8 +50,8 @@ def outputs(model, rows):
 
 
 @pytest.fixture
-def the_long_way(monkeypatch):
-    """What a model computes when every array is checked."""
+def full_validation(monkeypatch):
+    """Return a function that computes the outputs of all methods with full validation."""
 
     def compute(model, rows):
         with monkeypatch.context() as patched:
@@ -79,17 +79,17 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", list(FORMS))
-def test_results_equal_those_of_full_validation(form, fitted, the_long_way, X):
+def test_results_equal_those_of_full_validation(form, fitted, full_validation, X):
     rows = FORMS[form](X)
     for model in fitted:
-        expected = the_long_way(model, rows)
+        expected = full_validation(model, rows)
         got = outputs(model, rows)
         for name, array in expected.items():
             assert (got[name].dtype, got[name].shape) == (array.dtype, array.shape)
             np.testing.assert_array_equal(got[name], array)
 
 
-def test_losses_take_the_same_way(fitted, monkeypatch, X):
+def test_losses_skip_validation(fitted, monkeypatch, X):
     model = fitted[0]
     rows = X.astype(model.dtype)
     short = model.losses(rows, X[:, 0])
@@ -97,7 +97,7 @@ def test_losses_take_the_same_way(fitted, monkeypatch, X):
     np.testing.assert_array_equal(model.losses(rows, X[:, 0]), short)
 
 
-def test_only_numbers_skip_the_checks(fitted, validated, X):
+def test_only_numeric_samples_skip_validation(fitted, validated, X):
     model = fitted[0]
     ready = np.ascontiguousarray(X, dtype=model.dtype)
     other = np.float64 if model.dtype == "float32" else np.float32
@@ -136,7 +136,7 @@ def test_rows_of_different_lengths(fitted):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [(0, 0), (39, 2)])
-def test_what_is_not_finite_is_an_error(bad, place, fitted, X):
+def test_non_finite_values_are_rejected(bad, place, fitted, X):
     for model in fitted:
         rows = X.astype(model.dtype)
         rows[place] = bad
@@ -145,15 +145,15 @@ def test_what_is_not_finite_is_an_error(bad, place, fitted, X):
                 call(rows)
 
 
-def test_infinities_that_cancel_are_an_error(fitted, X):
+def test_cancelling_infinities_are_rejected(fitted, X):
     model = fitted[0]
     rows = X.astype(model.dtype)
     rows[0, 0], rows[1, 0] = np.inf, -np.inf
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="infinity"):
-        model.predict(rows)  # scikit-learn's own sum warns
+        model.predict(rows)  # the sum in scikit-learn warns
 
 
-def test_huge_numbers_whose_sum_overflows(fitted, validated, X):
+def test_finite_values_with_overflowing_sum(fitted, validated, X):
     model = fitted[0]
     rows = X.astype(model.dtype)
     rows[:, 0] = np.finfo(model.dtype).max / 8
@@ -180,20 +180,20 @@ def test_other_dimensions(fitted):
             model.predict(np.zeros((2, 3, 1), dtype=model.dtype))
 
 
-def test_no_row(fitted):
+def test_no_samples(fitted):
     for model in fitted:
         with pytest.raises(ValueError, match="0 sample"):
             model.predict(np.zeros((0, 3), dtype=model.dtype))
 
 
-def test_not_fitted(X):
+def test_unfitted(X):
     with pytest.raises(NotFittedError):
         OrtGradientOptimizer(LinearRegression()).predict(X)
     with pytest.raises(NotFittedError):
         OrtGradientOptimizer(LogisticRegression()).predict_proba(X)
 
 
-def test_names_of_columns_are_still_checked(validated, X):
+def test_feature_names_are_checked(validated, X):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = OrtGradientOptimizer(LinearRegression(), max_iter=2, random_state=0).fit(frame, X[:, 0])
     validated.clear()
@@ -204,23 +204,23 @@ def test_names_of_columns_are_still_checked(validated, X):
         model.predict(frame[["b", "a", "c"]])
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename(columns={"c": "d"}))
-    assert len(validated) == 3  # all but the frame of floats that it was fitted on
+    assert len(validated) == 3  # all except the frame it was fitted on
 
 
 @pytest.mark.parametrize("kind", ["float64", "int32", "bool", "Float32", "object", "float32[pyarrow]"])
-def test_frames_are_read_as_by_full_validation(kind, the_long_way, X):
+def test_frames_are_read_as_by_full_validation(kind, full_validation, X):
     if "pyarrow" in kind:
         pytest.importorskip("pyarrow")
     frame = pd.DataFrame(np.round(3 * X), columns=["a", "b", "c"])
     model = OrtGradientOptimizer(LogisticRegression(), max_iter=2, random_state=0).fit(frame, X[:, 1] > 0)
     given = frame.astype({"b": kind})
-    expected = the_long_way(model, given)
+    expected = full_validation(model, given)
     for name, array in outputs(model, given).items():
         assert array.dtype == expected[name].dtype
         np.testing.assert_array_equal(array, expected[name])
 
 
-def test_missing_values_of_a_frame_are_an_error(X):
+def test_missing_values_of_a_frame_are_rejected(X):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = OrtGradientOptimizer(LinearRegression(), max_iter=2, random_state=0).fit(frame, X[:, 0])
     frame.iloc[3, 1] = np.nan
@@ -228,14 +228,14 @@ def test_missing_values_of_a_frame_are_an_error(X):
         model.predict(frame)
 
 
-def test_a_frame_after_an_array(X):
+def test_frame_after_an_array(X):
     model = OrtGradientOptimizer(LinearRegression(), max_iter=2, random_state=0).fit(X, X[:, 0])
     with pytest.warns(UserWarning, match="has feature names, but"):
         rows = model.predict(pd.DataFrame(X, columns=["a", "b", "c"]))
     np.testing.assert_array_equal(rows, model.predict(X))
 
 
-def test_rows_are_not_changed(fitted, X):
+def test_samples_are_not_changed(fitted, X):
     for model in fitted:
         rows = X.astype(model.dtype)
         before = rows.copy()
@@ -243,7 +243,7 @@ def test_rows_are_not_changed(fitted, X):
         np.testing.assert_array_equal(rows, before)
 
 
-def test_predictions_are_not_overwritten_by_the_next(fitted, X):
+def test_predictions_are_not_overwritten(fitted, X):
     for model in fitted:
         rows = X.astype(model.dtype)
         first = model.predict(rows)
@@ -252,7 +252,7 @@ def test_predictions_are_not_overwritten_by_the_next(fitted, X):
         np.testing.assert_array_equal(first, kept)
 
 
-def test_another_fit_is_seen(X):
+def test_predictions_after_another_fit(X):
     model = OrtGradientOptimizer(LinearRegression(), max_iter=5, random_state=0, learning_rate=0.1)
     first = model.fit(X, X[:, 0]).predict(X)
     second = model.fit(X, -X[:, 0]).predict(X)

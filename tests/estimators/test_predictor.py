@@ -1,4 +1,4 @@
-"""Bare predictors give what the methods give, without validation."""
+"""Predictors return the results of the methods without validation."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def assert_same(got, expected):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("model, y", MODELS, ids=lambda value: type(value).__name__)
-def test_what_the_methods_give(model, y, dtype):
+def test_equal_to_the_methods(model, y, dtype):
     trained = fitted(model, y, dtype)
     rows = X.astype(dtype)
     methods = ["predict", "predict_proba", "decision_function", "transform"]
@@ -74,7 +74,7 @@ def test_what_the_methods_give(model, y, dtype):
             assert_same(found(some), getattr(trained, method)(some))
 
 
-def test_it_keeps_the_weights_of_the_moment():
+def test_weights_of_a_predictor_are_not_updated():
     trained = fitted(LinearRegression(), Y)
     predict, before = trained.predictor(), trained.predict(X)
     trained.set_weights({"intercept": [7.0]})
@@ -82,7 +82,7 @@ def test_it_keeps_the_weights_of_the_moment():
     assert abs(trained.predictor()(X) - before).min() > 1
 
 
-def test_numbers_are_not_looked_at():
+def test_values_are_not_checked():
     rows = X.copy()
     rows[0, 0] = np.nan
     assert np.isnan(fitted(LinearRegression(), Y).predictor()(rows)[0])
@@ -91,19 +91,19 @@ def test_numbers_are_not_looked_at():
 @pytest.mark.parametrize(
     "rows", [X.astype(np.float64), X[:, :3], X[0]], ids=["type", "columns", "dimensions"]
 )
-def test_other_arrays_are_an_error_of_the_runtime(rows):
+def test_invalid_arrays_are_an_execution_error(rows):
     with pytest.raises(ExecutionError):
         fitted(LinearRegression(), Y).predictor()(rows)
 
 
-def test_methods_there_are_not():
+def test_unknown_methods():
     with pytest.raises(ValueError, match="must be one of 'predict'"):
         fitted(LinearRegression(), Y).predictor("score")
     with pytest.raises(AttributeError, match="predict_proba"):
         fitted(LinearRegression(), Y).predictor("predict_proba")
 
 
-def test_graphs_that_take_more_than_a_matrix():
+def test_graphs_with_other_inputs_are_rejected():
     texts = np.array([["a", "b", "c"][i % 3] for i in range(60)], dtype=object)[:, None]
     encoder = ColumnTransformer([("encoder", OneHotEncoder(), [0])])
     trained = OrtGradientOptimizer(make_pipeline(encoder, Ridge()), max_iter=2, random_state=0).fit(texts, Y)

@@ -1,4 +1,4 @@
-"""Random settings against stochastic gradient descent written by hand."""
+"""Trainings with random settings equal stochastic gradient descent in numpy."""
 
 import itertools
 
@@ -19,7 +19,7 @@ EPOCHS = 2
 
 
 def draw(seed):
-    """Return random settings, rows and weights."""
+    """Return random settings, samples and weights."""
     rng = np.random.RandomState(seed)
     n_rows, n_features, width = rng.randint(1, 150), rng.randint(1, 5), rng.randint(1, 4)
     drawn = {
@@ -58,8 +58,8 @@ def network(weights, opset):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-def by_hand(drawn, weights, order, rate):
-    """Return the weights after some epochs, each in its order."""
+def sgd(drawn, weights, order, rate):
+    """Return the weights after epochs in given orders."""
     values = {name: array.copy() for name, array in weights.items()}
     velocity = dict.fromkeys(weights, 0.0)
     row_weights = np.ones(len(drawn["y"])) if drawn["sample_weight"] is None else drawn["sample_weight"]
@@ -88,7 +88,7 @@ def by_hand(drawn, weights, order, rate):
 
 
 def slopes(values, x, y, row_weights):
-    """Return the gradient of the mean of half the squares."""
+    """Return the gradient of the mean half squared error."""
     hidden = np.tanh(x @ values["w"] + values["b"])
     slope = (hidden @ values["v"] + values["e"] - y[:, None]) * (row_weights / row_weights.sum())[:, None]
     inner = slope @ values["v"].T * (1 - hidden**2)
@@ -103,7 +103,7 @@ def test_random_settings(part, optimizer, monkeypatch):
         ticks = itertools.count()
         monkeypatch.setattr(
             batch_timer, "clock", lambda t=ticks, s=drawn["seconds"]: next(t) * s
-        )  # cuts epochs
+        )  # splits epochs
         rate = 0.05
         if drawn["momentum"]:
             momentum, nesterov = drawn["momentum"], drawn["nesterov"]
@@ -124,6 +124,6 @@ def test_random_settings(part, optimizer, monkeypatch):
         ).fit(drawn["X"], drawn["y"], sample_weight=drawn["sample_weight"])
         key = draw_seed(np.random.RandomState(seed)) if drawn["shuffle"] else None
         orders = [epoch_order(len(drawn["y"]), key, epoch) for epoch in range(EPOCHS)]
-        for name, expected in by_hand(drawn, weights, orders, rate).items():
+        for name, expected in sgd(drawn, weights, orders, rate).items():
             got = trained.trained_coef_[name]
             np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9, err_msg=f"seed {seed} {name}")

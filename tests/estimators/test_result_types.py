@@ -1,4 +1,4 @@
-"""Floats follow X: float64 results, of float32 models too, unless X is float32."""
+"""Results are float64, also of float32 models, unless X is float32."""
 
 import numpy as np
 import pandas as pd
@@ -78,7 +78,7 @@ def types(found):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name, method", CASES)
-def test_floats_follow_X(name, method, rows, trained):
+def test_type_of_results(name, method, rows, trained):
     call, double = getattr(trained(name), method), getattr(trained(name, "float64"), method)
     assert types(call(rows)) == {np.dtype("float64")}
     assert types(call(rows.astype(np.float32))) == {np.dtype("float32")}
@@ -87,7 +87,7 @@ def test_floats_follow_X(name, method, rows, trained):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["values", "classes"])
-def test_losses_follow_X(name, rows, trained):
+def test_type_of_losses(name, rows, trained):
     y = target(MODELS[name][1], rows)
     assert trained(name).losses(rows, y).dtype == np.float64
     assert trained(name).losses(rows.astype(np.float32), y).dtype == np.float32
@@ -108,14 +108,14 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_inputs_that_are_float32(form, rows):
+def test_float32_inputs(form, rows):
     make, expected = FORMS[form]
     X = make(rows)
     model = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0).fit(X, rows[:, 0])
     assert model.predict(X).dtype == expected
 
 
-def test_a_column_may_be_called_dtype(rows):
+def test_column_named_dtype(rows):
     X = pd.DataFrame(rows, columns=["dtype", "dtypes", "shape"])
     model = OrtGradientOptimizer(LogisticRegression(), max_iter=1, random_state=0)
     assert model.fit(X, rows[:, 0] > 0).predict_proba(X).dtype == np.float64
@@ -132,17 +132,17 @@ def test_probabilities_sum_to_one_in_float64(name, rows, trained):
         np.testing.assert_allclose(wide, narrow, rtol=1e-6)
 
 
-def test_the_log_loss_of_scikit_learn_takes_them():
+def test_log_loss_accepts_the_probabilities():
     X = np.random.RandomState(0).normal(size=(2000, 5))
     y = np.digitize(X[:, 0], [-1, -0.5, 0, 0.5, 1])
     model = OrtGradientOptimizer(LogisticRegression(), max_iter=2, random_state=0).fit(X, y)
-    # Sums that are one to float32 only would be a warning here.
+    # log_loss warns of sums that are one in float32 only.
     assert log_loss(y, model.predict_proba(X)) == pytest.approx(
         log_loss(y, model.predict_proba(X.astype(np.float32))), rel=1e-5
     )
 
 
-def test_sums_that_mean_something_stay():
+def test_sums_other_than_one_are_kept():
     X = np.zeros((2, 1))
     zeros = probabilities_as_floats_of(X, np.zeros((2, 3), dtype=np.float32), True)
     assert zeros.dtype == np.float64 and not zeros.any()

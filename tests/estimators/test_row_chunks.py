@@ -1,4 +1,4 @@
-"""Predictions, losses and scores of many samples are computed some at a time."""
+"""Predictions, losses and scores of many samples are computed in chunks."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Batch normalizations in training mode: running statistics follow the batches, and evaluate."""
+"""Batch normalization in training mode updates running statistics, which predictions use."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def arrays_of(model):
 
 
 def batch(state, X, y):
-    """Update arrays on a batch by SGD, as BatchNormalization is defined: its variance divides by n."""
+    """Update arrays by an SGD step with the biased variance of BatchNormalization."""
     h = X @ state["w"]
     mean, variance = h.mean(axis=0), h.var(axis=0)
     divisor = np.sqrt(variance + EPSILON)
@@ -104,7 +104,7 @@ def check(found, state, rtol=1e-4):
 
 
 @pytest.mark.parametrize("cls", TRAINERS)
-@pytest.mark.parametrize("n", [32, 36, 5, 200])  # full batches, a short one, one alone, joined ones
+@pytest.mark.parametrize("n", [32, 36, 5, 200])  # full, short, single and joined batches
 def test_statistics_follow_the_batches(cls, n):
     X, y = samples(n)
     found = trainer(cls).fit(X, y)
@@ -112,7 +112,7 @@ def test_statistics_follow_the_batches(cls, n):
 
 
 @pytest.mark.parametrize("cls", TRAINERS)
-def test_the_file_given_back_differs_in_numbers_only(cls):
+def test_exported_file_differs_in_values_only(cls):
     X, y = samples()
     found, given = trainer(cls).fit(X, y).get_trained_onnx(), network()
     assert not np.allclose(arrays_of(found)["variance"], arrays_of(given)["variance"])
@@ -159,7 +159,7 @@ def test_streams(cls):
     check(found.get_trained_onnx(), arrays_of(whole.get_trained_onnx()), rtol=1e-5)
 
 
-def test_a_loss_in_python():
+def test_python_loss():
     X, y = samples()
 
     def squares(labels, scores):
@@ -171,7 +171,7 @@ def test_a_loss_in_python():
 
 @pytest.mark.parametrize("options", [{"clip_norm": 0.5}, {"average": True}, {"learning_rate": "adamw"}])
 def test_statistics_of_frozen_layers(options):
-    # What comes before is frozen: the statistics depend on X alone.
+    # Earlier layers are frozen, so the statistics depend on X alone.
     X, y = samples()
     found = trainer(OrtGradientOptimizer, weights_to_train=["v"], learning_penalty="l2", **options).fit(X, y)
     state, trained = expected(X, y, 0), arrays_of(found.get_trained_onnx())
@@ -206,7 +206,7 @@ def test_shared_statistics_are_updated_in_sequence():
 
 
 @pytest.mark.parametrize("cls", TRAINERS)
-def test_a_file_for_inference_keeps_its_statistics(cls):
+def test_statistics_of_a_file_for_inference_are_kept(cls):
     text = NETWORK.replace("training_mode = 1, ", "").replace("z, new_mean, new_variance", "z")
     X, y = samples()
     trained = arrays_of(trainer(cls, network(text)).fit(X, y).get_trained_onnx())
@@ -215,7 +215,7 @@ def test_a_file_for_inference_keeps_its_statistics(cls):
     assert not np.allclose(trained["scale"], arrays_of(network())["scale"])
 
 
-def test_statistics_that_the_graph_returns():
+def test_statistics_as_outputs_of_the_graph():
     text = NETWORK.replace("(float[N,1] y)", "(float[N,1] y, float[4] new_mean)")
     model = network(text)
     evaluated = ReferenceEvaluator(for_evaluation(model)).run(None, {"x": samples()[0]})
@@ -225,7 +225,7 @@ def test_statistics_that_the_graph_returns():
     check(found.get_trained_onnx(), expected(X, y, 3))
 
 
-def test_solvers_are_rejected_and_not_selected():
+def test_solvers_are_not_supported():
     X, y = samples()
     with pytest.raises(PluginError, match="training_mode=0"):
         trainer(OrtGradientOptimizer, learning_rate=LearningRateLBFGS()).fit(X, y)

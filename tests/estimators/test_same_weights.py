@@ -1,4 +1,4 @@
-"""From the same weights with the same seed, both estimators give the same trained weights."""
+"""Both estimators train the same weights from the same start and seed."""
 
 import numpy as np
 import pytest
@@ -49,11 +49,11 @@ def test_same_weights(rate, name, option, both, fit_quietly, request):
     assert first.keys() == second.keys() == start.keys()
     for key in first:
         np.testing.assert_allclose(first[key], second[key], atol=1e-4, rtol=0)
-        assert np.abs(first[key] - start[key]).max() > 1e-4  # they were trained
+        assert np.abs(first[key] - start[key]).max() > 1e-4  # trained
     np.testing.assert_allclose(trained[0].train_losses_, trained[1].train_losses_, rtol=1e-4)
 
 
-def test_fresh_weights_are_the_same_too(both, wine):
+def test_same_fresh_weights(both, wine):
     X, y = wine
     first, second = (
         cls(MLPClassifier(hidden_layer_sizes=(8,)), max_iter=3, random_state=1).fit(X, y).trained_coef_
@@ -65,7 +65,7 @@ def test_fresh_weights_are_the_same_too(both, wine):
 
 @pytest.mark.needs_training
 @pytest.mark.parametrize("name", list(MODELS))
-def test_same_weights_by_every_gradient(name, either, fit_quietly, request):
+def test_same_weights_for_every_gradient(name, either, fit_quietly, request):
     data, model = MODELS[name]
     X, y = request.getfixturevalue(data)
     model = fit_quietly(model, X[::3], y[::3])

@@ -1,4 +1,4 @@
-"""Schedules and updates in both estimators: search, going on, and the state that a new rate finds."""
+"""Schedules and updates in both estimators: continued trainings, searches, and kept states."""
 
 import pickle
 
@@ -29,7 +29,7 @@ REACTING = [
 
 
 @pytest.mark.parametrize("schedule", [*REACTING, OneCycleSchedule(epochs=5)], ids=lambda s: type(s).__name__)
-def test_calls_add_up_to_one_fit(schedule, either, diabetes_units):
+def test_calls_equal_one_fit(schedule, either, diabetes_units):
     X, y = diabetes_units
     rate = LearningRateSGDNesterov(eta0=0.02, learning_rate=schedule)
     options = {"learning_rate": rate, "random_state": 0}
@@ -54,7 +54,7 @@ def test_calls_add_up_to_one_fit(schedule, either, diabetes_units):
 
 
 @pytest.mark.parametrize("given", ["cosine", CosineSchedule()], ids=str)
-def test_a_schedule_by_name_spans_max_iter(given, either, diabetes_units):
+def test_named_schedule_spans_max_iter(given, either, diabetes_units):
     X, y = diabetes_units
 
     def trained(schedule, **options):
@@ -69,7 +69,7 @@ def test_a_schedule_by_name_spans_max_iter(given, either, diabetes_units):
     assert rates(found) == rates(expected) and rates(found)[-1] < 0.005
     assert repr(found.learning_rate_.learning_rate) == "CosineSchedule(period=6)"
     assert found.learning_rate.learning_rate is given
-    # in a stream max_iter is the number of calls that the schedule spans; then the last rate stays
+    # in partial_fit the schedule spans max_iter calls, then the last rate is kept
     stream = trained(given, max_iter=6)
     for _ in range(8):
         stream.partial_fit(X, y)
@@ -79,7 +79,7 @@ def test_a_schedule_by_name_spans_max_iter(given, either, diabetes_units):
     assert rates(kept)[3:] == pytest.approx([0.0005] * 3)
 
 
-def test_fit_starts_anew(optimizer, diabetes_units):
+def test_fit_restarts_the_schedule(optimizer, diabetes_units):
     X, y = diabetes_units
     rate = LearningRateSGD(eta0=0.05, learning_rate=AdaptiveSchedule(tol=0.1, patience=1))
     model = optimizer(LinearRegression(), learning_rate=rate, max_iter=6, random_state=0)
@@ -105,7 +105,7 @@ def columns(y):
 
 
 def numpy_adam(X, y, weights, rates, decays, size=10):
-    """Adam and AdamW on a linear model, a rate and a decay for each epoch, the means kept throughout."""
+    """Train a linear model by Adam or AdamW with a rate and a decay per epoch."""
     w = [weights["coef"].astype(np.float64), np.ravel(weights["intercept"]).astype(np.float64)]
     m, v, t = [0.0, 0.0], [0.0, 0.0], 0
     for rate, decay in zip(rates, decays, strict=True):
@@ -120,7 +120,7 @@ def numpy_adam(X, y, weights, rates, decays, size=10):
     return w
 
 
-def test_another_rate_keeps_the_state(optimizer, diabetes_units):
+def test_state_is_kept_for_another_rate(optimizer, diabetes_units):
     X, y = diabetes_units
     source = LinearRegression().fit(X[::3], y[::3])
     source.coef_ = source.coef_.astype(np.float32).astype(np.float64)
@@ -136,7 +136,7 @@ def test_another_rate_keeps_the_state(optimizer, diabetes_units):
     np.testing.assert_allclose(np.ravel(model.trained_coef_["intercept"]), expected[1], rtol=1e-8)
 
 
-def test_states_of_another_name_start_anew(optimizer, diabetes_units):
+def test_states_of_other_names_are_initialized(optimizer, diabetes_units):
     X, y = diabetes_units
     options = {"shuffle": False, "random_state": 0, "dtype": "float64"}
     first = optimizer(MLPRegressor(hidden_layer_sizes=(3,)), learning_rate=LearningRateAdagrad(), **options)

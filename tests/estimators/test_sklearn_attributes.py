@@ -1,4 +1,4 @@
-"""coef_, intercept_ and feature_importances_ of a trained estimator, and the tools that read them."""
+"""coef_, intercept_ and feature_importances_ of trained estimators, and tools that use them."""
 
 import pickle
 
@@ -18,7 +18,7 @@ from ortlearn.conversion import sklearn_to_onnx
 NAMES = ("coef_", "intercept_", "feature_importances_")
 RNG = np.random.RandomState(0)
 X = RNG.randn(90, 6)
-#: Columns 1 and 4 matter.
+#: Labels depend on columns 1 and 4.
 Y = 3 * X[:, 1] - 2 * X[:, 4] + 0.1 * RNG.randn(90)
 LABELS = np.where(Y > 0.3, "yes", "no")
 
@@ -41,7 +41,7 @@ def names_of(estimator):
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
-def test_the_attributes_that_the_trained_model_has(model, y, expected, either):
+def test_attributes_of_the_trained_model(model, y, expected, either):
     trainer = either(model, max_iter=2, random_state=0, learning_rate=0.01)
     assert not names_of(trainer)
     with pytest.raises(AttributeError, match="has no attribute 'coef_'"):
@@ -55,12 +55,12 @@ def test_the_attributes_that_the_trained_model_has(model, y, expected, either):
     assert expected.isdisjoint(vars(trainer))
 
 
-def test_an_onnx_model_has_none(either):
+def test_onnx_model_without_attributes(either):
     model = sklearn_to_onnx(Ridge().fit(X, Y), 6)
     assert not names_of(either(model, max_iter=1, random_state=0).fit(X, Y))
 
 
-def test_they_follow_the_weights(either):
+def test_attributes_are_updated(either):
     trainer = either(Ridge(), max_iter=30, random_state=0, learning_rate=0.05).fit(X, Y)
     first = trainer.coef_
     assert first.shape == (6,) and set(np.argsort(-np.abs(first))[:2]) == {1, 4}
@@ -81,14 +81,14 @@ def test_they_follow_the_weights(either):
     ],
     ids=["RFE", "RFECV", "SelectFromModel", "Sequential", "prefit"],
 )
-def test_selection_of_features(selector, either):
+def test_feature_selection(selector, either):
     trainer = either(Ridge(), max_iter=15, random_state=0, learning_rate=0.05)
     found = selector(trainer).fit(X, Y)
     assert {1, 4} <= set(np.flatnonzero(found.get_support()))
     assert found.transform(X).shape[1] == 2 or isinstance(found, RFECV)
 
 
-def test_selection_by_trees_and_in_pipelines(either):
+def test_feature_selection_in_a_pipeline(either):
     forest = RandomForestRegressor(5, max_depth=3, random_state=0)
     found = SelectFromModel(either(forest, max_iter=2, random_state=0), max_features=2).fit(X, Y)
     assert set(np.flatnonzero(found.get_support())) <= {1, 4}

@@ -1,4 +1,4 @@
-"""Where a training starts: warm_start, fresh weights, frozen ones."""
+"""Starting weights: warm_start, fresh weights and frozen weights."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from ortlearn.learning_rates import LearningRateSGD
 STILL = LearningRateSGD(eta0=1e-30)
 
 
-def test_first_warm_fit_starts_from_the_model_later_ones_from_the_solution(optimizer, diabetes):
+def test_warm_start_from_the_model_then_from_the_solution(optimizer, diabetes):
     X, y = diabetes
     model = Ridge().fit(X[::2], y[::2])
     trained = optimizer(model, learning_rate=STILL, warm_start=True, max_iter=1).fit(X, y)
@@ -28,7 +28,7 @@ def test_first_warm_fit_starts_from_the_model_later_ones_from_the_solution(optim
     assert losses[1] <= losses[0] * 1.01
 
 
-def test_warm_start_of_an_unfitted_estimator_fits_it_first(optimizer, diabetes):
+def test_warm_start_fits_an_unfitted_estimator(optimizer, diabetes):
     X, y = diabetes
     trained = optimizer(LinearRegression(), learning_rate=STILL, warm_start=True, max_iter=1).fit(X, y)
     expected = LinearRegression().fit(X, y)
@@ -36,7 +36,7 @@ def test_warm_start_of_an_unfitted_estimator_fits_it_first(optimizer, diabetes):
     np.testing.assert_allclose(trained.score(X, y), expected.score(X, y), rtol=1e-5)
 
 
-def test_fresh_weights_are_scaled_and_drawn_anew(optimizer, wine):
+def test_fresh_weights(optimizer, wine):
     X, y = wine
     model = MLPClassifier(hidden_layer_sizes=(50,), max_iter=2, random_state=0)
     trained = optimizer(model, learning_rate=STILL, max_iter=1, random_state=0).fit(X, y)
@@ -45,7 +45,7 @@ def test_fresh_weights_are_scaled_and_drawn_anew(optimizer, wine):
         assert 0.9 * bound < np.abs(array).max() <= bound
         assert abs(array.mean()) < bound / 5
     for name in ("intercepts_0", "intercepts_1"):
-        assert np.abs(trained.trained_coef_[name]).max() < 1e-25  # zero, but for a step of nearly nothing
+        assert np.abs(trained.trained_coef_[name]).max() < 1e-25  # zero plus a very small step
     before = trained.trained_coef_["coefs_0"]
     assert (trained.set_params(random_state=1).fit(X, y).trained_coef_["coefs_0"] != before).any()
 
@@ -60,7 +60,7 @@ def test_fresh_weights_are_scaled_and_drawn_anew(optimizer, wine):
         (("*_1",), ["coefs_1", "intercepts_1"]),
     ],
 )
-def test_weights_to_train_freezes_the_rest(warm_start, patterns, expected, either, wine, fit_quietly):
+def test_weights_to_train_freezes_other_weights(warm_start, patterns, expected, either, wine, fit_quietly):
     X, y = wine
     model = make_pipeline(
         StandardScaler(), MLPClassifier(hidden_layer_sizes=(6,), max_iter=3, random_state=0)

@@ -1,4 +1,4 @@
-"""Weights in front of an operator that rounds: refused, or trained as if it did not round."""
+"""Weights before a rounding operator are rejected, or trained straight through."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_straight_through_needs_rules(cls):
         fitted(cls, QUANTISED, gradient="ort", straight_through=True)
 
 
-def test_the_exported_model_rounds():
+def test_exported_model_rounds():
     found = fitted(OrtGradientOptimizer, QUANTISED, straight_through=True)
     (weights,) = [numpy_helper.to_array(t) for t in found.onnx_.graph.initializer if t.name == "w"]
     X, _ = data()

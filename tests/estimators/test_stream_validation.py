@@ -1,4 +1,4 @@
-"""Calls of ``partial_fit`` with rows to validate on, and early stopping over a window of them."""
+"""``partial_fit`` with validation data, and early stopping over a window of calls."""
 
 import numpy as np
 import pytest
@@ -33,8 +33,8 @@ def test_every_call_is_validated(optimizer):
 
 
 @pytest.mark.parametrize("scoring", ["loss", None])
-def test_a_stream_stops_where_its_window_got_no_better(optimizer, scoring):
-    """The rule is that of the documentation, applied to what was measured."""
+def test_training_stops_without_improvement_in_the_window(optimizer, scoring):
+    """The documented rule is applied to the measured scores."""
     options = {"early_stopping": True, "n_iter_no_change": 3, "tol": 0.0, "scoring": scoring}
     model = optimizer(Ridge(), learning_rate=0.3, **options, **OPTIONS)
     weights = []
@@ -53,7 +53,7 @@ def test_a_stream_stops_where_its_window_got_no_better(optimizer, scoring):
     assert not model.stopped_ and model.n_iter_ == len(values) + 1
 
 
-def test_averages_and_states_are_those_of_the_best_call(optimizer):
+def test_averages_and_states_of_the_best_call_are_kept(optimizer):
     options = {"early_stopping": True, "n_iter_no_change": 2, "tol": 10.0, "average": True}
     model = optimizer(Ridge(), learning_rate="Adam", **options, **OPTIONS)
     reference = optimizer(Ridge(), learning_rate="Adam", average=True, **OPTIONS)
@@ -74,7 +74,7 @@ def test_averages_and_states_are_those_of_the_best_call(optimizer):
         np.testing.assert_array_equal(array, again.get_weights()[name])
 
 
-def test_a_saved_stream_has_its_window(optimizer, tmp_path):
+def test_window_is_saved(optimizer, tmp_path):
     options = {"early_stopping": True, "n_iter_no_change": 4, "tol": 0.0, "learning_rate": "Adam"}
     whole = optimizer(LogisticRegression(), **options, **OPTIONS)
     validation = {"X_val": X[150:], "y_val": CLASSES[150:]}
@@ -92,7 +92,7 @@ def test_a_saved_stream_has_its_window(optimizer, tmp_path):
         np.testing.assert_array_equal(later.get_weights()[name], array)
 
 
-def test_early_stopping_needs_rows_to_validate_on(optimizer):
+def test_early_stopping_requires_validation_data(optimizer):
     model = optimizer(Ridge(), early_stopping=True, **OPTIONS)
     with pytest.raises(ValueError, match="early_stopping=True validates at every call: pass the same X_val"):
         model.partial_fit(X, Y)

@@ -1,4 +1,4 @@
-"""Support vector machines are trained further, all of their parameters at once."""
+"""All parameters of support vector machines are trained."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ CLASSIFIERS = {
 
 
 def trained(optimizer, model, X, y, rate=0.002, **settings):
-    """Return a fitted model trained further for some epochs."""
+    """Return an estimator that continues the training of a fitted model."""
     settings = {"warm_start": True, "random_state": 0, "max_iter": 8, **settings}
     return optimizer(model, learning_rate=rate, **settings).fit(X, y)
 
@@ -46,7 +46,7 @@ def test_classifiers_improve_their_objective(run_onnx, wine, name):
     X, y = X.astype(np.float32), y if n_classes == 3 else (y > 0).astype(int)
     model.fit(X, y)
     after = trained(OrtGradientOptimizer, model, X, y)
-    # The first loss is the mean over an epoch whose weights move already.
+    # The first loss is the mean over an epoch in which the weights change.
     assert np.mean(after.losses(X, y)) < 0.9995 * after.train_losses_[0]
     exported = list(run_onnx(after.get_trained_onnx(), X).values())
     assert exported[0].ravel().tolist() == after.predict(X).tolist()
@@ -109,7 +109,7 @@ def test_float64_from_end_to_end(both, wine, name):
     for weight, array in one.trained_coef_.items():
         assert array.dtype == np.float64, weight
         np.testing.assert_allclose(other.trained_coef_[weight], array, rtol=1e-10, atol=1e-12, err_msg=weight)
-    if name != "SVC":  # the coupling of pairs has a tolerance of its own
+    if name != "SVC":  # the coupling of pairs has a tolerance
         start = trained(both[0], model, X, target, rate=1e-300, max_iter=1, dtype="float64")
         method = "decision_function" if name == "OneClassSVM" else "predict"
         np.testing.assert_allclose(
@@ -148,7 +148,7 @@ def test_weights_are_those_of_the_fitted_estimator(wine):
         np.testing.assert_allclose(coefs[name], array, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-def test_the_width_of_a_kernel_is_trained_by_name(wine):
+def test_kernel_width_is_trained_by_name(wine):
     X, y = wine
     model = SVC(gamma=1.0).fit(X, y)
     after = OrtGradientOptimizer(

@@ -1,4 +1,4 @@
-"""Many threads at once get what one gets alone; so do processes of every kind."""
+"""Concurrent threads and processes have the results of a single one."""
 
 import copy
 import multiprocessing
@@ -25,8 +25,8 @@ MODELS = {
 LIMIT = 120
 
 
-def at_once(functions):
-    """Return what functions return, each called in a thread of its own at the same moment."""
+def run_concurrently(functions):
+    """Return the results of functions called at the same time, each in a thread."""
     results, errors = [None] * len(functions), []
     start = threading.Barrier(len(functions))
 
@@ -49,8 +49,8 @@ def at_once(functions):
 
 
 @pytest.fixture(autouse=True)
-def often():
-    """Let threads take turns as often as possible."""
+def fast_switching():
+    """Switch between threads as often as possible."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -59,7 +59,7 @@ def often():
 
 @pytest.fixture(params=list(MODELS))
 def case(request, either, fit_quietly):
-    """A model that is fitted: threads cannot keep scikit-learn's own fits from warning."""
+    """Return a fitted model, because warnings of scikit-learn's fits cannot be filtered per thread."""
     model, y = MODELS[request.param]
     return either(fit_quietly(clone(model), X, y), max_iter=3, random_state=0), y
 
@@ -74,21 +74,21 @@ def test_eight_fits_at_once(n_jobs, case, monkeypatch):
     model, y = case
     model.set_params(n_jobs=n_jobs)
     expected = weights(copy.deepcopy(model).fit(X, y))
-    cache.clear_cache()  # all of them compile
-    for trained in at_once([lambda: copy.deepcopy(model).fit(X, y)] * 8):
+    cache.clear_cache()  # all threads create sessions
+    for trained in run_concurrently([lambda: copy.deepcopy(model).fit(X, y)] * 8):
         assert weights(trained) == expected
 
 
 @pytest.mark.parametrize("repeat", range(3))
 def test_one_model_in_many_threads(repeat, case):
-    """The first predictions come at the same time: sessions are made in several threads at once."""
+    """The sessions of predictions are created in several threads at once."""
     model, y = case
     alone = copy.deepcopy(model).fit(X, y)
     predicted, losses = alone.predict(X), alone.losses(X, y)
     model.fit(X, y)
     calls = [lambda: model.predict(X)] * 4 + [lambda: model.losses(X, y)] * 8
     calls += [lambda: copy.deepcopy(model).fit(X, y).predict(X)] * 2
-    results = at_once(calls)
+    results = run_concurrently(calls)
     for got in results[:4] + results[12:]:
         np.testing.assert_array_equal(got, predicted)
     for got in results[4:12]:
@@ -96,7 +96,7 @@ def test_one_model_in_many_threads(repeat, case):
 
 
 @pytest.mark.slow
-def test_processes_of_every_kind(either):
+def test_processes(either):
     y = Y > 0
     model = either(MODELS["pipeline"][0], max_iter=3, random_state=0)
     model.fit(X, y)

@@ -1,4 +1,4 @@
-"""The scikit-learn model with the trained weights predicts as the trained estimator does."""
+"""to_sklearn returns a model that predicts like the trained estimator."""
 
 import pickle
 
@@ -18,7 +18,7 @@ from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.exceptions import WriteBackError
 
 
-def test_the_learned_weights_are_in_the_attributes(diabetes_units, either):
+def test_attributes_have_the_trained_weights(diabetes_units, either):
     X, y = diabetes_units
     trained = either(Ridge(), max_iter=3, random_state=0).fit(X, y)
     model = trained.to_sklearn()
@@ -40,7 +40,7 @@ def test_classes_keep_their_type(wine):
     np.testing.assert_allclose(written.predict_proba(X), trained.predict_proba(X), atol=1e-6)
 
 
-def test_the_copy_is_independent(diabetes_units):
+def test_copy_is_independent(diabetes_units):
     X, y = diabetes_units
     given = LinearRegression().fit(X, y)
     before = given.coef_.copy()
@@ -53,7 +53,7 @@ def test_the_copy_is_independent(diabetes_units):
     assert trained.to_sklearn().coef_.any()
 
 
-def test_an_onnx_model_is_an_error(diabetes_units):
+def test_onnx_model_is_rejected(diabetes_units):
     X, y = diabetes_units
     exported = OrtGradientOptimizer(Ridge(), max_iter=1).fit(X, y).onnx_
     trained = OrtGradientOptimizer(exported, max_iter=1).fit(X, y)
@@ -61,7 +61,7 @@ def test_an_onnx_model_is_an_error(diabetes_units):
         trained.to_sklearn()
 
 
-def test_an_estimator_that_was_fitted_again_is_an_error(diabetes_units):
+def test_refitted_estimator_is_rejected(diabetes_units):
     X, y = diabetes_units
     given = LinearRegression().fit(X, y)
     trained = OrtGradientOptimizer(given, max_iter=1).fit(X, y)
@@ -70,12 +70,12 @@ def test_an_estimator_that_was_fitted_again_is_an_error(diabetes_units):
         trained.to_sklearn()
 
 
-def test_it_is_for_fitted_estimators():
+def test_unfitted_estimator_is_rejected():
     with pytest.raises(NotFittedError):
         OrtGradientOptimizer(Ridge()).to_sklearn()
 
 
-def test_an_exponential_of_the_loss_is_an_error_where_the_model_has_none(diabetes_units):
+def test_model_without_exponential_is_rejected(diabetes_units):
     X, y = diabetes_units
     options = {"learning_loss": "poisson", "learning_rate": 1e-3, "max_iter": 2, "random_state": 0}
     with pytest.raises(WriteBackError, match="Ridge cannot represent an exponential"):
@@ -101,7 +101,7 @@ def test_several_outputs(two_outputs):
     np.testing.assert_allclose(written.predict(X), trained.predict(X), rtol=1e-4, atol=1e-5)
 
 
-def test_chosen_weights_of_chosen_steps(wine):
+def test_selected_weights(wine):
     X, y = wine
     model = make_pipeline(StandardScaler(), PCA(3, random_state=0), LogisticRegression()).fit(X, y)
     trained = OrtGradientOptimizer(
@@ -115,7 +115,7 @@ def test_chosen_weights_of_chosen_steps(wine):
     np.testing.assert_allclose(written.predict_proba(X), trained.predict_proba(X), atol=1e-5)
 
 
-def test_a_search_in_a_pipeline_of_a_frame(diabetes_units):
+def test_search_in_a_pipeline_on_a_frame(diabetes_units):
     X, y = diabetes_units
     kind = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
     frame = pd.DataFrame({"age": X[:, 1], "size": X[:, 2], "kind": kind})
@@ -129,7 +129,7 @@ def test_a_search_in_a_pipeline_of_a_frame(diabetes_units):
     np.testing.assert_allclose(written.predict(frame), trained.predict(frame), rtol=1e-5)
 
 
-def test_it_is_there_after_pickling_and_follows_partial_fit(diabetes_units):
+def test_after_pickling_and_partial_fit(diabetes_units):
     X, y = diabetes_units
     trained = OrtGradientOptimizer(Ridge(), max_iter=1, random_state=0, average=True).fit(X, y)
     for _ in range(2):
@@ -139,10 +139,10 @@ def test_it_is_there_after_pickling_and_follows_partial_fit(diabetes_units):
         trained.partial_fit(X, y)
 
 
-def test_what_was_written_can_be_trained_on(wine):
+def test_returned_model_can_be_trained(wine):
     X, y = wine
     options = {"max_iter": 2, "shuffle": False, "random_state": 0}
     first = OrtGradientOptimizer(LogisticRegression(), **options).fit(X, y)
     second = OrtGradientOptimizer(first.to_sklearn(), warm_start=True, **options).fit(X, y)
-    first.set_params(warm_start=True).fit(X, y)  # goes on from its own weights
+    first.set_params(warm_start=True).fit(X, y)  # continues from the trained weights
     np.testing.assert_allclose(second.predict_proba(X), first.predict_proba(X), atol=1e-6)

@@ -1,4 +1,4 @@
-"""Models of every kind are given back with weights that are not scikit-learn's own."""
+"""to_sklearn of all models predicts like the trained estimator."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.model_zoo.training import NO_RATE, perturbed, train_from
 from tests.model_zoo.written import written_back
 
 CASES = catalogue()
-#: One of a kind; what is left out here is among all of them below.
+#: One case of each family; the others are in the slow test below.
 SOME = [
     "AdaBoostClassifier:classes",
     "BaggingClassifier:some_columns",
@@ -51,14 +51,14 @@ SOME = [
     "spline+logistic:classes",
     "voting_of_pipelines:classes",
 ]
-#: What float32 makes of kernels and error functions, and how early scikit-learn's own lasso stops.
+#: Tolerances for kernels and error functions in float32, and for the early stop of scikit-learn's lasso.
 ROUGH = {"GaussianProcessClassifier": 1e-3, "GaussianProcessRegressor": 1e-4, "SparseCoder": 0.2}
-#: Cases whose attributes cannot hold what is trained, and why.
-REFUSED = {}
+#: Cases whose attributes cannot represent the trained weights, with the reason.
+REJECTED = {}
 
 
 def trained(name):
-    """Return a trained estimator whose weights are 5 % off the fitted ones, and its rows."""
+    """Return an estimator whose weights differ by 5 % from the fitted ones, and samples."""
     found = Measurement(CASES[name])
     found.fits()
     if not found.poses()["ok"]:
@@ -69,7 +69,7 @@ def trained(name):
 
 
 def check(ours, X, name):
-    reason = REFUSED.get(name) or REFUSED.get(CASES[name].estimator)
+    reason = REJECTED.get(name) or REJECTED.get(CASES[name].estimator)
     if reason is not None:
         with pytest.raises(ValueError, match=reason):
             ours.to_sklearn()
@@ -81,7 +81,7 @@ def check(ours, X, name):
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FallbackWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("name", SOME)
-def test_the_model_predicts_as_the_trained_one(name):
+def test_model_predicts_like_the_trained_estimator(name):
     check(*trained(name), name)
 
 
@@ -90,5 +90,5 @@ def test_the_model_predicts_as_the_trained_one(name):
 @pytest.mark.parametrize("name", [name for name in CASES if name not in SOME])
 def test_every_model_of_the_catalogue(name):
     ours, X = trained(name)
-    if ours is not None:  # there is something to train
+    if ours is not None:  # it has weights to train
         check(ours, X, name)

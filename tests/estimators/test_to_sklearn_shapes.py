@@ -1,4 +1,4 @@
-"""to_sklearn predicts in the shape of y, (n,) or (n, 1), where the attributes of the model can tell."""
+"""Models of to_sklearn predict in the shape of y, (n,) or (n, 1), if their attributes determine it."""
 
 import warnings
 
@@ -57,7 +57,7 @@ SHAPED = {
     ),
     "stack": StackingRegressor([("ridge", linear.Ridge())], cv=2),
 }
-#: Models whose ``predict`` gives (n,) whatever they are made of.
+#: Models whose ``predict`` always returns (n,).
 ALWAYS_FLAT = {
     "AdaBoostRegressor": AdaBoostRegressor(n_estimators=2),
     "BaggingRegressor": BaggingRegressor(linear.LinearRegression(), n_estimators=2),
@@ -76,7 +76,7 @@ ALWAYS_FLAT = {
     "TweedieRegressor": linear.TweedieRegressor(),
     "VotingRegressor": VotingRegressor([("ridge", linear.Ridge())]),
 }
-#: Models whose ``predict`` gives (n, n_outputs) always.
+#: Models whose ``predict`` always returns (n, n_outputs).
 ALWAYS_MATRIX = {
     "MultiOutputRegressor": MultiOutputRegressor(linear.Ridge()),
     "RegressorChain": RegressorChain(linear.Ridge()),
@@ -92,11 +92,11 @@ def rows():
 
 
 def predictions(model, rows, way):
-    """Return what the trained model and its copy predict, for a model fitted before with another shape."""
+    """Return predictions of an estimator and its model, fitted before with another shape."""
     X, y = rows
     fitted, trained = way
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn's, of columns and of epochs
+        warnings.simplefilter("ignore")  # of columns and epochs in scikit-learn
         source = clone(model).fit(X, y[fitted])
         ours = OrtGradientOptimizer(source, learning_rate=1e-4, warm_start=True, max_iter=1, random_state=0)
         ours.fit(X, y[trained])
@@ -108,21 +108,21 @@ def predictions(model, rows, way):
 
 @pytest.mark.parametrize("way", WAYS, ids=WAY_NAMES)
 @pytest.mark.parametrize("name", SHAPED)
-def test_the_shape_of_y(name, way, rows):
+def test_shape_of_y(name, way, rows):
     ours, theirs, _ = predictions(SHAPED[name], rows, way)
     assert ours.shape == theirs.shape == rows[1][way[1]].shape
     np.testing.assert_allclose(theirs, ours, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["LinearRegression", "Ridge", "Lasso"])
-def test_the_attributes_of_linear_models(name, rows):
+def test_attributes_of_linear_models(name, rows):
     _, _, column = predictions(SHAPED[name], rows, (1, 2))
     assert column.coef_.shape == (1, 3) and column.intercept_.shape == (1,)
     _, _, flat = predictions(SHAPED[name], rows, (2, 1))
     assert flat.coef_.shape == (3,) and np.shape(flat.intercept_) in ((), (1,))
 
 
-def test_a_matrix_becomes_a_vector_and_a_number(rows):
+def test_shapes_of_coef_and_intercept(rows):
     _, _, flat = predictions(linear.LinearRegression(), rows, (2, 1))
     assert flat.coef_.shape == (3,) and np.ndim(flat.intercept_) == 0
     _, _, without = predictions(linear.LinearRegression(fit_intercept=False), rows, (1, 2))
@@ -130,7 +130,7 @@ def test_a_matrix_becomes_a_vector_and_a_number(rows):
 
 
 @pytest.mark.parametrize("way", [(1, 2), (2, 1)], ids=["a column", "flat"])
-def test_a_frozen_model(way, rows):
+def test_frozen_model(way, rows):
     X, y = rows
     frozen = FrozenEstimator(linear.LinearRegression().fit(X, y[way[0]]))
     ours = OrtGradientOptimizer(frozen, max_iter=1, random_state=0).fit(X, y[way[1]])
@@ -140,7 +140,7 @@ def test_a_frozen_model(way, rows):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @pytest.mark.parametrize("name", ["LinearRegression", "Ridge", "HuberRegressor", "pipeline"])
-def test_what_is_given_back_trains_again(name, rows):
+def test_returned_model_can_be_trained(name, rows):
     X, y = rows
     _, _, written = predictions(SHAPED[name], rows, (1, 2))
     again = OrtGradientOptimizer(written, learning_rate=1e-4, warm_start=True, max_iter=1, random_state=0)
@@ -149,20 +149,20 @@ def test_what_is_given_back_trains_again(name, rows):
 
 
 @pytest.mark.parametrize("name", ALWAYS_FLAT)
-def test_models_that_are_always_flat(name, rows):
+def test_models_that_always_return_vectors(name, rows):
     ours, theirs, _ = predictions(ALWAYS_FLAT[name], rows, (1, 2))
     assert ours.shape == (40, 1) and theirs.shape == (40,)
     np.testing.assert_allclose(theirs, ours.ravel(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ALWAYS_MATRIX)
-def test_models_that_always_have_columns(name, rows):
+def test_models_that_always_return_matrices(name, rows):
     ours, theirs, _ = predictions(ALWAYS_MATRIX[name], rows, (2, 1))
     assert ours.shape == (40,) and theirs.shape == (40, 1)
     np.testing.assert_allclose(theirs.ravel(), ours, rtol=1e-4)
 
 
-def test_several_outputs_stay(rows):
+def test_several_outputs(rows):
     X, y = rows
     both = np.column_stack([y[1], -y[1]])
     ours = OrtGradientOptimizer(linear.Ridge(), max_iter=1, random_state=0).fit(X, both)

@@ -1,4 +1,4 @@
-"""transform, names of features and containers, of models that have them."""
+"""transform, feature names and output containers."""
 
 import numpy as np
 import pandas as pd
@@ -66,16 +66,16 @@ def test_transform_equals_the_model_before_training(name, wine, diabetes_units):
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_it_is_that_of_the_written_model_after_training(name, wine, diabetes_units):
+def test_transform_equals_the_returned_model_after_training(name, wine, diabetes_units):
     model, X, y = fitted(name, wine, diabetes_units)
     ours = OrtGradientOptimizer(model, warm_start=True, max_iter=2, random_state=0).fit(X, y)
     found = ours.transform(X)
     np.testing.assert_array_equal(found, ours.to_sklearn().transform(X))
-    if name not in ("discriminants", "hard vote"):  # labels, and projections that are not trained
+    if name not in ("discriminants", "hard vote"):  # which have label outputs, or frozen projections
         assert np.abs(found - model.transform(X)).max() > 1e-4
 
 
-def test_it_follows_the_weights(diabetes_units):
+def test_transform_uses_the_trained_weights(diabetes_units):
     X, y = diabetes_units
     ours = OrtGradientOptimizer(REGRESSORS["mean"], max_iter=1, random_state=0).fit(X, y)
     first = ours.transform(X)
@@ -87,13 +87,13 @@ def test_it_follows_the_weights(diabetes_units):
 @pytest.mark.parametrize(
     "model", [Ridge(), RandomForestClassifier(), make_pipeline(PCA(2), Ridge())], ids=str
 )
-def test_other_models_have_none(model):
+def test_models_without_transform(model):
     ours = OrtGradientOptimizer(model)
     for method in ("transform", "fit_transform", "get_feature_names_out", "set_output"):
         assert not hasattr(ours, method)
 
 
-def test_a_model_that_cannot_be_written_says_so(wine):
+def test_error_if_the_model_cannot_be_written(wine):
     X, y = wine
     vote = VotingRegressor([("one", Ridge()), ("two", Ridge(2.0))])
     ours = OrtGradientOptimizer(vote, learning_loss="poisson", learning_rate=1e-9, max_iter=1, random_state=0)
@@ -126,7 +126,7 @@ def labels_for(model, X, y):
 
 
 @pytest.mark.parametrize("name", list(NAMED))
-def test_names_and_frames_are_the_wrapped_models(name, frame):
+def test_feature_names_and_frames(name, frame):
     X, y = frame
     model = NAMED[name].fit(X, y)
     ours = OrtGradientOptimizer(model, **UNTOUCHED).fit(X, labels_for(model, X, y))
@@ -138,7 +138,7 @@ def test_names_and_frames_are_the_wrapped_models(name, frame):
     np.testing.assert_allclose(found, model.transform(X), rtol=1e-5, atol=1e-5)
 
 
-def test_names_of_columns_that_were_seen(frame):
+def test_input_feature_names(frame):
     X, _ = frame
     scaler = StandardScaler().fit(X.to_numpy())
     ours = OrtGradientOptimizer(scaler, **UNTOUCHED).fit(X, scaler.transform(X.to_numpy()))
@@ -148,7 +148,7 @@ def test_names_of_columns_that_were_seen(frame):
         ours.get_feature_names_out(["a", "b"])
 
 
-def test_a_pipeline_chooses_the_container_of_its_steps(frame):
+def test_container_of_a_pipeline(frame):
     X, y = frame
     target = PCA(2).fit_transform(X)
     steps = make_pipeline(StandardScaler(), OrtGradientOptimizer(PCA(2), max_iter=2, random_state=0))
@@ -156,7 +156,7 @@ def test_a_pipeline_chooses_the_container_of_its_steps(frame):
     assert type(found).__module__.startswith("polars") and found.columns == ["pca0", "pca1"]
 
 
-def test_the_container_of_the_wrapped_model_counts(frame):
+def test_container_of_the_wrapped_model(frame):
     X, _ = frame
     model = PCA(2).set_output(transform="pandas")
     ours = OrtGradientOptimizer(model, max_iter=1, random_state=0).fit(X, np.ones((len(X), 2)))
@@ -164,7 +164,7 @@ def test_the_container_of_the_wrapped_model_counts(frame):
     assert isinstance(ours.set_output(transform="default").transform(X), np.ndarray)
 
 
-def test_a_transformer_without_names_has_no_containers():
+def test_transformer_without_feature_names():
     ours = OrtGradientOptimizer(FunctionTransformer())
     assert hasattr(ours, "transform")
     assert not hasattr(ours, "get_feature_names_out") and not hasattr(ours, "set_output")

@@ -1,4 +1,4 @@
-"""The leaves of trees and forests are refined by gradient, their splits stay."""
+"""Leaf values of trees and forests are trained; their splits are not."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ CLASSIFIERS = [
 ]
 
 
-#: Probabilities that count as this one in the training: leaves give zeros.
+#: Lower bound of probabilities in training, as leaves may have zeros.
 LOWEST = 1e-5
 BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
 
@@ -73,13 +73,13 @@ def refined(estimator, X, y, **settings):
     return OrtGradientOptimizer(estimator, warm_start=True, **settings).fit(X, y)
 
 
-def surprise(y, probabilities):
-    """Return the log loss of classes 0, 1, ..., as the training counts it."""
+def bounded_log_loss(y, probabilities):
+    """Return the log loss of classes 0, 1, ... with the lower bound of the training."""
     return -np.log(np.maximum(probabilities[np.arange(len(y)), y], LOWEST)).mean()
 
 
 def routes(model):
-    """Return the splits of a graph: constants of a definition, attributes of a converter."""
+    """Return the splits of a graph: constants of definitions or attributes of converters."""
     nodes = [node for node in model.graph.node if node.op_type.startswith("TreeEnsemble")]
     fused = [a.SerializeToString() for node in nodes for a in node.attribute if a.name.startswith("nodes_")]
     tables = initializer_arrays(model).items()
@@ -87,7 +87,7 @@ def routes(model):
 
 
 def check_refined(model, fitted, X, run_onnx):
-    """Check that a training lowered the loss, left the splits alone, and exports what it predicts."""
+    """Check that training lowered the loss and kept the splits, and that exports predict the same."""
     assert model.train_losses_[-1] < model.train_losses_[0]
     assert any(name.startswith("leaf_values") for name in model.weights_to_train_)
     start = to_trainable(fitted)
@@ -116,7 +116,7 @@ def test_classifiers(estimator, gradient, wine, run_onnx):
     probabilities = model.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
     assert probabilities.min() >= 0
-    assert surprise(y, probabilities) < surprise(y, fitted.predict_proba(X))
+    assert bounded_log_loss(y, probabilities) < bounded_log_loss(y, fitted.predict_proba(X))
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS[2:6], ids=name_of)
@@ -137,7 +137,7 @@ def test_both_optimizers_agree(both, diabetes_units):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "perceptron"])
-def test_both_optimizers_agree_where_leaves_have_the_lowest_probability(both, loss, wine):
+def test_both_optimizers_agree_at_the_lower_bound(both, loss, wine):
     X, y = wine
     fitted = RandomForestClassifier(max_depth=3, **FEW).fit(X, y)
     settings = {"warm_start": True, "learning_rate": 1e-2, "max_iter": 1, "random_state": 0}
@@ -166,7 +166,7 @@ def test_classifiers_of_several_outputs(estimator, wine, run_onnx):
 
 
 @pytest.mark.parametrize("gradient", BACKENDS)
-def test_isolation_forest_learns_from_known_outliers(gradient, wine, run_onnx):
+def test_isolation_forest_with_labels(gradient, wine, run_onnx):
     X, y = wine[0], np.where(wine[1] == 2, -1, 1)
     fitted = IsolationForest(**FEW).fit(X)
     model = refined(fitted, X, y, gradient=gradient, learning_rate=1.0)
@@ -194,7 +194,7 @@ def test_float64(estimator, gradient, diabetes_units, wine):
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
-def test_rows_are_routed_once(diabetes_units):
+def test_samples_are_routed_once(diabetes_units):
     X, y = (part[:100] for part in diabetes_units)
     fitted = RandomForestRegressor(max_depth=3, **FEW).fit(X, y)
     model = refined(fitted, X, y, max_iter=1)
@@ -209,17 +209,17 @@ def test_rows_are_routed_once(diabetes_units):
         np.testing.assert_array_equal(order, expected)
 
 
-def test_a_forest_after_other_steps():
+def test_forest_after_other_steps():
     X, y = load_diabetes(return_X_y=True)
     fitted = make_pipeline(StandardScaler(), RandomForestRegressor(20, random_state=0)).fit(X, y)
-    with pytest.warns(FidelityWarning, match="set dtype='float64'"):  # scaled rows tie with thresholds
+    with pytest.warns(FidelityWarning, match="set dtype='float64'"):  # scaled samples equal thresholds
         model = refined(fitted, X, y + 9)
     refined(fitted, X, y + 9, dtype="float64")
     assert list(model.weights_to_train_) == ["leaf_values"]
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
-def test_refinement_of_a_random_forest_lowers_the_held_out_loss(diabetes_units):
+def test_training_a_random_forest_lowers_the_validation_loss(diabetes_units):
     X, X_test, y, y_test = train_test_split(*diabetes_units, test_size=0.3, random_state=0)
     fitted = RandomForestRegressor(100, max_depth=2, max_features=0.3, random_state=0).fit(X, y)
     model = refined(fitted, X, y, learning_rate=1e-3, max_iter=10)
@@ -227,7 +227,7 @@ def test_refinement_of_a_random_forest_lowers_the_held_out_loss(diabetes_units):
     assert mean_squared_error(y_test, model.predict(X_test)) < 0.97 * before
 
 
-def test_refinement_of_boosting_does_not_raise_the_held_out_loss(cancer):
+def test_training_boosting_does_not_raise_the_validation_loss(cancer):
     X, X_test, y, y_test = train_test_split(*cancer, test_size=0.3, random_state=0)
     fitted = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(X, y)
     model = refined(fitted, X, y, learning_rate=1e-3, max_iter=10)

@@ -1,4 +1,4 @@
-"""X_val and y_val: when and on what the loss is measured."""
+"""Validation losses of X_val and y_val."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
     "every, max_iter, count",
     [(0.1, 20, 10), (0.1, 5, 5), (0.5, 6, 2), (1.0, 6, 1), (1, 4, 4), (3, 10, 3), (20, 10, 0)],
 )
-def test_how_often(every, max_iter, count, either, diabetes_units):
+def test_validation_every(every, max_iter, count, either, diabetes_units):
     X, y = diabetes_units
     model = either(LinearRegression(), max_iter=max_iter, validation_every=every, random_state=0)
     model.fit(X[:50], y[:50], X_val=X[50:90], y_val=y[50:90])
@@ -28,4 +28,4 @@ def test_values(optimizer, cancer):
     ).fit(X[:300], y[:300])
     assert alone.validation_losses_ == []
     for name, array in alone.trained_coef_.items():
-        np.testing.assert_array_equal(array, model.trained_coef_[name])  # looking changes nothing
+        np.testing.assert_array_equal(array, model.trained_coef_[name])  # unchanged

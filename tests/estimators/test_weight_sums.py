@@ -1,4 +1,4 @@
-"""Sums of weights have the same bits however rows come, and are exact where they can be."""
+"""Sums of weights have the same bits for any chunks, and are exact if possible."""
 
 import math
 
@@ -33,7 +33,7 @@ def test_labels_in_blocks(name, size):
     for label, value in zip(labels, sums, strict=True):
         own = WEIGHTS[(y.reshape(N, -1) == np.atleast_1d(label)).all(axis=1)]
         assert value == pytest.approx(math.fsum(own), rel=1e-12)
-    again = sums_of_labels(labels, sums)  # sums stand for their samples
+    again = sums_of_labels(labels, sums)  # sums of sums
     np.testing.assert_array_equal(again[1], sums)
     counts = sums_of_labels(y, None)[1]
     assert counts.sum() == N and (counts == np.round(counts)).all()
@@ -48,7 +48,7 @@ def test_sum_and_scale():
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.1, 1: 3.7}])
-def test_a_source_of_many_blocks_gives_the_bits_of_memory(class_weight):
+def test_source_of_blocks_equals_arrays(class_weight):
     X = rng.normal(size=(N, 3)).astype(np.float32)
     y = (X[:, 0] + rng.normal(size=N) > 0.3).astype(int)
     options = {"learning_rate": 0.1, "max_iter": 1, "batch_size": 4096, "shuffle": False, "random_state": 0}
@@ -64,8 +64,8 @@ def test_a_source_of_many_blocks_gives_the_bits_of_memory(class_weight):
         np.testing.assert_allclose([table[0], table[1]], expected, rtol=1e-10)
 
 
-def test_weights_of_any_size():
-    """Only ratios count, for rows in memory and in chunks."""
+def test_large_and_small_weights():
+    """Only ratios of weights have an effect, in memory and in chunks."""
     X = rng.normal(size=(300, 3)).astype(np.float32)
     y, weights = (X[:, 0] > 0).astype(int), rng.uniform(0.5, 2, size=300)
     options = {"learning_rate": 0.1, "max_iter": 2, "batch_size": 16, "random_state": 0}

@@ -1,4 +1,4 @@
-"""Weights are set by name; training graphs are there before a training."""
+"""set_weights and get_weights, and training graphs of untrained estimators."""
 
 import numpy as np
 import onnx
@@ -38,7 +38,7 @@ def trained(request, optimizer):
         return optimizer(MODELS[request.param], **settings).fit(X, Y)
 
 
-def test_everything_follows_weights_that_are_set(trained):
+def test_results_use_the_set_weights(trained):
     before = trained.predict(X)
     weights = trained.get_weights()
     moved = {name: array + 0.25 for name, array in weights.items()}
@@ -71,8 +71,8 @@ def test_get_weights_returns_copies(trained):
     assert not np.any(np.concatenate([array.ravel() for array in trained.trained_coef_.values()]))
 
 
-def test_momentum_is_forgotten(optimizer):
-    """partial_fit from weights that were set is the first epoch from these weights."""
+def test_momentum_is_reset(optimizer):
+    """partial_fit after set_weights equals a first epoch from these weights."""
     start = {"coef": np.ones((3, 1)), "intercept": [0.5]}
     rate = LearningRateSGDNesterov(eta0=0.01, learning_rate="constant")
     settings = {"learning_rate": rate, "batch_size": 40, "random_state": 0}
@@ -82,7 +82,7 @@ def test_momentum_is_forgotten(optimizer):
         np.testing.assert_allclose(results[0][name], results[1][name], rtol=1e-6)
 
 
-def test_averages_are_forgotten(optimizer):
+def test_averages_are_reset(optimizer):
     model = optimizer(Ridge(), average=True, learning_rate=1e-9, max_iter=5, random_state=0).fit(X, Y)
     model.set_weights({"coef": np.full((3, 1), 5.0)}).partial_fit(X, Y)
     np.testing.assert_allclose(model.get_weights()["coef"], 5.0, rtol=1e-4)
@@ -111,7 +111,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_weights_change_nothing(either, case):
+def test_invalid_weights(either, case):
     model = either(Ridge(), max_iter=2, random_state=0).fit(X, Y)
     before = model.get_weights()
     weights, message = BAD[case]
@@ -150,6 +150,6 @@ def test_training_graphs_before_fit(either, name, rate, tmp_path):
     assert "trained" in trained.fit(X, Y).save_onnx_graph()
 
 
-def test_graphs_of_an_estimator_that_is_not_fitted(optimizer):
+def test_training_graphs_of_an_unfitted_estimator(optimizer):
     with pytest.raises(NotFittedError, match="not fitted, and its graphs depend on the data: call fit"):
         optimizer(Ridge()).save_onnx_graph()

@@ -1,4 +1,8 @@
-"""The table of docs/explanation/what_is_kept.md, cell by cell."""
+"""State kept between calls, as in docs/explanation/what_is_kept.md.
+
+Other rows of its table are tested in test_starting_weights, test_schedules, test_averaging_and_clipping and
+test_history.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ortlearn.learning_rates import AdaptiveSchedule, LearningRateSGD, LearningRateSGDNesterov
+from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
 
 SMALL = {"learning_rate": 0.005, "random_state": 0}
 
@@ -25,27 +29,7 @@ def rows(diabetes_units):
     return diabetes_units[0][:200], diabetes_units[1][:200]
 
 
-def test_fit_draws_weights_anew(optimizer, rows):
-    model = optimizer(Ridge(), max_iter=2, **SMALL).fit(*rows)
-    first, losses = arrays(model), model.train_losses_
-    assert equal(first, arrays(model.fit(*rows)))
-    assert model.train_losses_ == losses
-    assert not equal(first, arrays(model.set_params(random_state=1).fit(*rows)))
-
-
-def test_warm_start_begins_with_the_model_then_with_the_last_call(optimizer, rows):
-    X, y = rows
-    base = LinearRegression().fit(X, y)
-    model = optimizer(base, max_iter=1, warm_start=True, learning_rate=1e-12, random_state=0).fit(X, y)
-    np.testing.assert_allclose(np.ravel(model.trained_coef_["coef"]), base.coef_, rtol=1e-6)
-    model.set_params(learning_rate=0.01).fit(X, 3 * y)
-    moved = arrays(model)
-    assert not np.allclose(np.ravel(moved["coef"]), base.coef_, rtol=1e-2)
-    model.set_params(learning_rate=1e-12).fit(X, y)
-    np.testing.assert_allclose(model.trained_coef_["coef"], moved["coef"], rtol=1e-6)
-
-
-def test_partial_fit_begins_as_fit_does(optimizer, rows):
+def test_first_partial_fit_equals_fit(optimizer, rows):
     X, y = rows
     for warm_start in (False, True):
         options = {**SMALL, "warm_start": warm_start, "max_iter": 1}
@@ -67,7 +51,7 @@ def test_frozen_weights(optimizer, rows):
 
 @pytest.mark.parametrize("rate", ["Adam", "Momentum"])
 def test_state_of_the_update(rate, optimizer, rows):
-    """What a second call does from the same weights tells whether it remembers."""
+    """The second call shows whether the state was kept."""
     X, y = rows
     rate = LearningRateSGDNesterov(eta0=0.01, nesterov=False) if rate == "Momentum" else rate
     options = {"learning_rate": rate, "shuffle": False, "random_state": 0, "warm_start": True, "max_iter": 1}
@@ -79,7 +63,7 @@ def test_state_of_the_update(rate, optimizer, rows):
     assert not equal(arrays(restarted), arrays(twice))
 
 
-def test_clock_of_the_schedule(optimizer, rows):
+def test_epoch_of_the_schedule(optimizer, rows):
     rate = LearningRateSGD(eta0=0.01, learning_rate="invscaling", power_t=1.0)
     model = optimizer(LinearRegression(), learning_rate=rate, max_iter=2, random_state=0, warm_start=True)
 
@@ -96,27 +80,7 @@ def test_clock_of_the_schedule(optimizer, rows):
     assert rates() == expected[:2]
 
 
-def test_the_memory_of_the_adaptive_schedule(optimizer, rows):
-    """Nothing gets better by 100: the rate falls after two epochs, across calls too."""
-    rate = LearningRateSGD(eta0=1e-5, learning_rate=AdaptiveSchedule(tol=100.0))
-    whole = optimizer(LinearRegression(), learning_rate=rate, max_iter=6, random_state=0).fit(*rows)
-    parts = optimizer(LinearRegression(), learning_rate=rate, random_state=0)
-    for _ in range(6):
-        parts.partial_fit(*rows)
-    assert [record["rate"] for record in parts.history_] == [record["rate"] for record in whole.history_]
-    assert len({record["rate"] for record in whole.history_}) > 1
-
-
-def test_averages(optimizer, rows):
-    options = {**SMALL, "average": True, "shuffle": False, "warm_start": True}
-    stream = optimizer(LinearRegression(), max_iter=1, **options).fit(*rows).partial_fit(*rows)
-    whole = optimizer(LinearRegression(), max_iter=2, **options).fit(*rows)
-    assert equal(arrays(stream), arrays(whole))
-    anew = optimizer(LinearRegression(), max_iter=1, **options).fit(*rows).fit(*rows)
-    assert not equal(arrays(anew), arrays(whole))
-
-
-def test_order_of_the_rows(optimizer, rows):
+def test_order_of_samples(optimizer, rows):
     options = {**SMALL, "max_iter": 1}
     whole = optimizer(LinearRegression(), **{**options, "max_iter": 2}).fit(*rows)
     stream = optimizer(LinearRegression(), **options).fit(*rows).partial_fit(*rows)
@@ -124,15 +88,6 @@ def test_order_of_the_rows(optimizer, rows):
     twice = optimizer(LinearRegression(), **options, warm_start=True).fit(*rows).fit(*rows)
     once = optimizer(LinearRegression(), **{**options, "max_iter": 2}, warm_start=True).fit(*rows)
     assert not equal(arrays(twice), arrays(once))  # the second call has the order of the first
-
-
-def test_history(optimizer, rows):
-    model = optimizer(LinearRegression(), max_iter=2, warm_start=True, **SMALL).fit(*rows)
-    assert (model.n_iter_, len(model.history_)) == (2, 2)
-    model.partial_fit(*rows)
-    assert (model.n_iter_, len(model.train_losses_), model.history_[-1]["epoch"]) == (3, 3, 3)
-    model.fit(*rows)
-    assert (model.n_iter_, len(model.train_losses_), model.history_[-1]["epoch"]) == (2, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +102,7 @@ def test_history(optimizer, rows):
     ids=lambda change: next(iter(change)),
 )
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
-def test_what_is_read_anew(change, call, either, rows):
+def test_changed_parameters_are_used(change, call, either, rows):
     options = {**SMALL, "warm_start": True, "max_iter": 1, "shuffle": False}
     same = either(LinearRegression(), **options).fit(*rows)
     changed = either(LinearRegression(), **options).fit(*rows).set_params(**change)
@@ -167,7 +122,7 @@ def test_classes_and_columns_of_the_first_call(optimizer, wine):
         model.set_params(class_weight="balanced").partial_fit(X, y)
 
 
-def test_fit_takes_another_estimator_and_other_columns(optimizer, wine):
+def test_fit_with_another_estimator_and_other_columns(optimizer, wine):
     X, y = wine
     model = optimizer(LogisticRegression(), max_iter=1, **SMALL).fit(X, y)
     model.set_params(estimator=Ridge(), dtype="float64").fit(X[:, :4], y)
@@ -176,7 +131,7 @@ def test_fit_takes_another_estimator_and_other_columns(optimizer, wine):
     assert model.trained_coef_["coef"].dtype == np.float64
 
 
-def test_warm_start_needs_the_same_shapes(optimizer, wine):
+def test_warm_start_requires_the_same_shapes(optimizer, wine):
     X, y = wine
     model = optimizer(Ridge(), max_iter=1, warm_start=True, **SMALL).fit(X, y)
     before = arrays(model)

@@ -1,1 +1,1 @@
-"""Faults: what is killed, refused, altered or run at once, and what is left of a training after it."""
+"""Fault injection: killed processes, denied permissions, altered files and concurrency."""

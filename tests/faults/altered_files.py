@@ -1,4 +1,4 @@
-"""Saved estimators and checkpoints are altered: bytes changed, cut off, or removed."""
+"""Altered bytes of saved estimators and checkpoints: changed, removed or added."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
         checkpoint = ModelCheckpoint(folder, every=1, seconds=None)
         trainer(max_iter=4).set_callbacks(checkpoint).fit(X, Y)
         _alter(max(folder.glob("*.zip")), draw)
-        check_same(trainer().fit(X, Y, resume_from=folder), expected)  # from the checkpoint before
+        check_same(trainer().fit(X, Y, resume_from=folder), expected)  # from the previous checkpoint
         return End.RIGHT
     path = folder / ("model.zip" if number % 3 else "saved")
     saving.save(expected, path)
     _alter(path if path.is_file() else draw.choice(sorted(path.iterdir())), draw)
     end = End(0)
     try:
-        # Bytes of the zip format that nothing depends on may change.
+        # Some bytes of the zip format have no effect.
         np.testing.assert_array_equal(saving.load(path).predict(X), expected.predict(X))
     except SavedFileError as error:
         assert str(path) in str(error), error

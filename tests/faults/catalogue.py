@@ -1,4 +1,4 @@
-"""The faults, each by the name of its module."""
+"""Faults by the names of their modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.faults.fault import Fault
 
 __all__ = ["NAMES", "load"]
 
-#: In the order of the table.
+#: Names in the order of the table.
 NAMES = (
     "killed_trainings",
     "interrupted_trainings",
@@ -29,5 +29,5 @@ NAMES = (
 
 
 def load(name: str) -> Fault:
-    """Return a fault: the ``FAULT`` of the module of that name."""
+    """Return the ``FAULT`` of a module."""
     return importlib.import_module(f"tests.faults.{name}").FAULT

@@ -1,4 +1,4 @@
-"""Files and folders that the user may not read, or not write to."""
+"""Files that cannot be read and folders that cannot be written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.faults.subjects import X, Y, check_same, check_unchanged, snapshot, t
 
 __all__ = ["FAULT"]
 
-#: A user who is not root: root may read and write everything.
+#: Id of a user without the rights of root.
 NOBODY = 65534
 
 
@@ -29,11 +29,11 @@ def _resume(estimator, folder: Path) -> None:
     try:
         trainer().fit(X, Y, resume_from=folder / "model.zip")
     except SavedFileError as error:
-        if "is over" not in str(error):  # it is read, and has nothing left to resume
+        if "is over" not in str(error):  # read, but the training is complete
             raise
 
 
-#: Uses of the path that is denied: a folder that may not be written to, then files that may not be read.
+#: Uses of a path: first of a folder that cannot be written, then of files that cannot be read.
 WRITES: tuple[Callable, ...] = (
     lambda estimator, folder: saving.save(estimator, folder / "new.zip"),
     lambda estimator, folder: saving.save(estimator, folder / "new"),
@@ -50,7 +50,7 @@ READS: tuple[Callable, ...] = (
 
 @contextmanager
 def _denied(folder: Path, mode: int) -> Iterator[None]:
-    """Take rights on a folder or on the files in it away, also from root."""
+    """Remove permissions of a folder or its files, also for root."""
     paths = [folder, *folder.rglob("*")]
     taken = [folder] if mode else [path for path in paths if path.is_file()]
     root = os.geteuid() == 0

@@ -1,4 +1,4 @@
-"""A fault, and the ends that an attempt at it may have."""
+"""Faults and the outcomes of attempts."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ __all__ = ["End", "Fault", "Lost", "Outcome"]
 
 
 class End(Flag):
-    """What an attempt found; everything else that it may find is an exception."""
+    """Valid ends of an attempt; any other end is an exception."""
 
-    CLEAN = auto()  # an error of the documented class that names what failed
-    RIGHT = auto()  # the result that there is without the fault, bit for bit
+    CLEAN = auto()  # an error of the documented class that names the cause
+    RIGHT = auto()  # the result without the fault, bit for bit
 
 
 class Lost(AssertionError):
-    """State that was there before the fault is gone, or is neither the old one nor the new one."""
+    """State from before the fault is lost, or is neither the old nor the new state."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that is tried many times, each time in a process of its own.
+    """A fault that is injected many times, each time in a new process.
 
     Attributes
     ----------
-    what : str
-        Row of the table.
+    title : str
+        Title in the table.
     attempt : callable
-        Takes a random generator, the number of the attempt and an empty folder, returns an End. Raises Lost
-        where state is lost, and any other exception for an unclear error or a wrong result.
+        Function of a random generator, the number of the attempt and an empty folder, that returns an End.
+        It raises Lost if state is lost, and any other exception for an unclear error or a wrong result.
     tries : int
-        Attempts of a whole run.
+        Attempts per run.
     seconds : float
-        Limit of one attempt, after which it hangs.
+        Time limit of an attempt, after which it counts as hanging.
     repeats : int
-        Trainings in an attempt, each of which counts.
+        Trainings per attempt, each counted.
     """
 
-    what: str
+    title: str
     attempt: Callable[[Random, int, Path], End]
     tries: int
     seconds: float = 60.0
@@ -50,18 +50,18 @@ class Fault:
 
 @dataclass
 class Outcome:
-    """How the attempts at a fault ended.
+    """Counts of the ends of attempts.
 
     Attributes
     ----------
     tries, clean, right, lost, hung : int
-        Attempts; those with a clean error, with the right result, with lost state, and without an end.
+        Attempts: all, and those with a clean error, the right result, lost state, or no end.
     other : int
         Unclear errors, wrong results, and processes that stopped.
     left_out : int
-        Attempts that the limit of the whole run left no time for.
+        Attempts omitted because of the time limit of the run.
     texts : list of str
-        What was found in attempts that failed.
+        Errors of failed attempts.
     """
 
     tries: int = 0
@@ -77,5 +77,5 @@ class Outcome:
 
     @property
     def failed(self) -> int:
-        """Attempts that ended as they should not."""
+        """Number of failed attempts."""
         return self.other + self.lost + self.hung

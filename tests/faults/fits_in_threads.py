@@ -1,4 +1,4 @@
-"""Eight threads fit at once."""
+"""Concurrent fits in eight threads."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from typing import Any
 from tests.faults.fault import End, Fault
 from tests.faults.subjects import KINDS, X, Y, check_same, trainer
 
-__all__ = ["FAULT", "at_once"]
+__all__ = ["FAULT", "run_concurrently"]
 
 
-def at_once(functions: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Return what functions return, each called in a thread of its own from the same moment on."""
+def run_concurrently(functions: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Return the results of functions that run at the same time, each in a thread."""
     start = threading.Barrier(len(functions))
 
     def call(function):
         start.wait()
         return function()
 
-    sys.setswitchinterval(1e-5)  # threads take turns as often as possible
+    sys.setswitchinterval(1e-5)  # switch between threads as often as possible
     with ThreadPoolExecutor(len(functions)) as pool:
         return list(pool.map(call, functions))
 
 
 def _attempt(draw: Random, number: int, folder: Path) -> End:
-    """Half of the fits are the same one, so that they share what is cached."""
+    """Run eight fits, half of them equal, so that they share cached sessions."""
     kind = KINDS[number % 2]
     seeds = [draw.randrange(4) for _ in range(8)]
     fits = [lambda seed=seed: trainer(kind, random_state=seed).fit(X, Y) for seed in seeds]
-    for found, seed in zip(at_once(fits), seeds, strict=True):
+    for found, seed in zip(run_concurrently(fits), seeds, strict=True):
         check_same(found, trainer(kind, random_state=seed).fit(X, Y))
     return End.RIGHT
 

@@ -1,4 +1,4 @@
-"""A process forks after it has trained and predicted; its child continues with what it has."""
+"""A process forks after training and predicting; the child continues the training."""
 
 from __future__ import annotations
 

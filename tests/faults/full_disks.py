@@ -1,4 +1,4 @@
-"""The disk is full at some call of the system, or a file reaches the limit of its size."""
+"""The disk is full at a system call, or a file reaches a size limit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _read_checkpoints(folder: Path) -> dict[str, bytes]:
     return weights(trainer(max_iter=2).fit(X, Y, resume_from=folder))
 
 
-#: What is written, by whom, and what is read of it.
+#: Functions that write files, and functions that read them.
 WRITERS: tuple[tuple[str, Callable, Callable], ...] = (
     ("model.zip", saving.save, _read_saved),
     ("saved", saving.save, _read_saved),
@@ -51,7 +51,7 @@ WRITERS: tuple[tuple[str, Callable, Callable], ...] = (
 
 @contextmanager
 def _no_space(at: int) -> Iterator[Faults]:
-    """Let all calls that need space fail from that one on."""
+    """Let calls that need disk space fail from number ``at`` on."""
 
     def strike(name, path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
@@ -62,7 +62,7 @@ def _no_space(at: int) -> Iterator[Faults]:
 
 @contextmanager
 def _small_files(size: int) -> Iterator[None]:
-    """Let the system refuse larger files."""
+    """Limit the size of files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

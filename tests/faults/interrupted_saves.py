@@ -1,4 +1,4 @@
-"""Processes are killed, or interrupted as by Ctrl-C, while they replace a saved estimator by another one."""
+"""A process is killed, or interrupted as by Ctrl-C, while it replaces a saved estimator."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.faults.subjects import X, Y, check_same, trainer, weights
 
 __all__ = ["FAULT"]
 
-#: Exit code of a process in which the interrupt arrived.
+#: Exit code of an interrupted process.
 INTERRUPTED = 2
 
 
 def _save(estimator, path: Path, at: int, sent: signal.Signals) -> None:
-    """Save an estimator; a signal comes at a call of the system."""
+    """Save an estimator; a signal is sent at a system call."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.MonkeyPatch.context() as patch:
         faults = Faults(patch, at, lambda name, path: os.kill(os.getpid(), sent))

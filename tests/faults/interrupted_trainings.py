@@ -1,4 +1,4 @@
-"""Trainings are interrupted as by Ctrl-C at random moments, and resumed from the estimator."""
+"""A training is interrupted as by Ctrl-C at a random time, and resumed from the estimator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
         sent.append(signal_number)
         raise KeyboardInterrupt
 
-    fit(trainer(kind), streams)  # sessions are made once
+    fit(trainer(kind), streams)  # creates the sessions
     begun = time.monotonic()
     expected = fit(trainer(kind), streams)
     length = time.monotonic() - begun

@@ -1,4 +1,4 @@
-"""Trainings are killed at random moments, and resumed from their checkpoints."""
+"""A training is killed at a random time, and resumed from its checkpoints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     train = partial(_train, KINDS[number % 2], bool(number % 4 // 2))
     (folder / "whole").mkdir()
     begun = time.monotonic()
-    assert wait(forked(lambda: train(folder / "whole"))) == 0, "it fails without the fault"
+    assert wait(forked(lambda: train(folder / "whole"))) == 0, "failed without the fault"
     length = time.monotonic() - begun
     n_killed = 0
     while n_killed < 2 and not (folder / "result.zip").exists():
@@ -37,7 +37,7 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
         os.kill(pid, signal.SIGKILL)
         n_killed += wait(pid) == -signal.SIGKILL
         _check_whole(folder / "run")
-    assert wait(forked(lambda: train(folder))) == 0, "it is not resumed"
+    assert wait(forked(lambda: train(folder))) == 0, "not resumed"
     check_same(saving.load(folder / "result.zip"), saving.load(folder / "whole" / "result.zip"))
     return End.RIGHT
 

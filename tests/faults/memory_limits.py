@@ -1,4 +1,4 @@
-"""The process may not take more memory from some size on."""
+"""The process reaches a memory limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["FAULT"]
 
 
 def _size() -> int:
-    """Return the bytes of address space that the process has."""
+    """Return the size of the address space of the process in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * resource.getpagesize()
 

@@ -1,4 +1,4 @@
-"""The table of faults in a page of the documentation."""
+"""Table of faults in a documentation page."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _BEGIN, _END = "<!-- faults: begin -->", "<!-- faults: end -->"
 
 
 def table(outcomes: Mapping[str, Outcome]) -> str:
-    """Return a table in Markdown: a row for each fault, by its name in words."""
+    """Return a Markdown table of outcomes by the title of the fault."""
     lines = [
         "| fault | tries | clean errors | right results | other ends | lost state | hangs |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for what, found in outcomes.items():
+    for title, found in outcomes.items():
         numbers = (found.tries, found.clean, found.right, found.other, found.lost, found.hung)
-        lines.append(f"| {what} | {' | '.join(f'{number:,}' for number in numbers)} |")
+        lines.append(f"| {title} | {' | '.join(f'{number:,}' for number in numbers)} |")
     return "\n".join(lines)
 
 
 def write(path: Path, outcomes: Mapping[str, Outcome], seconds: float) -> None:
-    """Replace what is between the two marks of a page."""
+    """Replace the table between the two marks of a page."""
     text = path.read_text()
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not begin or not end:
-        raise ValueError(f"{path} has no place for the table: it needs the lines {_BEGIN} and {_END}.")
+        raise ValueError(f"{path} has no marks for the table: add the lines {_BEGIN} and {_END}.")
     versions = f"Python {platform.python_version()}, onnxruntime {onnxruntime.__version__}"
     measured = f"Measured in {seconds:.0f} seconds on {platform.system()}, with {versions}."
     path.write_text(f"{before}{_BEGIN}\n{table(outcomes)}\n\n{measured}\n{_END}{after}")

@@ -1,4 +1,4 @@
-"""One fitted estimator predicts in eight threads, while another thread fits a clone of it."""
+"""A fitted estimator predicts in eight threads while another thread fits a clone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tests.faults.fault import End, Fault
-from tests.faults.fits_in_threads import at_once
+from tests.faults.fits_in_threads import run_concurrently
 from tests.faults.subjects import KINDS, X, Y, check_same, trainer
 
 __all__ = ["FAULT"]
@@ -19,12 +19,12 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     kind = KINDS[number % 2]
     expected = trainer(kind).fit(X, Y)
     predicted = expected.predict(X)
-    found = trainer(kind).fit(X, Y)  # its first predictions come at the same time
+    found = trainer(kind).fit(X, Y)  # it first predicts in all threads at once
 
     def predict():
         return [found.predict(X) for _ in range(20)]
 
-    *results, trained = at_once([predict] * 8 + [lambda: clone(found).fit(X, Y)])
+    *results, trained = run_concurrently([predict] * 8 + [lambda: clone(found).fit(X, Y)])
     for result in results:
         np.testing.assert_array_equal(result, [predicted] * 20)
     check_same(trained, expected)

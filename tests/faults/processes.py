@@ -1,4 +1,4 @@
-"""Processes of attempts: forked from one that has imported everything, and ended at a limit."""
+"""Run attempts in forked processes with a time limit; the parent has imported all modules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOST, _FAILED = b"lost", b"failed"
 def forked(function: Callable[[], object]) -> int:
     """Return the id of a forked process that calls a function.
 
-    It exits with 0 where nothing was raised, with the code of a SystemExit, and with 1 after other errors.
+    Its exit code is 0, the code of a SystemExit, or 1 after another exception.
     """
     pid = os.fork()
     if pid:
@@ -40,21 +40,21 @@ def forked(function: Callable[[], object]) -> int:
 
 
 def wait(pid: int) -> int:
-    """Return the exit code of a process, the negative signal where one ended it."""
+    """Return the exit code of a process, or the negative signal number."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def measure(fault: Fault, tries: int, deadline: float) -> Outcome:
-    """Return how attempts at a fault ended.
+    """Return the outcome of attempts at a fault.
 
     Parameters
     ----------
     fault : Fault
-        What to try.
+        Fault to inject.
     tries : int
-        How often.
+        Number of attempts.
     deadline : float
-        Time of the monotonic clock, after which attempts are left out.
+        Time of the monotonic clock after which attempts are omitted.
     """
     outcome = Outcome()
     for number in range(tries):
@@ -74,7 +74,7 @@ def _attempt(fault: Fault, number: int, limit: float, outcome: Outcome) -> None:
         os.close(writing)
         report = _read(reading, limit)
         if report is None:
-            os.killpg(pid, signal.SIGKILL)  # the group that the process made, with its own children
+            os.killpg(pid, signal.SIGKILL)  # with its children, which are in its process group
         code = wait(pid)
     if report is None and limit < fault.seconds:
         outcome.left_out += fault.repeats
@@ -96,7 +96,7 @@ def _attempt(fault: Fault, number: int, limit: float, outcome: Outcome) -> None:
 
 
 def _report(fault: Fault, number: int, folder: Path, reading: int, writing: int) -> None:
-    """Make the attempt, and write its end to a pipe that no child of it inherits."""
+    """Run the attempt and write its end to a pipe that its children do not inherit."""
     os.close(reading)
     os.setsid()
     held = [writing]
@@ -111,7 +111,7 @@ def _report(fault: Fault, number: int, folder: Path, reading: int, writing: int)
 
 
 def _read(descriptor: int, limit: float) -> bytes | None:
-    """Return what a process writes until it ends, None where it does not end in time."""
+    """Return the output of a process, or None if it does not end in time."""
     end, parts = time.monotonic() + limit, []
     with open(descriptor, "rb", buffering=0) as pipe:
         while select.select([pipe], [], [], max(end - time.monotonic(), 0))[0]:

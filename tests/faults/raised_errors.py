@@ -1,4 +1,4 @@
-"""A callback, a loss in Python or a score raises at one of its calls."""
+"""A callback, a Python loss or a scoring function raises an error at one of its calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ERRORS = (ValueError, ZeroDivisionError, MemoryError, OSError)
 
 
 class Calls:
-    """Counts calls, and raises an error at one of them."""
+    """Counter of calls that raises an error at one of them."""
 
     def __init__(self, error=None, at=0):
         self.error, self.at, self.n = error, at, 0
@@ -27,7 +27,7 @@ class Calls:
 
 
 class Callback:
-    """Each of its hooks is a call."""
+    """Callback whose hooks are counted."""
 
     def __init__(self, calls):
         self.calls = calls
@@ -46,7 +46,7 @@ class Callback:
 
 
 class Loss:
-    """Half the squares."""
+    """Counted half squared error."""
 
     def __init__(self, calls):
         self.calls = calls
@@ -58,7 +58,7 @@ class Loss:
 
 
 class Score:
-    """The negative squared error."""
+    """Counted negative squared error."""
 
     def __init__(self, calls):
         self.calls = calls
@@ -69,7 +69,7 @@ class Score:
 
 
 def _with(where: str, calls: Calls):
-    """Return an estimator, and what to give it on each fit."""
+    """Return an estimator and the parameters to set before each fit."""
     options: dict = {"validation_every": 1}
     match where:
         case "loss":
@@ -89,7 +89,7 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     calls = Calls()
     found = _fit(_with(where, calls))
     expected, before, n_calls = _fit(_with(where, Calls())), snapshot(found), calls.n
-    first = 4 if where == "loss" else 1  # the second and third check the gradient of the loss, and may fail
+    first = 4 if where == "loss" else 1  # calls 2 and 3 check the gradient, and may fail
     error = draw.choice(ERRORS)("on purpose")
     calls.error, calls.at, calls.n = error, draw.randint(first, n_calls), 0
     try:

@@ -1,4 +1,4 @@
-"""Many fits in one process: it has no more memory, threads and open files after them than before."""
+"""Many fits in one process do not add memory, threads or open files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.faults.subjects import KINDS, X, Y, check_same, trainer
 __all__ = ["FAULT"]
 
 N_FITS = 500
-#: Bytes that memory may differ by: a leak of 10 KB a fit is more.
+#: Allowed growth of memory in bytes; a leak of 10 KB per fit exceeds it.
 MEMORY = 4 << 20
 
 
 def _used() -> tuple[int, int, int]:
-    """Return the memory in bytes, the number of threads and that of open files."""
+    """Return memory in bytes, number of threads and number of open files."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return (

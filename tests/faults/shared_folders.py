@@ -1,4 +1,4 @@
-"""Two processes train with checkpoints in one folder at the same time."""
+"""Two processes train at the same time with checkpoints in one folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     (refused,) = (end for end in ends.values() if end != "trained")
     assert "Another training is writing" in refused or "checkpoints of an earlier fit" in refused, refused
     expected = trainer(random_state=trained[0]).fit(X, Y)
-    for number in (5, 3):  # the training is over after the last epoch, so it is resumed from the one before
+    for number in (5, 3):  # a complete training cannot be resumed
         (folder / "run" / f"epoch-{number:06}.zip").unlink()
         try:
             found = trainer(random_state=trained[0]).fit(X, Y, resume_from=folder / "run")

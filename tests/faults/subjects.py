@@ -1,4 +1,4 @@
-"""Small trainings that all faults befall, and comparisons of what is left of them."""
+"""Small trainings for all faults, and comparisons of their results."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ KINDS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    # It is fitted already: scikit-learn's own training of a network swallows interrupts.
+    # Already fitted, since scikit-learn's training of a network catches interrupts.
     _MODEL = MLPRegressor(hidden_layer_sizes=(4,), max_iter=2, random_state=0).fit(X, Y)
 
 
 def trainer(kind: Any = OrtGradientOptimizer, **options: Any) -> Any:
-    """Return an estimator of a small network that was not trained."""
+    """Return an unfitted estimator of a small network."""
     given = {"learning_rate": "Adam", "learning_penalty": None, "keep_better": False}
     given |= {"max_iter": 5, "batch_size": 20, "random_state": 0}
     return kind(_MODEL, **given | options)
@@ -67,13 +67,13 @@ def weights(trained: Any) -> dict[str, bytes]:
 
 
 def check_same(found: Any, expected: Any) -> None:
-    """Raise AssertionError where weights or losses of two trainings differ by a bit."""
-    assert weights(found) == weights(expected), "other weights"
-    assert found.train_losses_ == expected.train_losses_, "other losses"
+    """Raise an AssertionError if weights or losses of two trainings differ by a bit."""
+    assert weights(found) == weights(expected), "different weights"
+    assert found.train_losses_ == expected.train_losses_, "different losses"
 
 
 def snapshot(estimator: Any) -> dict[str, Any]:
-    """Return what a fault must not change of an estimator."""
+    """Return the state of an estimator that a fault must not change."""
     found = {"parameters": repr(estimator.get_params()), "attributes": sorted(vars(estimator))}
     if hasattr(estimator, "trained_coef_"):
         found |= {"weights": weights(estimator), "predictions": estimator.predict(X).tobytes()}
@@ -82,7 +82,7 @@ def snapshot(estimator: Any) -> dict[str, Any]:
 
 
 def check_unchanged(estimator: Any, before: dict[str, Any]) -> None:
-    """Raise Lost where an estimator is not what it was."""
+    """Raise Lost if the state of an estimator has changed."""
     for name, value in snapshot(estimator).items():
         if before.get(name) != value:
             raise Lost(f"{name} of the estimator changed")

@@ -1,4 +1,4 @@
-"""The runner sees every kind of end; a sample of the faults leaves nothing lost, and the page has all."""
+"""The runner detects all ends of attempts; no state is lost in a sample; the page has all faults."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def stopped(draw, number, folder):
 
 
 def hanging(draw, number, folder):
-    forked(signal.pause)  # a child that has the pipe, and would outlive the attempt
+    forked(signal.pause)  # a child that would outlive the attempt
     signal.pause()
 
 
@@ -52,56 +52,56 @@ def hanging(draw, number, folder):
         (hanging, 0.5, Outcome(2, hung=2)),
     ],
 )
-def test_every_end_is_seen(attempt, seconds, expected):
+def test_every_end_is_detected(attempt, seconds, expected):
     found = measure(Fault("it", attempt, 2, seconds), 2, time.monotonic() + 300)
     assert found == expected
     assert len(found.texts) == found.failed
 
 
-def test_attempts_that_the_limit_ends_or_leaves_no_time_for_are_left_out():
+def test_attempts_after_the_time_limit_are_omitted():
     found = measure(Fault("it", hanging, 2, repeats=5), 2, time.monotonic() + 0.5)
     assert found == Outcome(left_out=10) and not found.failed
 
 
-def test_a_page_with_all_attempts_or_none(tmp_path, monkeypatch, capsys):
+def test_page_is_written_only_with_all_attempts(tmp_path, monkeypatch, capsys):
     path = tmp_path / "page.md"
     path.write_text("<!-- faults: begin -->\n<!-- faults: end -->\n")
     fault = Fault("it", lambda draw, number, folder: End.RIGHT, 2)
     monkeypatch.setattr(catalogue, "NAMES", ("it",))
     monkeypatch.setattr(catalogue, "load", lambda name: fault)
     assert main(["--write", str(path), "--limit", "0"]) == 1
-    assert "2 attempts were left out" in capsys.readouterr().out and "it" not in path.read_text()
+    assert "2 attempts were omitted" in capsys.readouterr().out and "it" not in path.read_text()
     assert main(["--write", str(path)]) == 0 and "| it | 2 | 0 | 2 |" in path.read_text()
 
 
-def test_the_table_replaces_the_last_one(tmp_path):
+def test_table_of_a_page_is_replaced(tmp_path):
     path = tmp_path / "page.md"
     path.write_text("before\n<!-- faults: begin -->\nold\n<!-- faults: end -->\nafter\n")
     page.write(path, {"kills": Outcome(1000, clean=2, right=3)}, 12.3)
     text = path.read_text()
     assert "| kills | 1,000 | 2 | 3 | 0 | 0 | 0 |" in text and "Measured in 12 seconds" in text
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
-    path.write_text("no place")
-    with pytest.raises(ValueError, match="has no place for the table"):
+    path.write_text("no marks")
+    with pytest.raises(ValueError, match="has no marks for the table"):
         page.write(path, {}, 0)
 
 
 @pytest.mark.needs_callbacks
-def test_the_page_has_every_fault_and_nothing_was_lost():
+def test_page_has_every_fault_and_no_lost_state():
     text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
     table = text.partition("<!-- faults: begin -->")[2].partition("<!-- faults: end -->")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in re.findall(r"^\|.*\|$", table, re.M)]
-    found = {what: [int(number.replace(",", "")) for number in numbers] for what, *numbers in rows[2:]}
-    faults = {fault.what: fault for fault in map(catalogue.load, catalogue.NAMES)}
+    found = {title: [int(number.replace(",", "")) for number in numbers] for title, *numbers in rows[2:]}
+    faults = {fault.title: fault for fault in map(catalogue.load, catalogue.NAMES)}
     assert list(found) == list(faults)
-    for what, (tries, clean, right, other, lost, hung) in found.items():
-        assert tries == faults[what].tries * faults[what].repeats
+    for title, (tries, clean, right, other, lost, hung) in found.items():
+        assert tries == faults[title].tries * faults[title].repeats
         assert right == tries and clean <= tries and other == lost == hung == 0
 
 
 @pytest.mark.slow
 @pytest.mark.needs_callbacks
-def test_a_sample_of_the_faults():
+def test_sample_of_the_faults():
     command = [sys.executable, "-m", "tests.faults", "--share", "0.05", "--limit", "500"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=560)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -1,4 +1,4 @@
-"""Trainings and predictions in the workers of joblib (loky, threading) and in processes that are spawned."""
+"""Trainings and predictions in workers of joblib (loky, threading) and in spawned processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
         workers = Parallel(n_jobs=2, backend=where)
         trained = workers(delayed(_fit)(kind, seed) for seed in range(4))
         results = workers(delayed(found.predict)(X) for found in expected)
-        get_reusable_executor().shutdown()  # its workers would outlive this process
+        get_reusable_executor().shutdown()  # its workers outlive this process otherwise
     for found, wanted in zip(trained, expected, strict=True):
         check_same(found, wanted)
     np.testing.assert_array_equal(results, predicted)

@@ -1,4 +1,4 @@
-"""The builder writes valid nodes under names of their own."""
+"""The builder writes valid nodes with unique names."""
 
 import copy
 
@@ -10,7 +10,7 @@ from ortlearn.graphs import GraphBuilder, TensorType, append_nodes
 
 
 def build(op, output, **inputs):
-    """Return a model of the builder's nodes."""
+    """Return a model with the nodes of a builder."""
     infos = [helper.make_tensor_value_info(name, elem_type, "NK") for name, elem_type in inputs.items()]
     out = helper.make_tensor_value_info(output, TensorProto.FLOAT, "N")
     graph = helper.make_graph(op.nodes, "g", infos, [out], op.initializers)
@@ -38,7 +38,7 @@ def test_equal_constants_are_shared():
     "one, other",
     [(1.0, 1), (1.0, [1.0]), ([1, 2], [[1, 2]]), (0.0, -0.0), (np.float32(0), np.int32(0)), (["a"], ["b"])],
 )
-def test_constants_that_differ_in_type_shape_or_value_are_not_shared(one, other):
+def test_different_constants_are_not_shared(one, other):
     op = GraphBuilder()
     one, other = (np.asarray(v, dtype=object) if v in (["a"], ["b"]) else v for v in (one, other))
     assert op.constant(one) != op.constant(other)
@@ -65,13 +65,13 @@ def test_types_of_constants(value, options, expected):
     assert op.shape(name) == np.shape(value)
 
 
-def test_a_constant_of_a_given_type():
+def test_constant_of_a_given_type():
     op = GraphBuilder()
     op.constant([1, 0], dtype=np.bool_)
     np.testing.assert_array_equal(numpy_helper.to_array(op.initializers[0]), [True, False])
 
 
-def test_arrays_that_are_not_contiguous_keep_their_values_and_shape():
+def test_noncontiguous_arrays():
     op = GraphBuilder()
     array = np.arange(6.0).reshape(2, 3).T
     op.constant(array)
@@ -80,7 +80,7 @@ def test_arrays_that_are_not_contiguous_keep_their_values_and_shape():
     assert tuple(op.initializers[1].dims) == ()
 
 
-def test_names_are_unique_and_avoid_those_of_the_graph():
+def test_names_are_unique_in_the_graph():
     op = GraphBuilder(existing_names={"Neg_0", "Neg_2", "constant_0", "node_Neg_0"}, prefix="")
     outputs = [op.Neg("x") for _ in range(3)]
     assert outputs == ["Neg_1", "Neg_3", "Neg_4"]
@@ -110,7 +110,7 @@ def test_omitted_inputs():
     assert list(op.nodes[1].input) == ["x"]
 
 
-def test_attributes_that_are_none_are_omitted():
+def test_attributes_of_value_none_are_omitted():
     op = GraphBuilder()
     op.ReduceSum("x", keepdims=0, noop_with_empty_axes=None)
     assert {a.name for a in op.nodes[0].attribute} == {"keepdims"}
@@ -159,7 +159,7 @@ def test_only_capitalised_names_are_operators():
     assert copy.deepcopy(GraphBuilder(17)).opset == 17
 
 
-def test_operators_that_onnx_lacks_are_refused():
+def test_unknown_operators_are_rejected():
     with pytest.raises(ValueError, match="ONNX has no operator 'Square'"):
         GraphBuilder().Square("x")
     assert GraphBuilder().Square("x", domain="mine") == "Square_0"

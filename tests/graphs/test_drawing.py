@@ -1,7 +1,8 @@
-"""Pictures: the text of a graph, files that are what their names say, and what is missing."""
+"""Pictures of graphs: dot source, file formats, missing programs and packages."""
 
 import shutil
 import subprocess
+import sys
 from xml.etree import ElementTree
 
 import graphviz
@@ -26,7 +27,7 @@ branches (float[N,2] x, bool condition) => (float[N,1] y, float[N,2] scaled)
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """Put a program dot on the path, the real one where it is installed."""
+    """Put a fake program dot on the path if none is installed."""
     if shutil.which("dot") is None:
         folder = tmp_path / "bin"
         folder.mkdir()
@@ -35,7 +36,7 @@ def program(tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(folder), prepend=":")
 
 
-#: Writes the smallest file of the format asked for, after reading the graph.
+#: Program that writes a minimal file of the requested format.
 FAKE = r"""#!/bin/sh
 cat > /dev/null
 case "$*" in
@@ -71,12 +72,13 @@ def test_special_names_in_dot():
     model.graph.input[0].name = model.graph.node[0].input[0] = odd
     source = graph_to_dot(model)
     assert source.count(" -> ") == 2
-    assert 'a:b\\"c\\\\N<d>' in source  # as it is, and not the name of the node
+    assert 'a:b\\"c\\\\N<d>' in source  # escaped, and not replaced by the name of the node
 
 
 @pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
 def test_files(kind, tmp_path, program):
-    path = draw_graph(MODEL, tmp_path / f"graph.{kind}")
+    path = draw_graph(MODEL, str(tmp_path / f"graph.{kind}"))
+    assert path == tmp_path / f"graph.{kind}"
     content = path.read_bytes()
     if kind == "svg":
         root = ElementTree.fromstring(content)
@@ -87,7 +89,7 @@ def test_files(kind, tmp_path, program):
         assert content.startswith({"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-"}[kind])
 
 
-def test_no_program(tmp_path, monkeypatch):
+def test_missing_program(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     for kind in ("svg", "png", "pdf"):
         with pytest.raises(OrtlearnError, match="requires the program dot: install graphviz .* graph_to_dot"):
@@ -96,7 +98,13 @@ def test_no_program(tmp_path, monkeypatch):
     assert "MatMul" in graph_to_dot(MODEL)  # needs no program
 
 
-def test_a_program_that_fails(tmp_path, monkeypatch, program):
+def test_missing_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    with pytest.raises(OrtlearnError, match=r"ortlearn\[plot\]"):
+        graph_to_dot(MODEL)
+
+
+def test_failing_program(tmp_path, monkeypatch, program):
     def fails(self, format):
         raise subprocess.CalledProcessError(1, "dot")
 

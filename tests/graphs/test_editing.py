@@ -1,4 +1,4 @@
-"""Editing functions return new models that compute what they should, and leave their argument alone."""
+"""Editing functions return correct new models and do not change their argument."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def test_names_of_a_graph():
     assert "" not in names
 
 
-def test_node_inputs_include_what_branches_capture():
+def test_node_inputs_include_captured_tensors():
     branch = parser.parse_model(IF).graph.node[1]
     assert graphs.node_inputs(branch) == {"condition", "z", "b"}
     assert [graph.name for graph in graphs.subgraphs(branch)] == ["one", "two"]
@@ -116,12 +116,12 @@ def test_set_initializers(run_onnx):
 
 
 @pytest.mark.parametrize("value", [np.ones(2, np.float32), np.ones(1), np.ones((), np.float32)])
-def test_set_initializers_refuses_other_shapes_and_types(value):
+def test_set_initializers_rejects_other_shapes_and_types(value):
     with pytest.raises(ValueError, match="'b' has shape and type"):
         graphs.set_initializers(parser.parse_model(LINEAR), {"b": value})
 
 
-def test_set_initializers_refuses_unknown_names():
+def test_set_initializers_rejects_unknown_names():
     with pytest.raises(KeyError, match="missing"):
         graphs.set_initializers(parser.parse_model(LINEAR), {"missing": np.ones(1)})
 
@@ -141,7 +141,7 @@ def test_value_infos_keep_types():
 
 
 @pytest.mark.parametrize("condition, added", [(True, 3), (False, 100)])
-def test_renaming_reaches_subgraphs_but_not_shadowing_names(run_onnx, condition, added):
+def test_renaming_in_subgraphs_except_shadowing_names(run_onnx, condition, added):
     mapping = {"w": "coef", "b": "bias", "z": "product", "x": "X", "y": "Y"}
     model = graphs.map_names(parser.parse_model(IF), mapping)
     checker.check_model(model, full_check=True)
@@ -178,7 +178,7 @@ def test_pruning(run_onnx):
 
 
 @pytest.mark.parametrize("text, feeds", [(IF, (X, np.array(True))), (LOOP, (X[:1, 0], np.array(2)))])
-def test_pruning_keeps_what_subgraphs_capture(run_onnx, text, feeds):
+def test_pruning_keeps_captured_tensors(run_onnx, text, feeds):
     model = parser.parse_model(text)
     pruned = graphs.prune(model)
     assert "b" in graphs.initializer_arrays(pruned) and "unused" not in graphs.initializer_arrays(pruned)

@@ -1,4 +1,4 @@
-"""A file is replaced as a whole, or stays as it was."""
+"""A file is replaced completely or not changed."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ def write_picture(path, monkeypatch):
     draw_graph(MODEL, path)
 
 
-#: Functions that write to a path of the user.
+#: Functions that write to a given path.
 WRITERS = {
     "save_model": lambda path, monkeypatch: save_model(MODEL, path),
     "onnx_derivative": lambda path, monkeypatch: onnx_derivative(MODEL, path_name=path, backend="rules"),
@@ -37,14 +37,14 @@ WRITERS = {
 }
 
 
-def test_a_file_is_written(tmp_path):
+def test_file_is_written(tmp_path):
     write_atomically(tmp_path / "a", lambda file: file.write(b"new"))
     write_atomically(tmp_path / "a", lambda file: file.write(b"newer"))
     assert (tmp_path / "a").read_bytes() == b"newer"
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_failure_leaves_the_old_file(tmp_path):
+def test_old_file_is_kept_after_an_error(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
     seen = []
@@ -63,7 +63,7 @@ def test_a_failure_leaves_the_old_file(tmp_path):
 
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("call", ["open", "fsync", "replace"])
-def test_a_full_disk_leaves_the_old_file(call, writer, tmp_path, monkeypatch):
+def test_old_file_is_kept_if_the_disk_is_full(call, writer, tmp_path, monkeypatch):
     path = tmp_path / "a.svg"
     path.write_bytes(b"old")
 
@@ -84,14 +84,14 @@ def test_links_are_followed(writer, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     link, path = tmp_path / "here" / "link.svg", tmp_path / "file.svg"
     link.symlink_to(path)
-    for _ in range(2):  # dangling, then not
+    for _ in range(2):  # first a dangling link
         WRITERS[writer](link, monkeypatch)
         assert link.is_symlink() and path.stat().st_size > 5
     assert len(list(tmp_path.rglob("*"))) == 3
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_pipe_is_written_to(writer, tmp_path, monkeypatch):
+def test_pipe_is_written(writer, tmp_path, monkeypatch):
     path = tmp_path / "pipe.svg"
     os.mkfifo(path)
     reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -114,7 +114,7 @@ def test_permissions_are_kept(mode, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.onnx", "a", "a.json", "a.textproto", "n" * 250 + ".onnx"])
-def test_save_model_is_equal_to_onnx(name, tmp_path):
+def test_save_model_writes_the_bytes_of_onnx(name, tmp_path):
     own, theirs = tmp_path / "own", tmp_path / "theirs"
     own.mkdir()
     theirs.mkdir()
@@ -125,7 +125,7 @@ def test_save_model_is_equal_to_onnx(name, tmp_path):
 
 
 def test_other_modules_do_not_write_files():
-    """What writes to a path does it through this module."""
+    """Files are written by functions of graphs/files.py only."""
     root = Path(files.__file__).parents[1]
     found = [
         str(path.relative_to(root))
@@ -135,4 +135,4 @@ def test_other_modules_do_not_write_files():
             for call in ("onnx.save(", ".write_bytes(", ".write_text(", '"wb"', "savefig(")
         )
     ]
-    assert sorted(found) == ["cli/train.py", "graphs/files.py"]  # the first draws into memory
+    assert sorted(found) == ["cli/train.py", "graphs/files.py"]  # cli/train.py draws into memory

@@ -1,4 +1,4 @@
-"""Functions that a model brings with it, among them some with the name of an operator."""
+"""Functions of a model, including functions with the name of an operator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ortlearn.training import OrtGradientForwardBackward
 X = np.array([[1, -2], [3, -1], [-2, 5]], np.float32)
 TEXT = """<ir_version: 8, opset_import: ["": {opset}, "ai.onnx.ml": 3, "own": 1]>
 g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {{1, 2}}> {{ {body} }}"""
-#: A graph and the operators that a function takes the name of.
+#: Graphs with the names of the operators that functions replace.
 GRAPHS = {
     "an activation": ("h = Relu (x) y = MatMul (h, w)", ["Relu"]),
     "the last node": ("h = MatMul (x, w) y = Neg (h)", ["Neg"]),
@@ -27,7 +27,7 @@ GRAPHS = {
 
 
 def model_of(name, opset=18):
-    """Return a model with functions that give -7 x, and stand in nobody's way by other names."""
+    """Return a model whose functions compute -7 x."""
     body, shadowed = GRAPHS[name]
     model = parser.parse_model(TEXT.format(opset=opset, body=body))
     opsets = [helper.make_opsetid("", opset)]
@@ -56,7 +56,7 @@ def test_equal_to_onnxruntime(run_onnx, name, opset):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_all_functions_that_read_models(run_onnx, name):
+def test_training_and_losses(run_onnx, name):
     model = model_of(name)
     expected = run_onnx(model, X)[0]
     options = {"max_iter": 1, "learning_rate": 1e-12, "warm_start": True}
@@ -80,7 +80,7 @@ def test_gradients(run_onnx, name, backend):
     gradient = onnx_derivative(model, ["w"], [], backend=backend)
     w = np.array([[1], [2]], np.float32)
     found = run_onnx(gradient, x=X, w=w, y_grad=seed)[0]
-    # the score is linear in the weights: a difference is the slope
+    # exact, since the scores are linear in the weights
     moved = model_of(name)
     moved.graph.initializer[0].CopyFrom(helper.make_tensor("w", 1, [2, 1], (w + step).ravel().tolist()))
     slope = (run_onnx(moved, X)[0].sum() - run_onnx(model, X)[0].sum()) / 1e-2

@@ -1,4 +1,4 @@
-"""What nodes are asked, and copies of them."""
+"""Attributes, bodies and copies of nodes."""
 
 import pytest
 from onnx import TensorProto, parser
@@ -42,18 +42,18 @@ def test_copy_with_other_inputs_or_outputs():
 
 
 @pytest.mark.parametrize("name, reads", [("outer", "Add"), ("v", ""), ("w", "")])
-def test_a_body_keeps_its_own_names(name, reads):
+def test_names_of_a_body_are_not_replaced(name, reads):
     renamed = renamed_node(LOOP, {name: "new"})
     assert [n.op_type for n in renamed.attribute[0].g.node if "new" in n.input] == [reads] * bool(reads)
     assert "new" not in LOOP.input and (("new" in renamed.input) == (name == "outer"))
 
 
-def test_a_node_without_these_names_is_not_copied():
+def test_node_without_the_names_is_not_copied():
     assert renamed_node(LOOP, {"other": "new"}) is LOOP and renamed_node(LOOP, {}) is LOOP
 
 
-def test_fields_of_the_model_itself():
-    """Values may come from the field that they go into."""
+def test_field_is_replaced_by_a_copy_of_its_values():
+    """The values may be those of the replaced field."""
     nodes = MODEL.graph.node
     model = with_fields(MODEL, {"": 1, "ai.onnx.ml": 3}, node=[nodes[0], nodes[2]], value_info=())
     assert [node.output[0] for node in model.graph.node] == ["b", "y"] and len(nodes) == 3

@@ -1,4 +1,4 @@
-"""The text of a graph, letter by letter."""
+"""Text of graphs."""
 
 import numpy as np
 import pytest
@@ -55,6 +55,15 @@ def test_text_of_small_constants_can_be_parsed():
     assert [node.op_type for node in again.node] == ["MatMul", "If"]
     weight = next(tensor for tensor in again.initializer if tensor.name == "w")
     np.testing.assert_array_equal(numpy_helper.to_array(weight).ravel(), [1, 2, 3, 4, 5, 6])
+
+
+@pytest.mark.parametrize(
+    "max_elements, omitted", [(0, "b axis w large"), (1, "b w large"), (2, "w large"), (3, "w"), (6, "")]
+)
+def test_values_of_large_constants_are_omitted(max_elements, omitted):
+    text = graph_to_text(MODEL, max_elements).replace(", ", ",")
+    for name, values in {"b": "0.5,-1", "axis": "1", "w": "1,2,3,4,5,6", "large": "1,2,3"}.items():
+        assert name in text and (f"{name} =  {{{values}}}" not in text) == (name in omitted.split())
 
 
 @pytest.mark.parametrize("size, shown", [(8, True), (9, False), (100_000, False)])

@@ -1,4 +1,4 @@
-"""What a view of a graph knows, and the graph it makes with other nodes."""
+"""Views of graphs: producers, readers, constants, types, and graphs with replaced nodes."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_readers(graph):
     assert graph.read_once("s") and graph.read_once("half")
     assert not graph.read_once("a")  # twice by one node
     assert not graph.read_once("b")  # by a node and in a subgraph
-    assert not graph.read_once("y")  # by whoever runs the graph
+    assert not graph.read_once("y")  # an output of the graph
     assert not graph.read_once("unused")
 
 
@@ -59,7 +59,7 @@ def test_constants(graph):
 
 
 def test_types(graph):
-    assert graph.sizes("x") is None  # its rows are not known
+    assert graph.sizes("x") is None  # unknown number of rows
     assert (graph.sizes("d"), graph.sizes("half"), graph.sizes("one")) == ((3,), (), (1, 1))
     assert graph.is_single("half") and graph.is_single("one") and graph.is_single("n")
     assert not graph.is_single("two") and not graph.is_single("x") and not graph.is_single("nobody")
@@ -107,8 +107,8 @@ def test_new_nodes_have_new_names():
     assert name == "new_Neg_2" and graph.sizes(name) == (2,)
 
 
-def test_rule_returns_a_tensor_for_an_output():
-    """It is read instead by later nodes and in subgraphs, but for one that has a tensor of that name."""
+def test_tensor_returned_by_a_rule_replaces_the_output():
+    """Later nodes and subgraphs read it, except a subgraph with a tensor of the same name."""
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[2] x, bool c) => (float[2] y, float[2] u, float[2] k)
         { a = Identity (x) b = Identity (a) k = Identity (b) y = Neg (b)
@@ -135,13 +135,13 @@ def test_nodes_of_a_rule_that_returns_false(graph):
     assert not graph.rewrite(rule) and graph.nodes == nodes
 
 
-def test_tables_follow_the_nodes(graph):
+def test_tables_are_updated_with_the_nodes(graph):
     assert graph.read_once("s") and "s" in graph.producers
     graph.rewrite(lambda node: node.output[0] == "s" and node.input[0])
     assert not graph.readers.get("s") and "s" not in graph.producers and graph.producer("r").input[0] == "b"
 
 
-def test_a_rule_may_copy_a_node():
+def test_rule_that_copies_a_node():
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[2] x) => (float[2] y) { y = Add (x, x) }""")
 

@@ -1,4 +1,4 @@
-"""Damage ONNX models at random: bytes, attributes, initializers, names, types, shapes and edges."""
+"""Random damage to ONNX models: bytes, attributes, initializers, names, types, shapes and edges."""
 
 from onnx import TensorProto
 

@@ -1,4 +1,4 @@
-"""Valid ONNX models to be damaged: from scikit-learn, and written by hand."""
+"""Valid ONNX models to damage, converted from scikit-learn or written as text."""
 
 import warnings
 from functools import cache
@@ -83,7 +83,7 @@ TEXTS = {
 
 @cache
 def models():
-    """Return the models by name, with the labels each is trained on."""
+    """Return models by name, each with its labels."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = {

@@ -1,4 +1,4 @@
-"""Train damaged models in processes that may be killed, and tell how each one ended."""
+"""Train damaged models in child processes, and report how each training ended."""
 
 import multiprocessing
 import os
@@ -18,20 +18,20 @@ from ortlearn.exceptions import OrtlearnError
 from .damage import damaged
 from .files import X, models
 
-#: Seconds of computing that a model may take: what else runs on the machine does not count.
+#: Limit of the CPU time per model in seconds; independent of other programs.
 LIMIT = 20
-#: Seeds that stop the process, or raise what no user should see.
+#: Seeds that stop the process or raise a foreign error, to test the test.
 STOPS, RAISES = -1, -2
 
 
 def case(name, seed):
-    """Return the bytes of a damaged model, by its name and a seed."""
+    """Return the bytes of a damaged model."""
     model, _ = models()[name]
     return damaged(model, random.Random(zlib.crc32(f"{name} {seed}".encode())))
 
 
 def train(content, y, seed):
-    """Train a model and predict with it; return how that ended."""
+    """Train a model and predict with it; return the outcome."""
     optimizer = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)[seed % 2]
     gradient = ("auto", "rules")[seed // 2 % 2]
     options = {"max_iter": 2, "learning_rate": 1e-3, "random_state": 0, "gradient": gradient}
@@ -46,7 +46,7 @@ def train(content, y, seed):
         except (ValueError, TypeError) as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             own = f"{os.sep}ortlearn{os.sep}" in frame.filename and (frame.line or "").startswith("raise ")
-            # The checks of scikit-learn on X and y count as ours.
+            # Checks of X and y by scikit-learn count as ortlearn's.
             if own or f"{os.sep}sklearn{os.sep}" in frame.filename:
                 return f"refused {type(error).__name__}"
             return _foreign(error)
@@ -56,7 +56,7 @@ def train(content, y, seed):
 
 
 def _fail_on_purpose(seed):
-    """Fail for the seeds that test the test."""
+    """Stop or raise an error for the seeds that test the test."""
     if seed == STOPS:
         os.kill(os.getpid(), signal.SIGSEGV)
     if seed == RAISES:
@@ -80,7 +80,7 @@ def _worker(pipe, cases):
 
 
 def run(cases):
-    """Yield each pair of name and seed, and how its training ended, a new process after one that stopped."""
+    """Yield name, seed and outcome of each training; a process that stopped is replaced."""
     left = deque(cases)
     while left:
         receiver, sender = multiprocessing.Pipe(duplex=False)

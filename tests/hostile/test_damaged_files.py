@@ -1,4 +1,4 @@
-"""Damaged models are trained or refused in plain words; no process stops, and none hangs."""
+"""Damaged models are trained or rejected with a clear error; no process stops or hangs."""
 
 import signal
 
@@ -19,7 +19,7 @@ def test_damaged_models():
 
 
 @pytest.mark.slow
-def test_a_stopped_process_and_a_foreign_error_are_seen():
+def test_stopped_process_and_foreign_error_are_detected():
     ends = dict(run([("ridge", STOPS), ("ridge", RAISES), ("ridge", 0)]))
     assert ends["ridge", STOPS] == f"stopped by -{signal.SIGSEGV.value}"
     assert ends["ridge", RAISES].startswith("foreign KeyError")

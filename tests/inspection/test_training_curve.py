@@ -89,7 +89,7 @@ def test_single_epoch_has_a_marker():
     ],
     ids=["validated", "not validated", "never validated"],
 )
-def test_the_best_epoch_is_marked(history, best, expected):
+def test_best_epoch_is_marked(history, best, expected):
     display = TrainingCurveDisplay(history, best_epoch=best).plot()
     assert points(display.best_epoch_mark_) == [expected]
     assert "best epoch" in legend(display.ax_)
@@ -107,7 +107,7 @@ def test_score_and_rate_have_separate_axes():
     assert display.score_ax_.spines["right"].get_position() != display.rate_ax_.spines["right"].get_position()
 
 
-def test_the_legend_is_in_front_of_every_line():
+def test_legend_is_in_front_of_every_line():
     display = TrainingCurveDisplay(HISTORY).plot(show_score=True)
     assert display.ax_.get_zorder() > display.score_ax_.get_zorder()
     assert not display.ax_.patch.get_visible()  # or it would hide the score

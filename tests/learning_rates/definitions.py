@@ -1,4 +1,4 @@
-"""Every update once more, in numpy: from a weight, its gradients and the rates to the last weight."""
+"""Updates in numpy: each function returns the last weight for given gradients and rates."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""One record for every registered learning rate and schedule; the tests are made from them."""
+"""Test records of learning rates and schedules."""
 
 import math
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 from ortlearn import learning_rates as lr
 from tests.learning_rates import definitions
 
-#: Learning rates by name: parameters, and the update in numpy with the same ones.
+#: Parameters of learning rates by name, and the same update in numpy.
 UPDATES = {
     "SGD": [({}, definitions.sgd)],
     "SGDNesterov": [
@@ -57,15 +57,15 @@ UPDATES = {
         ),
     ],
 }
-#: Solvers by name: parameters.
+#: Parameters of solvers by name.
 SOLVERS = {"LBFGS": [{}, {"memory": 3, "gtol": 1e-8}]}
-#: Other names of the same.
+#: Aliases.
 ALIASES = {"Nesterov": "SGDNesterov"}
 
-#: What a learning rate refuses, by name and parameter; besides what is no number at all.
+#: Invalid values of the parameters of learning rates, besides values that are not numbers.
 NEGATIVE = [-1.0]
 FROM_ZERO_TO_ONE = [-0.1, 1.0]
-REFUSED = {
+INVALID = {
     "SGD": {},
     "SGDNesterov": {"momentum": FROM_ZERO_TO_ONE},
     "Adam": {"beta_1": FROM_ZERO_TO_ONE, "beta_2": FROM_ZERO_TO_ONE, "epsilon": [0.0]},
@@ -92,7 +92,7 @@ def _optimal(e, alpha=1e-4):
     return 1 / (alpha * (t0 + e))
 
 
-#: Schedules by name: objects, and the rate of epoch e when the first one is 1 and no loss is known.
+#: Schedules by name, and their rates in epoch e for an initial rate of 1 and without losses.
 SCHEDULES = {
     "constant": [(lr.ConstantSchedule(), lambda e: 1)],
     "invscaling": [
@@ -148,8 +148,8 @@ SCHEDULES = {
     ],
     "plateau": [(lr.PlateauSchedule(), lambda e: 1)],
 }
-#: What a schedule refuses.
-REFUSED_BY_SCHEDULES = {
+#: Invalid values of the parameters of schedules.
+INVALID_BY_SCHEDULE = {
     "constant": {},
     "invscaling": {"power_t": [math.inf]},
     "optimal": {"alpha": [0.0]},

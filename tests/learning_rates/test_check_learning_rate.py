@@ -1,4 +1,4 @@
-"""The checker of learning rates: it lets right ones pass and catches wrong ones."""
+"""check_learning_rate passes for correct learning rates and fails for wrong ones."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from ortlearn.learning_rates import (
 from ortlearn.testing import check_learning_rate
 
 
-def test_one_of_another_distribution_passes():
+def test_learning_rate_of_another_distribution():
     check_learning_rate(plugins.get(plugins.LEARNING_RATES, "example_sign_sgd")())
 
 
@@ -70,7 +70,7 @@ class NoOperator(LearningRateSGD):
 
 
 class Normalised(LearningRateSGD):
-    """A step of unit length: not elementwise, whatever it says."""
+    """Steps of unit length, which are not elementwise, although declared to be."""
 
     elementwise = True
     scales_gradient = False
@@ -80,7 +80,7 @@ class Normalised(LearningRateSGD):
         return op.Sub(weight, op.Mul(op.Div(gradient, length), rate)), {}
 
 
-class NotOnlyAFactor(LearningRateAdam):
+class NotScalable(LearningRateAdam):
     scales_gradient = True
 
 
@@ -96,7 +96,7 @@ class Falls(BaseSchedule):
 
 
 class Counts(BaseSchedule):
-    """Keeps its memory in itself."""
+    """Memory stored in the schedule."""
 
     calls = 0
 
@@ -120,7 +120,7 @@ class Text(BaseSchedule):
         (OtherStates(), "init has the states .*velocity.*update .*speed"),
         (NotStandard(), "'mine'.*not standard"),
         (Normalised(), "elementwise is True, but updates of one vector of all weights differ"),
-        (NotOnlyAFactor(), r"depends on the rate other than by rate \* gradient"),
+        (NotScalable(), r"depends on the rate other than by rate \* gradient"),
         (ChangesItself(), "changed the object"),
         (LearningRateSGD(learning_rate=Falls()), "rate of epoch 50 is 0.0"),
         (LearningRateSGD(learning_rate=Counts()), "changes between two calls"),
@@ -128,17 +128,17 @@ class Text(BaseSchedule):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseLearningRate) else "",
 )
-def test_a_wrong_one_is_caught(wrong, message):
+def test_wrong_learning_rates(wrong, message):
     with pytest.raises(AssertionError, match=message):
         check_learning_rate(wrong)
 
 
-def test_constructors_that_change_what_they_get():
+def test_constructor_that_changes_a_parameter():
     with pytest.raises((AssertionError, RuntimeError), match="extra|parameters"):
         check_learning_rate(Forgets())
 
 
-def test_a_schedule_that_reacts_passes():
+def test_schedule_that_depends_on_losses():
     check_learning_rate(LearningRateSGD(learning_rate=AdaptiveSchedule()))
 
 
@@ -175,11 +175,11 @@ class Silent(LearningRateLBFGS):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseSolver) else "",
 )
-def test_a_wrong_solver_is_caught(wrong, message):
+def test_wrong_solvers(wrong, message):
     with pytest.raises(AssertionError, match=message):
         check_learning_rate(wrong)
 
 
-def test_an_operator_that_onnx_lacks():
+def test_unknown_operator():
     with pytest.raises(ValueError, match="ONNX has no operator 'Descend'"):
         check_learning_rate(NoOperator())

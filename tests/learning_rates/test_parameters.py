@@ -1,4 +1,4 @@
-"""Parameters: defaults, what is refused, and from what a user passes to an object."""
+"""Parameters of learning rates: defaults, validation, and resolution of names, numbers and objects."""
 
 import math
 
@@ -19,39 +19,39 @@ from ortlearn.learning_rates import (
     WarmUpSchedule,
     resolve_learning_rate,
 )
-from tests.learning_rates.records import REFUSED, REFUSED_BY_SCHEDULES, SCHEDULES, SOLVERS
+from tests.learning_rates.records import INVALID, INVALID_BY_SCHEDULE, SCHEDULES, SOLVERS
 
-NO_NUMBER = [math.nan, math.inf, "fast", None, [0.1], np.array([0.1])]
+NOT_NUMBERS = [math.nan, math.inf, "fast", None, [0.1], np.array([0.1])]
 FLAGS = {"nesterov", "centered", "restarts"}
 
 
-def refusals():
+def invalid_values():
     scheduled = {"eta0": [0.0, -1.0, True], "alpha": [-1.0, True], "power_t": []}
-    for name, parameters in REFUSED.items():
+    for name, parameters in INVALID.items():
         own = parameters if name in SOLVERS else {**scheduled, **parameters}
         for parameter, values in own.items():
             yield pytest.param(plugins.LEARNING_RATES, name, parameter, values, id=f"{name}-{parameter}")
-    for name, parameters in REFUSED_BY_SCHEDULES.items():
+    for name, parameters in INVALID_BY_SCHEDULE.items():
         for parameter, values in parameters.items():
             yield pytest.param(plugins.SCHEDULES, name, parameter, values, id=f"{name}-{parameter}")
 
 
-@pytest.mark.parametrize("group, name, parameter, values", list(refusals()))
-def test_parameters_that_make_no_sense(group, name, parameter, values):
+@pytest.mark.parametrize("group, name, parameter, values", list(invalid_values()))
+def test_invalid_parameters(group, name, parameter, values):
     kind = plugins.get(group, name)
     spans = group == plugins.SCHEDULES and parameter in kind.spans
-    for value in [*values, *(no_number for no_number in NO_NUMBER if no_number is not None or not spans)]:
+    for value in [*values, *(v for v in NOT_NUMBERS if v is not None or not spans)]:
         with pytest.raises(PluginError, match=rf"{kind.__name__}: {parameter}="):
             kind(**{parameter: value}).check()
     kind().check()
 
 
-def test_every_schedule_rejects_invalid_parameters():
-    assert set(REFUSED_BY_SCHEDULES) == set(SCHEDULES)
+def test_every_schedule_has_invalid_values():
+    assert set(INVALID_BY_SCHEDULE) == set(SCHEDULES)
 
 
-@pytest.mark.parametrize("group, names", [(plugins.LEARNING_RATES, REFUSED), (plugins.SCHEDULES, SCHEDULES)])
-def test_every_number_among_the_parameters_is_checked(group, names):
+@pytest.mark.parametrize("group, names", [(plugins.LEARNING_RATES, INVALID), (plugins.SCHEDULES, SCHEDULES)])
+def test_every_numeric_parameter_is_checked(group, names):
     for name in names:
         kind = plugins.get(group, name)
         for parameter, value in kind().get_params(deep=False).items():
@@ -61,7 +61,7 @@ def test_every_number_among_the_parameters_is_checked(group, names):
                 kind(**{parameter: "no"}).check()
 
 
-def test_schedules_are_checked_too():
+def test_invalid_schedules():
     for bad in ("fast", None, 3, ["constant"]):
         with pytest.raises(PluginError, match="LearningRateSGD: learning_rate="):
             resolve_learning_rate(LearningRateSGD(learning_rate=bad))
@@ -73,7 +73,7 @@ def test_schedules_are_checked_too():
         resolve_learning_rate(LearningRateAdam(learning_rate=WarmUpSchedule(then=StepSchedule(period=0))))
 
 
-def test_alpha_counts_in_one_schedule_only():
+def test_alpha_is_checked_for_the_optimal_schedule_only():
     resolve_learning_rate(LearningRateSGD(alpha=0.0))
     with pytest.raises(PluginError, match="alpha=0.0 must be"):
         resolve_learning_rate(LearningRateSGD(alpha=0.0, learning_rate="optimal"))
@@ -98,7 +98,7 @@ def test_defaults():
 
 
 @pytest.mark.parametrize("number", [0.05, 1, np.float32(0.05), np.int64(1)])
-def test_a_number_is_sgd(number):
+def test_number_means_sgd(number):
     learning_rate = resolve_learning_rate(number)
     assert type(learning_rate) is LearningRateSGD and learning_rate.eta0 == float(number)
     assert learning_rate.learning_rate == "invscaling"
@@ -128,7 +128,7 @@ def test_objects_are_copied():
     assert resolve_learning_rate(LearningRateAdam).eta0 == 0.001
 
 
-def test_an_update_without_a_result_is_an_error():
+def test_unimplemented_methods():
     class Mine(BaseLearningRate):
         pass
 

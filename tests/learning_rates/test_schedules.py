@@ -1,4 +1,4 @@
-"""Schedules against their definitions, alone and with an update, and those that look at losses."""
+"""Schedules equal their definitions, alone and in an update; schedules that depend on losses."""
 
 import math
 
@@ -37,7 +37,7 @@ ALL = [
 
 
 def rates_of(schedule, losses, eta0=1.0):
-    """Return the rate of each epoch and of the next one."""
+    """Return the rates of all epochs and of the next one."""
     rates = Rates(LearningRateSGD(eta0=eta0, learning_rate=schedule))
     found = []
     for epoch, loss in enumerate(losses):
@@ -46,7 +46,7 @@ def rates_of(schedule, losses, eta0=1.0):
     return [*found, rates.of(len(losses))]
 
 
-def test_every_built_in_schedule_has_a_record():
+def test_every_schedule_has_a_record():
     infos = plugins.list_plugins(plugins.SCHEDULES)
     assert {info.name for info in infos if info.distribution == "ortlearn"} == set(SCHEDULES)
     for name, cases in SCHEDULES.items():
@@ -64,18 +64,18 @@ def test_definition(name, schedule, definition):
 
 
 @pytest.mark.parametrize("name, schedule, definition", ALL)
-def test_promises_with_an_update(name, schedule, definition):
+def test_check_with_an_update(name, schedule, definition):
     check_learning_rate(LearningRateSGDNesterov(learning_rate=schedule), steps=5)
 
 
 @pytest.mark.parametrize("name", sorted(SCHEDULES))
-def test_a_name_is_the_default_object(name):
+def test_name_means_default_parameters(name):
     default = type(SCHEDULES[name][0][0])()
     by_name = [LearningRateAdam(learning_rate=name).rate(e) for e in range(40)]
     assert by_name == [LearningRateAdam(learning_rate=default).rate(e) for e in range(40)]
 
 
-def test_parameters_of_a_name_are_those_of_the_learning_rate():
+def test_named_schedule_has_parameters_of_the_learning_rate():
     rate = LearningRateAdam(alpha=0.01, power_t=0.5, learning_rate="invscaling")
     assert repr(rate.schedule()) == repr(InvScalingSchedule(power_t=0.5))
     rate.set_params(learning_rate="optimal")
@@ -85,7 +85,7 @@ def test_parameters_of_a_name_are_those_of_the_learning_rate():
     np.testing.assert_allclose(OptimalSchedule(alpha=0.01).rate(0, 1.0), math.sqrt(10))
 
 
-def test_parameters_of_an_object_can_be_searched():
+def test_nested_parameters_of_a_schedule():
     rate = LearningRateSGD(learning_rate=WarmUpSchedule(then=CosineSchedule()))
     rate.set_params(learning_rate__epochs=3, learning_rate__then__period=7)
     assert rate.learning_rate.then.period == 7
@@ -96,7 +96,7 @@ def test_parameters_of_an_object_can_be_searched():
         rate.set_params(learning_rate="step", learning_rate__period=4)
 
 
-def test_graphs_do_not_depend_on_the_schedule():
+def test_graph_is_independent_of_the_schedule():
     keys = {
         LearningRateAdam(eta0=e, learning_rate=s).graph_key()
         for e in (0.1, 0.2)
@@ -106,7 +106,7 @@ def test_graphs_do_not_depend_on_the_schedule():
     assert LearningRateAdam(beta_1=0.5).graph_key() not in keys
 
 
-def test_one_epoch_of_one_row_is_scikit_learns():
+def test_rates_equal_scikit_learns():
     for schedule in ("constant", "invscaling", "optimal"):
         theirs = SGDRegressor(
             learning_rate=schedule,
@@ -137,14 +137,14 @@ def test_one_epoch_of_one_row_is_scikit_learns():
     ],
     ids=str,
 )
-def test_a_schedule_without_a_length_spans_the_training(name, spanning):
+def test_default_length_is_the_number_of_epochs(name, spanning):
     rate = LearningRateAdam(eta0=0.3, learning_rate=name)
     before = repr(rate)
     found = rate.for_epochs(40)
     assert repr(found.learning_rate) == repr(spanning) and repr(rate) == before
     expected = LearningRateAdam(eta0=0.3, learning_rate=spanning)
     assert [found.rate(e) for e in range(50)] == [expected.rate(e) for e in range(50)]
-    assert repr(found.for_epochs(7)) == repr(found), "a length that is known stays"
+    assert repr(found.for_epochs(7)) == repr(found), "a known length has changed"
 
 
 @pytest.mark.parametrize(
@@ -152,13 +152,13 @@ def test_a_schedule_without_a_length_spans_the_training(name, spanning):
     ["constant", "optimal", CosineSchedule(period=7), WarmUpSchedule(3, then="invscaling")],
     ids=str,
 )
-def test_a_schedule_with_its_length_is_the_same_in_any_training(schedule):
+def test_given_length_is_independent_of_the_training(schedule):
     rate = LearningRateAdam(learning_rate=schedule)
     assert rate.for_epochs(40) is rate
 
 
 @pytest.mark.parametrize("name", sorted(SCHEDULES))
-def test_the_shortest_trainings(name):
+def test_trainings_of_few_epochs(name):
     for n_epochs in (1, 2, 3):
         rate = LearningRateSGD(eta0=1.0, learning_rate=name).for_epochs(n_epochs)
         rate.check()
@@ -167,7 +167,7 @@ def test_the_shortest_trainings(name):
 
 
 def test_adaptive():
-    # 0.5 falls; 0.49995 and 0.6 do not fall by 1e-4, 0.4 does; then the best is 0.4
+    # 0.49995 and 0.6 are not lower than 0.5 by 1e-4, 0.4 is
     losses = [1.0, 0.5, 0.49995, 0.6, 0.4, 0.5, 0.5, 0.4, 0.45]
     expected = [1, 1, 1, 1, 0.2, 0.2, 0.2, 0.04, 0.04, 0.008]
     np.testing.assert_allclose(rates_of(AdaptiveSchedule(), losses), expected)
@@ -176,7 +176,7 @@ def test_adaptive():
     np.testing.assert_allclose(rates_of(slower, losses), [1] * 9 + [0.5, 0.5])
 
 
-def test_adaptive_is_scikit_learns(adaptive_network):
+def test_adaptive_equals_scikit_learns(adaptive_network):
     theirs, losses, expected = adaptive_network
     schedule = AdaptiveSchedule(tol=theirs.tol, patience=theirs.n_iter_no_change + 1)
     got = rates_of(schedule, losses, eta0=theirs.learning_rate_init)[1:]
@@ -186,7 +186,7 @@ def test_adaptive_is_scikit_learns(adaptive_network):
 
 @pytest.fixture
 def adaptive_network():
-    """A scikit-learn MLP, its losses, and its rate after each epoch; it does not reach the lowest rate."""
+    """Return a scikit-learn MLP with its losses and rates after each epoch, above the lowest rate."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     model = MLPRegressor(
@@ -207,7 +207,7 @@ def adaptive_network():
     return model, model.loss_curve_, rates
 
 
-def test_the_lowest_rate_of_adaptive():
+def test_lowest_rate_of_adaptive():
     rates = rates_of(AdaptiveSchedule(patience=1), [1.0] * 40)
     assert rates[1] == 1.0 and rates[2] == 0.2
     assert rates[-1] == rates[-2] and 1e-7 < rates[-1] <= 1e-6
@@ -219,7 +219,7 @@ def test_plateau():
     np.testing.assert_allclose(rates_of(PlateauSchedule(factor=0.5, patience=1), losses), expected)
     waits = PlateauSchedule(factor=0.5, patience=0, cooldown=2)
     np.testing.assert_allclose(rates_of(waits, [1.0] * 8), [1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125])
-    # below zero, better is still lower
+    # negative losses
     falling = [-1.0, -2.0, -3.0, -4.0]
     assert rates_of(PlateauSchedule(factor=0.5, patience=0), falling) == [1.0] * 5
     assert rates_of(PlateauSchedule(factor=0.5, patience=0), [-1.0] * 3) == [1.0, 1.0, 0.5, 0.25]
@@ -228,7 +228,7 @@ def test_plateau():
     assert rates_of(PlateauSchedule(minimum=0.1), [], eta0=0.01) == [0.01]
 
 
-def test_losses_of_a_warm_up_do_not_count():
+def test_losses_of_the_warm_up_are_ignored():
     schedule = WarmUpSchedule(epochs=3, first=0.25, then=AdaptiveSchedule())
     got = rates_of(schedule, [1.0] * 7)
     np.testing.assert_allclose(got, [0.25, 0.5, 0.75, 1, 1, 1, 0.2, 0.2])
@@ -236,7 +236,7 @@ def test_losses_of_a_warm_up_do_not_count():
     assert WarmUpSchedule().remember(None, 1.0) is None
 
 
-def test_going_on_is_the_same_as_going_through():
+def test_continued_schedule_has_the_same_rates():
     losses = [1.0, 0.9, 0.9, 0.9, 0.8, 0.8, 0.8, 0.8]
     for schedule in (AdaptiveSchedule(), PlateauSchedule(patience=0), WarmUpSchedule(2, then="adaptive")):
         rate = LearningRateSGD(eta0=1.0, learning_rate=schedule)
@@ -245,7 +245,7 @@ def test_going_on_is_the_same_as_going_through():
             assert Rates(rate, losses[:done]).of(done) == expected[done]
 
 
-def test_a_custom_schedule():
+def test_custom_schedule():
     class Halving(BaseSchedule):
         """Half the rate in every epoch."""
 

@@ -1,4 +1,4 @@
-"""Updates against their definitions in numpy, in both types, together and apart."""
+"""Updates equal their definitions in numpy, in float32 and float64."""
 
 import numpy as np
 import onnxruntime
@@ -17,7 +17,7 @@ from ortlearn.learning_rates import (
 )
 from ortlearn.testing import check_learning_rate
 from ortlearn.testing.updates import SHAPES, Updates
-from tests.learning_rates.records import ALIASES, REFUSED, SOLVERS, UPDATES
+from tests.learning_rates.records import ALIASES, INVALID, SOLVERS, UPDATES
 from tests.pairwise import pairwise
 
 
@@ -34,7 +34,7 @@ ALL = [
 
 @pytest.fixture
 def run():
-    """Run a model by onnxruntime, a session for each."""
+    """Return a function that runs a model in a new session."""
     sessions = {}
 
     def run(model, feeds):
@@ -58,11 +58,11 @@ def updated(learning_rate, weight, gradients, rates, run):
     return updates
 
 
-def test_every_built_in_learning_rate_has_a_record():
+def test_every_learning_rate_has_a_record():
     infos = plugins.list_plugins(plugins.LEARNING_RATES)
     built_in = {info.name for info in infos if info.distribution == "ortlearn"}
     assert built_in == set(UPDATES) | set(SOLVERS) | set(ALIASES)
-    assert set(REFUSED) == set(UPDATES) | set(SOLVERS)
+    assert set(INVALID) == set(UPDATES) | set(SOLVERS)
     for alias, name in ALIASES.items():
         assert plugins.get(plugins.LEARNING_RATES, alias) is plugins.get(plugins.LEARNING_RATES, name)
 
@@ -80,17 +80,17 @@ def test_definition(run, case, shape, dtype):
 
 
 @pytest.mark.parametrize("learning_rate, definition", ALL)
-def test_promises(learning_rate, definition):
+def test_check_learning_rate(learning_rate, definition):
     check_learning_rate(learning_rate)
 
 
 @pytest.mark.parametrize("name, params", [(name, p) for name, cases in SOLVERS.items() for p in cases])
-def test_promises_of_solvers(name, params):
+def test_check_solver(name, params):
     check_learning_rate(make(name, params))
 
 
-def test_the_mean_of_lion(run):
-    # a step has the sign of it only
+def test_mean_of_lion(run):
+    # its size has no effect on the update
     weight, gradients, rates = gradients_of((4, 3))
     got = updated(LearningRateLion(beta_2=0.8), weight, gradients, rates, run)
     expected = sum(0.2 * 0.8**age * g for age, g in enumerate(gradients[::-1]))
@@ -98,7 +98,7 @@ def test_the_mean_of_lion(run):
 
 
 @pytest.mark.parametrize("nesterov", [False, True])
-def test_momentum_is_scikit_learns(run, nesterov):
+def test_momentum_equals_scikit_learns(run, nesterov):
     weight, gradients, _ = gradients_of((4, 3))
     theirs = [weight.copy()]
     optimizer = SGDOptimizer(theirs, 0.05, "constant", momentum=0.9, nesterov=nesterov)
@@ -110,24 +110,24 @@ def test_momentum_is_scikit_learns(run, nesterov):
 
 
 @pytest.mark.parametrize("learning_rate", [LearningRateAdam(), LearningRateLion(), LearningRateAdamW()])
-def test_the_first_step_has_the_length_of_the_rate(run, learning_rate):
+def test_size_of_first_step_equals_the_rate(run, learning_rate):
     for scale in (1e-3, 1.0, 1e3):
         got = updated(learning_rate, np.zeros(2), [scale * np.array([1.0, -1.0])], [0.1], run)
         np.testing.assert_allclose(got.weight, [-0.1, 0.1], rtol=1e-4)
 
 
-def test_no_gradient_no_step(run):
+def test_zero_gradient_does_not_change_the_weight(run):
     weight = np.array([1.0, -2.0])
     for name, cases in UPDATES.items():
-        if name in ("AdamW", "Lion"):  # they decay
+        if name in ("AdamW", "Lion"):  # with weight decay
             continue
         for params, _ in cases:
             got = updated(make(name, params), weight, np.zeros((3, 2)), [0.1] * 3, run)
             np.testing.assert_array_equal(got.weight, weight)
 
 
-def test_a_variance_rounded_below_zero_is_none(run):
-    # The same gradient again and again: its variance is zero, and the difference of squares below.
+def test_variance_rounded_below_zero(run):
+    # With equal gradients the variance is zero, and its rounded value may be negative.
     weight = np.zeros(50, dtype=np.float32)
     gradients = [np.linspace(0.1, 7, 50)] * 200
     got = updated(LearningRateRMSprop(centered=True, rho=0.5), weight, gradients, [1e-3] * 200, run)
@@ -145,11 +145,11 @@ def test_names_of_states_are_descriptive():
         "square",
         "step",
     }
-    # A sum of squares must not go on as a mean of squares.
+    # A sum of squares must not be continued as a mean of squares.
     assert not states["Adagrad"] & states["Adam"]
 
 
-def test_where_the_rate_may_be_multiplied_before():
+def test_attributes():
     scaled = {name for name in UPDATES if make(name, {}).scales_gradient}
     assert scaled == {"SGD", "SGDNesterov"}
     assert all(make(name, {}).elementwise for name in UPDATES)

@@ -1,4 +1,4 @@
-"""The checker of losses: it passes what is built in, and catches what is wrong."""
+"""check_loss passes for built-in losses and fails for wrong ones."""
 
 import numpy as np
 import pytest
@@ -84,12 +84,12 @@ def test_wrong_losses(loss, message):
         check_loss(loss)
 
 
-def test_steps_count_as_constants():
+def test_piecewise_constant_loss():
     check_loss(Staircase())
 
 
 @pytest.mark.parametrize("penalty", [None, "l2"])
-def test_fit_blames_a_loss_without_gradient(penalty):
+def test_error_of_fit_names_a_loss_without_gradient(penalty):
     X = np.arange(12.0).reshape(6, 2)
     trainer = OrtGradientOptimizer(LinearRegression(), learning_loss=Rounded(), learning_penalty=penalty)
     with pytest.raises(GradientError, match="The loss has no gradient.*Round") as caught:
@@ -97,12 +97,12 @@ def test_fit_blames_a_loss_without_gradient(penalty):
     assert "weights_to_train" not in str(caught.value)
 
 
-def test_a_loss_that_changes_its_parameters():
+def test_loss_that_changes_its_parameters():
     with pytest.raises((AssertionError, RuntimeError), match="power|parameter"):
         check_loss(Forgetful())
 
 
-def test_a_loss_of_several_outputs():
+def test_loss_of_several_outputs():
     loss = PerOutputLoss(resolve_loss("hinge"), groups=(1, 2))
     check_loss(loss, n_outputs=[3])
     assert np.sum(loss.groups) == 3

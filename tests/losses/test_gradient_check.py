@@ -1,4 +1,4 @@
-"""The check of gradients of losses in Python: what it finds, and what must not alarm it."""
+"""The gradient check of Python losses finds wrong gradients, and accepts correct ones."""
 
 import warnings
 
@@ -101,7 +101,7 @@ def ratio_of(function, y, f):
 
 
 def cases(function):
-    """Yield labels and predictions: ordinary, of another scale, at kinks, and in both types."""
+    """Yield labels and predictions: of several scales, at kinks, in float32 and float64."""
     for dtype in (np.float32, np.float64):
         for n, k in ((1, 1), (10, 1), (7, 3)):
             y, noise = RNG.normal(size=(n, k)), RNG.normal(size=(n, k))
@@ -116,7 +116,7 @@ def cases(function):
 
 @pytest.mark.parametrize("coarse", [False, True], ids=["as_it_comes", "float32"])
 @pytest.mark.parametrize("function", RIGHT, ids=lambda function: function.__name__)
-def test_right_gradients_do_not_alarm(function, coarse):
+def test_correct_gradients_are_accepted(function, coarse):
     function = in_float32(function) if coarse else function
     found = [ratio_of(function, y, f) for y, f in cases(function)]
     assert all(ratio is None or abs(ratio - 1) < 0.05 for ratio in found)
@@ -135,7 +135,7 @@ def test_wrong_factors_are_found(function, factor):
     assert ratio_of(wrong, y, f) == pytest.approx(1 / factor, rel=0.05)
 
 
-def test_no_answer():
+def test_undecided_cases():
     y, f = RNG.normal(size=(10, 1)), RNG.normal(size=(10, 1))
     random = np.random.RandomState(0)
     nothing = {
@@ -143,7 +143,7 @@ def test_no_answer():
         "gradient of zeros": lambda y, f: (((f - y) ** 2).sum(axis=1), 0 * f),
         "random": lambda y, f: (((f - y) ** 2).sum(axis=1) + random.normal(size=len(f)), 2 * (f - y)),
         "not finite": lambda y, f: (np.full(len(f), np.nan), f),
-        "outside of its domain": lambda y, f: summed(np.log(-np.abs(f)), 1 / f),
+        "outside of the domain": lambda y, f: summed(np.log(-np.abs(f)), 1 / f),
     }
     for name, function in nothing.items():
         assert ratio_of(function, y, f) is None, name
@@ -159,7 +159,7 @@ def trained(function, **options):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_training_with_the_wrong_sign(dtype):
+def test_training_with_wrong_sign(dtype):
     def wrong(y, f):
         return square(y, f)[0], y - f
 
@@ -169,7 +169,7 @@ def test_a_training_with_the_wrong_sign(dtype):
         assert trained(FunctionLoss(wrong, check_gradient=False), dtype=dtype).n_iter_ == 2
 
 
-def test_a_training_with_the_wrong_factor():
+def test_training_with_wrong_factor():
     def mean(y, f):
         return square(y, f)[0], (f - y) / len(f)
 
@@ -181,7 +181,7 @@ def test_a_training_with_the_wrong_factor():
         trained(FunctionLoss(mean, check_gradient=False))
 
 
-def test_two_more_calls_in_the_first_batch_of_a_training():
+def test_check_makes_two_calls_in_the_first_batch():
     calls = []
 
     def counted(y, f):
@@ -209,6 +209,6 @@ def test_functions_that_fail_in_float64():
 
 
 @pytest.mark.parametrize("value", [None, 3, "yes"])
-def test_the_parameter(value):
+def test_invalid_check_gradient(value):
     with pytest.raises(PluginError, match="check_gradient="):
         trained(FunctionLoss(square, check_gradient=value))

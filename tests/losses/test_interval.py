@@ -1,4 +1,4 @@
-"""Intervals against scikit-learn's, their ends and NaN included."""
+"""Intervals equal scikit-learn's, including bounds and NaN."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Losses as outputs of any graph: names, penalties, and what is refused."""
+"""add_loss_output: names, penalties and rejected graphs."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_penalties(run_onnx, penalty):
     np.testing.assert_allclose(loss, expected, rtol=1e-6)
 
 
-def test_a_weight_that_is_an_input_may_be_penalised(run_onnx):
+def test_penalty_on_an_input(run_onnx):
     model = add_loss_output(make_inputs_of(linear(), ["w"]), penalty={"w": 1.0})
     loss, _ = run_onnx(model, x=X, label=LABEL, w=np.array([[1], [-2]], np.float32))
     np.testing.assert_allclose(loss, SQUARES + 5, rtol=1e-6)
@@ -95,13 +95,13 @@ def test_gradient_with_penalties(run_onnx, backend):
         ({"w": {"l1": None}}, "Set l1, l2 or both"),
     ],
 )
-def test_penalties_that_make_no_sense(penalty, message):
+def test_invalid_penalties(penalty, message):
     with pytest.raises(ValueError, match=message):
         add_loss_output(linear(), penalty=penalty)
 
 
 @pytest.mark.parametrize("index, output", [(2, "z"), ("z", "z"), (-1, "z"), (0, "y"), ("y", "y")])
-def test_the_output_to_compare(run_onnx, index, output):
+def test_output_index(run_onnx, index, output):
     model = add_loss_output(parser.parse_model(TWO), output_index=index)
     assert names(model.graph.output) == ["loss", "y", "k", "z"]
     values = X @ np.array([[1], [-2]]) if output == "z" else -X
@@ -110,18 +110,18 @@ def test_the_output_to_compare(run_onnx, index, output):
 
 
 @pytest.mark.parametrize("index", [None, 3, -4, "x", "missing", 1.0, (0,)])
-def test_an_output_that_is_not_there(index):
+def test_invalid_output_index(index):
     with pytest.raises(ValueError, match=r"output_index=.* one of \['y', 'k', 'z'\]"):
         add_loss_output(parser.parse_model(TWO), output_index=index)
 
 
-def test_an_output_of_integers():
+def test_integer_output_is_rejected():
     with pytest.raises(ValueError, match="'k' must be a float32 or float64 tensor"):
         add_loss_output(parser.parse_model(TWO), output_index=1)
 
 
 @pytest.mark.parametrize("shape", [["N"], ["N", 2, 2], []])
-def test_outputs_of_other_shapes(shape):
+def test_output_shapes_are_checked(shape):
     infos = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)] for name in "xy"]
     graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g", *infos)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
@@ -139,12 +139,12 @@ def test_outputs_of_other_shapes(shape):
         ({"weight_name": "label"}, "label"),
     ],
 )
-def test_names_that_are_taken(options, taken):
+def test_existing_names_are_rejected(options, taken):
     with pytest.raises(ValueError, match=f"already has a tensor named '{taken}'"):
         add_loss_output(linear(), **options)
 
 
-def test_a_loss_is_added_twice():
+def test_second_loss_is_rejected():
     first = add_loss_output(linear())
     second = add_loss_output(first, "absolute_error", "loss2", "label2", output_index="y")
     checker.check_model(second, full_check=True)
@@ -152,7 +152,7 @@ def test_a_loss_is_added_twice():
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
-def test_labels_of_log_loss_are_class_numbers(run_onnx, n_outputs):
+def test_label_type_of_log_loss(run_onnx, n_outputs):
     model = linear() if n_outputs == 1 else parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (float[N,3] x) => (float[N,3] y) { y = Neg (x) }'
     )  # fmt: skip
@@ -161,7 +161,7 @@ def test_labels_of_log_loss_are_class_numbers(run_onnx, n_outputs):
     assert [d.dim_param for d in label.shape.dim] == ["N"]
 
 
-def test_a_graph_of_another_domain_only(run_onnx):
+def test_graph_without_standard_operators(run_onnx):
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["ai.onnx.ml": 3]> g (float[N,2] x) => (float[N,2] y)
         { y = ai.onnx.ml.Scaler <offset = [0.0], scale = [2.0]> (x) }"""
@@ -178,14 +178,14 @@ def test_other_opsets(run_onnx, opset):
     np.testing.assert_allclose(run_onnx(add_loss_output(model), X, LABEL)[0], SQUARES)
 
 
-def test_an_opset_that_is_too_old():
+def test_old_opset_is_rejected():
     model = linear()
     model.opset_import[0].version = 12
     with pytest.raises(ValueError, match=r"opset 12, and a loss requires 13 .*pin_versions"):
         add_loss_output(model)
 
 
-def test_squared_error_is_raw_unless_the_object_says_otherwise(run_onnx):
+def test_factor_of_squared_error(run_onnx):
     def value(spec, **params):
         return run_onnx(add_loss_output(linear(), spec, **params), X, LABEL)[0]
 
@@ -214,12 +214,12 @@ def test_valid_specifications_of_losses():
         (None, {}, PluginError, "is not a plugin"),
     ],
 )
-def test_what_it_may_not_be(spec, params, error, message):
+def test_invalid_losses(spec, params, error, message):
     with pytest.raises(error, match=message):
         resolve_loss(spec, **params)
 
 
-def test_the_loss_given_is_not_changed():
+def test_given_loss_is_not_changed():
     loss = SquaredErrorLoss(factor=0.25)
     add_loss_output(linear(), loss)
     assert loss.factor == 0.25 and SquaredErrorLoss().factor == 0.5
@@ -238,7 +238,7 @@ class _Failing(BaseLoss):
         return {}["missing"]
 
 
-def test_exceptions_of_a_plugin_name_it():
+def test_errors_name_the_plugin():
     with pytest.raises(PluginError, match=r"_Failing cannot be created from .*IndexError: no such size"):
         resolve_loss(_Failing, size=-1)
     with pytest.raises(PluginError, match=r"forward of _Failing raised KeyError: 'missing'"):

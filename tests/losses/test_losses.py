@@ -1,7 +1,4 @@
-"""Every built-in loss: its values against numpy, its gradient against finite differences.
-
-One record per loss; a built-in loss without a record fails.
-"""
+"""Losses equal those in numpy, and gradients finite differences; every built-in loss has a record."""
 
 from dataclasses import asdict, dataclass, field
 
@@ -15,7 +12,7 @@ from sklearn.metrics import log_loss
 from ortlearn import plugins
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.exceptions import PluginError
-from ortlearn.graphs import GraphBuilder, TensorType
+from ortlearn.graphs import GraphBuilder
 from ortlearn.losses import (
     AbsoluteErrorLoss,
     BaseLoss,
@@ -33,6 +30,7 @@ from ortlearn.losses import (
 )
 from ortlearn.training.devices import Device
 from ortlearn.training.sessions import make_session
+from tests.losses.sample_losses import losses_of
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.normal(scale=2.0, size=(6, 3))
@@ -51,7 +49,7 @@ def multinomial(f, y):
 
 
 def smoothed(share):
-    """Log loss against labels that are not quite sure."""
+    """Return the log loss of smoothed labels."""
 
     def rows(f, y):
         logs = f - np.logaddexp.reduce(f, axis=1, keepdims=True)
@@ -86,7 +84,7 @@ def of_scipy(function, threshold, residuals):
 
 
 def of_sklearn(loss, f, y):
-    """Rows by scikit-learn's own losses, one output after the other."""
+    """Return the losses of samples by scikit-learn, summed over outputs."""
     pairs = zip(f.T.astype(np.float64), y.T.astype(np.float64), strict=True)
     columns = [loss.loss(np.ascontiguousarray(b), np.ascontiguousarray(a)) for a, b in pairs]
     return np.sum(columns, axis=0)
@@ -98,7 +96,7 @@ def of_margin(function, f, y):
 
 @dataclass
 class Case:
-    """Predictions, labels, and what a loss must give for each row by its textbook definition."""
+    """Predictions, labels and the definition of a loss."""
 
     definition: object
     predicted: np.ndarray = field(default_factory=lambda: SCORES)
@@ -196,7 +194,7 @@ ALL = [
 
 
 def identity(n_outputs, dtype):
-    """Return a graph that gives its input ``f`` as its output ``y``."""
+    """Return a model whose output ``y`` is its input ``f``."""
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     infos = [[helper.make_tensor_value_info(name, elem_type, ["N", n_outputs])] for name in "fy"]
     graph = helper.make_graph([helper.make_node("Identity", ["f"], ["y"])], "g", *infos)
@@ -212,7 +210,7 @@ def built_in_losses():
     return {info.name for info in plugins.list_plugins(plugins.LOSSES) if info.distribution == "ortlearn"}
 
 
-def test_every_built_in_loss_has_a_record():
+def test_every_loss_has_a_record():
     assert built_in_losses() == set(CASES) | set(ALIASES)
 
 
@@ -223,23 +221,13 @@ def test_aliases(alias, name):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name, case", ALL)
-def test_raw_sums(run_onnx, name, case, dtype):
+def test_loss_output(run_onnx, name, case, dtype):
     model = add_loss_output(identity(case.predicted.shape[1], dtype), name, **case.params)
     predicted, expected = arrays(case, dtype)
     loss, output = run_onnx(model, predicted, expected)
     assert loss.shape == () and loss.dtype == dtype
     np.testing.assert_allclose(loss, case.rows.sum(), rtol=1e-5 if dtype == np.float32 else 1e-12)
     np.testing.assert_array_equal(output, predicted)
-
-
-@pytest.mark.parametrize("name, case", ALL)
-def test_weights_of_rows(run_onnx, name, case):
-    model = add_loss_output(
-        identity(case.predicted.shape[1], np.float64), name, weight_name="w", **case.params
-    )
-    weights = np.array([0.0, 1.0, 2.0, 0.5, 10.0, 0.25])
-    loss, _ = run_onnx(model, *arrays(case, np.float64), weights)
-    np.testing.assert_allclose(loss, (case.rows * weights).sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("backend", ["auto", pytest.param("ort", marks=pytest.mark.needs_training)])
@@ -250,10 +238,10 @@ def test_gradient_against_finite_differences(run_onnx, name, case, backend):
     )
     gradient = gradient_of_loss(model, "loss", ["f"], backend)
     predicted, expected = arrays(case, np.float64)
-    weights = RNG.uniform(0.5, 2.0, size=len(predicted))
+    weights = np.array([0.0, 1.0, 2.0, 0.5, 10.0, 0.25])
     feeds = {"label": expected, "w": weights}
     loss, got = run_onnx(gradient, f=predicted, **feeds)
-    np.testing.assert_allclose(loss, (case.rows * weights).sum(), rtol=1e-6)
+    np.testing.assert_allclose(loss, (case.rows * weights).sum(), rtol=1e-12)
     numeric = np.empty_like(predicted)
     session = make_session(model, Device("cpu"))
     for index in np.ndindex(predicted.shape):
@@ -266,7 +254,7 @@ def test_gradient_against_finite_differences(run_onnx, name, case, backend):
 
 @pytest.mark.parametrize("backend", ["auto", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("name, case", ALL)
-def test_extreme_scores_stay_finite(name, case, backend):
+def test_extreme_scores(name, case, backend):
     expected = arrays(case, np.float32)[1]
     model = add_loss_output(identity(case.predicted.shape[1], np.float32), name, **case.params)
     session = make_session(gradient_of_loss(model, "loss", ["f"], backend), Device("cpu"))
@@ -282,7 +270,7 @@ def test_extreme_scores_stay_finite(name, case, backend):
         assert np.all(np.isfinite(gradient))
 
 
-def test_log_loss_is_scikit_learns(run_onnx):
+def test_log_loss_equals_scikit_learns(run_onnx):
     for case in CASES["log_loss"][:2]:
         model = add_loss_output(identity(case.predicted.shape[1], np.float64), "log_loss")
         loss, _ = run_onnx(model, *arrays(case, np.float64))
@@ -294,8 +282,8 @@ def test_log_loss_is_scikit_learns(run_onnx):
 
 
 @pytest.mark.parametrize("value", [0.0, 1.5, -3.0, 1e4, -1e4])
-def test_gradient_of_the_binary_loss_is_sigmoid_minus_label(run_onnx, value):
-    # zero included, where max(z, 0) has no derivative
+def test_gradient_of_binary_log_loss_is_sigmoid_minus_label(run_onnx, value):
+    # including zero, where max(z, 0) has no derivative
     model = add_loss_output(identity(1, np.float64), "log_loss")
     gradient = gradient_of_loss(model, "loss", ["f"])
     for label in (0, 1):
@@ -303,51 +291,36 @@ def test_gradient_of_the_binary_loss_is_sigmoid_minus_label(run_onnx, value):
         np.testing.assert_allclose(got, [[np.exp(-softplus(-value)) - label]], atol=1e-7)
 
 
-def rows_of(loss, predicted, expected, run_onnx):
-    """Return what the forward expression of a loss gives for each row."""
-    types = {
-        name: TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), ("N", *array.shape[1:]))
-        for name, array in {"expected": expected, "predicted": predicted}.items()
-    }
-    op = GraphBuilder(dtype=predicted.dtype, types=types)
-    output = loss.forward(op, "expected", "predicted")
-    infos = [helper.make_tensor_value_info(name, *known) for name, known in types.items()]
-    out = helper.make_tensor_value_info(output, types["predicted"].elem_type, ["N"])
-    graph = helper.make_graph(op.nodes, "g", infos, [out], op.initializers)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    return run_onnx(model, expected=expected, predicted=predicted)[0]
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name, case", ALL)
-def test_forward_gives_one_loss_per_row(run_onnx, name, case, dtype):
+def test_forward_returns_one_loss_per_sample(run_onnx, name, case, dtype):
     loss = resolve_loss(name, **({"factor": 1.0} if name == "squared_error" else {}) | case.params)
     predicted, expected = arrays(case, dtype)
-    rows = rows_of(loss, predicted, expected, run_onnx)
+    rows = losses_of(loss, predicted, expected, run_onnx)
     assert rows.shape == (6,) and rows.dtype == dtype
     np.testing.assert_allclose(rows, case.rows, rtol=1e-5, atol=1e-6)
 
 
 def test_squared_error_is_halved_in_an_estimator(run_onnx):
-    rows = rows_of(SquaredErrorLoss(), SCORES, TARGETS, run_onnx)
+    rows = losses_of(SquaredErrorLoss(), SCORES, TARGETS, run_onnx)
     np.testing.assert_allclose(rows, ((SCORES - TARGETS) ** 2).sum(1) / 2)
 
 
-def test_log_loss_with_a_column_of_floats_or_one_per_output(run_onnx):
+def test_log_loss_of_float_labels(run_onnx):
     labels = (TARGETS > 0).astype(np.float64)
-    rows = rows_of(LogLoss(), SCORES, labels, run_onnx)
+    rows = losses_of(LogLoss(), SCORES, labels, run_onnx)
     np.testing.assert_allclose(rows, (softplus(SCORES) - labels * SCORES).sum(1))
-    column = rows_of(LogLoss(), SCORES[:, :1], labels[:, :1], run_onnx)
+    column = losses_of(LogLoss(), SCORES[:, :1], labels[:, :1], run_onnx)
     np.testing.assert_allclose(column, softplus(SCORES[:, 0]) - labels[:, 0] * SCORES[:, 0])
 
 
-def test_what_losses_are_for():
+def test_tasks():
     assert LogLoss.tasks == {"classification", "multilabel"} and LogLoss.integer_labels
     for loss in (SquaredErrorLoss, AbsoluteErrorLoss, ElasticLoss, HuberLoss, QuantileLoss, TweedieLoss):
         assert loss.tasks == {"regression"} and not loss.integer_labels
 
 
-def test_a_loss_without_a_result_is_an_error():
+def test_unimplemented_forward():
     class Mine(BaseLoss):
         pass
 
@@ -355,7 +328,7 @@ def test_a_loss_without_a_result_is_an_error():
         Mine().forward(GraphBuilder(), "y", "f")
 
 
-def test_type_of_the_new_output():
+def test_type_of_loss_output():
     model = add_loss_output(identity(3, np.float32))
     loss = model.graph.output[0]
     assert (loss.name, loss.type.tensor_type.elem_type) == ("loss", TensorProto.FLOAT)
@@ -377,12 +350,12 @@ def test_type_of_the_new_output():
         ("log_loss", {"label_smoothing": 1.0}),
     ],
 )
-def test_parameters_that_make_no_sense(spec, params):
+def test_invalid_parameters(spec, params):
     with pytest.raises(PluginError, match=rf"{next(iter(params))}=.* (must|Choose)"):
         resolve_loss(spec, **params)
 
 
-def test_domains_are_scikit_learns():
+def test_domains_equal_scikit_learns():
     for loss, other in [
         (PoissonLoss(), HalfPoissonLoss()),
         (GammaLoss(), HalfGammaLoss()),
@@ -392,7 +365,7 @@ def test_domains_are_scikit_learns():
         assert loss.link == "log"
 
 
-def test_a_focal_loss_without_gamma_is_the_log_loss(run_onnx):
+def test_focal_loss_with_gamma_zero_is_log_loss(run_onnx):
     labels = (TARGETS > 0).astype(np.float64)
-    rows = rows_of(FocalLoss(gamma=0), SCORES, labels, run_onnx)
-    np.testing.assert_allclose(rows, rows_of(LogLoss(), SCORES, labels, run_onnx))
+    rows = losses_of(FocalLoss(gamma=0), SCORES, labels, run_onnx)
+    np.testing.assert_allclose(rows, losses_of(LogLoss(), SCORES, labels, run_onnx))

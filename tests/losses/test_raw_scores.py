@@ -1,4 +1,4 @@
-"""The loss of raw scores where a graph ends with probabilities."""
+"""Losses of graphs that end with probabilities are computed on raw scores."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_converted_classifiers(run_onnx, classes, kind, name):
     np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=5e-5)
 
 
-def test_the_gradient_of_a_converted_classifier(run_onnx):
+def test_gradient_of_converted_classifier(run_onnx):
     model = LogisticRegression().fit(X, LABEL)
     onx = add_loss_output(sklearn_to_onnx(model, 2), "log_loss")
     gradient = gradient_of_loss(make_inputs_of(onx, ["coef"]), "loss", ["coef"])
@@ -57,7 +57,7 @@ def test_the_gradient_of_a_converted_classifier(run_onnx):
             "y = Concat <axis = 1> (q, p)"),
     ],
 )  # fmt: skip
-def test_probabilities_are_passed_over(run_onnx, columns, body):
+def test_raw_scores_before_probabilities(run_onnx, columns, body):
     y = LABEL % 2
     model = add_loss_output(parser.parse_model(HEAD.format(columns, body)), "log")
     loss, found = run_onnx(model, x=X, label=y)
@@ -75,7 +75,7 @@ def test_probabilities_are_passed_over(run_onnx, columns, body):
         "p = Softmax (x) y = Log (p)",
     ],
 )
-def test_scores_stay(run_onnx, body):
+def test_scores_without_link(run_onnx, body):
     new = add_loss_output(parser.parse_model(HEAD.format(2, body)), "log")
     loss, scores = run_onnx(new, x=X, label=LABEL % 2)
     scores = scores.astype(np.float64)
@@ -108,7 +108,7 @@ def test_classifiers_without_raw_scores_are_rejected(model):
         add_loss_output(sklearn_to_onnx(model.fit(X, LABEL), 2), "log")
 
 
-def test_names_that_are_given_are_used():
+def test_given_names():
     onx = sklearn_to_onnx(LogisticRegression().fit(X, LABEL), 2)
     with pytest.raises(ValueError, match="already has a tensor named 'label'"):
         add_loss_output(onx, "log", label_name="label")

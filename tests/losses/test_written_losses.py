@@ -1,4 +1,4 @@
-"""A loss that does not return one number per sample is refused before it is trained."""
+"""Losses that do not return one value per sample are rejected before training."""
 
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -11,7 +11,7 @@ X, Y = [[0.0], [1.0], [2.0]], [1.0, 3.0, 4.0]
 
 
 class Written(BaseLoss):
-    """Result of a function of the builder and the squared errors, of shape (n, 1)."""
+    """Loss written by a function of the builder and the squared errors of shape (n, 1)."""
 
     def __init__(self, write):
         self.write = write

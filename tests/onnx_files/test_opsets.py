@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from onnx import defs, parser, reference
+from onnx import defs, helper, parser, reference
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError
@@ -124,3 +124,21 @@ def test_what_has_no_form_is_named(opset, body, words):
 @pytest.mark.parametrize("opset", [MIN_OPSET, 17, MAX_OPSET])
 def test_opsets_in_the_range_stay(opset):
     assert opset_versions(pin_versions(model_of(opset, "y = Neg (x)"))) == {"": opset}
+
+
+@pytest.mark.parametrize("opset", [999, 2**40, -1])
+def test_opsets_that_do_not_exist(opset):
+    model = model_of(17, "y = Neg (x)")
+    model.opset_import[0].version = opset
+    newest = defs.onnx_opset_version()
+    with pytest.raises(
+        ConversionError, match=f"opset {opset}, which does not exist .* 1 to {newest}.*{MAX_OPSET}"
+    ):
+        pin_versions(model)
+    model.opset_import[0].version = newest
+    assert opset_versions(pin_versions(model)) == {"": MAX_OPSET}
+    model.opset_import.add(domain="ai.onnx.ml", version=opset)
+    with pytest.raises(ConversionError, match=f"opset {opset} of the domain 'ai.onnx.ml', which does not"):
+        pin_versions(model)
+    model.opset_import[1].CopyFrom(helper.make_opsetid("elsewhere", 999))  # whose versions are unknown
+    assert opset_versions(pin_versions(model))["elsewhere"] == 999

@@ -5,7 +5,7 @@ import pytest
 
 from ortlearn import plugins
 from ortlearn.exceptions import PluginError, UnknownPluginError
-from ortlearn.plugins import LOSSES, PENALTIES
+from ortlearn.plugins import LEARNING_RATES, LOSSES, PENALTIES, SCHEDULES, suggestions
 
 LOSS_MODULE = '''
 class Loss:
@@ -68,6 +68,43 @@ def test_unknown_name_suggests_the_closest_and_lists_the_known(name, closest):
     for known in ("absolute_error", "elastic", "log_loss", "squared_error"):
         assert known in message
     assert isinstance(caught.value, ValueError)
+
+
+ELSEWHERE = {
+    LOSSES: {
+        "squared_error": "mse MSE MSELoss mean_squared_error rmse ls reg:squarederror",
+        "absolute_error": "mae mean_absolute_error LAD",
+        "log_loss": "bce BCEWithLogitsLoss binary_crossentropy sparse_categorical_crossentropy nll deviance",
+        "cross_entropy": "CrossEntropyLoss crossentropy",
+        "huber": "SmoothL1Loss smooth_l1",
+        "l1": "L1Loss",
+    },
+    PENALTIES: {"l2": "ridge weight_decay", "l1": "lasso", "l1l2": "l1_l2", "group_lasso": "GroupLasso"},
+    LEARNING_RATES: {
+        "RMSprop": "rms_prop RMS-Prop",
+        "AdamW": "Adam_W",
+        "Adam": "nadam AMSGrad",
+        "LBFGS": "l-bfgs L_BFGS_B newton",
+        "SGDNesterov": "momentum sgd_nesterov",
+    },
+    SCHEDULES: {"cosine": "CosineAnnealingLR", "plateau": "ReduceLROnPlateau", "step": "StepLR"},
+}
+
+
+@pytest.mark.parametrize("group", list(ELSEWHERE))
+def test_names_of_other_libraries_suggest_those_of_ortlearn(group):
+    for meant, names in ELSEWHERE[group].items():
+        for name in names.split():
+            with pytest.raises(UnknownPluginError) as caught:
+                plugins.get(group, name)
+            assert f" is named {name!r}. Did you mean {meant!r}? Known" in str(caught.value)
+
+
+def test_suggestions_are_known_names_and_no_name_is_suggested_for_two():
+    for group, table in suggestions.ELSEWHERE.items():
+        assert all(plugins.has(group, meant) for meant in table)
+        names = " ".join(table.values()).split()
+        assert len(set(names)) == len(names)
 
 
 def test_unknown_name_unlike_any_other_suggests_nothing():

@@ -1,6 +1,6 @@
-"""Run scikit-learn's check of array API dispatch; it must be asked for before scipy is imported.
+"""Run scikit-learn's check of array API dispatch, which must be enabled before scipy is imported.
 
-``SCIPY_ARRAY_API=1 python -m tests.estimators.common.array_api`` prints how many estimators were checked.
+``SCIPY_ARRAY_API=1 python -m tests.estimators.common.array_api`` prints the number of checked estimators.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Check every estimator around the first and the last models."""
+    """Check the estimators with the first and the last models."""
     count = 0
     for _, model, estimator in estimators():
         if model in ("LinearRegression", "pipeline_LogisticRegression"):

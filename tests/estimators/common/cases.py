@@ -1,4 +1,4 @@
-"""Every estimator with every loss and every learning rate that is installed, and small data for them."""
+"""All estimators with all installed losses and learning rates, and small data sets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .models import OPTIMIZERS
 
 __all__ = ["Case", "all_cases", "covering_pairs"]
 
-#: A model for each task, in the order in which the tasks of a loss are looked at.
+#: A model for each task; the first task of a loss in this order is used.
 MODELS: dict[str, Any] = {
     "regression": LinearRegression(),
     "classification": LogisticRegression(),
@@ -28,7 +28,7 @@ N_ROWS = 13
 
 
 def _installed(group: str) -> dict[str, type]:
-    """Return the plugins of a group, each class under one of its names."""
+    """Return the plugin classes of a group by one name each."""
     found: dict[type, str] = {}
     for info in plugins.list_plugins(group):
         found.setdefault(plugins.get(group, info.name), info.name)
@@ -41,7 +41,7 @@ LEARNING_RATES = _installed(plugins.LEARNING_RATES)
 
 @dataclass(frozen=True)
 class Case:
-    """An estimator with a loss and a learning rate, by their names."""
+    """Estimator with a loss and a learning rate."""
 
     step: str
     loss: str
@@ -52,7 +52,7 @@ class Case:
 
     @property
     def task(self) -> str:
-        """What the loss is for."""
+        """First task of the loss."""
         tasks = LOSSES[self.loss].tasks
         return next(task for task in MODELS if task in tasks)
 
@@ -61,17 +61,17 @@ class Case:
         return self.task == "classification"
 
     @property
-    def takes_several_labels(self) -> bool:
-        """Whether y may have several columns of labels, or of values."""
+    def supports_several_outputs(self) -> bool:
+        """Whether y may have several columns."""
         return self.task == "regression" or "multilabel" in LOSSES[self.loss].tasks
 
     @property
-    def goes_by_epochs(self) -> bool:
-        """Whether training can go on with ``partial_fit``."""
+    def supports_partial_fit(self) -> bool:
+        """Whether ``partial_fit`` is supported."""
         return not LEARNING_RATES[self.rate].full_batch
 
     def estimator(self, task: str | None = None, **params: Any) -> Any:
-        """Return an estimator that is not fitted, for the first task of the loss or another one."""
+        """Return an unfitted estimator for a task, by default the first one of the loss."""
         params = {
             "learning_loss": self.loss,
             "learning_rate": self.rate,
@@ -84,12 +84,12 @@ class Case:
 
     @cached_property
     def X(self) -> np.ndarray:
-        """Small whole numbers of shape (13, 3), as floats."""
+        """Small integers of shape (13, 3), as floats."""
         return np.random.RandomState(0).randint(-2, 3, size=(N_ROWS, 3)).astype(np.float64)
 
     @cached_property
     def y(self) -> np.ndarray:
-        """Labels of shape (13,): values that the loss takes, or three classes."""
+        """Labels of shape (13,): values in the domain of the loss, or three classes."""
         if self.task == "regression":
             return self._values(self.X[:, 0] - self.X[:, 1])
         return np.arange(N_ROWS) % (3 if self.is_classifier else 2)
@@ -102,7 +102,7 @@ class Case:
         return np.stack([self.X[:, 0] > 0, self.X[:, 1] > 0], axis=1).astype(np.int64)
 
     def _values(self, values: np.ndarray) -> np.ndarray:
-        """Return some values, moved inside of the domain of the loss."""
+        """Return values shifted into the domain of the loss."""
         domain = LOSSES[self.loss]().domain
         low, high = domain.low, domain.high
         shares = 0.1 + 0.8 * (values - values.min()) / np.ptp(values)
@@ -114,24 +114,24 @@ class Case:
 
 
 def all_cases() -> list[Case]:
-    """Return the product of everything."""
+    """Return the product of estimators, losses and learning rates."""
     return [Case(*names) for names in product(OPTIMIZERS, LOSSES, LEARNING_RATES)]
 
 
 def covering_pairs(checks: list[str], times: int = 2) -> Iterator[tuple[Case, str]]:
-    """Return few cases, each with a check: every loss, learning rate and check at least some times.
+    """Yield pairs of cases and checks in which every loss, learning rate and check occurs ``times`` times.
 
     Parameters
     ----------
     checks : list of str
         Names of checks.
     times : int, default=2
-        How often each of them occurs at least.
+        Minimum number of occurrences.
 
     Yields
     ------
     case, check : Case, str
-        Pairs.
+        Pairs of a case and the name of a check.
     """
     steps, losses, rates = list(OPTIMIZERS), list(LOSSES), list(LEARNING_RATES)
     for number in range(times * max(len(losses), len(rates), len(checks))):

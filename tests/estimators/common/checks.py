@@ -1,4 +1,4 @@
-"""What holds for every estimator, whatever its loss and its learning rate."""
+"""Checks of estimators for any loss and learning rate."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ONE_CLASS = "1 class|one class"
 
 @lru_cache(maxsize=4)  # the checks of one case follow each other
 def trained(case: Case) -> Any:
-    """Return an estimator that was fitted; what is done to it must not train it."""
+    """Return a cached fitted estimator, which checks must not train."""
     return case.estimator().fit(case.X, case.y)
 
 
 def same_weights(first: Any, second: Any) -> None:
-    """Assert that two trained estimators have the same weights, bit for bit, and the same losses."""
+    """Assert that weights and losses of two estimators are equal, bit for bit."""
     assert first.train_losses_ == second.train_losses_
     assert first.trained_coef_.keys() == second.trained_coef_.keys()
     for name, array in first.trained_coef_.items():
@@ -38,7 +38,7 @@ def same_weights(first: Any, second: Any) -> None:
 
 
 def is_finite(model: Any, X: Any) -> None:
-    """Assert that a trained estimator learned and predicts numbers."""
+    """Assert that losses and predictions are finite."""
     assert np.isfinite(model.train_losses_).all()
     predicted = model.predict(X)
     assert len(predicted) == len(X)
@@ -46,7 +46,7 @@ def is_finite(model: Any, X: Any) -> None:
 
 
 def check_parameters(case: Case) -> None:
-    """Parameters of plugins are those of the estimator, and clones have them too."""
+    """Parameters of plugins are nested parameters of the estimator, and are cloned."""
     model = case.estimator(learning_loss=LOSSES[case.loss](), learning_rate=LEARNING_RATES[case.rate]())
     params = model.get_params(deep=True)
     for name in ("estimator", "learning_loss", "learning_rate"):
@@ -67,20 +67,20 @@ def check_parameters(case: Case) -> None:
 
 
 def check_pickle(case: Case) -> None:
-    """A trained estimator predicts the same in another process, and goes on the same way."""
+    """A pickled estimator predicts the same and continues the training equally."""
     model = case.estimator().fit(case.X, case.y)
     loaded = pickle.loads(pickle.dumps(model))
     same_weights(loaded, model)
     assert_array_equal(loaded.predict(case.X), model.predict(case.X))
     assert_array_equal(loaded.losses(case.X, case.y), model.losses(case.X, case.y))
     assert loaded.score(case.X, case.y) == model.score(case.X, case.y)
-    if case.goes_by_epochs:
+    if case.supports_partial_fit:
         same_weights(loaded.partial_fit(case.X, case.y), model.partial_fit(case.X, case.y))
     same_weights(loaded.fit(case.X, case.y), model.fit(case.X, case.y))
 
 
 def check_determinism(case: Case) -> None:
-    """One seed gives one result, bit for bit; another seed gives another one."""
+    """Results are determined by the seed, bit for bit."""
     before = np.random.get_state()[1].copy()
     model = case.estimator().fit(case.X, case.y)
     assert_array_equal(np.random.get_state()[1], before)
@@ -92,7 +92,7 @@ def check_determinism(case: Case) -> None:
 
 
 def check_labels_of_one_column(case: Case) -> None:
-    """A column of labels trains as the same labels without it."""
+    """Labels of shape (n, 1) train like labels of shape (n,)."""
     flat = trained(case)
     assert flat.predict(case.X).shape == case.y.shape
     column = case.y.reshape(-1, 1)
@@ -109,8 +109,8 @@ def check_labels_of_one_column(case: Case) -> None:
 
 
 def check_labels_of_several_columns(case: Case) -> None:
-    """Several columns of values, or of labels that are 0 and 1, are learned together."""
-    if not case.takes_several_labels:
+    """Several columns of values, or of labels 0 and 1, are supported."""
+    if not case.supports_several_outputs:
         with pytest.raises(ValueError):
             case.estimator("multilabel").fit(case.X, case.several)
         return
@@ -128,7 +128,7 @@ def check_labels_of_several_columns(case: Case) -> None:
 
 
 def check_types_of_X(case: Case) -> None:
-    """Numbers are numbers: the same values of another type give the same weights."""
+    """Equal values of different types give the same weights."""
     model = trained(case)
     is_finite(model, case.X)
     forms: list[Any] = [
@@ -155,7 +155,7 @@ FRAMES: dict[str, Callable[[np.ndarray, list[str]], Any]] = {
 
 
 def check_frames(case: Case) -> None:
-    """Frames train as arrays do; columns of other names, or in another order, are errors."""
+    """Frames train like arrays; other names or another order of columns are errors."""
     names = ["size", "age", "weight"]
     plain = trained(case)
     for make in FRAMES.values():
@@ -168,7 +168,7 @@ def check_frames(case: Case) -> None:
             for method in (lambda X, m=model: m.predict(X), lambda X, m=model: m.losses(X, case.y)):
                 with pytest.raises(ValueError, match="feature names should match"):
                     method(wrong)
-            if case.goes_by_epochs:
+            if case.supports_partial_fit:
                 with pytest.raises(ValueError, match="feature names should match"):
                     model.partial_fit(wrong, case.y)
         with pytest.warns(UserWarning, match="X does not have valid feature names"):
@@ -180,7 +180,7 @@ def check_frames(case: Case) -> None:
 
 
 def check_sparse(case: Case) -> None:
-    """Sparse rows train as dense ones do."""
+    """Sparse data trains like dense data."""
     dense = trained(case)
     for form in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array, sparse.dok_matrix):
         rows = form(case.X)
@@ -189,13 +189,13 @@ def check_sparse(case: Case) -> None:
             assert_allclose(model.trained_coef_[name], array, rtol=1e-5, atol=1e-6)
         assert_allclose(dense.losses(rows, case.y), dense.losses(case.X, case.y), rtol=1e-6)
         assert_array_equal(dense.predict(rows), dense.predict(case.X))
-    if case.goes_by_epochs:
+    if case.supports_partial_fit:
         model.partial_fit(rows, case.y)
         is_finite(model, case.X)
 
 
 def check_few_rows(case: Case) -> None:
-    """One row is enough to predict, and to learn from where it can be; none is an error."""
+    """One sample is enough to predict and, if possible, to train; no samples are an error."""
     model = case.estimator().fit(case.X, case.y)
     assert_allclose(model.losses(case.X[3:4], case.y[3:4]), model.losses(case.X, case.y)[3:4], rtol=1e-5)
     one, whole = model.predict(case.X[3:4]), model.predict(case.X)[3:4]
@@ -206,7 +206,7 @@ def check_few_rows(case: Case) -> None:
             case.estimator().fit(case.X[:1], case.y[:1])
     else:
         is_finite(case.estimator().fit(case.X[:1], case.y[:1]), case.X)
-    if case.goes_by_epochs:
+    if case.supports_partial_fit:
         is_finite(model.partial_fit(case.X[:1], case.y[:1]), case.X)
     for method in (model.predict, lambda X: case.estimator().fit(X, case.y[:0])):
         with pytest.raises(ValueError, match="0 sample"):
@@ -214,7 +214,7 @@ def check_few_rows(case: Case) -> None:
 
 
 def check_one_feature(case: Case) -> None:
-    """One column is enough, if it is a column."""
+    """One feature is enough, in two dimensions."""
     model = case.estimator().fit(case.X[:, :1], case.y)
     is_finite(model, case.X[:, :1])
     assert model.n_features_in_ == 1
@@ -225,7 +225,7 @@ def check_one_feature(case: Case) -> None:
 
 
 def check_constant_labels(case: Case) -> None:
-    """A constant can be learned, one class cannot; the error leaves the estimator as it was."""
+    """Constant values are learned; a single class is an error that does not change the estimator."""
     constant = np.full(len(case.X), case.y[0])
     if not case.is_classifier:
         is_finite(case.estimator().fit(case.X, constant), case.X)
@@ -243,7 +243,7 @@ def check_constant_labels(case: Case) -> None:
 
 
 def check_names_of_classes(case: Case) -> None:
-    """Classes may have any names, two or more; a regression takes no text."""
+    """Two or more classes may have any names; regression rejects text."""
     if not case.is_classifier:
         with pytest.raises(ValueError, match="could not convert string|must be real|[Uu]nknown label"):
             case.estimator().fit(case.X, np.array(["a", "b"] * 7)[: len(case.X)])

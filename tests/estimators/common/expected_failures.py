@@ -1,6 +1,6 @@
-"""The checks of scikit-learn that do not hold, each with its reason; one that comes to hold fails its test.
+"""Checks of scikit-learn that are expected to fail, with reasons.
 
-How many they are is printed at the end of a test run.
+A check that passes unexpectedly fails its test. The number of checks is printed at the end of a test run.
 """
 
 from __future__ import annotations
@@ -14,43 +14,41 @@ from sklearn.utils.fixes import parse_version
 
 __all__ = ["ARRAY_API", "expected_failures"]
 
-ROWS_COME_IN_BATCHES = (
-    "a row of weight 2 moves the weights once, the same row given twice moves them in two batches; with all "
-    "rows in one batch it holds, see test_check_estimator.py::test_weights_count_as_repeated_rows"
+SAMPLES_IN_BATCHES = (
+    "a sample of weight 2 causes one update, and a repeated sample may cause two; the check passes for full "
+    "batches, see test_check_estimator.py::test_weights_equal_repeated_samples"
 )
 STEPS_WITHOUT_WEIGHTS = (
-    "only the last step of a pipeline gets weights; with weights routed to the scaler, in one batch, "
-    "it holds, see test_check_estimator.py::test_weights_routed_to_a_scaler"
+    "only the last step of a pipeline receives weights; the check passes for full batches with weights "
+    "routed to the scaler, see test_check_estimator.py::test_weights_routed_to_a_scaler"
 )
-REFUSES_SPARSE = (
-    "scikit-learn 1.6 makes this check without a look at the tag, which says that sparse rows are refused"
-)
+SPARSE_NOT_SUPPORTED = "scikit-learn 1.6 ignores the tag in this check, by which sparse data is not supported"
 
 DENSE = "check_sample_weight_equivalence_on_dense_data"
 SPARSE = "check_sample_weight_equivalence_on_sparse_data"
 
-#: The check that another process makes, see array_api.py: it must know of it before scipy is imported.
+#: Check that runs in another process, see array_api.py.
 ARRAY_API = "check_array_api_input"
 
 
 def expected_failures(estimator: Any) -> dict[str, str]:
-    """Return the checks that an estimator does not pass, and why.
+    """Return the checks that an estimator is expected to fail, with reasons.
 
     Parameters
     ----------
     estimator : estimator
-        What is checked.
+        Estimator to check.
 
     Returns
     -------
     dict of str to str
         Reason by name of check.
     """
-    failures = {DENSE: ROWS_COME_IN_BATCHES}
+    failures = {DENSE: SAMPLES_IN_BATCHES}
     if isinstance(estimator.estimator, Pipeline):
         failures[DENSE] += "; " + STEPS_WITHOUT_WEIGHTS
     if get_tags(estimator).input_tags.sparse:
-        failures[SPARSE] = ROWS_COME_IN_BATCHES
+        failures[SPARSE] = SAMPLES_IN_BATCHES
     elif parse_version(sklearn.__version__) < parse_version("1.7"):
-        failures[SPARSE] = REFUSES_SPARSE
+        failures[SPARSE] = SPARSE_NOT_SUPPORTED
     return failures

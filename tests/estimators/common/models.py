@@ -1,4 +1,4 @@
-"""The models that scikit-learn's checks are run on, wrapped in both estimators."""
+"""Models for scikit-learn's checks, wrapped in both estimators."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ MODELS = {
 
 
 def estimators() -> Iterator[tuple[str, str, Any]]:
-    """Return the name of the step, the name of the model, and the estimator, for each pair."""
+    """Yield the name of the estimator, the name of the model, and the estimator."""
     for step, optimizer in OPTIMIZERS.items():
         for name, model in MODELS.items():
-            # Adam, because some of the data are a hundred times larger than others.
+            # Adam, because data sets differ in scale by a factor of one hundred.
             yield step, name, optimizer(model, learning_rate="Adam", max_iter=5)
 
 
 def checks_of(estimator: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Return the name of each of scikit-learn's checks, what is checked, and the check."""
+    """Yield name, estimator and check of scikit-learn's checks."""
     for instance, check in estimator_checks_generator(estimator):
         yield check.func.__name__, instance, check

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of estimators, on both of ours around many models."""
+"""scikit-learn's checks of estimators, on both estimators around many models."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ from .expected_failures import ARRAY_API, expected_failures
 from .models import MODELS, OPTIMIZERS, checks_of, estimators
 
 ROOT = Path(__file__).parents[3]
-#: Around these models the checks are run every time; around the others by ``make test-slow``.
+#: Models of the fast tests; the others are checked by ``make test-slow``.
 QUICK = {("one_graph", "Ridge"), ("two_calls", "LogisticRegression")}
 
 
@@ -43,13 +43,13 @@ def _checks():
             yield pytest.param(instance, check, marks=marks, id=case)
 
 
-@pytest.mark.filterwarnings("ignore")  # as scikit-learn runs them: they look at warnings themselves
+@pytest.mark.filterwarnings("ignore")  # as in scikit-learn, since checks test warnings themselves
 @pytest.mark.parametrize("estimator, check", list(_checks()))
 def test_check_of_sklearn(estimator, check):
     check(estimator)
 
 
-def test_every_expected_failure_is_a_check():
+def test_expected_failures_are_checks():
     for _, _, estimator in estimators():
         assert set(expected_failures(estimator)) <= {name for name, _, _ in checks_of(estimator)}
 
@@ -58,7 +58,7 @@ def test_every_expected_failure_is_a_check():
 @pytest.mark.parametrize("learning_rate", [pytest.param("LBFGS", marks=pytest.mark.slow), "Adam"])
 @pytest.mark.parametrize("model", [name for name in MODELS if not name.startswith("pipeline")])
 @pytest.mark.parametrize("step", OPTIMIZERS)
-def test_weights_count_as_repeated_rows(step, model, learning_rate):
+def test_weights_equal_repeated_samples(step, model, learning_rate):
     estimator = OPTIMIZERS[step](
         MODELS[model], learning_rate=learning_rate, batch_size=1000, max_iter=20, dtype="float64"
     )
@@ -111,12 +111,12 @@ def test_array_api_dispatch():
     ],
 )
 @pytest.mark.parametrize("step", OPTIMIZERS)
-def test_rows_of_any_kind_are_split_off(step, check):
+def test_validation_split_of_any_data(step, check):
     estimator = OPTIMIZERS[step](MODELS["LinearRegression"], learning_rate="Adam", early_stopping=True)
     check("", estimator.set_params(max_iter=2, n_iter_no_change=2, batch_size=20))
 
 
-def test_values_are_no_classes_to_split_off():
+def test_stratified_split_of_values_is_rejected():
     estimator = OPTIMIZERS["one_graph"](MODELS["LogisticRegression"], early_stopping=True)
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         estimator.fit([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.2, 0.3, 0.4])

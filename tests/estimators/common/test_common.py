@@ -1,4 +1,4 @@
-"""Our own checks, on every estimator with every loss and every learning rate that is installed."""
+"""Common checks of all estimators with all installed losses and learning rates."""
 
 from collections import Counter
 
@@ -23,7 +23,7 @@ def test_common(case, check):
     CHECKS[check](case)
 
 
-def test_quick_pairs_cover_everything():
+def test_pairs_cover_all_cases():
     for kind, known in (("loss", LOSSES), ("rate", LEARNING_RATES), ("step", OPTIMIZERS)):
         counts = Counter(getattr(case, kind) for case, _ in QUICK)
         assert counts.keys() == known.keys() and min(counts.values()) >= 2

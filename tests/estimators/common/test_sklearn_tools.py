@@ -1,4 +1,4 @@
-"""Both estimators inside of scikit-learn's tools: searches, ensembles, chains, pipelines; and their tags."""
+"""Both estimators in scikit-learn's searches, ensembles, chains and pipelines, and their tags."""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from sklearn.ensemble import BaggingRegressor, RandomForestClassifier, StackingR
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, SGDRegressor
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_validate
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputRegressor, RegressorChain
 from sklearn.naive_bayes import MultinomialNB
@@ -27,7 +27,6 @@ from sklearn.utils import get_tags
 
 from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.learning_rates import LearningRateSGD
-from ortlearn.losses import HuberLoss
 
 from .models import OPTIMIZERS
 
@@ -59,15 +58,6 @@ def classifier(optimizer):
     return optimizer(
         LogisticRegression(), learning_rate=LearningRateSGD(eta0=0.05), max_iter=8, random_state=0
     )
-
-
-def test_search_over_parameters_of_plugins(regressor, diabetes):
-    regressor.set_params(learning_loss=HuberLoss())
-    grid = {"learning_rate__eta0": [1e-6, 1e-2], "learning_loss__delta": [1e-3, 1.5]}
-    search = GridSearchCV(regressor, grid, cv=2, error_score="raise").fit(*diabetes)
-    assert search.best_params_ == {"learning_rate__eta0": 1e-2, "learning_loss__delta": 1.5}
-    assert len(set(search.cv_results_["mean_test_score"])) == 4
-    assert regressor.learning_loss.delta == 1.0
 
 
 def test_predictions_of_folds(classifier, wine):
@@ -162,7 +152,7 @@ def test_tags_are_those_of_the_model(optimizer):
     for model, has_several in [
         (Ridge(), True),
         (SGDRegressor(), False),
-        (MLPRegressor(), True),  # which scikit-learn does not say, and does
+        (MLPRegressor(), True),  # supported, but not declared by scikit-learn
         (make_pipeline(StandardScaler(), MLPRegressor()), True),
         (RandomForestClassifier(), True),
         (LogisticRegression(), False),
@@ -181,7 +171,7 @@ def test_tags_are_those_of_the_model(optimizer):
     assert tags(MultinomialNB()).input_tags.positive_only is True
     assert tags(SVC(kernel="precomputed")).input_tags.pairwise is True
     assert tags(PCA()).transformer_tags.preserves_dtype == []
-    assert tags(LinearDiscriminantAnalysis()).transformer_tags is None  # ours only classifies
+    assert tags(LinearDiscriminantAnalysis()).transformer_tags is None  # the estimator only classifies
     assert not tags(Ridge()).non_deterministic
 
 
@@ -191,7 +181,7 @@ def test_tags_of_supported_inputs(optimizer, wine):
 
     centred = make_pipeline(StandardScaler(), LogisticRegression())
     assert tags(LogisticRegression()).sparse and not tags(centred).sparse
-    assert tags(centred.fit(*wine)).sparse  # rows reach the graph in dense chunks
+    assert tags(centred.fit(*wine)).sparse  # converted to dense chunks
     missing = [
         (Ridge(), False),
         (make_pipeline(SimpleImputer(), Ridge()), True),

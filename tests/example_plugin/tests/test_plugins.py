@@ -1,4 +1,4 @@
-"""Each plugin keeps the promises of its kind, and is found by its name."""
+"""Each plugin passes the check of its kind and is found by its name."""
 
 import numpy as np
 import pytest

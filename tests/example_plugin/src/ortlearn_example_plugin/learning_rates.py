@@ -13,9 +13,9 @@ class LearningRateSignSGD(ScheduledLearningRate):
     Parameters
     ----------
     eta0 : float, default=0.001
-        Rate that the schedule starts with, and so the size of the first steps.
+        Initial rate of the schedule, which is the size of the first steps.
     beta : float, default=0.9
-        Share of the past in the running mean, in [0, 1).
+        Weight of the previous running mean, in [0, 1).
     learning_rate : str or BaseSchedule, default="constant"
         Schedule.
     alpha : float, default=0.0001

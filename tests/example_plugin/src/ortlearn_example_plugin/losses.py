@@ -1,4 +1,4 @@
-"""A loss: close to the squared error near zero and to the absolute error far away."""
+"""A loss: close to the squared error for small residuals and to the absolute error for large ones."""
 
 import math
 

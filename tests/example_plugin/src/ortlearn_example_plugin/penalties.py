@@ -13,11 +13,11 @@ class SquaredHingePenalty(BasePenalty):
     alpha : float, default=0.01
         Strength.
     limit : float, default=1.0
-        Largest size that costs nothing.
+        Largest absolute value without penalty.
     intercept : bool, default=False
         Whether intercepts are penalised too.
     weights : str, sequence of str or None, default=None
-        Names or glob patterns of the weights it is for; all of them by default.
+        Names or glob patterns of the penalised weights; all by default.
     """
 
     def __init__(self, alpha=0.01, limit=1.0, intercept=False, weights=None):

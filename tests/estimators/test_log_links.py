@@ -1,4 +1,4 @@
-"""Losses on the logarithm of the prediction, and labels that a loss is not for."""
+"""Losses with a log link, and labels outside of the domain of a loss."""
 
 import numpy as np
 import pytest
@@ -31,8 +31,8 @@ AMOUNTS = RNG.gamma(2.0, MEAN / 2)
     ids=repr,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_the_model_predicts_the_mean(kind, model, run_onnx):
-    """Whether the model had an Exp or not, it has one after training; the loss is scikit-learn's."""
+def test_model_predicts_the_mean(kind, model, run_onnx):
+    """The trained model ends with Exp, and its loss equals scikit-learn's."""
     trained = kind(model, learning_loss="poisson", learning_rate=0.05, max_iter=15, random_state=0).fit(
         X, COUNTS
     )
@@ -73,7 +73,7 @@ def test_lbfgs_reaches_scikit_learns_objective(model, loss, reference, y):
     assert objective(coef, intercept) <= objective(fitted.coef_, fitted.intercept_) * (1 + 1e-3)
 
 
-def test_targets_that_are_transformed_too():
+def test_transformed_targets():
     model = TransformedTargetRegressor(PoissonRegressor(), func=np.sqrt, inverse_func=np.square)
     trained = OrtGradientOptimizer(
         model, learning_loss="poisson", max_iter=5, random_state=0, warm_start=True

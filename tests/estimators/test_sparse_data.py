@@ -1,4 +1,4 @@
-"""Sparse X against the same X made dense: trainings, streams, resumed trainings, predictions."""
+"""Training and prediction on sparse X equal those on dense X."""
 
 from itertools import cycle
 
@@ -43,17 +43,17 @@ SETTINGS = {
 
 @pytest.fixture(autouse=True)
 def any_density(monkeypatch):
-    """Take entries, however many there are."""
+    """Disable the limit on the density of sparse data."""
     monkeypatch.setattr(sparse_products, "MAX_DENSITY", 1.0)
 
 
 @pytest.fixture
-def dense_is_refused(monkeypatch):
-    """Sparse rows that are made dense are an error, but for the few that validation looks at."""
+def conversion_is_an_error(monkeypatch):
+    """Raise an error if more than ten sparse rows are converted to dense ones."""
     whole = scipy.sparse.csr_matrix.toarray
 
     def toarray(self, *arguments, **options):
-        assert self.shape[0] <= 10, f"{self.shape[0]} rows were made dense"
+        assert self.shape[0] <= 10, f"{self.shape[0]} rows were converted"
         return whole(self, *arguments, **options)
 
     monkeypatch.setattr(scipy.sparse.csr_matrix, "toarray", toarray)
@@ -70,7 +70,7 @@ def assert_same(left, right, rows=SPARSE, dense=X, tol=1e-8):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_kind_of_model(name):
+def test_models(name):
     model, y = MODELS[name]
     left, right = (OrtGradientOptimizer(model, **OPTIONS).fit(rows, y) for rows in (SPARSE, X))
     assert_same(left, right)
@@ -80,7 +80,7 @@ def test_every_kind_of_model(name):
 @pytest.mark.parametrize(
     ("name", "case"), list(zip(cycle(["binary", "classes", "network"]), SETTINGS, strict=False))
 )
-def test_every_setting(name, case):
+def test_parameters(name, case):
     model, y = MODELS[name]
     weight = np.random.default_rng(1).uniform(0, 2, size=N_ROWS)
     options = {**OPTIONS, **SETTINGS[case]}
@@ -91,17 +91,17 @@ def test_every_setting(name, case):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["binary", "classes", "network"])
 @pytest.mark.parametrize("case", ["plain", "solver", "early stopping", "warm"])
-def test_no_row_is_made_dense(name, case, dense_is_refused):
+def test_rows_are_not_converted_to_dense(name, case, conversion_is_an_error):
     model, y = MODELS[name]
     options = {**OPTIONS, **SETTINGS[case]}
-    if case == "warm":  # it is compared with the start
+    if case == "warm":  # compared with the start
         model = clone(model).fit(SPARSE, y)
     trained = OrtGradientOptimizer(model, **options).fit(SPARSE, y)
     assert trained.score(SPARSE, y) > 0.3
     assert np.isfinite(trained.losses(SPARSE, y)).all()
 
 
-def test_chunks_of_partial_fit_and_streams(dense_is_refused):
+def test_partial_fit_and_fit_stream(conversion_is_an_error):
     parts = [slice(start, start + 40) for start in range(0, N_ROWS, 40)]
     options = {**OPTIONS, "max_iter": 1, "learning_rate": "Adam"}
     left, right = (OrtGradientOptimizer(LogisticRegression(), **options) for _ in range(2))
@@ -122,7 +122,7 @@ def test_both_estimators_give_the_same_weights():
 
 
 def test_text(monkeypatch):
-    """What a vectorizer gives is kept sparse from some size on."""
+    """Large outputs of a vectorizer stay sparse."""
     words = np.array([f"word{number}" for number in range(80)])
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(words, size=9)) for _ in range(N_ROWS)]
@@ -136,7 +136,7 @@ def test_text(monkeypatch):
     assert_same(left, right, texts, texts)
 
 
-def test_one_hot_columns(dense_is_refused):
+def test_one_hot_columns(conversion_is_an_error):
     rng = np.random.default_rng(0)
     table = rng.integers(0, 40, size=(N_ROWS, 3))
     target = (table == 7).sum(axis=1) + 0.1 * rng.normal(size=N_ROWS)

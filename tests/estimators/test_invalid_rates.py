@@ -1,4 +1,4 @@
-"""A schedule that returns what is no rate: an error in the epoch where it happens, and nothing changes."""
+"""An invalid rate of a schedule is an error in its epoch, and the estimator is not changed."""
 
 import numpy as np
 import pytest
@@ -14,14 +14,14 @@ BAD = [-0.1, -1e-300, np.nan, np.inf, -np.inf, 1e39, None, "0.1", 0.1j, [0.1], n
 
 
 class Falling(BaseSchedule):
-    """Goes down by a tenth each epoch: below zero from the fourth on."""
+    """Linear schedule that is negative from the fourth epoch on."""
 
     def rate(self, epoch, eta0, memory=None):
         return 0.25 - 0.1 * epoch
 
 
 class Returning(BaseSchedule):
-    """Returns a value from the third epoch on, or from the third loss."""
+    """Schedule that returns a value from the third epoch or loss on."""
 
     def __init__(self, value=None):
         self.value = value
@@ -39,7 +39,7 @@ class AfterLosses(Returning):
 
 
 class OwnRate(BaseLearningRate):
-    """Has a rate, and no schedule."""
+    """Learning rate without a schedule."""
 
     def rate(self, epoch, memory=None):
         return -1.0 if epoch > 1 else 0.1
@@ -48,7 +48,7 @@ class OwnRate(BaseLearningRate):
         return op.Sub(weight, op.Mul(gradient, rate)), {}
 
 
-def check_refused(fitted, unchanged, schedule, epoch, value, train=None):
+def check_rejected(fitted, unchanged, schedule, epoch, value, train=None):
     def fails():
         fitted.learning_rate = rate
         with pytest.raises(PluginError) as caught:
@@ -70,34 +70,34 @@ def fitted(optimizer):
 @pytest.mark.parametrize("kind", [Returning, AfterLosses])
 @pytest.mark.parametrize("value", BAD, ids=str)
 def test_invalid_rates(value, kind, fitted, unchanged):
-    check_refused(fitted, unchanged, kind(value), 3, value)
+    check_rejected(fitted, unchanged, kind(value), 3, value)
 
 
-def test_a_rate_that_falls_below_zero(fitted, unchanged):
-    check_refused(fitted, unchanged, Falling(), 4, Falling().rate(3, 1.0))
-    check_refused(fitted, unchanged, WarmUpSchedule(epochs=1, then=Falling()), 5, Falling().rate(3, 1.0))
-    check_refused(fitted, unchanged, OwnRate(), 3, -1.0)
+def test_negative_rate(fitted, unchanged):
+    check_rejected(fitted, unchanged, Falling(), 4, Falling().rate(3, 1.0))
+    check_rejected(fitted, unchanged, WarmUpSchedule(epochs=1, then=Falling()), 5, Falling().rate(3, 1.0))
+    check_rejected(fitted, unchanged, OwnRate(), 3, -1.0)
 
 
 def test_averaged_weights(either, unchanged):
     fitted = either(LinearRegression(), max_iter=5, random_state=0, average=True).fit(X, Y)
-    check_refused(fitted, unchanged, Falling(), 4, Falling().rate(3, 1.0))
+    check_rejected(fitted, unchanged, Falling(), 4, Falling().rate(3, 1.0))
 
 
-def test_a_plugin_is_named(either):
+def test_error_names_the_plugin(either):
     with plugins.temporary(plugins.SCHEDULES, "falling", Falling):
         with pytest.raises(PluginError, match="Falling.* for epoch 4,"):
             either(LinearRegression(), learning_rate=LearningRateSGD(learning_rate="falling")).fit(X, Y)
 
 
-def test_in_the_middle_of_a_stream(fitted, unchanged):
+def test_partial_fit(fitted, unchanged):
     for _ in range(2):
         fitted.partial_fit(X, Y)
-    check_refused(fitted, unchanged, Returning(-1.0), 8, -1.0, fitted.partial_fit)
+    check_rejected(fitted, unchanged, Returning(-1.0), 8, -1.0, fitted.partial_fit)
 
 
 @pytest.mark.parametrize("value", [0.0, 0, np.float32(0.1), np.array(0.1), True])
-def test_numbers_are_rates(value, either):
+def test_valid_rates(value, either):
     schedule = Returning(value)
     trained = either(
         LinearRegression(), learning_rate=LearningRateSGD(learning_rate=schedule), max_iter=4, random_state=0

@@ -1,4 +1,4 @@
-"""What cannot be trained is refused in plain words before anything is fitted."""
+"""Estimators that cannot be trained are rejected before the initial fit."""
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ X, y = np.random.RandomState(0).normal(size=(30, 2)), np.arange(30) % 2
     [Ridge(), LogisticRegression(), make_pipeline(StandardScaler(), Ridge())],
     ids=lambda m: str(m)[:8],
 )
-def test_labels_are_required_before_the_first_fit(model, either):
+def test_missing_labels(model, either):
     with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None"):
         either(model).fit(X)
     with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None"):
@@ -31,12 +31,12 @@ def test_labels_are_required_before_the_first_fit(model, either):
         explain(model, X)
 
 
-def test_models_without_labels_need_none(either):
+def test_models_without_labels(either):
     assert either(KMeans(2, n_init=1), max_iter=1, random_state=0).fit(X).predict(X).shape == (30,)
 
 
 @pytest.mark.parametrize("last", ["passthrough", None])
-def test_a_pipeline_must_end_with_a_model(last, either):
+def test_pipeline_must_end_with_a_model(last, either):
     model = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), last))
     for call in (
         either(model).fit,
@@ -47,7 +47,7 @@ def test_a_pipeline_must_end_with_a_model(last, either):
             call(X, y)
 
 
-def test_a_trainer_is_no_model(either):
+def test_nested_optimizers(either):
     inner = either(LogisticRegression(), max_iter=1, random_state=0)
     search = GridSearchCV(inner, {"max_iter": [1]}, cv=2).fit(X, y)
     for model in (inner, make_pipeline(StandardScaler(), inner), inner.fit(X, y), search):
@@ -56,7 +56,7 @@ def test_a_trainer_is_no_model(either):
     assert either(inner.onnx_, max_iter=1).fit(X, y).score(X, y) >= 0
 
 
-def test_what_a_trainer_trains_is_explained(either):
+def test_explanation_of_an_optimizer(either):
     trainer = either(LogisticRegression(), max_iter=1, random_state=0)
     before = explain(trainer, X, y)
     assert [row.attribute for row in before.rows if row.trainable] == ["coef_", "intercept_"]
@@ -64,14 +64,14 @@ def test_what_a_trainer_trains_is_explained(either):
     assert [row.weights for row in after.rows if row.trainable] == [("coef",), ("intercept",)]
 
 
-def test_the_error_for_an_empty_frame_is_short(either):
+def test_empty_frame(either):
     frame = pd.DataFrame({"text": ["a", "b"] * 4, "number": np.arange(8.0)})
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ["text"])), Ridge())
     with pytest.raises(ValueError, match="0 sample.s. .* required by OrtGradient[A-Za-z]*Optimizer.$"):
         either(model).fit(frame[:0], [])
 
 
-def test_a_model_without_definition_or_converter_is_one_reason(either):
+def test_model_without_definition_or_converter(either):
     with pytest.raises(ConversionError, match="skl2onnx has no converter for it") as caught:
         either(KernelRidge(kernel=lambda a, b: float(a @ b))).fit(X, y)
     assert str(caught.value).count("ortlearn.models") == 1

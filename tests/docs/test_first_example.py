@@ -1,4 +1,4 @@
-"""The README, the quick start and the front page show the same first example, and it says the truth."""
+"""The README, the quick start and the front page have the same first example, with true outputs."""
 
 import doctest
 import re
@@ -20,7 +20,7 @@ README = first_example(ROOT / "README.md")
 
 
 @pytest.mark.parametrize("name", ["getting_started.md", "index.md"])
-def test_the_same_lines(name):
+def test_same_example(name):
     assert first_example(DOCS / name) == README
 
 
@@ -29,8 +29,8 @@ def test_ten_lines():
     assert len(statements) == 10
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of the refit
-def test_they_run_and_print_what_is_shown():
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_outputs():
     test = doctest.DocTestParser().get_doctest(README, {}, "README", "README.md", 0)
     result = doctest.DocTestRunner(optionflags=FLAGS).run(test, clear_globs=False)
     assert result == (0, 10)

@@ -1,4 +1,4 @@
-"""Every kind of model trains, predicts as scikit-learn's does, and as its exported graph does."""
+"""All families of models are trained, and predict like scikit-learn and like their exported graph."""
 
 import warnings
 
@@ -117,22 +117,22 @@ def quietly(model, X, y):
         return model.fit(X, y)
 
 
-def still(optimizer, model, y, **options):
-    """Return our estimator with the weights of scikit-learn's."""
+def untrained(optimizer, model, y, **options):
+    """Return an estimator with the weights of the fitted model."""
     options = {"max_iter": 1, "learning_rate": 1e-30, "random_state": 0, **options}
     return optimizer(model, warm_start=True, **options).fit(X, y)
 
 
-def spoiled(y):
-    """Return labels of which a quarter is somebody else's: a model fitted on them has much to learn."""
+def permuted_in_part(y):
+    """Return labels of which a quarter is permuted."""
     y, rows = y.copy(), np.arange(0, len(y), 4)
     y[rows] = y[np.roll(rows, 3)]
     return y
 
 
 def trained(optimizer, model, y, **options):
-    """Train a model fitted on spoiled labels on the true ones."""
-    start = quietly(model, X, spoiled(y))
+    """Return a model fitted on partly permuted labels and trained on the true ones."""
+    start = quietly(model, X, permuted_in_part(y))
     options = {"learning_rate": 0.02, "max_iter": 15, "batch_size": 30, "random_state": 0, **options}
     return optimizer(start, warm_start=True, **options).fit(X, y)
 
@@ -149,13 +149,13 @@ def assert_alike(ours, theirs, atol=1e-4):
 
 
 def check(name, cases, optimizer, run_onnx):
-    """Check what is predicted before and after a training; return the trained model and its labels."""
+    """Check predictions before and after training; return the trained model and its labels."""
     model, y = cases[name]
     fitted = quietly(model, X, y)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # nothing differs from scikit-learn
-        warnings.simplefilter("ignore", ObjectiveWarning)  # but what a loss of ours leaves out
-        same = still(optimizer, fitted, y)
+        warnings.simplefilter("error")  # no difference from scikit-learn
+        warnings.simplefilter("ignore", ObjectiveWarning)  # parameters ignored by a loss
+        same = untrained(optimizer, fitted, y)
     assert_alike(same.predict(X), fitted.predict(X))
     if hasattr(fitted, "predict_proba"):
         assert_alike(same.predict_proba(X), fitted.predict_proba(X))
@@ -171,7 +171,7 @@ def test_classifiers(name, run_onnx):
     optimizer = BOTH[list(CLASSIFIERS).index(name) % 2]
     fitted, same, better, y = check(name, CLASSIFIERS, optimizer, run_onnx)
     assert_alike(list(same.classes_), list(fitted.classes_))
-    if hasattr(fitted, "decision_function") and name != "bagged decisions":  # of these there are votes
+    if hasattr(fitted, "decision_function") and name != "bagged decisions":  # which has votes
         assert same.decision_function(X).shape == fitted.decision_function(X).shape
     assert hasattr(same, "predict_proba") == hasattr(fitted, "predict_proba")
     assert better.losses(X, y).shape == (90,)
@@ -182,7 +182,7 @@ def test_classifiers(name, run_onnx):
 def test_classifiers_in_float64(name, run_onnx):
     model, y = CLASSIFIERS[name]
     fitted = quietly(model, X, y)
-    same = still(OrtGradientOptimizer, fitted, y, dtype="float64")
+    same = untrained(OrtGradientOptimizer, fitted, y, dtype="float64")
     assert_alike(same.predict(X), fitted.predict(X))
     if hasattr(fitted, "predict_proba"):
         assert_alike(same.predict_proba(X), fitted.predict_proba(X), atol=1e-9)
@@ -198,7 +198,7 @@ def test_regressors(name, run_onnx):
 
 
 @pytest.mark.parametrize("optimizer", BOTH)
-def test_labels_are_encoded_as_they_are(optimizer):
+def test_losses_encode_labels(optimizer):
     model = trained(optimizer, MultiOutputClassifier(logistic()), OUTPUTS, max_iter=2)
     first, second = model.predict_proba(X)
     chosen = first[np.arange(90), THREE], second[np.arange(90), TWO]
@@ -208,7 +208,7 @@ def test_labels_are_encoded_as_they_are(optimizer):
             model.losses(X, wrong)
 
 
-def test_classes_of_several_outputs_that_come_later():
+def test_later_classes_of_several_outputs():
     known = [np.unique(column) for column in OUTPUTS.T]
     model = OrtGradientOptimizer(MultiOutputClassifier(logistic()), learning_rate=0.05, random_state=0)
     first = (THREE > 0) & (TWO == 0)
@@ -220,9 +220,9 @@ def test_classes_of_several_outputs_that_come_later():
 
 
 @pytest.mark.parametrize("optimizer", BOTH)
-def test_a_mixture_raises_the_likelihood(optimizer, run_onnx):
+def test_mixture_increases_the_likelihood(optimizer, run_onnx):
     start = GaussianMixture(3, random_state=0).fit(X[:60])
-    same = still(optimizer, start, None)
+    same = untrained(optimizer, start, None)
     np.testing.assert_allclose(same.score_samples(X), start.score_samples(X), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(same.losses(X), -start.score_samples(X), rtol=1e-4, atol=1e-4)
     assert same.score(X) == pytest.approx(start.score(X), rel=1e-4)
@@ -235,7 +235,7 @@ def test_a_mixture_raises_the_likelihood(optimizer, run_onnx):
 
 
 @pytest.mark.parametrize("optimizer", BOTH)
-def test_kmeans_lowers_its_inertia(optimizer, run_onnx):
+def test_kmeans_decreases_the_inertia(optimizer, run_onnx):
     start = KMeans(3, n_init=1, random_state=0).fit(X[:20])
     model = optimizer(start, warm_start=True, learning_rate=0.02, max_iter=10, random_state=0).fit(X)
     assert model.score(X) > start.score(X)
@@ -248,7 +248,7 @@ def test_kmeans_lowers_its_inertia(optimizer, run_onnx):
     assert model.partial_fit(X).n_iter_ == 11
 
 
-def test_outliers_are_trained_on_labels(run_onnx):
+def test_outlier_detector_is_trained_on_labels(run_onnx):
     start = OneClassSVM().fit(X)
     model = OrtGradientOptimizer(start, warm_start=True, learning_rate=0.02, max_iter=10, random_state=0)
     with pytest.raises(ValueError, match=r"requires y to be passed.*\[-1, 1\]"):
@@ -261,7 +261,7 @@ def test_outliers_are_trained_on_labels(run_onnx):
 
 
 @pytest.mark.parametrize("optimizer", BOTH)
-def test_a_transformer_is_trained_on_its_targets(optimizer, run_onnx):
+def test_transformer_is_trained_on_targets(optimizer, run_onnx):
     start = make_pipeline(StandardScaler(), PCA(2)).fit(X)
     target = start.transform(X) * 1.5 + 1
     model = optimizer(start, warm_start=True, learning_rate=0.05, max_iter=20, random_state=0)

@@ -1,4 +1,4 @@
-"""sample_weight of graphs that compute their own loss."""
+"""sample_weight of graphs with a loss."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def constant(rate):
 
 
 @pytest.mark.parametrize("gradient", BACKENDS)
-def test_weights_count_in_every_batch(gradient, optimizer, base, weighted_rows):
+def test_weighted_updates(gradient, optimizer, base, weighted_rows):
     X, y, weights = weighted_rows
     source = add_loss_output(base, "squared_error", weight_name="sample_weight")
     model = optimizer(source, learning_rate=constant(1e-3), max_iter=3, shuffle=False, warm_start=True)
@@ -49,7 +49,7 @@ def test_weights_count_in_every_batch(gradient, optimizer, base, weighted_rows):
 
 
 @pytest.mark.parametrize("gradient", BACKENDS)
-def test_a_solver_reaches_the_weighted_optimum(gradient, optimizer, base, weighted_rows):
+def test_solver_reaches_the_weighted_optimum(gradient, optimizer, base, weighted_rows):
     X, y, weights = weighted_rows
     source = add_loss_output(base, "squared_error", weight_name="sample_weight")
     model = optimizer(source, learning_rate="LBFGS", max_iter=200, random_state=0, gradient=gradient)
@@ -58,7 +58,7 @@ def test_a_solver_reaches_the_weighted_optimum(gradient, optimizer, base, weight
     assert np.abs(model.predict(X) - LinearRegression().fit(X, y).predict(X)).max() > 0.1
 
 
-def test_no_weights_are_ones(optimizer, base, weighted_rows):
+def test_default_weights_are_ones(optimizer, base, weighted_rows):
     X, y, _ = weighted_rows
     options = {"learning_rate": constant(1e-3), "max_iter": 2, "random_state": 0}
     plain = optimizer(add_loss_output(base), **options).fit(X, y)
@@ -72,7 +72,7 @@ def test_no_weights_are_ones(optimizer, base, weighted_rows):
     assert [value.name for value in none.onnx_.graph.input] == ["X"]
 
 
-def test_weights_are_passed_as_they_are(optimizer, base, weighted_rows):
+def test_weights_are_passed_unchanged(optimizer, base, weighted_rows):
     X, y, weights = weighted_rows
     source = add_loss_output(base, weight_name="sample_weight")
     options = {"max_iter": 1, "random_state": 0, "batch_size": 1000}
@@ -112,7 +112,7 @@ def test_score(optimizer, base, weighted_rows):
     assert model.score(X, y, weights) == pytest.approx(expected, abs=1e-4)
 
 
-def test_another_name_and_a_frozen_prefix(optimizer, weighted_rows):
+def test_another_name_and_frozen_layers(optimizer, weighted_rows):
     X, y, weights = weighted_rows
     pipeline = make_pipeline(StandardScaler(), LinearRegression()).fit(X * 5 + 1, y)
     source = add_loss_output(
@@ -127,7 +127,7 @@ def test_another_name_and_a_frozen_prefix(optimizer, weighted_rows):
 
 
 def written(x, weight, shape):
-    """Return the weighted sum of squares of a line, with types as the parser writes them."""
+    """Return a model of the weighted squared error of a line, with these types of inputs."""
     return parser.parse_model(f"""
         <ir_version: 8, opset_import: ["": 18]>
         g ({x}[N,1] x, {x}[N,1] label, {weight}[{shape}] sample_weight) => ({x} loss, {x}[N,1] y)
@@ -161,14 +161,14 @@ def test_inputs_of_other_types_and_shapes(x, weight, shape, either):
     assert before[1] < before[0]
 
 
-def test_a_matrix_of_weights_is_an_error(optimizer, weighted_rows):
+def test_weights_with_two_columns_are_rejected(optimizer, weighted_rows):
     X, y, _ = weighted_rows
     source = written("float", "float", "N,2")
     with pytest.raises(ConversionError, match=r"'sample_weight'.* must be \(n,\) or \(n, 1\), got"):
         optimizer(source, max_iter=1).fit(X[:, :1], y)
 
 
-def test_a_graph_without_that_input(optimizer, base, weighted_rows, unchanged):
+def test_graph_without_weight_input(optimizer, base, weighted_rows, unchanged):
     X, y, weights = weighted_rows
     fitted = optimizer(add_loss_output(base), learning_rate=1e-4, max_iter=1).fit(X, y)
 

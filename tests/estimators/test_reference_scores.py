@@ -1,4 +1,4 @@
-"""What training must reach on bundled data with fixed seeds."""
+"""Scores and losses required on bundled data sets with fixed seeds."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ RETRAINED = {
 
 @pytest.mark.parametrize("name", list(RETRAINED))
 @pytest.mark.parametrize("seed", [0, 1])
-def test_retraining_never_ends_with_a_higher_loss(name, seed, either, fit_quietly, request):
+def test_retraining_does_not_increase_the_loss(name, seed, either, fit_quietly, request):
     data, model, rate = RETRAINED[name]
     X, y = request.getfixturevalue(data)
     model = fit_quietly(model, X[::2], y[::2])
@@ -54,7 +54,7 @@ def test_ridge_like_regression_from_fresh_weights(optimizer, diabetes):
     trained = optimizer(
         Ridge(),
         learning_rate=0.01,
-        learning_penalty=L2Penalty(0.5 / len(X)),  # what alpha=1 of Ridge is for a mean of halved squares
+        learning_penalty=L2Penalty(0.5 / len(X)),  # equals alpha=1 of Ridge
         max_iter=50,
         random_state=0,
     ).fit(X, y)

@@ -19,7 +19,7 @@ def trained(model):
 
 
 @pytest.mark.parametrize("average", [True, 300, 1000])
-def test_averages_are_those_of_sklearn(average, optimizer, diabetes_units):
+def test_averages_equal_scikit_learns(average, optimizer, diabetes_units):
     X, y = diabetes_units
     options = {"learning_rate": "constant", "eta0": 0.01, "alpha": 0.0, "shuffle": False, "tol": None}
     expected = SGDRegressor(average=average, max_iter=2, **options).fit(X, y)
@@ -33,7 +33,7 @@ def test_averages_are_those_of_sklearn(average, optimizer, diabetes_units):
 
 
 def test_mean_of_epochs(optimizer, diabetes_units):
-    """With one batch in an epoch, a mean of updates is one of epochs."""
+    """With one batch per epoch, the mean over updates is a mean over epochs."""
     X, y = diabetes_units
     options = {"batch_size": 1000, "learning_rate": 0.3, "random_state": 0}
     ends = [trained(optimizer(LinearRegression(), max_iter=n, **options).fit(X, y)) for n in range(1, 6)]
@@ -45,7 +45,7 @@ def test_mean_of_epochs(optimizer, diabetes_units):
     np.testing.assert_allclose(trained(never), ends[-1], rtol=1e-6)
 
 
-def test_streams_go_on_from_the_weights_themselves(optimizer, diabetes_units):
+def test_partial_fit_continues_from_weights_that_are_not_averaged(optimizer, diabetes_units):
     X, y = diabetes_units
     options = {"average": True, "learning_rate": "Adam", "shuffle": False, "random_state": 0}
     whole = optimizer(LinearRegression(), max_iter=3, **options).fit(X, y)
@@ -64,8 +64,8 @@ def test_streams_go_on_from_the_weights_themselves(optimizer, diabetes_units):
     chunks=[[442], [20, 100, 7, 315], [442, 442]],
     optimizer=["one_graph", "two_calls"],
 )
-def test_averaging_begins_with_a_row(average, chunks, optimizer, diabetes_units):
-    """Rows are counted as they come, in short batches and over calls."""
+def test_averaging_begins_at_a_sample(average, chunks, optimizer, diabetes_units):
+    """Samples are counted over short batches and calls."""
     X, y = diabetes_units
     size = 150
     model = optimizer(Ridge(), learning_rate=CONSTANT, batch_size=size, shuffle=False, dtype="float64")
@@ -101,7 +101,7 @@ def test_averaging_begins_in_a_short_batch(optimizer, diabetes_units):
     assert not np.allclose(trained(other), trained(whole), rtol=1e-6)
 
 
-def test_a_warm_start_continues_from_weights_that_are_not_averaged(optimizer, diabetes_units):
+def test_warm_start_continues_from_weights_that_are_not_averaged(optimizer, diabetes_units):
     X, y = diabetes_units
     options = {"shuffle": False, "random_state": 0, "warm_start": True, "max_iter": 2}
     plain = optimizer(LinearRegression(), learning_rate=0.001, **options).fit(X, y)
@@ -111,7 +111,7 @@ def test_a_warm_start_continues_from_weights_that_are_not_averaged(optimizer, di
     np.testing.assert_array_equal(trained(model), trained(plain.fit(X, y)))
 
 
-def test_validation_is_of_the_averages(optimizer, diabetes_units):
+def test_validation_uses_the_averages(optimizer, diabetes_units):
     X, y = diabetes_units
     model = optimizer(LinearRegression(), average=True, max_iter=3, validation_every=1, random_state=0)
     model.fit(X[:300], y[:300], X_val=X[300:], y_val=y[300:])
@@ -151,7 +151,7 @@ def test_clipped_gradients(clip, optimizer, diabetes_units):
     np.testing.assert_allclose(trained(model), weights, rtol=1e-5)
 
 
-def test_clipping_saves_a_training(optimizer, diabetes_units):
+def test_clipping_prevents_divergence(optimizer, diabetes_units):
     X, y = diabetes_units
     labels = np.where(np.arange(len(y)) == 7, 1e8, y)
     model = optimizer(LinearRegression(), learning_rate=0.01, max_iter=20, random_state=0)

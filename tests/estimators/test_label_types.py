@@ -1,4 +1,4 @@
-"""Whatever y is, a model that was not moved gives what scikit-learn's gives: shapes, classes, scores."""
+"""For all types and shapes of y, untrained models have the predictions and scores of scikit-learn."""
 
 import numpy as np
 import pandas as pd
@@ -166,8 +166,8 @@ COMBINATIONS = {
 CASES = [(model, kind) for model, kinds in COMBINATIONS.items() for kind in kinds.split(", ")]
 
 
-def unmoved(source, y, optimizer=OrtGradientOptimizer):
-    """Train without a step."""
+def untrained(source, y, optimizer=OrtGradientOptimizer):
+    """Return an estimator trained with a learning rate near zero."""
     model = optimizer(source, warm_start=True, learning_rate=1e-30, max_iter=1, batch_size=100)
     return model.set_params(dtype="float64", random_state=0).fit(X, y)
 
@@ -193,14 +193,14 @@ def check_same(ours, theirs, exact):
 
 
 @pytest.mark.parametrize("model, kind", CASES, ids=[" - ".join(case) for case in CASES])
-def test_as_scikit_learn(model, kind):
+def test_equal_to_scikit_learn(model, kind):
     y, theirs = Y[kind], clone(MODELS[model]).fit(X, Y[kind])
-    ours = unmoved(MODELS[model], y)
+    ours = untrained(MODELS[model], y)
     has_classes = hasattr(theirs, "classes_")
     assert hasattr(ours, "classes_") == has_classes
     if has_classes:
         check_same(ours.classes_, theirs.classes_, exact=True)
-    if model == "chain of pipelines":  # scikit-learn's gives floats, whatever the classes are
+    if model == "chain of pipelines":  # scikit-learn returns floats for all classes
         check_same(ours.predict(X).astype(float), theirs.predict(X), exact=True)
         assert ours.predict(X).dtype == dense(y).dtype
     else:
@@ -211,13 +211,13 @@ def test_as_scikit_learn(model, kind):
     assert hasattr(ours, "predict_proba") == hasattr(theirs, "predict_proba")
     several = isinstance(theirs.classes_, list) if has_classes else False
     if not several or isinstance(theirs, MultiOutputClassifier):
-        comparable = np.asarray(y) if isinstance(y, list) else y  # which MultiOutputClassifier insists on
+        comparable = np.asarray(y) if isinstance(y, list) else y  # required by MultiOutputClassifier
         assert ours.score(X, y) == pytest.approx(theirs.score(X, comparable), abs=1e-6)
 
 
-def test_a_score_of_several_outputs_wants_all_of_them():
-    """scikit-learn's forests raise an error instead; its MultiOutputClassifier has this one."""
-    ours = unmoved(MODELS["class forest"], OUTPUTS)
+def test_score_requires_all_outputs():
+    """scikit-learn's MultiOutputClassifier raises the same error."""
+    ours = untrained(MODELS["class forest"], OUTPUTS)
     right = (ours.predict(X) == OUTPUTS).all(axis=1)
     assert ours.score(X, OUTPUTS) == right.mean()
     weights = RANDOM.uniform(size=len(X))
@@ -239,8 +239,8 @@ def test_weighted_scores(name):
     source, y = SCORED[name]
     weights = np.random.RandomState(1).uniform(0, 3, len(X))
     theirs = clone(source).fit(X, y)
-    ours = unmoved(theirs, y)
-    if name == "outputs":  # scikit-learn's takes no weights
+    ours = untrained(theirs, y)
+    if name == "outputs":  # scikit-learn's score does not support weights
         expected = np.average((theirs.predict(X) == y).all(axis=1), weights=weights)
     else:
         expected = theirs.score(X, y, weights)
@@ -248,11 +248,11 @@ def test_weighted_scores(name):
     assert ours.score(X, y) == pytest.approx(theirs.score(X, y), rel=1e-6) != pytest.approx(expected)
 
 
-def test_one_column_stays_one():
-    """y of shape (n, 1) is not silently flattened, whatever the model does with it."""
+def test_single_column_is_not_flattened():
+    """y has the shape (n, 1)."""
     for source in ("linear", "ridge", "network", "tree"):
         for y in (VALUES[:, :1], pd.DataFrame({"a": VALUES[:, 0]})):
-            assert unmoved(MODELS[source], y).predict(X).shape == (len(X), 1)
+            assert untrained(MODELS[source], y).predict(X).shape == (len(X), 1)
 
 
 @pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
@@ -268,10 +268,10 @@ def test_training_on_several_columns(optimizer, kind):
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")
-@pytest.mark.filterwarnings("ignore:invalid value encountered in divide:RuntimeWarning")  # scikit-learn's own
+@pytest.mark.filterwarnings("ignore:invalid value encountered in divide:RuntimeWarning")  # of scikit-learn
 @pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-def test_far_away_rows_of_sigmoids_divided_by_their_sum(optimizer):
-    """exp(-score) is too large for float32 here."""
+def test_normalized_sigmoids_of_extreme_samples(optimizer):
+    """exp(-score) overflows in float32."""
     source = clone(MODELS["each sgd"]).fit(X * 50, OUTPUTS)
     scores = [member.decision_function(X * 50) for member in source.estimators_]
     assert min(score.min() for score in scores) < -100

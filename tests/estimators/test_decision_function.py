@@ -1,4 +1,4 @@
-"""decision_function gives what scikit-learn's gives, or is not there."""
+"""decision_function equals scikit-learn's, or does not exist."""
 
 import warnings
 
@@ -30,7 +30,7 @@ ROWS, THREE = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(ROWS[::2]).astype(np.float32).astype(np.float64)
 THREE = THREE[::2]
 TWO = (X[:, 1] + 0.3 * THREE > 0.2).astype(int)
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # SVC(probability=True) leaves scikit-learn
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # SVC(probability=True) is deprecated
 
 
 def logistic():
@@ -73,7 +73,7 @@ SAME = {
     "discriminant": LinearDiscriminantAnalysis(),
     "sigmoids": SGDClassifier(loss="log_loss", random_state=0),
 }
-#: Whose graphs have votes in the place of their members' decisions.
+#: Models whose graphs have votes instead of decision values.
 WITHOUT = {
     "votes": VotingClassifier([("a", logistic()), ("b", RidgeClassifier())]),
 }
@@ -89,7 +89,7 @@ def converted(model, y, kind=OrtGradientOptimizer, dtype="float32"):
 
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("name", SAME)
-def test_as_scikit_learn(name, y):
+def test_equal_to_scikit_learn(name, y):
     model, number = SAME[name], list(SAME).index(name)
     kind = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)[number % 2]
     ours = converted(model, y, kind)
@@ -100,20 +100,20 @@ def test_as_scikit_learn(name, y):
 
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("name", ["calibrated support vectors", "boosting", "bagging", "pairs"])
-def test_in_float64(name, y):
+def test_float64(name, y):
     ours = converted(SAME[name], y, dtype="float64")
     np.testing.assert_allclose(ours.decision_function(X), SAME[name].decision_function(X), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", WITHOUT)
-def test_votes_are_no_decisions(name):
+def test_models_with_votes_have_no_decision_function(name):
     model = WITHOUT[name]
     ours = converted(model, THREE)
     assert not hasattr(ours, "decision_function")
     assert hasattr(ours, "predict_proba") == hasattr(model, "predict_proba")
 
 
-def test_classifiers_without_decisions_give_what_is_trained():
+def test_raw_scores_without_decision_function():
     ours = converted(RandomForestClassifier(3, max_depth=3, random_state=0), THREE)
     scores = np.log(np.maximum(ours.predict_proba(X), 0.1 / 3))
     np.testing.assert_allclose(ours.decision_function(X), scores, atol=1e-5)
@@ -123,7 +123,7 @@ LABELS = np.stack([TWO, THREE > 0], axis=1).astype(int)
 
 
 @pytest.mark.parametrize("wrap", [OneVsRestClassifier, ClassifierChain])
-def test_several_labels(wrap):
+def test_multilabel(wrap):
     for member in (logistic(), LinearSVC(), boosting()):
         ours = converted(wrap(member), LABELS)
         np.testing.assert_allclose(ours.decision_function(X), ours.estimator.decision_function(X), atol=1e-3)

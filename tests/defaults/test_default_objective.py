@@ -1,4 +1,4 @@
-"""Loss, penalty and class weights are the model's own, and convex models reach scikit-learn's optimum."""
+"""Defaults use the loss, penalty and class weights of the model; convex models reach its optimum."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def objective_value(trainer, model, X, y):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", CONVEX)
-def test_convex_models_reach_the_optimum_of_scikit_learn(name):
+def test_convex_models_reach_scikit_learns_optimum(name):
     model, (X, y) = CONVEX[name]
     trainer = OrtGradientOptimizer(model, dtype="float64", random_state=0).fit(X, y)
     fitted, trained = model.fit(X, y), trainer.to_sklearn()
@@ -134,7 +134,7 @@ def test_convex_models_reach_the_optimum_of_scikit_learn(name):
 
 
 @pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-def test_a_hyper_parameter_does_in_a_search_what_it_does_in_scikit_learn(optimizer):
+def test_search_over_a_parameter_of_the_model(optimizer):
     X, y = DIABETES
     grid = {"alpha": [0.01, 1.0, 100.0]}
     expected = GridSearchCV(Ridge(), grid, cv=3).fit(X, y)
@@ -145,7 +145,7 @@ def test_a_hyper_parameter_does_in_a_search_what_it_does_in_scikit_learn(optimiz
     np.testing.assert_allclose(*scores, atol=1e-4)
 
 
-def test_sample_weights_are_part_of_the_total_weight():
+def test_penalty_is_relative_to_the_total_sample_weight():
     X, y = DIABETES
     weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
     repeated = np.repeat(np.arange(len(y)), weights.astype(int))
@@ -163,7 +163,7 @@ def test_labels_of_any_scale(model, scale):
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")
-def test_a_quantile_stays_the_quantile_that_it_was():
+def test_quantile_of_the_model_is_kept():
     X, y = DIABETES
     model = HistGradientBoostingRegressor(loss="quantile", quantile=0.9, random_state=0).fit(X[:220], y[:220])
     trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X[220:], y[220:])
@@ -175,7 +175,7 @@ def test_a_quantile_stays_the_quantile_that_it_was():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("network", [MLPRegressor, MLPClassifier])
-def test_the_gradient_of_a_network_is_that_of_scikit_learn(network):
+def test_gradient_of_a_network_equals_scikit_learns(network):
     X, y = (DIABETES[0], DIABETES[1] / 100) if network is MLPRegressor else (CANCER[0] / 100, CANCER[1])
     X, y = X[:200], y[:200]
     model = network(hidden_layer_sizes=(5,), alpha=0.3, solver="sgd", momentum=0.0, max_iter=1, tol=0)
@@ -192,7 +192,7 @@ def test_the_gradient_of_a_network_is_that_of_scikit_learn(network):
         np.testing.assert_allclose(own, array - old, rtol=1e-6, atol=1e-12)
 
 
-def test_what_is_not_taken_over_is_named_in_one_warning():
+def test_one_warning_names_all_ignored_parameters():
     X, y = CANCER
     with pytest.warns(ObjectiveWarning, match=r"SVC: training ignores C=0.7") as caught:
         OrtGradientOptimizer(SVC(C=0.7), max_iter=1, learning_rate=1e-9, keep_better=False).fit(
@@ -204,7 +204,7 @@ def test_what_is_not_taken_over_is_named_in_one_warning():
         OrtGradientOptimizer(forest, max_iter=1, learning_rate=1e-9, keep_better=False).fit(X, y)
 
 
-def test_a_penalty_that_is_an_approximation_says_so():
+def test_warning_for_an_approximate_penalty():
     X, y = DIABETES
     model = HistGradientBoostingRegressor(l2_regularization=2.0, max_iter=5, random_state=0).fit(X, y)
     with pytest.warns(
@@ -214,7 +214,7 @@ def test_a_penalty_that_is_an_approximation_says_so():
     assert "nearly as HistGradientBoostingRegressor does" in str(explain(model, X))
 
 
-def test_a_model_without_an_objective_says_what_is_used():
+def test_loss_of_a_model_without_an_objective():
     X, y = WINE
     assert objective_of(GaussianNB().fit(X, y), len(X)) is None
     text = str(explain(GaussianNB().fit(X, y), X))

@@ -1,4 +1,4 @@
-"""Used as scikit-learn's own estimators are: pipelines, searches, clones, parameters."""
+"""Pipelines, searches, clones and parameters, as of scikit-learn's estimators."""
 
 import pickle
 
@@ -16,7 +16,7 @@ from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.losses import ElasticLoss
 
 
-def test_a_step_of_a_pipeline(optimizer, diabetes):
+def test_pipeline(optimizer, diabetes):
     X, y = diabetes
     inner = optimizer(LinearRegression(), learning_rate=0.01, max_iter=30, random_state=0)
     pipeline = make_pipeline(StandardScaler(), inner).fit(X * 100 + 3, y)
@@ -95,7 +95,7 @@ def test_deep_parameters(optimizer):
 @pytest.mark.parametrize(
     "name, value", [("learning_rate", "SGD"), ("learning_rate", 0.1), ("learning_penalty", None)]
 )
-def test_parameters_of_a_plugin_given_by_name(name, value, either):
+def test_nested_parameters_of_a_named_plugin(name, value, either):
     model = either(Ridge(), **{name: value})
     with pytest.raises(
         ValueError, match=f"'{name}__eta0' cannot be set, since {name}=.*is not an object: pass an object"
@@ -105,7 +105,7 @@ def test_parameters_of_a_plugin_given_by_name(name, value, either):
         model.set_params(nothing=3)
 
 
-def test_the_estimator_given_is_never_changed(optimizer, diabetes):
+def test_wrapped_estimator_is_not_changed(optimizer, diabetes):
     X, y = diabetes
     given = [Ridge(), Ridge().fit(X, y), make_pipeline(StandardScaler(), Ridge())]
     for model in given:
@@ -120,7 +120,7 @@ def test_the_estimator_given_is_never_changed(optimizer, diabetes):
         assert pickle.dumps((model, rate, loss)) == before
 
 
-def test_tags_follow_the_estimator(optimizer):
+def test_tags_are_those_of_the_estimator(optimizer):
     assert is_regressor(optimizer(Ridge())) and not is_classifier(optimizer(Ridge()))
     assert is_classifier(optimizer(LogisticRegression())) and not is_regressor(optimizer(MLPClassifier()))
     assert not hasattr(optimizer(Ridge()), "predict_proba")

@@ -1,4 +1,4 @@
-"""Penalties of models in streams: relative to all rows, not to a batch."""
+"""Penalties of models in partial_fit are relative to all rows, not to a batch."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ X, Y = load_diabetes(return_X_y=True)
 
 
 def stream(model, X, y, passes, **options):
-    """Return a trainer of chunks of 50 rows, so many times over."""
+    """Return an estimator trained by partial_fit on chunks of 50 rows, in several passes."""
     trainer = OrtGradientOptimizer(model, random_state=0)
     for _ in range(passes):
         for start in range(0, len(X), 50):
@@ -19,21 +19,21 @@ def stream(model, X, y, passes, **options):
     return trainer
 
 
-def test_a_stream_of_known_weight_comes_to_the_model_of_all_rows():
+def test_known_total_weight_gives_the_model_of_all_rows():
     expected = Ridge(alpha=3.0).fit(X, Y)
     found = stream(Ridge(alpha=3.0), X, Y, 40, total_weight=len(X))
     assert found.penalty_.l2 == pytest.approx(3.0 / (2 * len(X)))
     assert np.abs(found.predict(X) - expected.predict(X)).mean() < 0.1 * Y.std()
 
 
-def test_without_a_known_weight_the_penalty_follows_the_rows_that_came():
+def test_penalty_is_relative_to_the_rows_so_far():
     trainer = OrtGradientOptimizer(Ridge(alpha=3.0), random_state=0).partial_fit(X[:50], Y[:50])
     assert trainer.penalty_.l2 == pytest.approx(3.0 / 100)
     trainer.partial_fit(X[50:100], Y[50:100])
     assert trainer.penalty_.l2 == pytest.approx(3.0 / 200)
 
 
-def test_raw_features_in_a_stream():
+def test_unscaled_features():
     wine, classes = load_wine(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(wine))
     found = stream(LogisticRegression(), wine[order], classes[order], 10, classes=[0, 1, 2])
@@ -41,12 +41,12 @@ def test_raw_features_in_a_stream():
 
 
 @pytest.mark.parametrize("total_weight", [0, -1.0, float("inf"), float("nan")])
-def test_a_total_weight_that_is_none(total_weight):
+def test_invalid_total_weight(total_weight):
     with pytest.raises(ValueError, match="total_weight"):
         OrtGradientOptimizer(Ridge()).partial_fit(X, Y, total_weight=total_weight)
 
 
-def test_a_stream_learns_the_mean_of_its_labels():
+def test_mean_of_labels_is_learned():
     rng = np.random.default_rng(0)
     features = rng.uniform(size=(300, 4))
     labels = features @ [1.0, 2.0, -1.0, 0.5] + 100

@@ -1,15 +1,17 @@
-"""What a new user types by mistake is met with what was meant."""
+"""Error messages suggest the correct name or value."""
 
 import numpy as np
 import pandas
+import polars
 import pytest
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError, UnknownPluginError
@@ -37,7 +39,7 @@ def test_names_of_plugins_in_any_case(rows):
 
 
 @pytest.mark.parametrize("schedule", ["constant", "Adaptive", "invscaling", "optimal"])
-def test_a_schedule_is_no_learning_rate(schedule):
+def test_schedule_as_learning_rate(schedule):
     expected = f"'{schedule}' is a schedule.*LearningRateSGD\\(learning_rate='{schedule}'\\)"
     with pytest.raises(UnknownPluginError, match=expected):
         resolve_learning_rate(schedule)
@@ -55,7 +57,7 @@ def test_a_schedule_is_no_learning_rate(schedule):
     ],
     ids=["name", "number", "unknown", "penalty", "none", "loss"],
 )
-def test_an_object_of_the_name_that_was_given(given, nested, example):
+def test_message_shows_an_object_for_a_given_name(given, nested, example):
     trainer = OrtGradientOptimizer(Ridge(), **given)
     with pytest.raises(ValueError, match=f"such as {nested.partition('__')[0]}={example}"):
         trainer.set_params(**{nested: 1.0})
@@ -72,7 +74,7 @@ def test_an_object_of_the_name_that_was_given(given, nested, example):
         ("component_", "components_"),
     ],
 )
-def test_a_weight_by_nearly_its_name(pattern, meant, rows):
+def test_similar_weight_names(pattern, meant, rows):
     network = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=300, random_state=0)
     model = make_pipeline(PCA(2), network).fit(*rows)
     with pytest.raises(NoTrainableWeightError) as caught:
@@ -88,7 +90,7 @@ def test_no_hint_without_a_similar_name(rows):
 
 @pytest.mark.parametrize("kind", ["text", "objects", "frame"])
 @pytest.mark.parametrize("fitted", [False, True], ids=["new", "fitted"])
-def test_text_for_a_model_of_numbers(kind, fitted, rows):
+def test_text_in_X(kind, fitted, rows):
     X, y = rows
     text = {"text": X.astype(str), "objects": X.astype(str).astype(object), "frame": pandas.DataFrame(X)}[
         kind
@@ -99,14 +101,44 @@ def test_text_for_a_model_of_numbers(kind, fitted, rows):
         OrtGradientOptimizer(model).fit(text, y)
 
 
+def _with_text_and_dates(X):
+    days = pandas.date_range("2026-01-01", periods=len(X))
+    return pandas.DataFrame(X[:, :2], columns=["a", "b"]).assign(city=["Oslo", "Lima"][len(X) % 2], day=days)
+
+
+@pytest.mark.parametrize("model", [Ridge(), HistGradientBoostingRegressor(max_iter=2)], ids=["ridge", "hist"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "array"])
+def test_columns_of_text_and_dates_before_a_fit(model, library, rows):
+    X, y = rows
+    frame = _with_text_and_dates(X)
+    forms = {"pandas": frame, "polars": polars.from_pandas(frame), "array": frame.to_numpy()}
+    keys = "2 .text., 3 .dates." if library == "array" else "'city' .text., 'day' .dates."
+    with pytest.raises(ValueError, match=f"{type(model).__name__} takes numbers, .*: {keys}. Encode text"):
+        OrtGradientOptimizer(model).fit(forms[library], y)
+    with pytest.raises(ValueError, match=r"other types: 'day' \(dates\)\. Convert dates .* Or drop"):
+        OrtGradientOptimizer(model).fit(frame.drop(columns="city"), y)
+
+
+def test_columns_of_text_that_a_pipeline_does_not_encode(rows):
+    X, y = rows
+    frame = _with_text_and_dates(X).drop(columns="day")
+    encoded = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    pipeline = make_pipeline(encoded, Ridge())
+    OrtGradientOptimizer(pipeline, max_iter=2).fit(frame, y)
+    with pytest.raises(
+        ValueError, match=r"not all columns .* encoded: 'city' \(text\), 'street' \(text\)\. Enc"
+    ):
+        OrtGradientOptimizer(pipeline, max_iter=2).fit(frame.assign(street="High Street"), y)
+
+
 @pytest.mark.parametrize("missing", [None, np.nan, pandas.NA], ids=["None", "NaN", "NA"])
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
 @pytest.mark.parametrize("model", [Ridge(), LogisticRegression()], ids=["values", "classes"])
-def test_a_row_without_a_label(model, call, missing, rows):
+def test_missing_labels(model, call, missing, rows):
     X, y = rows
     labels = (y if isinstance(model, Ridge) else np.where(y > 0, "yes", "no")).astype(object)
     labels[4] = missing
-    lists = [labels.tolist()] if missing is not np.nan else []  # numpy makes text or a number of NaN there
+    lists = [labels.tolist()] if missing is not np.nan else []  # numpy converts NaN in lists
     for given in (labels, pandas.Series(labels), *lists):
         with pytest.raises(ValueError, match="y has no label in row 4"):
             getattr(OrtGradientOptimizer(model), call)(X, given)
@@ -114,7 +146,7 @@ def test_a_row_without_a_label(model, call, missing, rows):
         OrtGradientOptimizer(model, max_iter=1).fit(X, np.where(y > 0, 1, 0), X_val=X, y_val=labels)
 
 
-def test_targets_too_large_for_the_inverse_of_their_scaler(rows):
+def test_inverse_of_a_target_scaler_overflows(rows):
     X, y = rows
     model = TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
     with pytest.raises(ConversionError, match="StandardScaler .* overflows float32"):
@@ -124,7 +156,7 @@ def test_targets_too_large_for_the_inverse_of_their_scaler(rows):
 
 
 @pytest.mark.needs_training
-def test_weights_that_no_gradient_reaches_are_no_noise(rows, capfd):
+def test_no_output_for_weights_without_gradient(rows, capfd):
     X, y = rows
     X = np.where(X > 1.5, np.nan, X)
     model = make_pipeline(SimpleImputer(), Ridge())
@@ -138,7 +170,7 @@ def test_weights_that_no_gradient_reaches_are_no_noise(rows, capfd):
     [L2Penalty(0.1, weights="coefs_*"), {"coefs_[0]": "l2", "coefs_*": L2Penalty(0.1, weights="coefs_[1]")}],
     ids=["one", "several"],
 )
-def test_a_penalty_names_weights_as_the_coefficients_are_named(penalty, rows):
+def test_weight_names_of_penalties(penalty, rows):
     network = MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=300, random_state=0).fit(*rows)
     trainer = OrtGradientOptimizer(network, learning_penalty=penalty, max_iter=2, random_state=0).fit(*rows)
     found = sorted(name for part in trainer.penalty_.parts() for name in part.weights)

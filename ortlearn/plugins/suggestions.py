@@ -1,0 +1,71 @@
+"""Suggestions for unknown names: those of other libraries, other spellings, and similar names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+
+from .groups import LEARNING_RATES, LOSSES, PENALTIES, SCHEDULES
+
+__all__ = ["suggestion"]
+
+#: Names in other libraries, without separators and a suffix "loss", by the names in ortlearn.
+ELSEWHERE: dict[str, dict[str, str]] = {
+    LOSSES: {
+        "squared_error": "mse rmse sse meansquarederror rootmeansquarederror squared quadratic leastsquares "
+        "ls ols regsquarederror",
+        "absolute_error": "mae meanabsoluteerror absolute lad regabsoluteerror",
+        "huber": "smoothl1",
+        "log_loss": "bce bcewithlogits binarycrossentropy categoricalcrossentropy "
+        "sparsecategoricalcrossentropy xentropy ce nll negativeloglikelihood deviance binomialdeviance "
+        "logistic binarylogistic multinomial softmax multisoftmax multisoftprob sigmoid",
+        "hinge": "svm",
+        "focal": "binaryfocalcrossentropy sigmoidfocal",
+    },
+    PENALTIES: {
+        "l1": "lasso",
+        "l2": "ridge weightdecay tikhonov",
+        "elasticnet": "enet",
+    },
+    LEARNING_RATES: {
+        "Adam": "nadam adamax radam amsgrad",
+        "LBFGS": "bfgs lbfgsb newton newtoncg newtoncholesky cg",
+        "SGD": "gd asgd gradientdescent stochasticgradientdescent",
+        "SGDNesterov": "nag momentum sgdmomentum nesterovmomentum",
+    },
+    SCHEDULES: {
+        "cosine": "cosineannealing cosineannealinglr cosinedecay",
+        "exponential": "exponentiallr exponentialdecay",
+        "step": "steplr multisteplr",
+        "plateau": "reducelronplateau",
+        "one_cycle": "onecyclelr",
+        "warmup": "linearwarmup linearlr",
+    },
+}
+
+
+def suggestion(group: str, name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that a user probably meant, or None.
+
+    Examples
+    --------
+    >>> from ortlearn.plugins import LOSSES
+    >>> from ortlearn.plugins.suggestions import suggestion
+    >>> suggestion(LOSSES, "MSELoss", ["absolute_error", "squared_error"])
+    'squared_error'
+    """
+    plain = _plain(name)
+    same = [own for own in known if _plain(own) == plain]
+    meant = [
+        own for own, names in ELSEWHERE.get(group, {}).items() if plain in names.split() and own in known
+    ]
+    lowered = [own.lower() for own in known]
+    close = difflib.get_close_matches(name.lower(), lowered, n=1)
+    return next(iter(same + meant + [known[lowered.index(text)] for text in close]), None)
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case, without separators and a suffix "loss"."""
+    letters = re.sub(r"[\W_]", "", name.casefold())
+    return letters.removesuffix("loss") or letters

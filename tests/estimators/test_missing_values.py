@@ -1,0 +1,89 @@
+"""Missing values in X."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    StandardScaler,
+)
+
+from tests.estimators.mixed_frames import small_step
+
+
+def test_imputed_values(either, numbers):
+    X, y = numbers[0].copy(), numbers[1]
+    X[::6, 0] = np.nan
+    fitted = make_pipeline(SimpleImputer(), Ridge()).fit(X, y)
+    for form in (X, X.tolist(), pd.DataFrame(X)):
+        model = small_step(either, fitted).fit(form, y)
+        np.testing.assert_allclose(model.predict(form), fitted.predict(X), rtol=1e-4, atol=1e-5)
+    assert either(fitted).__sklearn_tags__().input_tags.allow_nan
+    assert not either(Ridge()).__sklearn_tags__().input_tags.allow_nan
+
+
+def test_missing_values_are_rejected_without_imputer(either, numbers, unchanged):
+    X, y = numbers
+    holes = X.copy()
+    holes[3, 1] = np.nan
+    for model in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
+        trained = either(model.fit(X, y), max_iter=1, random_state=0).fit(X, y)
+
+        def fails(trained=trained):
+            for method in (trained.predict, lambda X: trained.fit(X, y), lambda X: trained.partial_fit(X, y)):
+                with pytest.raises(ValueError, match="contains NaN"):
+                    method(holes)
+
+        unchanged(trained, X, fails)
+    with pytest.raises(ValueError, match="contains NaN"):
+        either(make_pipeline(StandardScaler(), Ridge())).fit(holes, y)
+
+
+def test_missing_values_in_columns_without_imputer(either, numbers):
+    X, y = numbers[0].copy(), numbers[1]
+    X[::6, 2] = np.nan
+    filled = ColumnTransformer([("fill", SimpleImputer(), [2])], remainder="passthrough")
+    model = either(make_pipeline(filled, Ridge()), max_iter=2, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    X[5, 1] = np.nan
+    with pytest.raises(ValueError, match=r"contains NaN in columns \[1\]"):
+        model.predict(X)
+    names = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = either(
+        make_pipeline(
+            make_column_transformer((SimpleImputer(), ["c"]), ("passthrough", ["a", "b"])), Ridge()
+        ),
+        max_iter=2,
+        random_state=0,
+    ).fit(names.fillna({"b": 0}), y)
+    with pytest.raises(ValueError, match="contains NaN in column 'b'"):
+        model.predict(names)
+
+
+def test_trees_with_missing_values(both, numbers):
+    X, y = numbers[0].copy(), numbers[1]
+    X[::6, 0] = np.nan
+    fitted = HistGradientBoostingRegressor(max_iter=5).fit(X, y)
+    model = small_step(both[0], fitted).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [HistGradientBoostingRegressor, HistGradientBoostingClassifier])
+def test_trees_with_categories(kind, both, people):
+    """Missing and unknown categories are routed as in scikit-learn."""
+    X, y = people[0][["age", "city", "fare", "kind"]], people[1]
+    X = X.astype({"city": "category"})
+    y = y if kind is HistGradientBoostingRegressor else np.where(y > 3, "much", "little")
+    fitted = kind(max_iter=10, categorical_features=["city", "kind"], min_samples_leaf=5).fit(X, y)
+    model = small_step(both[0], fitted).fit(X, y)
+    assert sorted(value.name for value in model.onnx_.graph.input) == ["age", "city", "fare", "kind"]
+    method = "predict" if kind is HistGradientBoostingRegressor else "predict_proba"
+    for rows in (X, X.astype({"city": object}).assign(city="Quito"), X.assign(kind=None, fare=np.nan)):
+        expected = getattr(fitted, method)(rows)
+        np.testing.assert_allclose(getattr(model, method)(rows), expected, rtol=1e-4, atol=1e-5)
+    trained = both[0](fitted, warm_start=True, max_iter=5, learning_rate=0.05, random_state=0).fit(X, y)
+    assert trained.train_losses_[-1] < trained.train_losses_[0]
