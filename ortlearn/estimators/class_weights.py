@@ -175,7 +175,7 @@ def _scale(problem: Problem, y: Any, sample_weight: np.ndarray | None, n_samples
 def _for_positions(problem: Problem, weights: np.ndarray, y: Any) -> np.ndarray:
     """Return weights of shape (n,), or (n, positions) for a loss of each position."""
     positions = None if problem.trainable.head is None else problem.trainable.head.positions
-    if positions is not None and positions.apart:
+    if positions is not None and positions.per_position:
         return per_position(weights, np.shape(y))
     if weights.ndim > 1:
         raise ValueError(

@@ -20,12 +20,12 @@ from ..onnx_files.interface import with_zipmap
 from ..preprocessing.columns import as_array_like, count_rows, refuse_masked
 from ..training.averaging import averages, is_averaged
 from .configuration import Runtime
+from .fast_validation import validated_matrix
 from .inference import Inference
 from .input_validation import InputFeatures, read_samples
 from .label_arrays import per_position, with_masked_labels
 from .method_outputs import check_predictor, flat_decisions
 from .problem import Problem
-from .ready_rows import ready_rows
 from .result_types import as_floats_of, probabilities_as_floats_of
 from .samples import check_weights, flat_weights
 from .scoring import score_of
@@ -199,7 +199,7 @@ class FittedModel:
 
     def read(self, X: Any) -> Any:
         """Validate X, and convert it to the input of the graph."""
-        rows = ready_rows(self.problem.trainable, X, self.features)
+        rows = validated_matrix(self.problem.trainable, X, self.features)
         return read_samples(self.problem, X, self.features) if rows is None else rows
 
     def predict(self, X: Any) -> Any:

@@ -36,7 +36,7 @@ def sum_over_outputs(loss: BaseLoss | None, head: Scores | None) -> BaseLoss | N
     """Return a loss for models with several scores per output, or with labels of several dimensions."""
     if loss is None or head is None:
         return loss
-    if head.positions is not None and head.positions.apart:
+    if head.positions is not None and head.positions.per_position:
         is_sum = head.task == "regression"
         return PerPositionLoss(loss, 1 if is_sum else head.n_outputs, summed=is_sum)
     if max(head.groups, default=1) == 1:

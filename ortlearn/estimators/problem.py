@@ -335,4 +335,4 @@ def _with_positions(trainable: TrainableModel, sample_weight: np.ndarray | None)
     if sample_weight is None or np.ndim(sample_weight) < 2:
         return trainable
     positions = Positions((head.n_outputs,)) if head.positions is None else head.positions
-    return replace(trainable, head=replace(head, positions=replace(positions, apart=True)))
+    return replace(trainable, head=replace(head, positions=replace(positions, per_position=True)))

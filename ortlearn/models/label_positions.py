@@ -18,9 +18,8 @@ class Positions:
     class_axis : int or None
         Axis of the classes in decisions and probabilities of a classifier; None where these have the shape of
         the labels.
-    apart : bool
-        Whether there is a loss for each position, which may have a weight of its own; one for each sample
-        otherwise.
+    per_position : bool
+        Whether each position, rather than each sample, has a loss and a sample weight.
 
     Examples
     --------
@@ -32,7 +31,7 @@ class Positions:
 
     shape: tuple[int | None, ...]
     class_axis: int | None = None
-    apart: bool = True
+    per_position: bool = True
 
     @property
     def count(self) -> int | None:

@@ -55,7 +55,7 @@ def full_validation(monkeypatch):
 
     def compute(model, rows):
         with monkeypatch.context() as patched:
-            patched.setattr(fitted_model, "ready_rows", lambda *args: None)
+            patched.setattr(fitted_model, "validated_matrix", lambda *args: None)
             return outputs(model, rows)
 
     return compute
@@ -93,7 +93,7 @@ def test_losses_skip_validation(fitted, monkeypatch, X):
     model = fitted[0]
     rows = X.astype(model.dtype)
     short = model.losses(rows, X[:, 0])
-    monkeypatch.setattr(fitted_model, "ready_rows", lambda *args: None)
+    monkeypatch.setattr(fitted_model, "validated_matrix", lambda *args: None)
     np.testing.assert_array_equal(model.losses(rows, X[:, 0]), short)
 
 

@@ -46,7 +46,7 @@ def regression_scores(view: ScoreView, link: str) -> Scores:
             score = view.replace_output(output, columns=sizes)
             view.op.node("Identity", view.op.Exp(score), outputs=[output])
     if len(sizes) > 1:
-        positions = Positions(sizes, apart=False)
+        positions = Positions(sizes, per_position=False)
         count, score = positions.count, view.append("Reshape", score, [0, -1], columns=(positions.count,))
         return view.scores("regression", score, count or 0, link, prediction=output, positions=positions)
     score = view.origin(score)

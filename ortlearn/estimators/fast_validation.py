@@ -1,4 +1,4 @@
-"""Fast validation of matrices, since scikit-learn's validation takes longer than a prediction."""
+"""Validate matrices without scikit-learn, whose validation takes longer than a prediction."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from ..conversion import TrainableModel
     from .input_validation import InputFeatures
 
-__all__ = ["ready_rows"]
+__all__ = ["validated_matrix"]
 
 #: Kinds of numeric types: floats, integers, booleans.
 NUMBERS = "fiub"
 
 
-def ready_rows(trainable: TrainableModel, X: Any, features: InputFeatures) -> np.ndarray | None:
+def validated_matrix(trainable: TrainableModel, X: Any, features: InputFeatures) -> np.ndarray | None:
     """Return X as the input of the graph, or None if :func:`read_samples` must validate it."""
     if not trainable.takes_numbers:
         return None
     if features.names is not None:
-        X = _numbers_of_frame(X, features.names)
+        X = _frame_as_array(X, features.names)
     elif type(X) is list:
-        X = _array_of(X)
+        X = _list_as_array(X)
     if type(X) is not np.ndarray or X.dtype.kind not in NUMBERS or X.ndim != 2:
         return None
     if X.shape[1] != features.count or not len(X):
@@ -35,8 +35,8 @@ def ready_rows(trainable: TrainableModel, X: Any, features: InputFeatures) -> np
         return rows if math.isfinite(rows.sum()) else None
 
 
-def _array_of(X: list) -> np.ndarray | None:
-    """Return a list of lists as an array, and None for other lists."""
+def _list_as_array(X: list) -> np.ndarray | None:
+    """Return a list of lists as an array, None for other lists."""
     if not all(type(row) is list for row in X):
         return None
     try:
@@ -45,8 +45,8 @@ def _array_of(X: list) -> np.ndarray | None:
         return None
 
 
-def _numbers_of_frame(X: Any, names: np.ndarray) -> np.ndarray | None:
-    """Return a pandas frame with these names and numpy types as an array, and None for anything else."""
+def _frame_as_array(X: Any, names: np.ndarray) -> np.ndarray | None:
+    """Return a pandas frame with given names and NumPy types as an array, None for other frames."""
     if type(X).__module__.partition(".")[0] != "pandas" or not hasattr(X, "columns"):
         return None
     kinds = {dtype.kind if isinstance(dtype, np.dtype) else "O" for dtype in X.dtypes.array}
