@@ -101,7 +101,7 @@ def choose(
     section 3.4.3).
     """
     max_iter = min(ITERATIONS, settings.max_iter)
-    settings = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False)
+    settings = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
     candidates = [Candidate(pull) for pull in PULLS]
     candidates += [Candidate(pull, name) for name in others for pull in OTHER_PULLS[name]]
     losses, sample_weights = [], []
@@ -135,7 +135,8 @@ def trained(
     """Return the weights after training a candidate."""
     if np.isinf(candidate.pull):
         return start
-    name, settings = candidate.center, replace(settings, watch=None, verbose=0, exc=False)
+    settings = replace(settings, watch=None, verbose=0, exc=False, keeps_history=False)
+    name = candidate.center
     center = standardised_weights(step, train, others[name]) if name in others else start
     with quiet(ConvergenceWarning):
         return run_full_batch(step, train, center, settings, pull=candidate.pull, toward=center).weights

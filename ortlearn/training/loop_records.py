@@ -56,6 +56,8 @@ class LoopSettings:
         Estimator whose calls share a line of progress; None for a separate progress bar.
     columns : callable
         Returns additional entries of the record of an epoch.
+    keeps_history : bool
+        Whether the history of the result is used; without it, solvers may omit the losses of iterations.
     """
 
     max_iter: int
@@ -73,6 +75,7 @@ class LoopSettings:
     advice: Callable[[], str] = str
     stream: Any = None
     columns: Callable[[], dict[str, Any]] = dict
+    keeps_history: bool = True
 
     @property
     def keeps_best(self) -> bool:

@@ -57,8 +57,10 @@ class _Run:
         pull: float,
         toward: dict[str, np.ndarray],
         log: EvaluationLog,
+        keeps_history: bool,
     ):
         self.step = step
+        self._keeps_history = keeps_history
         self.monitor = monitor
         self._log = log
         monitor.locate = partial(_with_position, log)
@@ -133,6 +135,9 @@ class _Run:
 
     def end_iteration(self, point: np.ndarray) -> None:
         """Record an iteration."""
+        if self.has_kinks and not self._keeps_history:  # the solver evaluates the rounded objective only
+            self.best = np.array(point)
+            return
         value = self.accept(point)
         self.monitor.begin(self._since)  # solvers report only the end of an iteration
         if self.monitor.end(value, None, lambda: self.snapshot):
@@ -164,7 +169,8 @@ def run_full_batch(
     with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
         monitor = Monitor(settings, validate, observer, advance, position)
         log = EvaluationLog(None if position is None else position.evaluations)
-        run = _Run(step, monitor, weights, pull, weights if toward is None else toward, log)
+        center = weights if toward is None else toward
+        run = _Run(step, monitor, weights, pull, center, log, settings.keeps_history)
         try:
             run.accept(run.start)
             found = solver.minimize(run, run.start, settings.max_iter, run.end_iteration, precision)

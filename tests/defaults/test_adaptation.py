@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.impute import KNNImputer
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from ortlearn import OrtGradientOptimizer
@@ -15,6 +15,7 @@ from ortlearn.estimators.score_runner import ScoreRunner
 from ortlearn.estimators.starting import begin
 from ortlearn.estimators.training_run import new_step
 from ortlearn.training import Data
+from ortlearn.training.full_batch import FullBatchStep
 from tests.estimators.array_graphs import FILES, loss_of, position_losses
 
 rng = np.random.default_rng(0)
@@ -99,3 +100,22 @@ def test_losses_of_samples_are_means_over_their_positions(file):
     else:
         losses = losses.sum(axis=1)
     np.testing.assert_allclose(runner.losses(scores(data), data), losses, rtol=1e-4, atol=1e-5)
+
+
+def test_candidates_evaluate_only_the_rounded_objective_of_a_loss_with_kinks(monkeypatch):
+    X = rng.normal(size=(200, 3))
+    model = LinearRegression().fit(X, X @ [1.0, -2.0, 0.5])
+    widths, evaluate = [], FullBatchStep.evaluate
+
+    def counted(step, vector, width=0.0):
+        widths.append(width)
+        return evaluate(step, vector, width)
+
+    monkeypatch.setattr(FullBatchStep, "evaluate", counted)
+    trainer = OrtGradientOptimizer(
+        model, warm_start=True, learning_loss="absolute_error", max_iter=40, random_state=0
+    ).fit(X, X @ [1.5, -2.0, 0.0] + 0.3 * NOISE[:200])
+    n_rounded = np.count_nonzero(widths)
+    assert trainer.score(X, X @ [1.5, -2.0, 0.0]) > 0.9 and len(trainer.train_losses_) == trainer.n_iter_
+    assert n_rounded > 500
+    assert len(widths) - n_rounded < n_rounded / 4
