@@ -13,7 +13,7 @@ from ..quiet import quiet
 from ..training import Data, LoopSettings
 from ..training.solver_loop import run_full_batch, standardised_weights
 
-__all__ = ["Candidate", "best_of", "bounded", "choose", "folds", "trained", "weights_of"]
+__all__ = ["Candidate", "best_of", "bounded", "choose", "folds", "weights_of"]
 
 #: Strengths of the pull towards the starting weights, relative to the curvature of the objective there, in
 #: decreasing order.
@@ -33,8 +33,6 @@ EVIDENCE, SLACK = 1.0, 0.25
 CHANCE = 0.05
 
 Weights = dict[str, np.ndarray]
-#: Function of weights and samples that returns the loss of each sample, of shape (n,).
-Measure = Callable[[Weights, Data], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,10 @@ class Candidate:
     pull: float
     center: str = "start"
     share: float = 0.0
+
+
+#: Function of weights, samples and the candidate trained that returns the loss of each sample, of shape (n,).
+Measure = Callable[[Weights, Data, Candidate], np.ndarray]
 
 
 def bounded(losses: np.ndarray) -> np.ndarray:
@@ -102,18 +104,18 @@ def choose(
     """
     max_iter = min(ITERATIONS, settings.max_iter)
     settings = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False)
-    candidates = [Candidate(pull) for pull in PULLS]
-    candidates += [Candidate(pull, name) for name in others for pull in OTHER_PULLS[name]]
+    paths = {"start": [Candidate(pull) for pull in PULLS]}
+    paths |= {name: [Candidate(pull, name) for pull in OTHER_PULLS[name]] for name in others}
     losses, sample_weights = [], []
     for train, validation in parts:
-        values = [measure(start, validation)]
+        values = [measure(start, validation, Candidate(np.inf))]
         with quiet(ConvergenceWarning):
-            values += _path(step, train, validation, start, PULLS, settings, measure)
-            for name, weights in others.items():
-                center = standardised_weights(step, train, weights)
-                values += _path(step, train, validation, center, OTHER_PULLS[name], settings, measure)
+            for name, path in paths.items():
+                center = standardised_weights(step, train, others[name]) if name in others else start
+                values += _losses_of_path(step, train, validation, center, path, settings, measure)
         losses.append(np.array(values, dtype=np.float64))
         sample_weights.append(weights_of(validation))
+    candidates = [candidate for path in paths.values() for candidate in path]
     centers = [candidate.center for candidate in candidates]
     best = best_of(np.concatenate(losses, axis=1), np.concatenate(sample_weights), centers)
     return Candidate(np.inf) if best is None else candidates[best]
@@ -124,37 +126,21 @@ def weights_of(data: Data) -> np.ndarray:
     return np.ones(len(data)) if data.row_weight is None else data.row_weight.astype(np.float64)
 
 
-def trained(
-    step: Any,
-    train: Data,
-    start: Weights,
-    others: Mapping[str, Weights],
-    settings: LoopSettings,
-    candidate: Candidate,
-) -> Weights:
-    """Return the weights after training a candidate."""
-    if np.isinf(candidate.pull):
-        return start
-    name, settings = candidate.center, replace(settings, watch=None, verbose=0, exc=False)
-    center = standardised_weights(step, train, others[name]) if name in others else start
-    with quiet(ConvergenceWarning):
-        return run_full_batch(step, train, center, settings, pull=candidate.pull, toward=center).weights
-
-
-def _path(
+def _losses_of_path(
     step: Any,
     train: Data,
     validation: Data,
     center: Weights,
-    pulls: tuple[float, ...],
+    path: list[Candidate],
     settings: LoopSettings,
     measure: Measure,
 ) -> list[np.ndarray]:
-    """Return the losses of validation samples for each strength of the pull."""
+    """Return the losses of validation samples for candidates with the same center and decreasing pulls."""
     losses, current = [], center
-    for pull in pulls:
+    for candidate in path:
+        pull = candidate.pull
         current = run_full_batch(step, train, current, settings, pull=pull, toward=center).weights
-        losses.append(measure(current, validation))
+        losses.append(measure(current, validation, candidate))
     return losses
 
 
