@@ -20,6 +20,8 @@ __all__ = ["Candidate", "best_of", "bounded", "choose", "folds", "weights_of"]
 PULLS = (10.0, 1.0, 0.1, 0.01, 0.001)
 #: Strengths of the pull towards other weights.
 OTHER_PULLS = {"fresh": (0.03, 0.003), "restandardised": (10.0, 1.0)}
+#: Numbers of samples that the old class shares of a leaf count as, in decreasing order.
+STRENGTHS = (16.0, 4.0, 1.0, 0.25)
 #: Iterations of the solver for each strength, from the weights of the previous one.
 ITERATIONS = 20
 #: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
@@ -42,11 +44,13 @@ class Candidate:
     Attributes
     ----------
     pull : float
-        Strength of the pull; infinite if nothing is trained.
-    center : {"start", "fresh", "restandardised"}
+        Strength of the pull; infinite if nothing is trained. For ``"shares"``, the number of samples that the
+        old class shares of a leaf count as.
+    center : {"start", "fresh", "restandardised", "shares"}
         Weights at which the pull is zero: the starting weights, fresh weights, or the starting weights after
         features are standardised with the new samples (as in Li, Y. et al., "Revisiting batch normalization
-        for practical domain adaptation", ICLR workshop 2017).
+        for practical domain adaptation", ICLR workshop 2017). ``"shares"`` are the class shares in the leaves
+        of a forest, averaged with those of the new samples.
     share : float
         Share of the ensemble's scores that comes from trees fitted on the new samples.
     """
@@ -92,6 +96,7 @@ def choose(
     others: Mapping[str, Weights],
     settings: LoopSettings,
     measure: Measure,
+    averaged: Callable[[Weights, Data, float], Weights] | None = None,
 ) -> Candidate:
     """Return the candidate with the lowest loss on validation samples.
 
@@ -100,17 +105,22 @@ def choose(
     with other centers, which may fit better if the new samples differ much from those of the model. Return
     the strongest pull whose loss exceeds the lowest one by less than a fraction of the standard error (a
     variant of the one-standard-error rule: Breiman, L. et al., "Classification and regression trees", 1984,
-    section 3.4.3).
+    section 3.4.3). ``averaged`` replaces these trainings by weighted means of class shares.
     """
     max_iter = min(ITERATIONS, settings.max_iter)
     settings = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False)
     paths = {"start": [Candidate(pull) for pull in PULLS]}
     paths |= {name: [Candidate(pull, name) for pull in OTHER_PULLS[name]] for name in others}
+    if averaged is not None:
+        paths = {"shares": [Candidate(strength, "shares") for strength in STRENGTHS]}
     losses, sample_weights = [], []
     for train, validation in parts:
         values = [measure(start, validation, Candidate(np.inf))]
         with quiet(ConvergenceWarning):
             for name, path in paths.items():
+                if averaged is not None:
+                    values += [measure(averaged(start, train, own.pull), validation, own) for own in path]
+                    continue
                 center = standardised_weights(step, train, others[name]) if name in others else start
                 values += _losses_of_path(step, train, validation, center, path, settings, measure)
         losses.append(np.array(values, dtype=np.float64))

@@ -14,6 +14,7 @@ from ..training import Data, LoopSettings
 from .adaptation import Candidate, Weights, bounded, choose, folds
 from .configuration import Configuration
 from .growth import Growth
+from .leaf_shares import LeafShares
 from .samples import Samples
 from .score_runner import ScoreRunner
 from .starting import Start
@@ -55,7 +56,9 @@ def chosen_candidate(
         found.setdefault(candidate, []).append((scores, part))
         return losses(scores, part)
 
-    candidate = choose(step, parts(), start.weights, others, settings, measure)
+    shares = LeafShares.of(configuration, problem, step.task, data)
+    averaged = None if shares is None else shares.averaged
+    candidate = choose(step, parts(), start.weights, others, settings, measure, averaged)
     growth = Growth.of(configuration, problem, samples, start.state.seed)
     if growth is not None:
         pairs = ((samples.take(kept), samples.take(left_out)) for kept, left_out in numbers)

@@ -15,7 +15,7 @@ from ..penalties.none import NoPenalty
 from .buffers import Data
 from .task import TrainingTask
 
-__all__ = ["TableRows"]
+__all__ = ["TableRows", "looked_up_tables"]
 
 #: Maximum share of the rows of a table that samples look up for which the others are left out.
 MAX_SHARE = 0.75
@@ -39,26 +39,12 @@ class TableRows:
     @classmethod
     def of(cls, task: TrainingTask, data: Data, weights: Mapping[str, np.ndarray]) -> TableRows:
         """Return the rows of the tables without a penalty that only one look-up of a feature reads."""
-        view, inputs = GraphView(task.graph.model), data.inputs(task)
-        rows, features = {}, {}
-        for node in view.nodes:
-            if (
-                node.op_type != "Gather"
-                or node.domain
-                or any(item.name == "axis" and item.i for item in node.attribute)
-            ):
-                continue
-            table, feature = node.input
-            is_single = all(len(view.readers[name]) == 1 and not view.keeps_name(name) for name in node.input)
-            if table not in task.graph.intercepts or feature not in inputs or not is_single:
-                continue
-            if issparse(inputs[feature]) or not all(
-                isinstance(part, NoPenalty) for part in task.penalties_of(table)
-            ):
-                continue
-            found = np.unique(inputs[feature] % len(weights[table]))  # numbers may be negative
-            if 0 < len(found) <= MAX_SHARE * len(weights[table]):
-                rows[table], features[table] = found, feature
+        rows, features, inputs = {}, {}, data.inputs(task)
+        for table, feature in looked_up_tables(task, data).items():
+            if all(isinstance(part, NoPenalty) for part in task.penalties_of(table)):
+                found = np.unique(inputs[feature] % len(weights[table]))  # numbers may be negative
+                if 0 < len(found) <= MAX_SHARE * len(weights[table]):
+                    rows[table], features[table] = found, feature
         return cls(rows, features)
 
     def task(self, task: TrainingTask) -> TrainingTask:
@@ -98,3 +84,19 @@ class TableRows:
             found[name] = np.array(weights[name], dtype=reduced[name].dtype)
             found[name][rows] = reduced[name]
         return found
+
+
+def looked_up_tables(task: TrainingTask, data: Data) -> dict[str, str]:
+    """Return the weights of which one node reads rows, with the feature that has the numbers of the rows."""
+    view, inputs = GraphView(task.graph.model), data.inputs(task)
+    found: dict[str, str] = {}
+    for node in view.nodes:
+        axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
+        if (node.domain, node.op_type) != ("", "Gather") or axis:
+            continue
+        table, feature = node.input
+        is_single = all(len(view.readers[name]) == 1 and not view.keeps_name(name) for name in node.input)
+        is_dense = feature in inputs and not issparse(inputs[feature])
+        if table in task.graph.intercepts and is_single and is_dense:
+            found[table] = feature
+    return found

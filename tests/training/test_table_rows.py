@@ -13,8 +13,16 @@ from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateLBFGS
 from ortlearn.losses import SquaredErrorLoss
 from ortlearn.penalties import L2Penalty, NoPenalty
-from ortlearn.training import Data, FullBatchStep, Objective, ScoreGraph, TrainingTask, Update, parse_device
-from ortlearn.training import table_rows
+from ortlearn.training import (
+    Data,
+    FullBatchStep,
+    Objective,
+    ScoreGraph,
+    TrainingTask,
+    Update,
+    parse_device,
+    table_rows,
+)
 
 GRAPH = """
     <ir_version: 8, opset_import: ["": 18]>
