@@ -13,7 +13,7 @@ from ..quiet import quiet
 from ..training import Data, LoopSettings
 from ..training.solver_loop import run_full_batch, standardised_weights
 
-__all__ = ["Candidate", "best_of", "bounded", "choose", "folds", "weights_of"]
+__all__ = ["EVIDENCE", "Candidate", "best_of", "bounded", "choose", "folds", "weights_of"]
 
 #: Strengths of the pull towards the starting weights, relative to the curvature of the objective there, in
 #: decreasing order.
@@ -97,6 +97,7 @@ def choose(
     settings: LoopSettings,
     measure: Measure,
     averaged: Callable[[Weights, Data, float], Weights] | None = None,
+    evidence: float = EVIDENCE,
 ) -> Candidate:
     """Return the candidate with the lowest loss on validation samples.
 
@@ -127,7 +128,7 @@ def choose(
         sample_weights.append(weights_of(validation))
     candidates = [candidate for path in paths.values() for candidate in path]
     centers = [candidate.center for candidate in candidates]
-    best = best_of(np.concatenate(losses, axis=1), np.concatenate(sample_weights), centers)
+    best = best_of(np.concatenate(losses, axis=1), np.concatenate(sample_weights), centers, evidence)
     return Candidate(np.inf) if best is None else candidates[best]
 
 
@@ -154,10 +155,13 @@ def _losses_of_path(
     return losses
 
 
-def best_of(losses: np.ndarray, weights: np.ndarray, kinds: Sequence[Any]) -> int | None:
+def best_of(
+    losses: np.ndarray, weights: np.ndarray, kinds: Sequence[Any], evidence: float = EVIDENCE
+) -> int | None:
     """Return the index of the best candidate, or None if none is significantly better than the start.
 
-    The first row of losses belongs to the starting weights. Among candidates of the same kind, earlier ones
+    The first row of losses belongs to the starting weights, and ``evidence`` is the number of standard errors
+    by which the best candidate must improve on them. Among candidates of the same kind, earlier ones
     are preferred.
     """
     share = weights / weights.sum()
@@ -167,7 +171,7 @@ def best_of(losses: np.ndarray, weights: np.ndarray, kinds: Sequence[Any]) -> in
     if not possible.any():
         return None
     best = int(np.argmax(np.where(possible, means, -np.inf)))
-    if means[best] <= EVIDENCE * _standard_error(gains[best], share):
+    if means[best] <= evidence * _standard_error(gains[best], share):
         return None
     for number, kind in enumerate(kinds):
         margin = SLACK * _standard_error(gains[best] - gains[number], share)

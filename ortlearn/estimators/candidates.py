@@ -11,7 +11,7 @@ import numpy as np
 from .. import conversion
 from ..models import find_definition, fitted_part
 from ..training import Data, LoopSettings
-from .adaptation import Candidate, Weights, bounded, choose, folds
+from .adaptation import EVIDENCE, Candidate, Weights, bounded, choose, folds
 from .configuration import Configuration
 from .growth import Growth
 from .leaf_shares import LeafShares
@@ -58,8 +58,9 @@ def chosen_candidate(
 
     shares = LeafShares.of(configuration, problem, step.task, data)
     averaged = None if shares is None else shares.averaged
-    candidate = choose(step, parts(), start.weights, others, settings, measure, averaged)
     growth = Growth.of(configuration, problem, samples, start.state.seed)
+    evidence = EVIDENCE if growth is None else growth.definition.evidence
+    candidate = choose(step, parts(), start.weights, others, settings, measure, averaged, evidence)
     if growth is not None:
         pairs = ((samples.take(kept), samples.take(left_out)) for kept, left_out in numbers)
         given = pairs if validation is None else [(samples, validation.samples)]

@@ -84,7 +84,8 @@ class Growth:
             mixed = [self.definition.mixed_scores(scores, new, share) for share in SHARES]
             found.append([losses(values, data) for values in (scores, *mixed)])
             weights.append(weights_of(data))
-        best = best_of(np.concatenate(found, axis=1), np.concatenate(weights), SHARES)
+        evidence = self.definition.evidence
+        best = best_of(np.concatenate(found, axis=1), np.concatenate(weights), SHARES, evidence)
         return 0.0 if best is None else SHARES[best]
 
     def fitted(self, samples: Samples) -> Any:

@@ -173,6 +173,9 @@ class ModelDefinition:
         """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit."""
         return self.shape_parameters
 
+    #: Standard errors by which the loss of held-out samples must decrease for a warm start to change an
+    #: ensemble that grows.
+    evidence = 1.0
     #: Whether samples of weight zero change nothing in a fit but its classes.
     ignores_weightless = False
 
