@@ -7,7 +7,12 @@ from itertools import product
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -15,13 +20,15 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.drift.data import DRIFTS, SIZES
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "FORESTS", "Case"]
 
 MODELS: dict[str, Any] = {
     "LogisticRegression": LogisticRegression(max_iter=1000),
     "MLPClassifier": MLPClassifier(random_state=0),
     "GradientBoostingClassifier": GradientBoostingClassifier(random_state=0),
     "HistGradientBoostingClassifier": HistGradientBoostingClassifier(random_state=0),
+    "RandomForestClassifier": RandomForestClassifier(random_state=0),
+    "ExtraTreesClassifier": ExtraTreesClassifier(random_state=0),
 }
 #: The rules of warm starts were chosen on rows of the seeds 0 and 1.
 SEEDS = (2, 3)
@@ -70,4 +77,10 @@ CASES = [
     Case(source, drift, scaling, model, seed)
     for source, drift, scaling in product(SIZES, DRIFTS, ("raw", "scaled"))
     for model, seed in product(_models(source, scaling), SEEDS)
+]
+#: Cases of forests, which have a table of their own.
+FORESTS = [
+    Case(source, drift, "raw", model, seed)
+    for source, drift in product(SIZES, DRIFTS)
+    for model, seed in product(("RandomForestClassifier", "ExtraTreesClassifier"), SEEDS)
 ]

@@ -82,7 +82,7 @@ class ClusterFullBatchStep(FullBatchStep):
             self._coordinates = Coordinates(self.task, self._data, self._shapes, measured=measured)
         return self._coordinates
 
-    def start(self, data: Data, weights: dict[str, np.ndarray]) -> None:
+    def start(self, data: Data, weights: dict[str, np.ndarray], whole: bool = True) -> None:
         """Keep the samples on the driver and the shapes of the weights, for the coordinates."""
         self._data, self._shapes = data, {name: array.shape for name, array in weights.items()}
 

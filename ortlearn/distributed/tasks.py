@@ -197,7 +197,7 @@ def evaluate(
     started, key = time.perf_counter(), "all rows"
     with runtime_errors():
         step = program.steps.take(key, program)
-        step.start(data, weights)
+        step.start(data, weights, whole=True)
         value, gradient = step.evaluate(step.pack(weights), width)
         step.release()
     program.steps.put(key, step)

@@ -13,13 +13,15 @@ from ..quiet import quiet
 from ..training import Data, LoopSettings
 from ..training.solver_loop import run_full_batch, standardised_weights
 
-__all__ = ["Candidate", "best_of", "bounded", "choose", "folds", "standard_error", "trained", "weights_of"]
+__all__ = ["EVIDENCE", "Candidate", "best_of", "bounded", "choose", "folds", "standard_error", "weights_of"]
 
 #: Strengths of the pull towards the starting weights, relative to the curvature of the objective there, in
 #: decreasing order.
 PULLS = (10.0, 1.0, 0.1, 0.01, 0.001)
 #: Strengths of the pull towards other weights.
 OTHER_PULLS = {"fresh": (0.03, 0.003), "restandardised": (10.0, 1.0)}
+#: Numbers of samples that the old class shares of a leaf count as, in decreasing order.
+STRENGTHS = (16.0, 4.0, 1.0, 0.25)
 #: Iterations of the solver for each strength, from the weights of the previous one.
 ITERATIONS = 20
 #: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
@@ -33,8 +35,6 @@ EVIDENCE, SLACK = 1.0, 0.25
 CHANCE = 0.05
 
 Weights = dict[str, np.ndarray]
-#: Function of weights and samples that returns the loss of each sample, of shape (n,).
-Measure = Callable[[Weights, Data], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,13 @@ class Candidate:
     Attributes
     ----------
     pull : float
-        Strength of the pull; infinite if nothing is trained.
-    center : {"start", "fresh", "restandardised"}
+        Strength of the pull; infinite if nothing is trained. For ``"shares"``, the number of samples that the
+        old class shares of a leaf count as.
+    center : {"start", "fresh", "restandardised", "shares"}
         Weights at which the pull is zero: the starting weights, fresh weights, or the starting weights after
         features are standardised with the new samples (as in Li, Y. et al., "Revisiting batch normalization
-        for practical domain adaptation", ICLR workshop 2017).
+        for practical domain adaptation", ICLR workshop 2017). ``"shares"`` are the class shares in the leaves
+        of a forest, averaged with those of the new samples.
     share : float
         Share of the ensemble's scores that comes from trees fitted on the new samples.
     """
@@ -56,6 +58,10 @@ class Candidate:
     pull: float
     center: str = "start"
     share: float = 0.0
+
+
+#: Function of weights, samples and the candidate trained that returns the loss of each sample, of shape (n,).
+Measure = Callable[[Weights, Data, Candidate], np.ndarray]
 
 
 def bounded(losses: np.ndarray) -> np.ndarray:
@@ -90,6 +96,8 @@ def choose(
     others: Mapping[str, Weights],
     settings: LoopSettings,
     measure: Measure,
+    averaged: Callable[[Weights, Data, float], Weights] | None = None,
+    evidence: float = EVIDENCE,
 ) -> Candidate:
     """Return the candidate with the lowest loss on validation samples.
 
@@ -98,24 +106,29 @@ def choose(
     with other centers, which may fit better if the new samples differ much from those of the model. Return
     the strongest pull whose loss exceeds the lowest one by less than a fraction of the standard error (a
     variant of the one-standard-error rule: Breiman, L. et al., "Classification and regression trees", 1984,
-    section 3.4.3).
+    section 3.4.3). ``averaged`` replaces these trainings by weighted means of class shares.
     """
     max_iter = min(ITERATIONS, settings.max_iter)
     settings = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
-    candidates = [Candidate(pull) for pull in PULLS]
-    candidates += [Candidate(pull, name) for name in others for pull in OTHER_PULLS[name]]
+    paths = {"start": [Candidate(pull) for pull in PULLS]}
+    paths |= {name: [Candidate(pull, name) for pull in OTHER_PULLS[name]] for name in others}
+    if averaged is not None:
+        paths = {"shares": [Candidate(strength, "shares") for strength in STRENGTHS]}
     losses, sample_weights = [], []
     for train, validation in parts:
-        values = [measure(start, validation)]
+        values = [measure(start, validation, Candidate(np.inf))]
         with quiet(ConvergenceWarning):
-            values += _path(step, train, validation, start, PULLS, settings, measure)
-            for name, weights in others.items():
-                center = standardised_weights(step, train, weights)
-                values += _path(step, train, validation, center, OTHER_PULLS[name], settings, measure)
+            for name, path in paths.items():
+                if averaged is not None:
+                    values += [measure(averaged(start, train, own.pull), validation, own) for own in path]
+                    continue
+                center = standardised_weights(step, train, others[name]) if name in others else start
+                values += _losses_of_path(step, train, validation, center, path, settings, measure)
         losses.append(np.array(values, dtype=np.float64))
         sample_weights.append(weights_of(validation))
+    candidates = [candidate for path in paths.values() for candidate in path]
     centers = [candidate.center for candidate in candidates]
-    best = best_of(np.concatenate(losses, axis=1), np.concatenate(sample_weights), centers)
+    best = best_of(np.concatenate(losses, axis=1), np.concatenate(sample_weights), centers, evidence)
     return Candidate(np.inf) if best is None else candidates[best]
 
 
@@ -124,45 +137,31 @@ def weights_of(data: Data) -> np.ndarray:
     return np.ones(len(data)) if data.row_weight is None else data.row_weight.astype(np.float64)
 
 
-def trained(
-    step: Any,
-    train: Data,
-    start: Weights,
-    others: Mapping[str, Weights],
-    settings: LoopSettings,
-    candidate: Candidate,
-) -> Weights:
-    """Return the weights after training a candidate."""
-    if np.isinf(candidate.pull):
-        return start
-    settings = replace(settings, watch=None, verbose=0, exc=False, keeps_history=False)
-    name = candidate.center
-    center = standardised_weights(step, train, others[name]) if name in others else start
-    with quiet(ConvergenceWarning):
-        return run_full_batch(step, train, center, settings, pull=candidate.pull, toward=center).weights
-
-
-def _path(
+def _losses_of_path(
     step: Any,
     train: Data,
     validation: Data,
     center: Weights,
-    pulls: tuple[float, ...],
+    path: list[Candidate],
     settings: LoopSettings,
     measure: Measure,
 ) -> list[np.ndarray]:
-    """Return the losses of validation samples for each strength of the pull."""
+    """Return the losses of validation samples for candidates with the same center and decreasing pulls."""
     losses, current = [], center
-    for pull in pulls:
+    for candidate in path:
+        pull = candidate.pull
         current = run_full_batch(step, train, current, settings, pull=pull, toward=center).weights
-        losses.append(measure(current, validation))
+        losses.append(measure(current, validation, candidate))
     return losses
 
 
-def best_of(losses: np.ndarray, weights: np.ndarray, kinds: Sequence[Any]) -> int | None:
+def best_of(
+    losses: np.ndarray, weights: np.ndarray, kinds: Sequence[Any], evidence: float = EVIDENCE
+) -> int | None:
     """Return the index of the best candidate, or None if none is significantly better than the start.
 
-    The first row of losses belongs to the starting weights. Among candidates of the same kind, earlier ones
+    The first row of losses belongs to the starting weights, and ``evidence`` is the number of standard errors
+    by which the best candidate must improve on them. Among candidates of the same kind, earlier ones
     are preferred.
     """
     share = weights / weights.sum()
@@ -172,7 +171,7 @@ def best_of(losses: np.ndarray, weights: np.ndarray, kinds: Sequence[Any]) -> in
     if not possible.any():
         return None
     best = int(np.argmax(np.where(possible, means, -np.inf)))
-    if means[best] <= EVIDENCE * standard_error(gains[best], share):
+    if means[best] <= evidence * standard_error(gains[best], share):
         return None
     for number, kind in enumerate(kinds):
         margin = SLACK * standard_error(gains[best] - gains[number], share)

@@ -11,9 +11,10 @@ import numpy as np
 from .. import conversion
 from ..models import find_definition, fitted_part
 from ..training import Data, LoopSettings
-from .adaptation import Candidate, Weights, bounded, choose, folds, trained
+from .adaptation import EVIDENCE, Candidate, Weights, bounded, choose, folds
 from .configuration import Configuration
 from .growth import Growth
+from .leaf_shares import LeafShares
 from .samples import Samples
 from .score_runner import ScoreRunner
 from .starting import Start
@@ -48,19 +49,22 @@ def chosen_candidate(
         values = runner.losses(scores, part)
         return values if classes is None else bounded(values)
 
-    def measure(weights: Weights, part: Data) -> np.ndarray:
-        return losses(runner.scores(weights, part), part)
+    found: dict[Candidate, list[tuple[np.ndarray, Data]]] = {}
 
-    candidate = choose(step, parts(), start.weights, others, settings, measure)
+    def measure(weights: Weights, part: Data, candidate: Candidate) -> np.ndarray:
+        scores = runner.scores(weights, part)
+        found.setdefault(candidate, []).append((scores, part))
+        return losses(scores, part)
+
+    shares = LeafShares.of(configuration, problem, step.task, data)
+    averaged = None if shares is None else shares.averaged
     growth = Growth.of(configuration, problem, samples, start.state.seed)
+    evidence = EVIDENCE if growth is None else growth.definition.evidence
+    candidate = choose(step, parts(), start.weights, others, settings, measure, averaged, evidence)
     if growth is not None:
         pairs = ((samples.take(kept), samples.take(left_out)) for kept, left_out in numbers)
         given = pairs if validation is None else [(samples, validation.samples)]
-        scored = (
-            (runner.scores(trained(step, part, start.weights, others, settings, candidate), rest), rest)
-            for part, rest in parts()
-        )
-        candidate = replace(candidate, share=growth.share(given, scored, losses))
+        candidate = replace(candidate, share=growth.share(given, found[candidate], losses))
     step.release()
     return candidate
 

@@ -53,7 +53,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     warm_start : bool, default=False
         Whether the first ``fit`` starts from the model's own weights and a later one from the last solution;
         otherwise every ``fit`` starts from fresh weights. With ``learning_rate="auto"``, gradient boosting
-        also adds trees fitted on the new samples, if they improve the predictions of held-out samples.
+        also adds trees fitted on the new samples, and forests replace some trees by such ones, if this
+        improves the predictions of held-out samples.
     keep_better : bool, default=True
         Whether ``fit`` from a model's own weights restores them, with a warning, if the trained weights are
         not better: on samples that flexible models hold out, or otherwise by the training objective.

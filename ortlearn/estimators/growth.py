@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from .. import conversion
 from ..models import ModelDefinition, find_definition, fitted_part
+from ..preprocessing.columns import count_rows
 from ..quiet import quiet
 from ..training import Data
 from .adaptation import best_of, weights_of
@@ -80,20 +81,24 @@ class Growth:
             if model is None:
                 return 0.0
             new = self.definition.scores_of(model, self._after_steps(left_out.X)).astype(scores.dtype)
-            found.append([losses(scores + share * (new - scores), data) for share in (0.0, *SHARES)])
+            mixed = [self.definition.mixed_scores(scores, new, share) for share in SHARES]
+            found.append([losses(values, data) for values in (scores, *mixed)])
             weights.append(weights_of(data))
-        best = best_of(np.concatenate(found, axis=1), np.concatenate(weights), SHARES)
+        evidence = self.definition.evidence
+        best = best_of(np.concatenate(found, axis=1), np.concatenate(weights), SHARES, evidence)
         return 0.0 if best is None else SHARES[best]
 
     def fitted(self, samples: Samples) -> Any:
         """Return a clone fitted on samples; None if the fit fails or a class is missing."""
         part, random_state = _last(self.source), np.random.RandomState(self.seed % 2**32)
+        known = getattr(part, "classes_", None)
+        if known is not None and self.definition.ignores_weightless:
+            samples = _with_classes(samples, known)
         X, y, weights = self._after_steps(samples.X), samples.y, samples.sample_weight
         try:
             model = conversion.fit_clone(part, X, y, sample_weight=weights, random_state=random_state)
         except ValueError:  # too few samples for its parameters
             return None
-        known = getattr(part, "classes_", None)
         return model if known is None or np.array_equal(model.classes_, known) else None
 
     def grown(self, trained: Any, share: float) -> Any:
@@ -130,6 +135,18 @@ def grown_model(
     state = replace(model.state, anchor=start.weights, start_kept=False, grown=True)
     inference = Inference(start.problem, trained, configuration.runtime)
     return FittedModel(start.problem, start.features, trained, state, inference=inference)
+
+
+def _with_classes(samples: Samples, classes: np.ndarray) -> Samples:
+    """Return samples with the first one again, of weight zero, for each class that they lack."""
+    missing = np.setdiff1d(classes, samples.y)
+    if not len(missing):
+        return samples
+    n_samples = count_rows(samples.X)
+    taken = samples.take(np.append(np.arange(n_samples), np.zeros(len(missing), dtype=int)))
+    weights = np.ones(len(taken.y)) if taken.sample_weight is None else np.array(taken.sample_weight)
+    weights[n_samples:] = 0.0
+    return Samples(taken.X, np.append(np.ravel(samples.y), missing), weights)
 
 
 def _last(source: Any) -> Any:

@@ -37,6 +37,7 @@ from .configuration import Configuration
 from .feature_scales import scale_advice
 from .fitted_model import FittedModel
 from .inference import Inference, LiveInference
+from .leaf_shares import LeafShares
 from .resumption import Resumption
 from .starting import Start
 from .validation import Validation
@@ -90,6 +91,11 @@ def train(
         hooks |= {} if passes is None else {"passes": passes}
     if candidate is not None and math.isinf(candidate.pull):
         result = TrainingResult.of_start(start.weights)
+    elif candidate is not None and candidate.center == "shares":
+        shares = LeafShares.of(configuration, start.problem, step.task, data)
+        assert shares is not None
+        weights = shares.averaged(start.weights, data, candidate.pull)
+        result = TrainingResult(weights, {}, weights)
     else:
         settings = replace(settings, advice=advice)
         try:

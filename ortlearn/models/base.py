@@ -173,6 +173,12 @@ class ModelDefinition:
         """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit."""
         return self.shape_parameters
 
+    #: Standard errors by which the loss of held-out samples must decrease for a warm start to change an
+    #: ensemble that grows.
+    evidence = 1.0
+    #: Whether samples of weight zero change nothing in a fit but its classes.
+    ignores_weightless = False
+
     def grows(self, model: Any) -> bool:
         """Return whether a fitted ensemble can be joined with another one: its scores are sums over trees."""
         return False
@@ -180,6 +186,10 @@ class ModelDefinition:
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
         """Return the scores of a growing ensemble, as in its graph, of shape (n, k)."""
         raise NotImplementedError
+
+    def mixed_scores(self, scores: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
+        """Return the scores that :meth:`joined` ensembles give, from the scores of each."""
+        return scores + share * (others - scores)
 
     def joined(self, model: Any, other: Any, share: float) -> Any:
         """Return an ensemble whose scores are the weighted mean of two; ``share`` weighs the other one."""

@@ -154,11 +154,11 @@ class CheckedFullBatchStep(FullBatchStep):
     Parameters are those of :class:`FullBatchStep`.
     """
 
-    def start(self, data: Data, weights: dict[str, np.ndarray]) -> None:
+    def start(self, data: Data, weights: dict[str, np.ndarray], whole: bool = False) -> None:
         """Bind data, weights and results, and compare at perturbed weights."""
-        super().start(data, weights)
+        super().start(data, weights, whole)
         reference = FullBatchStep(self.task, Device("cpu"), self._n_jobs)
-        reference.start(data, weights)
+        reference.start(data, weights, whole)
         vector = self.pack(weights)
         vector += 0.1 * np.random.default_rng(0).standard_normal(vector.shape) * (1 + np.abs(vector))
         value, gradient = self.evaluate(vector)

@@ -20,6 +20,7 @@ from .fusions.scatter import scatter_rows
 from .objective import OBJECTIVE, objective_graph
 from .rescaling import last_weights
 from .smoothing import WIDTH, smoothed_objective
+from .table_rows import TableRows
 from .task import TrainingTask
 
 __all__ = ["FullBatchStep"]
@@ -75,7 +76,9 @@ class FullBatchStep:
         self._rounds_penalty = not left.smooth
         #: Standard deviation of the labels, if scores have their scale.
         self.label_spread = 1.0
+        self._all: Data = None  # type: ignore[assignment]
         self._data: Data = None  # type: ignore[assignment]
+        self._rows, self._first = TableRows({}, {}), dict[str, np.ndarray]()
         self._coordinates: Coordinates | None = None
         self.task = self._trained = task
         self.device = device
@@ -175,8 +178,11 @@ class FullBatchStep:
         """
         return {"objective": self._compiled(rounded=False)[0].model}
 
-    def start(self, data: Data, weights: dict[str, np.ndarray]) -> None:
+    def start(self, data: Data, weights: dict[str, np.ndarray], whole: bool = False) -> None:
         """Bind data, weights and results.
+
+        The vector of all weights leaves out the rows of tables that the samples do not look up, such as the
+        values of leaves that they do not reach: these rows have no gradient, and stay as they are.
 
         Parameters
         ----------
@@ -184,11 +190,16 @@ class FullBatchStep:
             All samples.
         weights : dict of str to ndarray
             Weights by name.
+        whole : bool, default=False
+            Whether the vector has all rows of tables.
         """
-        if data is not self._data:  # shared by successive trainings on the same samples
+        if data is not self._all:  # shared by successive trainings on the same samples
             self._coordinates = None
-        self._data = data
-        self._trained = with_sparse_rows(self.task, data) if self.device.reads_entries else self.task
+            self._rows = TableRows({}, {}) if whole else TableRows.of(self.task, data, weights)
+            self._data = self._rows.data(self.task, data, weights)
+        self._all, self._first, weights = data, weights, self._rows.of_weights(weights)
+        task, data = self._rows.task(self.task), self._data
+        self._trained = with_sparse_rows(task, data) if self.device.reads_entries else task
         self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in weights.items()}
         self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
@@ -213,7 +224,8 @@ class FullBatchStep:
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
-        self._data = self._whole = self._coordinates = None  # type: ignore[assignment]
+        self._all = self._data = self._whole = self._coordinates = None  # type: ignore[assignment]
+        self._first = {}
         self._weights, self._gradients, self._bindings = {}, [], {}
 
     def _values(self, rows: slice) -> dict[str, Any]:
@@ -256,7 +268,7 @@ class FullBatchStep:
             Objective and gradient.
         """
         session, binding, names = self._bound(rounded=width > 0)
-        for name, array in self.unpack(vector).items():
+        for name, array in self._unpacked(vector).items():
             self._weights[name].update_inplace(array)
         self._width.update_inplace(np.array(width, dtype=self.task.graph.dtype))
         value, gradient = 0.0, np.zeros_like(vector)
@@ -282,6 +294,7 @@ class FullBatchStep:
         ndarray of shape (n_elements,)
             Vector, in the order of the task's weights.
         """
+        weights = self._rows.of_weights(weights)
         return np.concatenate([np.ravel(weights[n]).astype(np.float64) for n in self.task.graph.weights])
 
     def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
@@ -297,6 +310,10 @@ class FullBatchStep:
         dict of str to ndarray
             Weights by name.
         """
+        return self._rows.whole(self._unpacked(vector), self._first)
+
+    def _unpacked(self, vector: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the weights of a vector, with the rows of tables that it has."""
         weights, start = {}, 0
         with np.errstate(over="ignore"):  # an overflow makes the objective non-finite, too
             for name in self.task.graph.weights:

@@ -1,4 +1,4 @@
-"""Boosted models add trees fitted on new samples if these lower the loss on held-out samples."""
+"""Ensembles get trees fitted on new samples if they improve the predictions of held-out samples."""
 
 import pickle
 import warnings
@@ -9,18 +9,25 @@ import pandas as pd
 import pytest
 from sklearn.datasets import make_classification, make_regression
 from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.estimators.adaptation import STRENGTHS
 from ortlearn.exceptions import StartKeptWarning
 from ortlearn.models import find_definition
+from ortlearn.models.trees.forests import TreeClassifierDefinition
 from ortlearn.saving import load, save
 
 CLASSES = make_classification(300, 6, n_informative=4, n_classes=3, random_state=0)
@@ -66,8 +73,41 @@ def test_joined_ensemble_has_weighted_mean_of_scores(model, data, share):
     assert pickle.dumps((model, other)) == before
 
 
-def test_ensembles_that_cannot_grow():
+@pytest.mark.parametrize("share", [0.25, 0.5])
+@pytest.mark.parametrize(
+    "kind, data",
+    [(RandomForestRegressor, VALUES), (ExtraTreesRegressor, VALUES), (ExtraTreesClassifier, CLASSES)],
+)
+def test_new_trees_replace_as_many_of_a_forest(kind, data, share):
+    X, y = data
+    model, other = (
+        kind(8, random_state=0).fit(X[:150], y[:150]),
+        kind(8, random_state=0).fit(X[150:] + 1, y[150:]),
+    )
+    definition, before = find_definition(model), pickle.dumps((model, other))
+    assert definition.grows(model)
+    predict = "predict_proba" if hasattr(model, "classes_") else "predict"
+    n_new = int(8 * share)
+    joined = definition.joined(model, other, share)
+    trees = [*other.estimators_[:n_new], *model.estimators_[n_new:]]
+    expected = np.mean([getattr(tree, predict)(X) for tree in trees], axis=0)
+    np.testing.assert_allclose(getattr(joined, predict)(X), expected, rtol=1e-10)
+    assert len(joined.estimators_) == joined.n_estimators == 8
+    joined.estimators_[-1].tree_.value[...] = 0
+    assert pickle.dumps((model, other)) == before
+    scores, others = definition.scores_of(model, X), definition.scores_of(other, X)
+    mixed = definition.mixed_scores(scores, others, share)
+    expected = (1 - share) * getattr(model, predict)(X) + share * getattr(other, predict)(X)
+    found = np.exp(mixed) if predict == "predict_proba" else mixed
+    np.testing.assert_allclose(found, expected.reshape(len(X), -1), atol=0.02 if found is not mixed else 1e-6)
+
+
+def test_ensembles_that_do_not_grow():
     X, y = PAIR
+    for model in (DecisionTreeClassifier(), RandomForestClassifier(3)):
+        assert not find_definition(model.fit(X, y)).grows(model)
+    outputs = RandomForestClassifier(5).fit(X, np.column_stack([y, 1 - y]))
+    assert not find_definition(outputs).grows(outputs)
     assert not find_definition(model := GradientBoostingClassifier(loss="exponential").fit(X, y)).grows(model)
     model = GradientBoostingRegressor(n_estimators=2, init=GradientBoostingRegressor(n_estimators=2)).fit(
         X, y
@@ -91,6 +131,7 @@ OLD, NEW, TEST = new_concept()
 BOOSTED = [
     GradientBoostingClassifier(n_estimators=10, learning_rate=0.3, random_state=0),
     HistGradientBoostingClassifier(max_iter=10, learning_rate=0.3, random_state=0),
+    RandomForestClassifier(20, random_state=0),
 ]
 
 
@@ -187,3 +228,40 @@ def test_models_without_growth():
         warnings.simplefilter("ignore", ConvergenceWarning)
         named.fit(*NEW)
     assert [trainer.to_sklearn().n_estimators for trainer in (same_rows, chosen, one, named)] == [10] * 4
+
+
+def test_a_forest_takes_in_trees_of_samples_that_lack_a_class():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 4))
+    y = np.array(["a", "b", "c"])[np.where(X[:, 0] > 1.5, 2, X[:, 0] > 0)]
+    model = RandomForestClassifier(20, random_state=0).fit(X, y)
+    X_new = X[:300]
+    y_new = np.where(X_new[:, 1] > 0, "b", "a")  # depends on another feature, without "c"
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X_new[:200], y_new[:200])
+    assert list(trainer.classes_) == ["a", "b", "c"]
+    assert trainer.score(X_new[200:], y_new[200:]) > 0.85 > model.score(X_new[200:], y_new[200:]) + 0.2
+    assert trainer.to_sklearn().n_estimators == 20
+
+
+def test_leaves_average_their_shares_with_those_of_new_samples(monkeypatch):
+    rng = np.random.default_rng(1)
+    X, weights = rng.normal(size=(900, 4)), rng.uniform(0.5, 2, size=300)
+    score = X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=900)
+    model = ExtraTreesClassifier(10, max_depth=4, random_state=0).fit(X[:300], score[:300] > 0)
+    monkeypatch.setattr(TreeClassifierDefinition, "grows", lambda self, model: False)  # leaves only
+    X_new, y_new = X[300:600], score[300:600] > 1
+    trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X_new, y_new, weights)
+    assert trainer.score(X[600:], score[600:] > 1) > model.score(X[600:], score[600:] > 1) + 0.02
+    found, weights = trainer.to_sklearn(), weights / weights.mean()
+    candidates = []
+    for strength in STRENGTHS:
+        trees = []
+        for tree, leaves in zip(model.estimators_, model.apply(X_new).T, strict=True):
+            counts = np.zeros((tree.tree_.node_count, 2))
+            np.add.at(counts, (leaves, y_new.astype(int)), weights)
+            total = counts.sum(axis=1, keepdims=True)
+            mean = (strength * tree.tree_.value[:, 0] + counts) / (strength + total)
+            trees.append(np.where(total > 0, mean, tree.tree_.value[:, 0])[tree.tree_.children_left < 0])
+        candidates.append(np.concatenate(trees))
+    values = [tree.tree_.value[tree.tree_.children_left < 0, 0] for tree in found.estimators_]
+    assert min(np.abs(np.concatenate(values) - own).max() for own in candidates) < 1e-5

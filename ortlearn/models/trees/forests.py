@@ -1,9 +1,16 @@
 """Decision trees and forests: means of the values of leaves, or of their depths."""
 
+import copy
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import _iforest
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    _iforest,
+)
 
 from ... import losses
 from ..base import ModelDefinition, Objective
@@ -51,8 +58,26 @@ CRITERIA = {
 }
 
 
+#: Forests in which trees fitted on other samples may replace some; subclasses may sample in other ways.
+FORESTS = (ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor)
+#: Smallest number of trees of which some can be replaced.
+FEWEST_TREES = 4
+
+
 class _Trees(ModelDefinition):
     """Trees and forests, without an objective for the Gini impurity and the Poisson deviance."""
+
+    evidence = 2.0  # measured: with one standard error, noisy labels do harm more often
+    ignores_weightless = True
+
+    def grows(self, model: Any) -> bool:
+        return type(model) in FORESTS and len(model.estimators_) >= FEWEST_TREES
+
+    def joined(self, model: Any, other: Any, share: float) -> Any:
+        """Replace the first trees by as many of the other forest."""
+        found, n_new = copy.copy(model), round(share * len(model.estimators_))
+        found.estimators_ = copy.deepcopy([*other.estimators_[:n_new], *model.estimators_[n_new:]])
+        return found
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         loss = CRITERIA.get(model.criterion)
@@ -68,9 +93,21 @@ class TreeRegressorDefinition(_Trees):
         form: Form = Reshaped(shape) if n_trees == 1 else Scaled(1 / n_trees, shape=shape)
         return regression(op, _sums(op, model, x, form=form), n_outputs)
 
+    def scores_of(self, model: Any, X: Any) -> np.ndarray:
+        return model.predict(X).reshape(-1, model.n_outputs_)
+
 
 class TreeClassifierDefinition(_Trees):
     """Trees and forests that predict classes: the class shares of each leaf stay on the simplex."""
+
+    def grows(self, model: Any) -> bool:
+        return super().grows(model) and model.n_outputs_ == 1
+
+    def scores_of(self, model: Any, X: Any) -> np.ndarray:
+        return np.log(np.maximum(model.predict_proba(X), VOTE / len(model.estimators_)))
+
+    def mixed_scores(self, scores: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
+        return np.log((1 - share) * np.exp(scores) + share * np.exp(others))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         several = model.n_outputs_ > 1

@@ -1,0 +1,100 @@
+"""Solvers train only the rows of tables that samples look up."""
+
+import warnings
+
+import numpy as np
+import pytest
+from onnx import parser
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.graphs import TensorType
+from ortlearn.learning_rates import LearningRateLBFGS
+from ortlearn.losses import SquaredErrorLoss
+from ortlearn.penalties import L2Penalty, NoPenalty
+from ortlearn.training import (
+    Data,
+    FullBatchStep,
+    Objective,
+    ScoreGraph,
+    TrainingTask,
+    Update,
+    parse_device,
+    table_rows,
+)
+
+GRAPH = """
+    <ir_version: 8, opset_import: ["": 18]>
+    g (int64[N,2] x, float[9,1] w) => (float[N,1] f) {
+        v = Gather <axis: int = 0> (w, x)
+        axes = Constant <value: tensor = int64[1] {1}> ()
+        f = ReduceSum <keepdims: int = 0> (v, axes)
+    }"""
+LOOKED_UP = Data(np.array([[0, -2], [4, 0], [7, 4]]), np.array([[1.0], [2.0], [4.0]], dtype=np.float32))
+
+
+def started(penalty, whole=False):
+    known = TensorType(1, (None, 1))
+    graph = ScoreGraph(
+        parser.parse_model(GRAPH), {"x": TensorType(7, (None, 2))}, "f", known, intercepts={"w": False}
+    )
+    task = TrainingTask(graph, Objective(SquaredErrorLoss(), penalty, known), Update(LearningRateLBFGS()))
+    step = FullBatchStep(task, parse_device("cpu"))
+    weights = {"w": np.arange(9, dtype=np.float32)[:, None]}
+    step.start(LOOKED_UP, weights, whole)
+    return step, weights
+
+
+def test_the_vector_has_the_rows_that_samples_look_up():
+    (step, weights), (whole, _) = started(NoPenalty()), started(NoPenalty(), whole=True)
+    rows = [0, 4, 7]  # row -2 is row 7
+    vector = step.pack(weights)
+    np.testing.assert_array_equal(vector, rows)
+    value, gradient = step.evaluate(vector)
+    expected, slopes = whole.evaluate(whole.pack(weights))
+    assert value == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(gradient, slopes[rows], rtol=1e-6)
+    assert not np.delete(slopes, rows).any()
+    found = step.unpack(vector + 1)["w"].ravel()
+    np.testing.assert_array_equal(found, np.arange(9) + np.isin(np.arange(9), rows))
+
+
+def test_a_penalty_acts_on_all_rows():
+    step, weights = started(L2Penalty(0.1))
+    assert len(step.pack(weights)) == 9
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(10, random_state=0),
+        ExtraTreesRegressor(10, random_state=0),
+        HistGradientBoostingRegressor(max_iter=10),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_other_leaves_stay_as_they_are(model, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 4)), rng.integers(0, 3, size=400)
+    model.fit(X, y)
+    trainers = [
+        OrtGradientOptimizer(model, warm_start=True, learning_rate="LBFGS", max_iter=5, keep_better=False)
+        for _ in range(2)
+    ]
+    reduced, vectors = table_rows.TableRows.of, []
+
+    def watched(*arguments):
+        vectors.append(reduced(*arguments))
+        return vectors[-1]
+
+    monkeypatch.setattr(table_rows.TableRows, "of", watched)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = trainers[0].fit(X[:20] + 0.1, y[:20]).trained_coef_
+        assert vectors[-1].rows
+        monkeypatch.setattr(table_rows, "MAX_SHARE", 0.0)
+        whole = trainers[1].fit(X[:20] + 0.1, y[:20]).trained_coef_
+        assert not vectors[-1].rows
+    for name, array in found.items():
+        np.testing.assert_allclose(array, whole[name], rtol=1e-4, atol=1e-5)
