@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 from ..exceptions import ConversionError, SavedFileError
 from .nodes import all_nodes, subgraphs
@@ -83,12 +83,17 @@ def tensor_array(tensor: TensorProto) -> np.ndarray:
     if tensor.data_location != TensorProto.EXTERNAL:
         return numpy_helper.to_array(tensor)
     stored = _entries(tensor)
-    dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
-    return _mapped(stored["location"], int(stored.get("offset", 0)), np.dtype(dtype).str, tuple(tensor.dims))
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)).str
+    status = os.stat(stored["location"])
+    version = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    return _mapped(stored["location"], int(stored.get("offset", 0)), dtype, tuple(tensor.dims), version)
 
 
-@lru_cache(maxsize=256)
-def _mapped(location: str, offset: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+@cache
+def _mapped(
+    location: str, offset: int, dtype: str, shape: tuple[int, ...], version: tuple[int, ...]
+) -> np.ndarray:
+    """Return a map of a part of a file; another one once the file has been replaced."""
     return np.asarray(np.memmap(location, dtype=dtype, mode="r", offset=offset, shape=shape))
 
 
@@ -152,13 +157,12 @@ def for_session(model: ModelProto) -> tuple[ModelProto, dict[str, np.ndarray]]:
 
     Their locations have no folder: onnxruntime reads no file, and gets the values.
     """
-    inner = [graph for node in all_nodes(model.graph) for graph in subgraphs(node)]
-    if not any(t.data_location == TensorProto.EXTERNAL for g in (model.graph, *inner) for t in g.initializer):
+    if not any(t.data_location == TensorProto.EXTERNAL for g in _graphs(model) for t in g.initializer):
         return model, {}
     result = ModelProto()
     result.CopyFrom(model)
     values = {tensor.name: tensor_array(tensor) for tensor in external_initializers(result)}
-    for graph in [graph for node in all_nodes(result.graph) for graph in subgraphs(node)]:
+    for graph in _graphs(result)[1:]:
         for tensor in [t for t in graph.initializer if t.data_location == TensorProto.EXTERNAL]:
             if tensor.name not in values:
                 values[tensor.name] = tensor_array(tensor)
@@ -167,3 +171,8 @@ def for_session(model: ModelProto) -> tuple[ModelProto, dict[str, np.ndarray]]:
     for tensor in external_initializers(result):
         _set_location(tensor, "shared")
     return result, values
+
+
+def _graphs(model: ModelProto) -> list[GraphProto]:
+    """Return the main graph and the subgraphs of its nodes."""
+    return [model.graph, *(graph for node in all_nodes(model.graph) for graph in subgraphs(node))]

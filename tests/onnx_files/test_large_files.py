@@ -125,6 +125,17 @@ def test_other_files(tmp_path, table, limit, options):
     assert [node.op_type for node in found.onnx_.graph.node] == [node.op_type for node in given.graph.node]
 
 
+def test_a_file_that_is_replaced(tmp_path, table, limit):
+    path, (X, y) = written(tmp_path, table), samples(1000)
+    trainer(OrtGradientOptimizer, path).fit(X, y)
+    (tmp_path / "weights.bin").unlink()
+    found = trainer(OrtGradientOptimizer, written(tmp_path, 2 * table)).fit(X, y)
+    expected = ReferenceEvaluator(onnx.load_from_string(_whole(found, tmp_path)))
+    tables = {tensor.name: tensor for tensor in expected.proto_.graph.initializer}
+    np.testing.assert_array_equal(numpy_helper.to_array(tables["table"]), 2 * table)
+    np.testing.assert_allclose(found.predict(X), expected.run(None, {"i": X})[0], rtol=1e-4, atol=1e-5)
+
+
 def _whole(found, folder):
     """Return the trained model with all of its weights, read from the files that are written of it."""
     (folder / "other").mkdir()
