@@ -129,17 +129,24 @@ def _share(values: dict[str, np.ndarray], options: Any, device: Device) -> None:
     """Pass the values of external initializers to the options of a session, as tensors that map files."""
     # Newer versions of onnxruntime look for the files unless the initializers are replaced, which copies them
     # in older versions. Other devices than the CPU copy them anyway.
-    shared = [_SHARED.setdefault(id(a), (a, ort_value(a, Device("cpu"))))[1] for a in values.values()]
+    shared = {name: _shared_value(array) for name, array in values.items()}
     if device.is_cpu:
-        for name, value in zip(values, shared, strict=True):
+        for name, value in list(shared.items()):
             try:
                 options.add_initializer(name, value)
             except runtime_failures() as error:
                 if "already" not in str(error):
                     raise
-                return  # the sessions of one graph may have the same options
+                del shared[name]  # the sessions of one graph may have the same options
     if shared and (not device.is_cpu or hasattr(options, "add_external_initializers_from_files_in_memory")):
-        options.add_external_initializers(list(values), shared)
+        options.add_external_initializers(list(shared), list(shared.values()))
+
+
+def _shared_value(array: np.ndarray) -> Any:
+    """Return the tensor of a map of a file; the map is kept, as its id is the key."""
+    if id(array) not in _SHARED:
+        _SHARED[id(array)] = array, ort_value(array, Device("cpu"))
+    return _SHARED[id(array)][1]
 
 
 def _is_worker() -> bool:
