@@ -1,1 +1,1 @@
-"""Sets that parameters must stay in, each reached from free numbers."""
+"""Constraints on parameters, satisfied by reparametrisation with free (unconstrained) values."""

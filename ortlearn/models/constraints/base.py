@@ -9,15 +9,15 @@ from ...graphs import GraphBuilder
 
 
 class Constraint(ABC):
-    """A set of arrays, each a function of unconstrained ("free") numbers, which are trained instead."""
+    """A set of arrays, parametrised by unconstrained ("free") values, which are trained instead."""
 
-    #: Name of the set in tables, ``"kept positive"``.
+    #: Description of the set in reports, such as ``"kept positive"``.
     text: str
-    #: Whether nonnegative free numbers reach the whole set: training then projects updates onto them.
+    #: Whether nonnegative free values suffice to represent the set: updates are then projected onto them.
     projected: ClassVar[bool] = False
-    #: Whether free numbers have the magnitude of the parameter, so that penalties mean the same.
+    #: Whether free values equal the parameter in magnitude, so that penalties are unchanged.
     penalised: ClassVar[bool] = False
-    #: Whether a row of the parameter depends on the same row of the free numbers only.
+    #: Whether each row of the parameter depends only on the same row of the free values.
     by_row: ClassVar[bool] = False
 
     @abstractmethod
@@ -26,12 +26,12 @@ class Constraint(ABC):
 
     @abstractmethod
     def free(self, values: np.ndarray) -> np.ndarray:
-        """Return the free numbers of an array in the set."""
+        """Return the free values of an array in the set."""
 
     @abstractmethod
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the array of free numbers."""
+        """Return the array in the set for free values."""
 
     @abstractmethod
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append the nodes that compute the array of free numbers, and return its name."""
+        """Append the nodes that compute the array from free values, and return its name."""
