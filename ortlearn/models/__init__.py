@@ -1,11 +1,10 @@
-"""Model definitions: what each class of estimators computes, and which of its numbers are parameters.
+"""Model definitions: the graph that each class of estimators computes, and its parameters.
 
-A definition writes the graph of an estimator and declares its parameters; every later stage reads what it
-declared. Definitions are plugins of the group ``ortlearn.models``.
+A definition writes the graph of an estimator and declares its parameters; later stages read this
+declaration. Definitions are plugins of the group ``ortlearn.models``.
 """
 
 from .base import ModelDefinition, Objective
-from .document import WrittenModel, write_model
 from .encoders import category_numbers
 from .label_positions import Positions
 from .objectives import is_flexible, objective_of
@@ -13,6 +12,7 @@ from .parameters import Access, Parameter, write_parameters
 from .registry import all_covered, definition_of, find_definition, fitted_part, public_path, unwrapped
 from .scores import Scores
 from .writer import ModelWriter
+from .written_model import WrittenModel, write_model
 
 __all__ = [
     "Access",

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Objective:
-    """Loss and penalty of a fit: it minimises ``sum(w * l) / sum(w) + penalty``, w the sample weights.
+    """Objective ``sum(w * l) / sum(w) + penalty`` that a fit minimises, with sample weights w.
 
     Attributes
     ----------
     loss : BaseLoss
-        Loss l of a sample, on the score of the model's definition.
+        Loss l of a sample, computed from the score that the definition writes.
     penalty : BasePenalty
-        Penalty of the parameters; none by default.
+        Penalty on the parameters; no penalty by default.
     approximate : str
-        Why the penalty differs from that of the fit; empty if it does not.
+        Reason why the penalty differs from that of the fit; empty if it is the same.
 
     Examples
     --------
@@ -45,19 +45,19 @@ class Objective:
 
 @dataclass(frozen=True)
 class Route:
-    """A part of an estimator and the columns that it is given."""
+    """A part of an estimator and the columns it receives."""
 
-    part: Any  # None if columns are passed through
+    part: Any  # None if the columns are passed through
     columns: Sequence[int]  # positions in X
-    imputed: bool = False  # whether missing values are filled on the way
-    is_member: bool = False  # whether it is one of several members that are given the same columns
+    imputed: bool = False  # whether missing values are imputed before
+    is_member: bool = False  # whether the part is a member of an ensemble on the same columns
 
 
 class ModelDefinition:
-    """Base class of definitions: the graph of a class of estimators, and which attributes are trained.
+    """Base class of model definitions: the graph of a class of estimators and its trained attributes.
 
-    A definition is a plugin of the group ``ortlearn.models``, under the public path of the class it is for,
-    ``"sklearn.linear_model.Ridge"``. It has no state: one object serves every estimator of its classes.
+    A definition is a plugin of the group ``ortlearn.models``, registered under the public path of the
+    estimator class, such as ``"sklearn.linear_model.Ridge"``. It is stateless: one instance is shared.
 
     Examples
     --------
@@ -70,32 +70,31 @@ class ModelDefinition:
     ...         return regression(op, op.Add(op.MatMul(x, coef), op.parameter(model, "intercept_")))
     """
 
-    #: Whether its output is continuous in X. For bins, categories and text it is not, and the output of the
-    #: graph is compared with that of scikit-learn on some samples.
+    #: Whether the output is continuous in the input. The output of other graphs (bins, categories, text) is
+    #: compared with that of scikit-learn on some samples.
     continuous = True
-    #: Why the estimators have no trained parameters; empty if they have some.
+    #: Reason why the estimators have no trainable parameters; empty if they have some.
     untrained = ""
-    #: Whether ``write`` also accepts columns of several types, not only a numeric matrix.
+    #: Whether ``write`` accepts columns of several types besides numeric matrices.
     takes_columns = False
-    #: Whether it selects columns for its parts.
+    #: Whether the estimator selects the columns of its parts.
     selects_columns = False
-    #: Whether it passes missing values through.
+    #: Whether missing values are passed through.
     keeps_missing = False
-    #: Whether it accepts labels of several columns although its tags do not say so.
+    #: Whether multi-output labels are supported, even if the estimator tags do not say so.
     several_outputs = False
-    #: Whether it may overfit few samples despite the penalty of its fit, so that early stopping is needed.
-    #: None: as flexible as its children.
+    #: Whether the estimator can overfit few samples despite the penalty of its fit. None: if a child can.
     flexible: bool | None = True
-    #: Class of the loss whose sum over samples a fit minimises, without parameters and without a penalty.
+    #: Class of the loss that a fit minimises, if it has no parameters and the fit has no penalty.
     loss: type[BaseLoss] | None = None
-    #: Parameters of the fit that its declared objective ignores.
+    #: Parameters of the estimator that :meth:`objective` does not represent.
     not_in_objective: tuple[str, ...] = ()
-    #: Parameters for a quick fit on a few samples that gives the shapes of the weights, which are then drawn;
-    #: None if the shapes depend on all samples.
+    #: Parameters for a quick fit on few samples that determines the shapes of the weights, which are then
+    #: initialized at random. None if the shapes depend on all samples.
     shape_parameters: Mapping[str, Any] | None = None
-    #: Label that marks unlabelled samples, which are not trained on.
+    #: Label that marks unlabelled samples, which are ignored in training.
     unlabelled: Any = None
-    #: Attributes that may hold the fitted inner estimator; the first existing one is used.
+    #: Names of attributes; the first one present holds the estimator that a wrapper delegates to.
     inner: Sequence[str] = ()
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
@@ -108,23 +107,23 @@ class ModelDefinition:
         model : estimator
             Fitted.
         x : str or Columns
-            Samples: a matrix of shape (n, n_features) and the type ``op.float_dtype``; columns of several
-            kinds where ``takes_columns`` is True and X has text or categories.
+            Samples: a matrix of shape (n, n_features) and type ``op.float_dtype``, or columns of several
+            types if ``takes_columns`` is True and X has text or categories.
 
         Returns
         -------
         Scores
-            Names of what it computes.
+            Names of the computed tensors.
 
         Raises
         ------
         ConversionError
-            If the estimator, as it was fitted, has no form in ONNX.
+            If the fitted estimator cannot be written as ONNX.
         """
         raise NotImplementedError
 
     def fills_gaps_only(self, model: Any) -> bool:
-        """Return whether a fitted transformer imputes missing values and keeps the order of columns."""
+        """Return whether a fitted transformer only imputes missing values and keeps all columns in order."""
         return False
 
     def covers(self, model: Any) -> bool:
@@ -132,45 +131,44 @@ class ModelDefinition:
         return True
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
-        """Append the inverse of a fitted transformer of labels, (n, k); raises an error by default."""
-        raise op.fail(model, "its inverse is not known: transform labels by a scaler or a function of numpy.")
+        """Append the inverse of a fitted label transformer, of shape (n, k); raise an error by default."""
+        raise op.fail(model, "its inverse is not supported: use a scaler or a NumPy function for labels.")
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        """Yield the parts and the columns of X that they receive; empty if the estimator reads X itself."""
+        """Yield the parts and the positions in X of their columns; nothing if the estimator has no parts."""
         yield from ()
 
     def children(self, model: Any) -> Iterator[Any]:
-        """Yield the fitted estimators in the graph of one, by default the parts of its routes."""
+        """Yield the fitted estimators that a graph contains, by default the parts of :meth:`routes`."""
         yield from (route.part for route in self.routes(model, ()) if route.part is not None)
 
     def fitted_part(self, model: Any) -> Any:
-        """Return the part of a fitted estimator whose fit training repeats: the last step of a pipeline."""
+        """Return the part of a fitted estimator that is trained, such as the last step of a pipeline."""
         return model
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
-        """Make a regressor of one output predict (n,) or (n, 1); return the inner regressor to adapt too."""
+        """Make a regressor predict shape (n,) or (n, 1); return the inner regressor to set too, or None."""
         return None
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        """Return loss and penalty according to the hyper-parameters of a fitted estimator.
+        """Return the loss and the penalty that a fitted estimator minimises.
 
         Parameters
         ----------
         model : estimator
             Fitted.
         total_weight : float
-            Sum of the weights of the samples, those of their classes included.
+            Sum of the sample weights, multiplied by the class weights.
 
         Returns
         -------
         Objective or None
-            :attr:`loss` by default; None where the class minimises no sum over samples, or one that no loss
-            expresses.
+            :attr:`loss` by default; None if the estimator minimises no sum of a supported loss over samples.
         """
         return None if self.loss is None else Objective(self.loss())
 
     def parameters_for_shapes(self, estimator: Any) -> Mapping[str, Any] | None:
-        """Return :attr:`shape_parameters`, or None for an estimator whose objective depends on its fit."""
+        """Return :attr:`shape_parameters`, or None if the objective of the estimator depends on its fit."""
         return self.shape_parameters
 
     #: Standard errors by which the loss of held-out samples must decrease for a warm start to change an
@@ -180,11 +178,11 @@ class ModelDefinition:
     ignores_weightless = False
 
     def grows(self, model: Any) -> bool:
-        """Return whether a fitted ensemble can be joined with another one: its scores are sums over trees."""
+        """Return whether two fitted ensembles can be averaged, as their scores are sums over trees."""
         return False
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
-        """Return the scores of a growing ensemble, as in its graph, of shape (n, k)."""
+        """Return the scores that the graph of a tree ensemble computes, of shape (n, k)."""
         raise NotImplementedError
 
     def mixed_scores(self, scores: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
@@ -192,8 +190,8 @@ class ModelDefinition:
         return scores + share * (others - scores)
 
     def joined(self, model: Any, other: Any, share: float) -> Any:
-        """Return an ensemble whose scores are the weighted mean of two; ``share`` weighs the other one."""
+        """Return an ensemble with the weighted mean of two scores, ``share`` the weight of ``other``."""
         raise NotImplementedError
 
     def finish(self, model: Any) -> None:
-        """Update the attributes that depend on written parameters, on a copy of the estimator."""
+        """Update attributes that depend on the trained parameters, in place on a copy of the estimator."""

@@ -19,8 +19,8 @@ from .writer import ModelWriter
 
 
 @dataclass(frozen=True)
-class _Directed(Form):
-    """Increasing values from monotonic ones: multiplied by a sign, and reversed if ``step`` is -1."""
+class _Monotonic(Form):
+    """Increasing form of monotonic values: multiplied by a sign, and reversed if ``step`` is -1."""
 
     sign: int
     step: int
@@ -36,8 +36,8 @@ class _Directed(Form):
         return self.forward(value).reshape(like.shape)
 
 
-def _constraint(low: float | None, high: float | None) -> tuple[Constraint, int]:
-    """Return the constraint of two bounds, and -1 if it is on minus the values, to bound them from above."""
+def _bounds_constraint(low: float | None, high: float | None) -> tuple[Constraint, int]:
+    """Return the constraint for two bounds, and the sign of the values that it applies to."""
     if low is not None and high is not None and low < high:
         return Increasing(float(low), float(high)), 1
     if low is None and high is not None:
@@ -46,35 +46,35 @@ def _constraint(low: float | None, high: float | None) -> tuple[Constraint, int]
 
 
 def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, high: float | None) -> str:
-    """Append the linear interpolation of an IsotonicRegression, (n, 1), its values within bounds if any."""
-    places = np.asarray(model.X_thresholds_, dtype=op.float_dtype)
-    constraint, sign = _constraint(low, high)
-    form = _Directed(sign, sign if model.increasing_ else -sign)
+    """Append the linear interpolation of an IsotonicRegression, of shape (n, 1), with optional bounds."""
+    thresholds = np.asarray(model.X_thresholds_, dtype=op.float_dtype)
+    constraint, sign = _bounds_constraint(low, high)
+    form = _Monotonic(sign, sign if model.increasing_ else -sign)
     values = op.parameter(model, "y_thresholds_", form=form, role="table", constraint=constraint)
-    if len(places) == 1:
+    if len(thresholds) == 1:
         value = op.repeated_row(column, values)
         return value if sign > 0 else op.Neg(value)
-    x = op.Max(op.Min(column, places[-1:]), places[:1])
-    above = op.ones_where(op.GreaterOrEqual(x, places[None, 1:-1]))
-    number = op.Cast(op.ReduceSum(above, [1], keepdims=0), to=TensorProto.INT64)
-    lengths = np.diff(places)
+    x = op.Max(op.Min(column, thresholds[-1:]), thresholds[:1])
+    above = op.ones_where(op.GreaterOrEqual(x, thresholds[None, 1:-1]))
+    index = op.Cast(op.ReduceSum(above, [1], keepdims=0), to=TensorProto.INT64)
+    lengths = np.diff(thresholds)
     lengths[lengths == 0] = 1  # equal thresholds in float32
-    begin, length = (op.Gather(op.constant(own), number, axis=0) for own in (places[:-1], lengths))
+    begin, length = (op.Gather(op.constant(table), index, axis=0) for table in (thresholds[:-1], lengths))
     share = op.Div(op.Sub(op.Reshape(x, [-1]), begin), length)
-    numbers = [number, op.Add(number, 1)]
+    indices = [index, op.Add(index, 1)]
     if form.step < 0:
-        numbers = [op.Sub(len(places) - 1, own) for own in numbers]
-    left, right = (op.Gather(values, own, axis=0) for own in numbers)
+        indices = [op.Sub(len(thresholds) - 1, index) for index in indices]
+    left, right = (op.Gather(values, index, axis=0) for index in indices)
     value = op.Reshape(op.Add(left, op.Mul(op.Sub(right, left), share)), [-1, 1])
     value = value if sign > 0 else op.Neg(value)
     if model.out_of_bounds == "clip":
         return value
-    outside = op.Or(op.Less(column, places[:1]), op.Greater(column, places[-1:]))
+    outside = op.Or(op.Less(column, thresholds[:1]), op.Greater(column, thresholds[-1:]))
     return op.Add(value, op.Where(outside, np.nan, 0.0))
 
 
 class IsotonicDefinition(ModelDefinition):
-    """IsotonicRegression: ordered values within bounds; NaN outside for scikit-learn's NaN or error."""
+    """IsotonicRegression: monotonic values; outputs NaN where scikit-learn returns NaN or fails."""
 
     # Barlow, R. E. et al., "Statistical Inference under Order Restrictions", 1972, section 1.2
     loss = SquaredErrorLoss
@@ -100,24 +100,24 @@ class CalibratedClassifierDefinition(ModelDefinition):
             yield Route(part.estimator, columns, is_member=True)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        # sigmoids and temperatures minimise it
+        # sigmoid and temperature scaling minimise the log loss
         return None if model.method == "isotonic" else Objective(LogLoss())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         parts, classes = model.calibrated_classifiers_, model.classes_
         found = [_calibrated(op, part, x, f"calibrated_classifiers_[{i}]") for i, part in enumerate(parts)]
         score, binary = found[0][0], len(classes) == 2
-        # a single classifier is trained on its logits, if it has any
+        # a single classifier is trained on its logits, if available
         if len(found) == 1 and score is not None and (binary or parts[0].method != "sigmoid"):
             return (binary_classes if binary else class_scores)(op, score, classes, decision="")
         return classes_of_probabilities(op, mean(op, [shares for _, shares in found]), classes, decision="")
 
 
 def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | None, str]:
-    """Append a calibrated classifier; return its logits, if any, and its probabilities."""
+    """Append a calibrated classifier; return its logits (None if isotonic) and its probabilities."""
     scores = op.write(part.estimator, x, f"{path}.estimator")
     if part.method == "temperature":
-        return _tempered(op, part, scores, path)
+        return _temperature_scaled(op, part, scores, path)
     found, binary = response(op, part.estimator, scores), len(part.classes) == 2
     columns, logits = [], []
     for i, calibrator in enumerate(part.calibrators):
@@ -126,21 +126,21 @@ def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | No
             if part.method == "isotonic":
                 columns.append(interpolated(op, calibrator, column, 0.0, 1.0))
             else:
-                logits.append(_logit(op, calibrator, column))
+                logits.append(_sigmoid_logit(op, calibrator, column))
                 columns.append(op.Sigmoid(logits[-1]))
     score = op.joined(logits) if logits else None
     shares = op.joined(columns)
     return score, op.binary_probabilities(shares) if binary else op.normalized(shares, 1.0 / len(columns))
 
 
-def _logit(op: ModelWriter, calibrator: Any, column: str) -> str:
+def _sigmoid_logit(op: ModelWriter, calibrator: Any, column: str) -> str:
     """Append ``-(a f + b)`` (Platt, 1999)."""
     slope = op.parameter(calibrator, "a_", role="scale", constraint=Positive(-1))
     return op.Neg(op.Add(op.Mul(column, slope), op.parameter(calibrator, "b_", role="intercept")))
 
 
-def _tempered(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[str, str]:
-    """Append the softmax of logits times an inverse temperature (Guo et al., ICML 2017)."""
+def _temperature_scaled(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[str, str]:
+    """Append temperature scaling (Guo et al., ICML 2017); return logits and probabilities."""
     with op.inside(f"{path}.calibrators[0]"):
         beta = op.parameter(part.calibrators[0], "beta_", role="scale", constraint=Positive())
     binary, by_decision = len(part.classes) == 2, hasattr(part.estimator, "decision_function")

@@ -1,4 +1,4 @@
-"""Clustering, mixtures and kernel densities: distances of samples to centres, log-likelihoods."""
+"""Clustering, Gaussian mixtures and kernel density estimation."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -20,9 +20,9 @@ from .writer import ModelWriter
 
 
 class CentersDefinition(ModelDefinition):
-    """MeanShift, and others with centres: the loss of a sample is its squared distance to the nearest one."""
+    """MeanShift, and base of models with centres: the loss is the squared distance to the nearest centre."""
 
-    centers = "cluster_centers_"  # attribute of the centres
+    centers = "cluster_centers_"  # name of the attribute
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         centers = op.parameter(model, self.centers, role="weight")
@@ -34,7 +34,7 @@ class CentersDefinition(ModelDefinition):
         return Scores("unsupervised", score, 1, label=label, transformed=transformed)
 
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
-        """Append the number of each sample's centre, of shape (n, 1)."""
+        """Append the index of the centre of each sample, of shape (n, 1)."""
         return op.ArgMin(squares, axis=1, keepdims=1)
 
     def label(self, op: ModelWriter, model: Any, number: str) -> str:
@@ -53,15 +53,15 @@ class AffinityPropagationDefinition(CentersDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if not hasattr(model, "cluster_centers_"):
-            raise op.fail(model, "it has no predict, as its affinities were precomputed: fit it on features.")
+            raise op.fail(model, "it has no predict with precomputed affinities: fit it on features.")
         if not len(model.cluster_centers_):
-            reason = "it has no centres, as it did not converge: raise max_iter, damping or convergence_iter."
+            reason = "it has no centres, as its fit did not converge: increase max_iter or damping."
             raise op.fail(model, reason)
         return super().write(op, model, x)
 
 
 class BirchDefinition(CentersDefinition):
-    """Birch: the cluster of the nearest subcluster; the tree that partial_fit grows is unchanged."""
+    """Birch: the cluster of the nearest subcluster; training does not update the tree of partial_fit."""
 
     centers = "subcluster_centers_"
 
@@ -73,14 +73,14 @@ class BirchDefinition(CentersDefinition):
 
 
 class BisectingKMeansDefinition(KMeansDefinition):
-    """BisectingKMeans: a tree of clusters; only the centres of its leaves are trained."""
+    """BisectingKMeans: prediction by a tree of clusters, of which the centres of leaves are trained."""
 
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
-        splits = list(_splits(model._bisecting_tree))
-        if not splits:
+        nodes = list(_inner_nodes(model._bisecting_tree))
+        if not nodes:
             return op.ArgMin(squares, axis=1, keepdims=1)
         n_clusters, shift = len(model.cluster_centers_), getattr(model, "_X_mean", 0.0)
-        parts = [child for split in splits for child in (split.left, split.right)]
+        parts = [child for node in nodes for child in (node.left, node.right)]
         inner = [child.center + shift for child in parts if child.left is not None]
         if inner:
             others = op.constant(np.array(inner, dtype=op.float_dtype))
@@ -89,13 +89,13 @@ class BisectingKMeansDefinition(KMeansDefinition):
         columns = [child.label if child.left is None else next(numbers) for child in parts]
         left, right = (op.Gather(squares, columns[side::2], axis=1) for side in (0, 1))
         turns = op.Sub(op.Mul(op.ones_where(op.LessOrEqual(left, right)), 2.0), 1.0)
-        ways = np.zeros((len(splits), n_clusters), dtype=op.float_dtype)
-        for row, split in enumerate(splits):
-            ways[row, [leaf.label for leaf in split.left.iter_leaves()]] = 1
-            ways[row, [leaf.label for leaf in split.right.iter_leaves()]] = -1
-        # the turns of a sample agree with all those on the path to its leaf, and to no other
-        missed = op.Sub(op.MatMul(turns, ways), np.abs(ways).sum(axis=0))
-        return op.ArgMax(missed, axis=1, keepdims=1)
+        paths = np.zeros((len(nodes), n_clusters), dtype=op.float_dtype)
+        for row, node in enumerate(nodes):
+            paths[row, [leaf.label for leaf in node.left.iter_leaves()]] = 1
+            paths[row, [leaf.label for leaf in node.right.iter_leaves()]] = -1
+        # zero for the leaf whose path agrees with all turns of a sample, negative for others
+        agreement = op.Sub(op.MatMul(turns, paths), np.abs(paths).sum(axis=0))
+        return op.ArgMax(agreement, axis=1, keepdims=1)
 
     def finish(self, model: Any) -> None:
         shift = getattr(model, "_X_mean", 0.0)
@@ -103,12 +103,12 @@ class BisectingKMeansDefinition(KMeansDefinition):
             leaf.center = model.cluster_centers_[leaf.label] - shift
 
 
-def _splits(node: Any) -> Iterator[Any]:
-    """Yield the inner nodes of a tree of clusters."""
+def _inner_nodes(node: Any) -> Iterator[Any]:
+    """Yield the inner nodes of a tree of clusters, in preorder."""
     if node.left is not None:
         yield node
-        yield from _splits(node.left)
-        yield from _splits(node.right)
+        yield from _inner_nodes(node.left)
+        yield from _inner_nodes(node.right)
 
 
 class GaussianMixtureDefinition(ModelDefinition):
@@ -145,9 +145,9 @@ class GaussianMixtureDefinition(ModelDefinition):
 
 
 class BayesianGaussianMixtureDefinition(GaussianMixtureDefinition):
-    """BayesianGaussianMixture: the same with expected logarithms (Bishop, equations 10.65 and 10.66)."""
+    """BayesianGaussianMixture: a mixture with expected log-densities (Bishop, equations 10.65 and 10.66)."""
 
-    loss = None  # the maximised bound also has divergences from the prior
+    loss = None  # the evidence lower bound also has divergences from the prior
 
     def _log_weights(self, op: ModelWriter, model: Any) -> str:
         n_columns, freedom = model.means_.shape[1], model.degrees_of_freedom_
@@ -163,7 +163,7 @@ def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
     kind = model.covariance_type
     means = op.parameter(model, "means_", role="intercept")
     triangular = kind in ("full", "tied")
-    # The likelihood is unbounded if a variance may vanish: variances stay above half of reg_covar.
+    # The likelihood is unbounded as a variance vanishes: variances stay above half of reg_covar.
     is_bounded = model.reg_covar > 0 and not hasattr(model, "degrees_of_freedom_")
     high = float(np.sqrt(2 / model.reg_covar)) if is_bounded else None
     options: Any = {"role": "scale", "constraint": Positive(high=high)}
@@ -171,7 +171,7 @@ def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
         options = {"role": "weight", "constraint": Triangular(high)}
     cholesky = op.parameter(model, "precisions_cholesky_", **options)
     if triangular:
-        # centred, as products of large numbers lose digits
+        # centred, as products of large values lose digits
         centre = model.means_.mean(axis=0).astype(op.float_dtype)
         x, means = op.Sub(x, centre), op.Sub(means, centre)
         if kind == "full":
@@ -192,20 +192,20 @@ def _mahalanobis(op: ModelWriter, model: Any, x: str) -> tuple[str, str]:
 
 
 def _full_product(op: ModelWriter, x: str, means: str, cholesky: str, shape: tuple[int, int]) -> str:
-    """Return ``(x - m_k) P_k`` of shape (n, n_components, n_features), by one product of matrices."""
+    """Return ``(x - m_k) P_k`` of shape (n, n_components, n_features), by one matrix product."""
     n_components, n_columns = shape
     side_by_side = op.Reshape(op.Transpose(cholesky, perm=[1, 0, 2]), [n_columns, n_components * n_columns])
     offsets = op.ReduceSum(op.Mul(op.Unsqueeze(means, [2]), cholesky), [1], keepdims=0)
     return op.Sub(op.Reshape(op.MatMul(x, side_by_side), [-1, n_components, n_columns]), offsets)
 
 
-IN_STEPS = "it only decides which samples are within the bandwidth, a step function: no gradient passes"
+TOPHAT_REASON = "it only decides which samples are within the bandwidth, a step function: no gradient passes"
 BANDWIDTH = "the likelihood of training samples grows without bound as it shrinks"
 INFINITE_SUPPORT = frozenset(("exponential", "gaussian"))  # kernels written as logarithms
 
 
 class _Rows(Access):
-    """The training samples, which are in a tree."""
+    """Access to the training samples in a tree."""
 
     def read(self, owner: Any) -> np.ndarray:
         return np.array(owner.tree_.data)
@@ -220,8 +220,8 @@ class _Rows(Access):
 class KernelDensityDefinition(ModelDefinition):
     """KernelDensity: ``log(sum_j w_j k(d(x, x_j) / h) / (sum_j w_j h^n_features c))``."""
 
-    # bandwidth h, sample weights w, and c the integral of the kernel k (Silverman, B. W., "Density estimation
-    # for statistics and data analysis", 1986, section 4.2)
+    # h is the bandwidth, w the sample weights, c the integral of the kernel k (Silverman, B. W., "Density
+    # estimation for statistics and data analysis", 1986, section 4.2)
     untrained = "it counts samples within the bandwidth, which change in steps: no gradient passes"
 
     def covers(self, model: Any) -> bool:
@@ -229,7 +229,7 @@ class KernelDensityDefinition(ModelDefinition):
         return model.metric in METRICS and power >= 1
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        reason = IN_STEPS if model.kernel == "tophat" else ""
+        reason = TOPHAT_REASON if model.kernel == "tophat" else ""
         rows = op.parameter(model, "tree_.data", name="rows", role="intercept", reason=reason, access=_Rows())
         width = op.parameter(model, "bandwidth_", role="scale", constraint=Positive(), reason=BANDWIDTH)
         ordered, finished = ordered_distances(op, x, rows, model.metric, model.metric_params or {})
@@ -252,11 +252,11 @@ class KernelDensityDefinition(ModelDefinition):
 
 
 def _within(op: ModelWriter, ratio: str, values: str) -> str:
-    """Append values within the bandwidth, zero elsewhere."""
+    """Append values within the bandwidth, zeros elsewhere."""
     return op.Where(op.Less(ratio, 1.0), values, 0.0)
 
 
-#: Kernels of a distance divided by the bandwidth, those of infinite support by their logarithms.
+#: Kernels of a distance divided by the bandwidth; log-kernels if the support is infinite.
 KERNELS: dict[str, Callable[[ModelWriter, str], str]] = {
     "cosine": lambda op, u: _within(op, u, op.Sin(op.Mul(op.Sub(1.0, u), math.pi / 2))),
     "epanechnikov": lambda op, u: _within(op, u, op.Sub(1.0, op.Mul(u, u))),
@@ -268,12 +268,12 @@ KERNELS: dict[str, Callable[[ModelWriter, str], str]] = {
 
 
 def _log_integral(op: ModelWriter, model: Any) -> float:
-    """Return the logarithm of the integral of a kernel of bandwidth one, as scikit-learn has it."""
+    """Return the log of the integral of a kernel of bandwidth one, as scikit-learn computes it."""
     tree = model.tree_
-    place = np.zeros((1, tree.data.shape[1]))
-    one = type(tree)(place, metric=model.metric, **(model.metric_params or {}))
-    density = float(one.kernel_density(place, h=1.0, kernel=model.kernel, rtol=0, return_log=True)[0])
+    point = np.zeros((1, tree.data.shape[1]))
+    tree_of_one = type(tree)(point, metric=model.metric, **(model.metric_params or {}))
+    density = float(tree_of_one.kernel_density(point, h=1.0, kernel=model.kernel, rtol=0, return_log=True)[0])
     if not math.isfinite(density):
-        reason = f"scikit-learn cannot normalise the kernel {model.kernel!r} of {place.size} features"
+        reason = f"scikit-learn cannot normalise the kernel {model.kernel!r} of {point.size} features"
         raise op.fail(model, f"{reason}: use another kernel.")
     return -density

@@ -11,8 +11,8 @@ from ..exceptions import ConversionError
 from ..graphs import GraphBuilder
 from ..losses.expressions import softplus
 
-#: Lowest probability in a logarithm: the loss of a sample is at most ``-log(LOWEST)``, and a probability of
-#: zero, as of a leaf or a vote, has a gradient of zero instead of infinity.
+#: Lower bound of probabilities in a logarithm: it bounds the loss of a sample, and the gradient at a
+#: probability of zero (as of a leaf or a vote) is zero instead of infinite.
 LOWEST = 1e-5
 
 
@@ -20,11 +20,11 @@ LOWEST = 1e-5
 class Columns:
     """Columns of several types: floats, integers or text."""
 
-    tensors: tuple[str | None, ...]  # of shape (n, 1), for each column; None for a column that is not used
+    tensors: tuple[str | None, ...]  # of shape (n, 1), for each column; None for unused columns
 
 
 class SampleWriter(GraphBuilder):
-    """A graph builder that selects columns of samples, and joins them to matrices."""
+    """Graph builder that selects and concatenates columns of samples."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -32,21 +32,21 @@ class SampleWriter(GraphBuilder):
 
     @property
     def elem_type(self) -> int:
-        """ONNX type of the numbers, a member of onnx.TensorProto."""
+        """ONNX element type of floats, a member of onnx.TensorProto."""
         return helper.np_dtype_to_tensor_dtype(self.float_dtype)
 
     def columns(self, x: Any, positions: Iterable[int], n_columns: int | None = None) -> Any:
-        """Return columns by position; the matrix itself for all of its ``n_columns``."""
+        """Return columns by position; the matrix itself if all ``n_columns`` are selected in order."""
         wanted = [int(position) for position in positions]
         if isinstance(x, Columns):
-            known = dict(enumerate(x.tensors))  # nothing reads columns after the last one
+            known = dict(enumerate(x.tensors))  # unused columns at the end are left out
             return Columns(tuple(known.get(position) for position in wanted))
         if wanted == list(range(n_columns or -1)):
             return x
         return self.set_type(self.Gather(x, wanted, axis=1), self.elem_type, (None, len(wanted)))
 
     def column(self, x: str | Columns, position: int) -> str:
-        """Return one column in its own type, of shape (n, 1)."""
+        """Return a column without changing its type, of shape (n, 1)."""
         if isinstance(x, Columns):
             tensor = x.tensors[position]
             assert tensor is not None
@@ -54,20 +54,19 @@ class SampleWriter(GraphBuilder):
         return self.Gather(x, [position], axis=1)
 
     def has_text(self, x: str | Columns) -> bool:
-        """Return whether samples have text."""
+        """Return whether any column of samples is text."""
         types = [self.type(name) for name in (x.tensors if isinstance(x, Columns) else [x]) if name]
         return any(known is not None and known.elem_type == TensorProto.STRING for known in types)
 
     def matrix(self, x: str | Columns, name: str = "The model") -> str:
-        """Return samples as a numeric matrix; text raises an error that names the estimator."""
+        """Return samples as a numeric matrix; raise an error that names the estimator if X has text."""
         if not isinstance(x, Columns):
             return x
         if x not in self._matrices:
             if self.has_text(x):
                 raise ConversionError(
-                    f"{name} takes numbers, and X has text: pass numbers, such as X.astype(float) where the "
-                    f"text is numbers, or put what encodes it before, as in make_pipeline(OneHotEncoder(), "
-                    f"{name}(...))."
+                    f"{name} requires numeric input, but X has text: convert it by X.astype(float) if it "
+                    f"represents numbers, or encode it, as in make_pipeline(OneHotEncoder(), {name}(...))."
                 )
             numbers = []
             for column in (self.column(x, i) for i in range(len(x.tensors))):
@@ -78,11 +77,11 @@ class SampleWriter(GraphBuilder):
         return self._matrices[x]
 
     def joined(self, columns: Sequence[str]) -> str:
-        """Return matrices side by side."""
+        """Return matrices concatenated along axis 1."""
         return columns[0] if len(columns) == 1 else self.Concat(*columns, axis=1)
 
     def look_up(self, tensor: str, keys: Sequence[Any], values: Sequence[int], default: int = 0) -> str:
-        """Return the value of each key, text or int64; onnx crashes if the type of the tensor is unknown."""
+        """Return the value of each key (text or int64) in a tensor, whose type must be known."""
         options: Any = {"keys_strings" if isinstance(keys[0], str) else "keys_int64s": list(keys)}
         options |= {"values_int64s": list(values), "default_int64": default}
         return self.node("LabelEncoder", tensor, domain="ai.onnx.ml", **options)
@@ -91,9 +90,9 @@ class SampleWriter(GraphBuilder):
         """Return a condition as 1 and 0."""
         return self.Cast(condition, to=self.elem_type)
 
-    def one_hot(self, numbers: str, count: int) -> str:
+    def one_hot(self, indices: str, count: int) -> str:
         """Return the one-hot encoding of indices of shape (n,)."""
-        return self.ones_where(self.Equal(self.Reshape(numbers, [-1, 1]), np.arange(count, dtype=np.int64)))
+        return self.ones_where(self.Equal(self.Reshape(indices, [-1, 1]), np.arange(count, dtype=np.int64)))
 
     def binary_probabilities(self, second: str) -> str:
         """Return the probabilities of two classes from that of the second, of shape (n, 1)."""
@@ -104,12 +103,12 @@ class SampleWriter(GraphBuilder):
         first, second = (self.Gather(matrix, [column], axis=1) for column in (0, 1))
         return self.Sub(second, first)
 
-    def normalized(self, shares: str, of_none: float | None = None) -> str:
-        """Return rows divided by their sums; ``of_none``, zeros by default, for sums of zero."""
+    def normalized(self, shares: str, default: float = 0.0) -> str:
+        """Return rows divided by their sums; ``default`` for rows of zeros."""
         total = self.ReduceSum(shares, [1], keepdims=1)
-        none = self.Equal(total, 0.0)
-        result = self.Div(shares, self.Where(none, 1.0, total))
-        return result if of_none is None else self.Where(none, of_none, result)
+        is_zero = self.Equal(total, 0.0)
+        result = self.Div(shares, self.Where(is_zero, 1.0, total))
+        return self.Where(is_zero, default, result) if default else result
 
     def log_sigmoids(self, score: str) -> str:
         """Return the logarithms of the sigmoids of scores."""
@@ -121,7 +120,7 @@ class SampleWriter(GraphBuilder):
 
     def repeated_row(self, x: str | Columns, row: str) -> str:
         """Return a row repeated for each sample, of shape (n, k)."""
-        column = next(own for own in x.tensors if own) if isinstance(x, Columns) else self.column(x, 0)
+        column = next(name for name in x.tensors if name) if isinstance(x, Columns) else self.column(x, 0)
         known = self.type(column)
         elem_type = self.elem_type if known is None else known.elem_type
         if elem_type == TensorProto.STRING:
@@ -133,5 +132,5 @@ class SampleWriter(GraphBuilder):
         return self.Add(self.Cast(zeros, to=self.elem_type), row)
 
     def fail(self, estimator: Any, reason: str) -> ConversionError:
-        """Return the error that an estimator cannot be written as ONNX, with the reason and what to do."""
+        """Return the error for an estimator that cannot be written as ONNX; the reason names a remedy."""
         return ConversionError(f"{type(estimator).__name__} cannot be written as ONNX: {reason}")

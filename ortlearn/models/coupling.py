@@ -18,7 +18,7 @@ from .linear_systems import elem_type, iterate, solve_positive
 PAIR_BOUND = 1e-7  # distance from 0 and 1 at which libsvm clips the probability of a pair
 #: libsvm stops once the residuals times the number of classes are smaller, or after this number of sweeps.
 TOLERANCE, MAX_SWEEPS = 0.005, 100
-STEP = "pairwise_coupling"  # name of the loop's body, which identifies it
+STEP = "pairwise_coupling"  # name of the loop body, which identifies the loop
 
 
 def pair_table(n_classes: int) -> np.ndarray:
@@ -33,11 +33,11 @@ def disagreement(op: GraphBuilder, first: str, n_classes: int) -> str:
     second = op.Sub(1.0, first)
     pairs = list(combinations(range(n_classes), 2))
     table = np.zeros((3, len(pairs), n_classes, n_classes), dtype=np.int32)
-    for number, (i, j) in enumerate(pairs):
-        table[0, number, j, j] = table[1, number, i, i] = 1
-        table[2, number, [i, j], [j, i]] = -1
+    for pair, (i, j) in enumerate(pairs):
+        table[0, pair, j, j] = table[1, pair, i, i] = 1
+        table[2, pair, [i, j], [j, i]] = -1
     products = op.Concat(op.Mul(first, first), op.Mul(second, second), op.Mul(first, second), axis=1)
-    # a constant of integers, cast: products with floats are recognised as weights
+    # a cast integer constant: float matrices in products are recognised as weights
     spread = op.Cast(table.reshape(3 * len(pairs), -1), to=elem_type(op))
     return op.Reshape(op.MatMul(products, spread), [0, n_classes, n_classes])
 
@@ -47,22 +47,22 @@ def coupled_probabilities(op: GraphBuilder, matrix: str, n_classes: int) -> str:
     identity = np.eye(n_classes, dtype=op.float_dtype)
     diagonal = op.ReduceSum(op.Mul(matrix, identity), [2], keepdims=0)
     start = op.Add(op.Mul(diagonal, 0.0), 1 / n_classes), (elem_type(op), [None, n_classes])
-    going = op.Greater(op.ReduceSum(diagonal, [1], keepdims=1), -1.0), (TensorProto.BOOL, [None, 1])
+    active = op.Greater(op.ReduceSum(diagonal, [1], keepdims=1), -1.0), (TensorProto.BOOL, [None, 1])
     step = partial(_coordinate_step, matrix, diagonal, n_classes)
-    result = iterate(op, STEP, MAX_SWEEPS * n_classes, [start, going], step)[0]
+    result = iterate(op, STEP, MAX_SWEEPS * n_classes, [start, active], step)[0]
     return op.Reshape(result, [0, n_classes])  # onnx infers no shapes of loop states
 
 
 def _coordinate_step(
-    matrix: str, diagonal: str, n_classes: int, op: GraphBuilder, number: str, p: str, going: str
+    matrix: str, diagonal: str, n_classes: int, op: GraphBuilder, number: str, p: str, active: str
 ) -> tuple[str, ...]:
-    """Append ``d_i = (p'Qp - (Qp)_i) / Q_ii; p_i += d_i; p /= 1 + d_i`` for samples not converged yet."""
+    """Append ``d_i = (p'Qp - (Qp)_i) / Q_ii; p_i += d_i; p /= 1 + d_i`` for samples not converged."""
     column = op.Mod(number, np.array(n_classes))
     product = op.Squeeze(op.MatMul(matrix, op.Unsqueeze(p, [2])), [2])
     residual = op.Sub(op.ReduceSum(op.Mul(p, product), [1], keepdims=1), product)
-    near = op.Less(reduced(op, "ReduceMax", op.Abs(residual), 1), TOLERANCE / n_classes)
-    stops = op.And(near, op.Equal(column, np.array(0)))  # residuals are checked once a sweep
-    still = op.And(going, op.Not(stops))
+    small = op.Less(reduced(op, "ReduceMax", op.Abs(residual), 1), TOLERANCE / n_classes)
+    converged = op.And(small, op.Equal(column, np.array(0)))  # checked once per sweep
+    still = op.And(active, op.Not(converged))
     unit = op.Gather(np.eye(n_classes, dtype=op.float_dtype), column, axis=0)
     step = op.Mul(op.Mul(op.Div(residual, diagonal), unit), op.Cast(still, to=elem_type(op)))
     moved = op.Div(op.Add(p, step), op.Add(op.ReduceSum(step, [1], keepdims=1), 1.0))
@@ -71,7 +71,7 @@ def _coordinate_step(
 
 
 def least_disagreement(op: GraphBuilder, matrix: str, n_classes: int, dtype: Any = None) -> str:
-    """Return the exact minimum, of shape (n, n_classes), which is differentiable and is trained."""
+    """Return the exact minimum of p'Qp, of shape (n, n_classes); it is differentiable, for training."""
     # on the simplex p'Qp + 1 = p'(Q + ee')p, e = (1, ..., 1): p = (Q + ee')^-1 e divided by its sum
     zero, one = (np.array(value, dtype or op.float_dtype) for value in (0, 1))
     bordered = op.Add(matrix, one)

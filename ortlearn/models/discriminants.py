@@ -16,7 +16,7 @@ from .writer import ModelWriter
 
 
 class LinearDiscriminantDefinition(ModelDefinition):
-    """LinearDiscriminantAnalysis: linear decisions; as a step, discriminant coordinates."""
+    """LinearDiscriminantAnalysis: linear scores, and discriminant coordinates as a transformer."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         score, transformed = linear_scores(op, model, x), self._transformed(op, model, x)
@@ -37,17 +37,17 @@ class QuadraticDiscriminantDefinition(ModelDefinition):
     """QuadraticDiscriminantAnalysis: ``log p_k - sum_j (log s_kj + ((x - m_k) R_k)_j^2 / s_kj) / 2``."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        terms = [self._term(op, model, x, number) for number in range(len(model.classes_))]
+        terms = [self._term(op, model, x, index) for index in range(len(model.classes_))]
         priors = op.parameter(model, "priors_", role="intercept", constraint=Simplex())
         score = op.Add(op.Mul(op.Concat(*terms, axis=1), -0.5), op.Log(priors))
         decision = op.difference(score) if len(terms) == 2 else None
         return class_scores(op, score, model.classes_, decision=decision)
 
-    def _term(self, op: ModelWriter, model: Any, x: str, number: int) -> str:
-        """Append the sum over the axes of a class, of shape (n, 1)."""
-        mean = op.parameter(model, "means_", index=number, role="intercept")
-        rotation = op.parameter(model, "rotations_", index=number, role="weight")
-        scaling = op.parameter(model, "scalings_", index=number, role="scale", constraint=Positive())
+    def _term(self, op: ModelWriter, model: Any, x: str, index: int) -> str:
+        """Append the sum over the principal axes of a class, of shape (n, 1)."""
+        mean = op.parameter(model, "means_", index=index, role="intercept")
+        rotation = op.parameter(model, "rotations_", index=index, role="weight")
+        scaling = op.parameter(model, "scalings_", index=index, role="scale", constraint=Positive())
         rotated = op.MatMul(op.Sub(x, mean), rotation)
         squares = op.Div(op.Mul(rotated, rotated), scaling)
         return op.ReduceSum(op.Add(squares, op.Log(scaling)), [1], keepdims=1)
@@ -57,23 +57,23 @@ class NearestCentroidDefinition(ModelDefinition):
     """NearestCentroid: ``-d(x / s, c_k / s)^2 + 2 log p_k``, with centroids c, deviations s and priors p."""
 
     # Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning", 2009, equation 18.2. With equal
-    # priors, and by manhattan distances, scikit-learn predicts the nearest centroid of unscaled features.
+    # priors, or with manhattan distances, scikit-learn predicts the nearest centroid of nearest features.
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         centroids = op.parameter(model, "centroids_", role="weight")
         is_euclidean = model.metric == "euclidean"
         is_equal = bool(np.isclose(model.class_prior_, 1 / len(model.classes_)).all())
-        plain = op.Neg(pairwise_distances(op, x, centroids, "sqeuclidean" if is_euclidean else "manhattan"))
+        nearest = op.Neg(pairwise_distances(op, x, centroids, "sqeuclidean" if is_euclidean else "manhattan"))
         if is_equal and not is_euclidean:
-            return classification(op, plain, "softmax", plain, model.classes_, decision="")
+            return classification(op, nearest, "softmax", nearest, model.classes_, decision="")
         score = self._discriminants(op, model, x, centroids, is_equal)
-        compared = plain if is_equal else score
+        predicted = nearest if is_equal else score
         if not is_euclidean:
-            return classification(op, score, "softmax", compared, model.classes_, decision="")
+            return classification(op, score, "softmax", predicted, model.classes_, decision="")
         decision = op.difference(score) if len(model.classes_) == 2 else None
         shares = op.Softmax(score, axis=1)
         outputs = {"probabilities": shares, "decision": decision}
-        return classification(op, score, "softmax", compared, model.classes_, **outputs)
+        return classification(op, score, "softmax", predicted, model.classes_, **outputs)
 
     def _discriminants(self, op: ModelWriter, model: Any, x: str, centroids: str, is_equal: bool) -> str:
         deviations = op.parameter(model, "within_class_std_dev_", role="scale", constraint=Positive())
@@ -82,7 +82,7 @@ class NearestCentroidDefinition(ModelDefinition):
         metric = "sqeuclidean" if model.metric == "euclidean" else "manhattan"
         distances = pairwise_distances(op, op.Div(x, deviations), op.Div(centroids, deviations), metric)
         squares = distances if metric == "sqeuclidean" else op.Mul(distances, distances)
-        reason = "predict ignores priors while they are equal" if is_equal else ""
+        reason = "predict ignores equal priors" if is_equal else ""
         priors = op.parameter(model, "class_prior_", role="intercept", constraint=Simplex(), reason=reason)
         return op.Sub(op.Mul(op.Log(priors), 2.0), squares)
 

@@ -1,4 +1,4 @@
-"""Dummy estimators, which predict the same for every sample."""
+"""Dummy estimators, which ignore the features."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from .forms import Reshaped
 from .scores import Scores, classification, multioutput, regression
 from .writer import ModelWriter
 
-#: Losses that the strategies of DummyRegressor minimise (Koenker, R. and Bassett, G., "Regression quantiles",
+#: Losses minimised by the strategies of DummyRegressor (Koenker, R. and Bassett, G., "Regression quantiles",
 #: Econometrica 46 (1978), 33-50, for the last two).
 STRATEGIES: dict[str, Callable[[Any], losses.BaseLoss]] = {
     "mean": lambda model: losses.SquaredErrorLoss(),
@@ -45,14 +45,14 @@ class DummyClassifierDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         if model.strategy in ("stratified", "uniform"):
-            raise op.fail(model, f"strategy={model.strategy!r} is random: fit with strategy='prior'.")
+            raise op.fail(model, f"strategy={model.strategy!r} is random: set strategy='prior'.")
         if model.n_outputs_ == 1:
             prior, shares = self._shares(op, model, x, model.classes_)
             score = op.log_probabilities(prior)
             return classification(op, score, "softmax", shares, model.classes_, probabilities=shares)
-        parts = [self._shares(op, model, x, own, i) for i, own in enumerate(model.classes_)]
-        priors, found = zip(*parts, strict=True)
-        return multioutput(op, found, model.classes_, scored=priors)
+        parts = [self._shares(op, model, x, classes, i) for i, classes in enumerate(model.classes_)]
+        priors, predictions = zip(*parts, strict=True)
+        return multioutput(op, predictions, model.classes_, scored=priors)
 
     def _shares(
         self, op: ModelWriter, model: Any, x: Any, classes: np.ndarray, output: int | None = None

@@ -1,4 +1,4 @@
-"""Encoders of categories: ordinal, one-hot and target encoding."""
+"""Encoders of categorical features: ordinal, one-hot and target encoding."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,15 +13,15 @@ from .writer import ModelWriter
 
 
 def as_text(value: Any) -> str:
-    """Return a category as the text that the graph receives: missing values other than None are "nan"."""
+    """Return a category as its text in the graph; missing values other than None are "nan"."""
     missing = isinstance(value, float | np.floating) and value != value
     return "nan" if missing or type(value).__name__ in ("NAType", "NaTType") else str(value)
 
 
 def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) -> str:
-    """Append the number of each sample's category, its position plus one, 0 for an unknown value.
+    """Append the number of the category of each sample: its position plus one, 0 for an unknown value.
 
-    The column is of text, integers or floats; it and the result, int64, have the shape (n, 1).
+    The column has text, integers or floats. The column and the result (int64) have the shape (n, 1).
     """
     values = np.asarray(categories)
     known = op.type(column)
@@ -31,8 +31,8 @@ def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) ->
         texts = [as_text(value) for value in values.tolist()]
         if len(set(texts)) < len(texts):
             raise ConversionError(
-                "An encoder has missing values and a category 'nan' (or 'None'), the text of a missing value "
-                "in ONNX: rename the category, or replace missing values by another text."
+                "An encoder has missing values and also a category 'nan' or 'None', which is the text of a "
+                "missing value in ONNX: rename the category, or replace missing values by another text."
             )
         return op.look_up(column, texts, numbers)
     if elem_type == TensorProto.INT64:
@@ -41,12 +41,12 @@ def category_numbers(op: ModelWriter, column: str, categories: Sequence[Any]) ->
 
 
 def _number_of_value(op: ModelWriter, column: str, values: np.ndarray) -> str:
-    """Append the category indices of floats."""
+    """Append the category numbers of a column of floats."""
     known = np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
     rounded = known.astype(op.float_dtype)
     if len(np.unique(rounded)) < len(np.unique(known)):
         raise ConversionError(
-            f"An encoder has categories that are equal in {op.float_dtype}: use integers or texts, or set "
+            f"An encoder has categories that are equal in {op.float_dtype}: use integers or text, or set "
             "dtype='float64'."
         )
     equal, missing = op.Equal(column, rounded), np.isnan(known)
@@ -57,11 +57,11 @@ def _number_of_value(op: ModelWriter, column: str, values: np.ndarray) -> str:
 
 
 class _Encoder(ModelDefinition):
-    """Encoders that look up categories column by column."""
+    """Base class of encoders that encode each column separately."""
 
     takes_columns = True
     continuous = False
-    untrained = "it learns categories or words, which have no gradient"
+    untrained = "it learns categories, and has no parameters"
 
 
 class OneHotEncoderDefinition(_Encoder):
@@ -70,32 +70,32 @@ class OneHotEncoderDefinition(_Encoder):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         parts, count = [], 0
         for position, categories in enumerate(model.categories_):
-            places = _output_places(model, position)
-            width = int(places.max(initial=-1)) + 1
+            positions = _output_columns(model, position)
+            width = int(positions.max(initial=-1)) + 1
             if not width:
                 continue
             number, first = category_numbers(op, op.column(x, position), categories), 1
-            if not np.array_equal(places, np.arange(-1, len(categories))):
-                number, first = op.Gather(places, number, axis=0), 0
+            if not np.array_equal(positions, np.arange(-1, len(categories))):
+                number, first = op.Gather(positions, number, axis=0), 0
             parts.append(op.ones_where(op.Equal(number, np.arange(first, first + width, dtype=np.int64))))
             count += width
         if not parts:
-            raise op.fail(model, "it drops all categories: keep one, by other values of drop.")
+            raise op.fail(model, "it drops all categories: change drop to keep at least one.")
         return transformation(op, op.joined(parts), count)
 
 
-def _output_places(model: Any, position: int) -> np.ndarray:
-    """Return the output column of an unknown value, then of each category of a column; -1 for none."""
-    places, unknown = np.arange(len(model.categories_[position]), dtype=np.int64), -1
+def _output_columns(model: Any, position: int) -> np.ndarray:
+    """Return the output columns of an unknown value and of each category of a column; -1 if dropped."""
+    positions, unknown = np.arange(len(model.categories_[position]), dtype=np.int64), -1
     if model._infrequent_enabled and model.infrequent_categories_[position] is not None:
-        places = np.asarray(model._default_to_infrequent_mappings[position], dtype=np.int64)
+        positions = np.asarray(model._default_to_infrequent_mappings[position], dtype=np.int64)
         if model.handle_unknown in ("infrequent_if_exist", "warn"):
-            unknown = int(places.max())
+            unknown = int(positions.max())
     dropped = None if model._drop_idx_after_grouping is None else model._drop_idx_after_grouping[position]
-    places = np.append(unknown, places)
+    positions = np.append(unknown, positions)
     if dropped is None:
-        return places
-    return np.where(places == dropped, -1, places - (places > dropped))
+        return positions
+    return np.where(positions == dropped, -1, positions - (positions > dropped))
 
 
 class OrdinalEncoderDefinition(_Encoder):
@@ -113,7 +113,7 @@ class OrdinalEncoderDefinition(_Encoder):
         codes = np.arange(len(model.categories_[position]), dtype=op.float_dtype)
         mapping = model._default_to_infrequent_mappings[position] if model._infrequent_enabled else None
         if mapping is not None:
-            codes[: len(mapping)] = mapping  # of all categories but a missing one, the last
+            codes[: len(mapping)] = mapping  # without the missing category, which is the last
         missing = model._missing_indices.get(position)
         if missing is not None:
             codes[missing] = model.encoded_missing_value
@@ -122,7 +122,7 @@ class OrdinalEncoderDefinition(_Encoder):
 
 
 class TargetEncoderDefinition(_Encoder):
-    """TargetEncoder: the mean target of the category, shrunk towards that of all samples."""
+    """TargetEncoder: the mean target of the category, shrunk towards the global mean."""
 
     untrained = ""
 

@@ -1,4 +1,4 @@
-"""Ensembles: voting, bagging, stacking, AdaBoost, and their functions of the members' scores."""
+"""Ensembles: voting, bagging, stacking and AdaBoost, and outputs computed from scores."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ from .writer import ModelWriter
 
 
 class MembersDefinition(ModelDefinition):
-    """Ensembles of ``estimators_``, each on all columns."""
+    """Base class of ensembles of ``estimators_`` that are all fitted on all columns."""
 
     takes_columns = True
 
@@ -35,7 +35,7 @@ class MembersDefinition(ModelDefinition):
 
 
 def write_members(op: ModelWriter, model: Any, x: Any, columns: Sequence[Any] | None = None) -> list[Scores]:
-    """Append the members of ``estimators_``, each on its columns of X if these are given."""
+    """Append the members of ``estimators_``, each on its ``columns`` of X, by default all."""
     members, n_features = model.estimators_, None if columns is None else model.n_features_in_
     op.siblings |= {id(member): (members, x, columns, n_features) for member in members}
     parts = [x if columns is None else op.columns(x, columns[i], n_features) for i in range(len(members))]
@@ -43,7 +43,7 @@ def write_members(op: ModelWriter, model: Any, x: Any, columns: Sequence[Any] | 
 
 
 def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | None = None) -> str:
-    """Return the mean of tensors of one shape, weighted if there are weights."""
+    """Return the mean of tensors of equal shape, optionally weighted."""
     if weights is not None:
         factors = np.asarray(list(weights), dtype=op.float_dtype)
         tensors = [op.Mul(name, w) for name, w in zip(tensors, factors / factors.sum(), strict=True)]
@@ -52,7 +52,7 @@ def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | Non
 
 
 def expanded(op: ModelWriter, matrix: str, columns: Sequence[int], count: int) -> str:
-    """Return a matrix expanded to ``count`` columns, its own at given positions, zeros elsewhere."""
+    """Return a matrix of ``count`` columns, with those of ``matrix`` at positions and zeros elsewhere."""
     positions = np.asarray(columns, dtype=np.int64)
     if np.array_equal(positions, np.arange(count)):
         return matrix
@@ -65,7 +65,7 @@ def logit_of(op: ModelWriter, scores: Scores) -> str:
 
 
 def probabilities_of(op: ModelWriter, scores: Scores) -> str:
-    """Return probabilities of shape (n, n_classes), from the scores if the classifier has none."""
+    """Return probabilities of shape (n, n_classes), computed from scores if the classifier has none."""
     if isinstance(scores.probabilities, str):
         return scores.probabilities
     if scores.n_outputs == 1:
@@ -74,9 +74,9 @@ def probabilities_of(op: ModelWriter, scores: Scores) -> str:
 
 
 def predicted_classes(op: ModelWriter, scores: Scores) -> str:
-    """Return the one-hot predicted class; with votes, it may not have the largest score."""
+    """Return the one-hot predicted class, which may differ from that of the largest score."""
     classes = np.asarray(scores.classes)
-    if scores.label is None:  # ONNX has no type for the classes
+    if scores.label is None:  # the type of the classes does not exist in ONNX
         return op.one_hot(op.ArgMax(probabilities_of(op, scores), axis=1, keepdims=0), len(classes))
     if classes.dtype.kind in "OUS":
         label = op.Cast(scores.label, to=TensorProto.STRING)
@@ -86,11 +86,11 @@ def predicted_classes(op: ModelWriter, scores: Scores) -> str:
 
 
 def response(op: ModelWriter, estimator: Any, scores: Scores) -> str:
-    """Return the decisions of a classifier as columns, or else its probabilities."""
+    """Return the decision function of a classifier as columns, or its probabilities if it has none."""
     by_decision = hasattr(estimator, "decision_function")
     if by_decision and not scores.decided:
-        raise op.fail(estimator, "the graph does not have its decision_function.")
-    return given(op, scores, "decision_function" if by_decision else "predict_proba")
+        raise op.fail(estimator, "its decision_function has no form in ONNX.")
+    return output_of(op, scores, "decision_function" if by_decision else "predict_proba")
 
 
 def label_column(op: ModelWriter, scores: Scores, elem_type: int = TensorProto.INT64) -> str:
@@ -98,8 +98,8 @@ def label_column(op: ModelWriter, scores: Scores, elem_type: int = TensorProto.I
     return op.Reshape(op.Cast(str(scores.label), to=elem_type), [-1, 1])
 
 
-def given(op: ModelWriter, scores: Scores, method: str) -> str:
-    """Return the output of a method as columns; of two classes, the probability of the second only."""
+def output_of(op: ModelWriter, scores: Scores, method: str) -> str:
+    """Return the output of a method as columns; for two classes, only the probability of the second."""
     if scores.task == "regression":
         return scores.predicted
     if method == "predict":
@@ -113,7 +113,7 @@ def given(op: ModelWriter, scores: Scores, method: str) -> str:
 
 
 def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Objective | None:
-    """Return the members' loss at their mean, for classifiers the log loss only, and the mean penalty."""
+    """Return the loss common to the members (the log loss for classifiers) and the mean penalty."""
     found = common_objective(model.estimators_, total_weight)
     if found is None or (hasattr(model, "classes_") and not isinstance(found.loss, LogLoss)):
         return None
@@ -130,7 +130,7 @@ def _voted(
     has_probabilities: bool = False,
     decision: str = "",
 ) -> Scores:
-    """Return the outputs of a vote, trained on the members' mean probabilities."""
+    """Return the scores of hard voting, which is trained on the mean probabilities of the members."""
     count = len(classes)
     votes = mean(op, [op.one_hot(str(m.label), count) for m in members], weights)
     shares = mean(op, [expanded(op, probabilities_of(op, m), m.classes, count) for m in members], weights)
@@ -139,7 +139,7 @@ def _voted(
 
 
 class VotingDefinition(MembersDefinition):
-    """VotingRegressor and VotingClassifier, soft and hard: the weighted mean of the members."""
+    """VotingRegressor and VotingClassifier (soft and hard): the weighted mean of the members."""
 
     def covers(self, model: Any) -> bool:
         return not isinstance(getattr(model, "classes_", None), list)
@@ -158,23 +158,23 @@ class VotingDefinition(MembersDefinition):
 
 
 class BaggingDefinition(MembersDefinition):
-    """BaggingRegressor and BaggingClassifier: each member on some of the columns."""
+    """BaggingRegressor and BaggingClassifier: each member uses a subset of the columns."""
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
-        for member, own in zip(model.estimators_, model.estimators_features_, strict=True):
-            yield Route(member, [columns[i] for i in own] if columns else (), is_member=True)
+        for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
+            yield Route(member, [columns[i] for i in features] if columns else (), is_member=True)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        # each member is fitted on a part of the samples
+        # each member is fitted on a subset of the samples
         return _mean_objective(model, total_weight * model._max_samples / model._n_samples)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = write_members(op, model, x, model.estimators_features_)
         if not hasattr(model, "classes_"):
             return regression(op, mean(op, [m.predicted for m in members]), members[0].n_outputs)
-        found = [member.decided for member in members]
-        has_decision = hasattr(model, "decision_function") and all(found)
-        decision = mean(op, found) if has_decision else ""
+        decisions = [member.decided for member in members]
+        has_decision = hasattr(model, "decision_function") and all(decisions)
+        decision = mean(op, decisions) if has_decision else ""
         if not hasattr(model.estimators_[0], "predict_proba"):
             return _voted(op, members, None, model.classes_, has_probabilities=True, decision=decision)
         count = len(model.classes_)
@@ -198,19 +198,19 @@ class StackingDefinition(MembersDefinition):
         yield model.final_estimator_
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
-        # a penalty would be for the final model only
+        # a penalty would apply to the final model only
         found = objective_of(model.final_estimator_, total_weight)
         return found if found is not None and isinstance(found.penalty, NoPenalty) else None
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         pairs = zip(write_members(op, model, x), model.stack_method_, strict=True)
-        columns = [given(op, scores, method) for scores, method in pairs]
+        columns = [output_of(op, scores, method) for scores, method in pairs]
         if model.passthrough:
             columns.append(op.matrix(x))
         final = op.write(model.final_estimator_, op.joined(columns), "final_estimator_")
         if not hasattr(model, "classes_"):
             return final
-        # the final model predicts class indices
+        # the final model predicts encoded labels
         label = None if final.label is None else label_of(op, final.label, model.classes_)
         return replace(final, label=label, classes=model.classes_)
 
@@ -219,7 +219,7 @@ class StackingDefinition(MembersDefinition):
 
 
 class AdaBoostRegressorDefinition(ModelDefinition):
-    """AdaBoostRegressor: the prediction of the weighted median member, which receives the gradient."""
+    """AdaBoostRegressor: the weighted median; the gradient goes to the member that predicts it."""
 
     def children(self, model: Any) -> Iterator[Any]:
         yield from model.estimators_
@@ -229,7 +229,7 @@ class AdaBoostRegressorDefinition(ModelDefinition):
         if len(columns) == 1:
             return regression(op, columns[0])
         values = op.Concat(*columns, axis=1)
-        reason = "it says which member is the median, and no gradient passes"
+        reason = "it only selects the member that is the median, a step function: no gradient passes"
         weights = op.parameter(model, "estimator_weights_", reason=reason)
         _, order = op.TopK(values, [len(columns)], axis=1, largest=0, n_outputs=2)
         sums = op.CumSum(op.Gather(weights, order, axis=0), 1)
@@ -240,7 +240,7 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 
 
 class AdaBoostClassifierDefinition(ModelDefinition):
-    """AdaBoostClassifier, trained on probabilities of members, as votes have no gradient."""
+    """AdaBoostClassifier; training replaces votes, which have no gradient, by probabilities."""
 
     # Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009 (SAMME)
 
@@ -250,10 +250,10 @@ class AdaBoostClassifierDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         classes, count = model.classes_, len(model.estimators_)
         k = len(classes)
-        if k == 1:  # votes of a single class come to nothing
+        if k == 1:  # the decision for a single class is zero
             one = op.repeated_row(x, op.constant([1.0]))
             return classes_of_probabilities(op, one, classes, decision=op.Sub(one, 1.0))
-        # zeros are left over if the fit ended early
+        # weights are zero after the last member if the fit stopped early
         used = Kept(np.arange(len(model.estimator_weights_)) < count)
         weights = op.parameter(model, "estimator_weights_", form=used, constraint=Positive())
         total = op.ReduceSum(weights, [0], keepdims=1)
@@ -277,6 +277,6 @@ class AdaBoostClassifierDefinition(ModelDefinition):
 
 
 def _votes(op: ModelWriter, shares: str, weight: str, n_classes: int) -> str:
-    """Append a member's votes: 1 for a share of 1, ``-1 / (k - 1)`` for a share of 0."""
+    """Append weighted votes of a member: 1 for a probability of 1, ``-1 / (k - 1)`` for 0."""
     rest = n_classes - 1
     return op.Mul(op.Sub(op.Mul(shares, n_classes / rest), 1.0 / rest), weight)

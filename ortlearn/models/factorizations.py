@@ -1,4 +1,4 @@
-"""Non-negative matrix factorization, and latent Dirichlet allocation."""
+"""Non-negative matrix factorization and latent Dirichlet allocation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from .special_functions import digamma
 from .writer import ModelWriter
 
 EPSILON = float(np.finfo(np.float32).eps)  # scikit-learn's lower bound of divisors
-#: Names of the bodies of loops.
+#: Names of loop bodies.
 PASS, UPDATE, TOPICS = "factorization_pass", "factorization_update", "topics_step"
-LOOK = 10  # iterations between two computations of the error
+ERROR_PERIOD = 10  # number of iterations between two computations of the error
 NAMED_BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
 
 
@@ -43,7 +43,7 @@ class _Factorization:
 
     @property
     def penalties(self) -> tuple[float, float]:
-        """Factors of the absolute values of codes, and of half their squares."""
+        """Factors of the absolute values and of half the squares of codes."""
         strength, ratio = self.model.components_.shape[1] * self.model.alpha_W, self.model.l1_ratio
         return float(strength * ratio), float(strength * (1 - ratio))
 
@@ -51,23 +51,23 @@ class _Factorization:
         """Append the beta-divergences of samples, of shape (n, 1)."""
         beta, x = self.beta, self.x
         if beta == 2:
-            missed = op.Sub(x, approximation)
-            return op.Mul(op.ReduceSum(op.Mul(missed, missed), [1], keepdims=1), 0.5)
-        known = op.Greater(x, EPSILON)
-        given, near = op.Where(known, x, 1.0), op.Where(known, op.Max(approximation, EPSILON), 1.0)
+            residual = op.Sub(x, approximation)
+            return op.Mul(op.ReduceSum(op.Mul(residual, residual), [1], keepdims=1), 0.5)
+        positive = op.Greater(x, EPSILON)
+        values, close = op.Where(positive, x, 1.0), op.Where(positive, op.Max(approximation, EPSILON), 1.0)
         if beta == 0:
-            ratio = op.Div(given, near)
+            ratio = op.Div(values, close)
             return op.ReduceSum(op.Sub(op.Sub(ratio, op.Log(ratio)), 1.0), [1], keepdims=1)
-        present = op.Where(known, x, 0.0)
+        present = op.Where(positive, x, 0.0)
         if beta == 1:
-            terms = op.Sub(op.Mul(present, op.Log(op.Div(given, near))), present)
+            terms = op.Sub(op.Mul(present, op.Log(op.Div(values, close))), present)
             return op.ReduceSum(op.Add(terms, approximation), [1], keepdims=1)
-        terms = op.Sub(op.Pow(present, beta), op.Mul(op.Mul(present, op.Pow(near, beta - 1)), beta))
+        terms = op.Sub(op.Pow(present, beta), op.Mul(op.Mul(present, op.Pow(close, beta - 1)), beta))
         terms = op.Add(terms, op.Mul(op.Pow(approximation, beta), beta - 1))
         return op.Mul(op.ReduceSum(terms, [1], keepdims=1), 1 / (beta * (beta - 1)))
 
     def error(self, op: GraphBuilder, codes: str) -> str:
-        """Append the root of twice the divergence of all samples."""
+        """Append the square root of twice the total divergence."""
         total = op.ReduceSum(self.divergences(op, op.MatMul(codes, self.components)), keepdims=0)
         return op.Sqrt(op.Mul(op.Max(total, 0.0), 2.0))
 
@@ -89,36 +89,36 @@ class _Factorization:
     def until_error(
         self, first: str, op: GraphBuilder, number: str, codes: str, error: str
     ) -> tuple[str, str, str]:
-        """Append an update until the error no longer decreases; return whether to go on, codes and error."""
+        """Append an update until the error stops decreasing; return whether to continue, codes and error."""
         result, tol = self.updated(op, codes), float(self.model.tol)
         if self.beta < 1:
             result = op.Where(op.Less(result, float(np.finfo(np.float64).eps)), 0.0, result)
         if not tol:
             return op.constant(np.array(True)), result, error
-        looks = op.Equal(op.Mod(number, np.array(LOOK)), np.array(LOOK - 1))
+        checks = op.Equal(op.Mod(number, np.array(ERROR_PERIOD)), np.array(ERROR_PERIOD - 1))
         found = self.error(op, result)
-        stops = op.And(looks, op.Less(op.Div(op.Sub(error, found), first), tol))
-        return op.Not(stops), result, op.Where(looks, found, error)
+        stops = op.And(checks, op.Less(op.Div(op.Sub(error, found), first), tol))
+        return op.Not(stops), result, op.Where(checks, found, error)
 
     def until_change(
         self, first: str, op: GraphBuilder, number: str, codes: str, error: str
     ) -> tuple[str, str, str]:
-        """Append an update until the codes hardly change; return whether to go on, codes and error."""
+        """Append an update until the codes converge; return whether to continue, codes and error."""
         result = self.updated(op, codes)
         if not self.model.tol:
             return op.constant(np.array(True)), result, error
         moved = op.Sub(result, codes)
-        change, size = (op.Sqrt(op.ReduceSum(op.Mul(own, own), keepdims=0)) for own in (moved, result))
+        change, size = (op.Sqrt(op.ReduceSum(op.Mul(a, a), keepdims=0)) for a in (moved, result))
         return op.Greater(op.Div(change, size), float(self.model.tol)), result, error
 
 
 class FactorizationDefinition(ModelDefinition):
-    """NMF: nonnegative codes w by scikit-learn's iteration, trained on the divergence of x from ``w H``."""
+    """NMF: codes w by the iteration of scikit-learn, trained on the divergence of x from ``w H``."""
 
-    # As in scikit-learn, iterations stop for all samples together: codes depend on the other samples, within
-    # the tolerance. The penalty of w is part of the loss (Lee and Seung, "Algorithms for non-negative matrix
-    # factorization", NIPS 2001; Févotte and Idier, "Algorithms for nonnegative matrix factorization with the
-    # beta-divergence", Neural Computation 23, 2011).
+    # As in scikit-learn, iterations stop for all samples at once, so that codes depend on the other samples
+    # within the tolerance. The penalty on w is part of the loss (Lee and Seung, "Algorithms for non-negative
+    # matrix factorization", NIPS 2001; Févotte and Idier, "Algorithms for nonnegative matrix factorization
+    # with the beta-divergence", Neural Computation 23, 2011).
 
     def covers(self, model: Any) -> bool:
         return model.solver != "cd" or (not model.shuffle and len(model.components_) <= LARGEST)
@@ -144,28 +144,28 @@ class FactorizationDefinition(ModelDefinition):
         """Append the codes of all samples, of shape (n, n_components)."""
         model, components = parts.model, parts.components
         if model.solver == "mu":
-            return _multiplied(op, parts, int(model.max_iter), parts.until_error)
+            return _multiplicative(op, parts, int(model.max_iter), parts.until_error)
         size, (l1, l2) = len(model.components_), parts.penalties
         gram = op.Add(products(op, components, components), (l2 * np.eye(size)).astype(op.float_dtype))
         correlations = op.Sub(products(op, parts.x, components), l1)
         zero = op.constant(np.zeros((), dtype=op.float_dtype))
         start = [(op.Mul(correlations, 0.0), (op.elem_type, [None, size])), (zero, (op.elem_type, []))]
-        step = partial(_pass, gram, correlations, size, float(model.tol))
+        step = partial(_descent_sweep, gram, correlations, size, float(model.tol))
         return iterate(op, PASS, int(model.max_iter), start, step)[0]
 
 
 class MiniBatchFactorizationDefinition(FactorizationDefinition):
-    """MiniBatchNMF: multiplicative updates until the codes hardly change."""
+    """MiniBatchNMF: multiplicative updates until the codes converge."""
 
     def covers(self, model: Any) -> bool:
         return True
 
     def codes(self, op: ModelWriter, parts: _Factorization) -> str:
-        return _multiplied(op, parts, int(parts.model._transform_max_iter), parts.until_change)
+        return _multiplicative(op, parts, int(parts.model._transform_max_iter), parts.until_change)
 
 
-def _multiplied(op: ModelWriter, parts: _Factorization, max_iter: int, step: Callable[..., Any]) -> str:
-    """Append the codes after multiplicative updates of a constant start."""
+def _multiplicative(op: ModelWriter, parts: _Factorization, max_iter: int, step: Callable[..., Any]) -> str:
+    """Append the codes after multiplicative updates from constant codes."""
     size, x = len(parts.model.components_), parts.x
     level = op.Sqrt(op.Div(op.ReduceMean(x, keepdims=0), float(size)))
     ones = op.Add(op.Mul(op.ReduceSum(x, [1], keepdims=1), 0.0), np.ones((1, size), op.float_dtype))
@@ -175,7 +175,7 @@ def _multiplied(op: ModelWriter, parts: _Factorization, max_iter: int, step: Cal
     return iterate(op, UPDATE, max_iter, start, partial(step, error))[0]
 
 
-def _pass(
+def _descent_sweep(
     gram: str, correlations: str, size: int, tol: float, op: GraphBuilder, number: str, codes: str, first: str
 ) -> tuple[str, str, str]:
     """Append a sweep of coordinate descent (Cichocki and Phan, IEICE Transactions E92-A, 2009)."""
@@ -198,29 +198,29 @@ def _pass(
 
 
 def _power(op: GraphBuilder, values: str, exponent: float) -> str:
-    """Append a power; return an empty name for the exponent zero."""
+    """Append a power; return an empty name if the exponent is 0."""
     if exponent == 0:
         return ""
     return values if exponent == 1 else op.Reciprocal(values) if exponent == -1 else op.Pow(values, exponent)
 
 
 class TopicsDefinition(ModelDefinition):
-    """LatentDirichletAllocation: topic proportions of documents; its bound is not a sum over documents."""
+    """LatentDirichletAllocation: topic proportions of documents; the bound is no sum over documents."""
 
-    # With counts x and B = exp(digamma(components_) - digamma(sum of a topic)), a document's parameters g
+    # With counts x and B = exp(digamma(components_) - digamma(sum of a topic)), parameters g of a document
     # become doc_topic_prior_ + t * (x / (t B)) B', t = exp(digamma(g) - digamma(sum g)) (Hoffman, Blei and
     # Bach, "Online learning for latent Dirichlet allocation", NIPS 2010, algorithm 2).
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         size = len(model.components_)
         counts = op.parameter(model, "components_", role="weight", constraint=Positive())
-        # in float64: the first steps of similar topics amplify rounding errors
+        # in float64, as the first steps amplify rounding errors if topics are similar
         with in_double(op, x, counts) as (x, counts):
             words = _expectation(op, counts)
             sums = op.ReduceSum(x, [1], keepdims=1)
             first = op.Add(op.Mul(sums, 0.0), np.ones((1, size)))
-            going = op.GreaterOrEqual(sums, 0.0)
-            start = [(first, (TensorProto.DOUBLE, [None, size])), (going, (TensorProto.BOOL, [None, 1]))]
+            active = op.GreaterOrEqual(sums, 0.0)
+            start = [(first, (TensorProto.DOUBLE, [None, size])), (active, (TensorProto.BOOL, [None, 1]))]
             step = partial(_topics_step, model, x, words)
             found = iterate(op, TOPICS, int(model.max_doc_update_iter), start, step)[0]
             topics = op.Reshape(found, [-1, size])
@@ -233,20 +233,20 @@ class TopicsDefinition(ModelDefinition):
 
 
 def _expectation(op: GraphBuilder, parameters: str) -> str:
-    """Append ``exp(E[log p])`` for each row of parameters of Dirichlet distributions."""
+    """Append ``exp(E[log p])`` of Dirichlet distributions, one for each row of parameters."""
     total = digamma(op, op.ReduceSum(parameters, [1], keepdims=1))
     return op.Exp(op.Sub(digamma(op, parameters), total))
 
 
 def _topics_step(
-    model: Any, x: str, words: str, op: GraphBuilder, number: str, topics: str, going: str
+    model: Any, x: str, words: str, op: GraphBuilder, number: str, topics: str, active: str
 ) -> tuple[str, str, str]:
-    """Append an iteration for the documents that have not converged."""
+    """Append an iteration for documents that have not converged."""
     shares = _expectation(op, topics)
     expected = op.Add(op.MatMul(shares, words), float(np.finfo(op.float_dtype).eps))
     found = op.Mul(shares, products(op, op.Div(x, expected), words))
     found = op.Add(found, float(model.doc_topic_prior_))
     change = op.ReduceMean(op.Abs(op.Sub(found, topics)), [1], keepdims=1)
-    still = op.And(going, op.GreaterOrEqual(change, float(model.mean_change_tol)))
-    some = op.ReduceMax(op.Cast(still, to=elem_type(op)), keepdims=0)
-    return op.Greater(some, 0.5), op.Where(going, found, topics), still
+    still_active = op.And(active, op.GreaterOrEqual(change, float(model.mean_change_tol)))
+    any_active = op.ReduceMax(op.Cast(still_active, to=elem_type(op)), keepdims=0)
+    return op.Greater(any_active, 0.5), op.Where(active, found, topics), still_active

@@ -1,4 +1,4 @@
-"""Feature selection and agglomeration, and patches of images."""
+"""Feature selection, feature agglomeration and image patches."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,9 +12,9 @@ from .writer import ModelWriter
 
 
 class SelectorDefinition(ModelDefinition):
-    """Selectors: the columns of ``get_support()``."""
+    """Feature selectors: the columns of ``get_support()``."""
 
-    untrained = "it selects columns, and has no parameters to train"
+    untrained = "it selects columns, and has no parameters"
 
     def covers(self, model: Any) -> bool:
         return bool(model.get_support().any())
@@ -26,14 +26,14 @@ class SelectorDefinition(ModelDefinition):
 
 
 class RecursiveSelectorDefinition(SelectorDefinition):
-    """RFE and RFECV, which predict by an estimator of the selected columns."""
+    """RFE and RFECV, which predict by an estimator on the selected columns."""
 
     def children(self, model: Any) -> Iterator[Any]:
         yield model.estimator_
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         columns = super().write(op, model, x).score
-        with op.inside(reason="it is part of a selector, which is not trained"):
+        with op.inside(reason="it is part of a feature selector, which is not trained"):
             scores = op.write(model.estimator_, columns, "estimator_")
         return replace(scores, transformed=columns)
 
@@ -45,7 +45,7 @@ def _median(op: ModelWriter, group: str, size: int) -> str:
     return op.ReduceMean(middle, [1], keepdims=1)
 
 
-#: Writers of pooling functions, of the columns of a cluster and their number.
+#: Writers of pooling functions; arguments are the columns of a cluster and their number.
 POOLING: dict[Callable[..., Any], Callable[[ModelWriter, str, int], str]] = {
     np.mean: lambda op, group, size: op.ReduceMean(group, [1], keepdims=1),
     np.sum: lambda op, group, size: op.ReduceSum(group, [1], keepdims=1),
@@ -58,20 +58,20 @@ POOLING: dict[Callable[..., Any], Callable[[ModelWriter, str, int], str]] = {
 class FeatureAgglomerationDefinition(ModelDefinition):
     """FeatureAgglomeration: the mean, or another function, of the features of each cluster."""
 
-    untrained = "it learns clusters of features, which have no gradient"
+    untrained = "it learns clusters of features, and has no parameters"
 
     def covers(self, model: Any) -> bool:
         return model.pooling_func in POOLING
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        pooled = POOLING[model.pooling_func]
+        pool = POOLING[model.pooling_func]
         groups = [np.flatnonzero(model.labels_ == label) for label in np.unique(model.labels_)]
-        columns = [pooled(op, op.Gather(x, group, axis=1), len(group)) for group in groups]
+        columns = [pool(op, op.Gather(x, group, axis=1), len(group)) for group in groups]
         return transformation(op, op.joined(columns), len(columns))
 
 
 class PatchExtractorDefinition(ModelDefinition):
-    """PatchExtractor: all patches of images of a known size, row by row."""
+    """PatchExtractor: all patches of images of known size, in row-major order."""
 
     untrained = "it has no parameters"
 
@@ -79,18 +79,18 @@ class PatchExtractorDefinition(ModelDefinition):
         if model.max_patches is not None:
             raise op.fail(model, f"max_patches={model.max_patches} draws patches at random: set it to None.")
         known = op.shape(x) or ()
-        sizes = [own for own in known[1:] if isinstance(own, int)]
+        sizes = [size for size in known[1:] if isinstance(size, int)]
         if len(known) not in (3, 4) or len(sizes) < len(known) - 1:
             reason = (
-                "it takes images of shape (n, height, width) or (n, height, width, n_channels), and X has "
-                f"{known or 'an unknown shape'}: reshape X before, by "
+                "it requires images of shape (n, height, width) or (n, height, width, n_channels), but X has "
+                f"{f'shape {known}' if known else 'an unknown shape'}: reshape X by "
                 "FunctionTransformer(numpy.reshape, kw_args={'shape': (-1, height, width)})."
             )
             raise op.fail(model, reason)
-        patch, n_channels = model.patch_size or [own // 10 for own in sizes[:2]], [*sizes[2:], 1][0]
+        patch, n_channels = model.patch_size or [size // 10 for size in sizes[:2]], [*sizes[2:], 1][0]
         pairs = zip(sizes[:2], patch, strict=True)
-        rows, columns = (np.arange(whole - part + 1)[:, None] + np.arange(part) for whole, part in pairs)
-        # (n, rows, height of a patch, columns, width of a patch, ...)
+        rows, columns = (np.arange(size - part + 1)[:, None] + np.arange(part) for size, part in pairs)
+        # of shape (n, rows, patch height, columns, patch width, ...)
         blocks = op.Gather(op.Gather(x, rows, axis=1), columns, axis=3)
         blocks = op.Transpose(blocks, perm=[0, 1, 3, 2, 4, *([5] if len(known) == 4 else [])])
         shape = [*patch, *([n_channels] if n_channels != 1 else [])]

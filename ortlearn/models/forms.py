@@ -1,4 +1,4 @@
-"""Forms that a fitted attribute takes in a graph, each with its inverse."""
+"""Invertible transformations of fitted attributes to arrays of a graph."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Form:
-    """A one-to-one function of an array; the base class is the identity.
+    """Invertible function of an array; the base class is the identity.
 
     Examples
     --------
@@ -35,15 +35,15 @@ class Form:
     array([3., 4.])
     """
 
-    #: Expression in the attribute, which is written ``{}``.
+    #: Expression of the form, with ``{}`` for the attribute.
     text = "{}"
 
     def forward(self, value: np.ndarray) -> np.ndarray:
-        """Return the array of the graph from the attribute."""
+        """Return the array of the graph for a value of the attribute."""
         return value
 
     def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """Return the attribute from the array of the graph, of the shape of the one before the training."""
+        """Return the attribute for an array of the graph, in the shape of ``like``."""
         return value.reshape(like.shape)
 
 
@@ -52,7 +52,7 @@ class AsIs(Form):
 
 
 class Dense(Form):
-    """All values of a sparse matrix."""
+    """The dense array of a sparse matrix."""
 
     def forward(self, value: np.ndarray) -> np.ndarray:
         return value.item().toarray() if value.dtype == object else value
@@ -62,12 +62,12 @@ class Dense(Form):
 
 
 def dense_form(value: Any) -> Form:
-    """Return the form of a matrix that may be sparse."""
+    """Return the form of a dense or sparse matrix."""
     return Dense() if issparse(value) else AsIs()
 
 
 class Transposed(Form):
-    """The transpose of a matrix, a column of a vector."""
+    """The transpose of a matrix, or a vector as a column."""
 
     def forward(self, value: np.ndarray) -> np.ndarray:
         return np.atleast_2d(value).T
@@ -78,7 +78,7 @@ class Transposed(Form):
 
 @dataclass(frozen=True)
 class Reshaped(Form):
-    """The same values in the same order, with another shape in the graph."""
+    """The array in another shape."""
 
     shape: tuple[int, ...]
 
@@ -88,10 +88,7 @@ class Reshaped(Form):
 
 @dataclass(frozen=True, eq=False)
 class Scaled(Form):
-    """A multiple, of a factor other than zero; of one for each column, with an expression for ``text``.
-
-    The graph has it in a ``shape`` of its own, if given.
-    """
+    """The array, reshaped to ``shape`` if given, times a nonzero factor or one factor for each column."""
 
     factor: float | np.ndarray
     text: str = ""
@@ -120,7 +117,7 @@ class Logarithm(Form):
 
 
 class FactorOfInverse(Form):
-    """The upper triangular R with ``R'R`` the inverse of a symmetric positive definite matrix."""
+    """Upper triangular factor R of the inverse ``R'R`` of a symmetric positive definite matrix."""
 
     text = "cholesky({}^-1)"
 
@@ -133,7 +130,7 @@ class FactorOfInverse(Form):
 
 @dataclass(frozen=True, eq=False)
 class Kept(Form):
-    """The entries of a vector that a mask selects; others are unchanged."""
+    """The entries of an array selected by a mask; the others are not trained."""
 
     kept: np.ndarray
 

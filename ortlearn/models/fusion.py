@@ -1,4 +1,4 @@
-"""Fused operators of trained models, which definitions declare beside the nodes for training."""
+"""Fused operators that replace parts of a trained graph for inference."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ ML, ML_OPSET = "ai.onnx.ml", 3  # domain and version of the operators
 
 
 class FusedForm:
-    """A part of a graph that a fused operator computes for inference, under the same tensor names."""
+    """A part of a graph that a fused operator can replace for inference, with the same tensor names."""
 
     def apply(self, model: ModelProto) -> ModelProto:
-        """Return a model for inference with the operator, or the same model if it does not apply."""
+        """Return a model for inference with the fused operator, or the same model if it does not apply."""
         raise NotImplementedError
 
     def by_rows(self) -> FusedForm | None:
-        """Return the form whose result for a sample does not depend on the other samples, None without."""
+        """Return the form whose result for a sample does not depend on other samples, or None."""
         return self
 
 
 def attribute_of(name: str, values: np.ndarray) -> AttributeProto:
-    """Return numbers or bytes as an attribute; float64 as a tensor. onnx.helper checks every value."""
+    """Return an array as an attribute, float64 as a tensor; onnx.helper would check every element."""
     if values.dtype == np.float64:
         return helper.make_attribute(f"{name}_as_tensor", numpy_helper.from_array(values))
     kinds = {"f": AttributeProto.FLOATS, "S": AttributeProto.STRINGS}
@@ -41,19 +41,19 @@ def attribute_of(name: str, values: np.ndarray) -> AttributeProto:
 
 
 def computes(model: ModelProto, tensor: str) -> bool:
-    """Return whether a tensor is an output of a node of the main graph."""
+    """Return whether a node of the main graph outputs a tensor."""
     return any(tensor in node.output for node in model.graph.node)
 
 
 def fuse(model: ModelProto, forms: Iterable[FusedForm]) -> ModelProto:
     """Return a model for inference with the fused operators that definitions declared."""
-    for form in reversed(tuple(forms)):  # a later operator may contain earlier ones
+    for form in reversed(tuple(forms)):  # later forms may include earlier ones
         model = form.apply(model)
     return _without_copies(model)
 
 
 def _without_copies(model: ModelProto) -> ModelProto:
-    """Return the model without nodes that only name an output: onnxruntime runs some of them."""
+    """Return the model without Identity nodes at outputs, some of which onnxruntime executes."""
     view, names = GraphView(model), dict[str, str]()
     for node in view.nodes:
         if (node.domain, node.op_type) != ("", "Identity") or node.output[0] not in view.outputs:
@@ -68,7 +68,7 @@ def _without_copies(model: ModelProto) -> ModelProto:
 def replace_tensors(
     model: ModelProto, tensors: Sequence[str], write: Callable[[GraphBuilder], None]
 ) -> ModelProto:
-    """Return the model with other nodes for some tensors: ``write`` appends them under the names of these."""
+    """Return the model with the nodes of some tensors replaced by those that ``write`` appends."""
     graph = model.graph
     op = GraphBuilder(opset_versions(model).get("", 18), existing_names=graph_names(graph))
     write(op)
@@ -83,19 +83,19 @@ def replace_tensors(
 
 @dataclass(frozen=True)
 class FusedLinear(FusedForm):
-    """Linear scores of float32 by LinearRegressor; coefficients are divided by the scale of samples."""
+    """Linear float32 scores by LinearRegressor, with coefficients divided by the scale of the features."""
 
     samples: str  # tensor of shape (n, n_features), before the division
-    scale: str  # initializer of shape (n_features,) or (1,); empty without any
+    scale: str  # initializer of shape (n_features,) or (1,); empty if not scaled
     scores: str  # tensor of shape (n, k)
     coef: str  # initializer of shape (n_features, k)
     intercept: str = ""  # initializer of shape (k,)
 
     def by_rows(self) -> None:
-        """Return None: products of another number of samples are rounded otherwise."""
+        """Return None, as the rounding of products depends on the number of samples."""
 
     def rows(self, model: ModelProto) -> np.ndarray | None:
-        """Return coefficients and intercept of each score, (k, n_features + 1); None unless float32."""
+        """Return coefficients and intercepts, of shape (k, n_features + 1), or None if not in float32."""
         arrays = initializer_arrays(model, (self.coef, self.intercept, self.scale))
         coef = arrays[self.coef]
         if coef.dtype != np.float32:
@@ -104,7 +104,7 @@ class FusedLinear(FusedForm):
             with np.errstate(all="ignore"):
                 scaled = coef / arrays[self.scale].reshape(-1, 1)
             if not np.isfinite(scaled).all() or np.any(np.abs(scaled[coef != 0]) < np.finfo(coef.dtype).tiny):
-                return None  # float32 does not hold them
+                return None  # overflow or underflow in float32
             coef = scaled
         zeros = np.zeros(coef.shape[1], dtype=coef.dtype)
         intercept = arrays[self.intercept] if self.intercept else zeros
@@ -118,57 +118,57 @@ class FusedLinear(FusedForm):
         def write(op: GraphBuilder) -> None:
             options: Any = {"domain": ML, "outputs": [self.scores], "targets": len(rows)}
             op.node("LinearRegressor", self.samples, **options)
-            _add_rows(op, rows)
+            _add_coefficients(op, rows)
 
         return replace_tensors(model, [self.scores], write)
 
 
 @dataclass(frozen=True)
 class FusedClasses(FusedForm):
-    """Classes and probabilities of float32 scores, and linear scores themselves, by LinearClassifier."""
+    """Classes and probabilities of float32 scores, or of linear models, by LinearClassifier."""
 
     scores: str  # raw scores, of shape (n, 1) for two classes, (n, k) for more
-    label: str  # classes of the largest scores, or of scores above zero; empty without any
+    label: str  # predicted classes; empty if not computed
     classes: np.ndarray  # of shape (k,), int64 or text
-    probabilities: str = ""  # sigmoids of two classes, or the softmax
-    linear: FusedLinear | None = None  # operator of the scores
+    probabilities: str = ""  # sigmoid for two classes, softmax for more
+    linear: FusedLinear | None = None  # form of the scores
 
     def by_rows(self) -> FusedClasses:
-        """Return the form that does not compute the scores."""
+        """Return the form without the linear scores."""
         return replace(self, linear=None)
 
     def apply(self, model: ModelProto) -> ModelProto:
         wanted = [name for name in (self.label, self.probabilities) if name and computes(model, name)]
-        of_two = len(self.classes) == 2
-        if not wanted or (not of_two and self.label not in wanted):
+        binary = len(self.classes) == 2
+        if not wanted or (not binary and self.label not in wanted):
             return model
         if self.linear is not None:
             rows = self.linear.rows(model)
             if rows is None:
                 return model
-            rows = np.vstack([-rows, rows]) if of_two else rows
+            rows = np.vstack([-rows, rows]) if binary else rows
             fused = self._replaced(model, wanted, self.linear.samples, rows)
             if not computes(fused, self.scores):
                 return fused
-        # the scores are needed for more; for several classes the plain operators are as fast
+        # the scores are used elsewhere; for more than two classes, standard operators are as fast
         both = np.array([[-1, 0], [1, 0]], dtype=np.float32)
-        return self._replaced(model, wanted, self.scores, both) if of_two else model
+        return self._replaced(model, wanted, self.scores, both) if binary else model
 
     def _replaced(self, model: ModelProto, wanted: list[str], samples: str, rows: np.ndarray) -> ModelProto:
         def write(op: GraphBuilder) -> None:
             labels = "classlabels_strings" if self.classes.dtype.kind in "OUS" else "classlabels_ints"
-            probable = self.probabilities in wanted
-            link = ("LOGISTIC" if len(rows) == 2 else "SOFTMAX") if probable else "NONE"
+            has_probabilities = self.probabilities in wanted
+            link = ("LOGISTIC" if len(rows) == 2 else "SOFTMAX") if has_probabilities else "NONE"
             label = self.label if self.label in wanted else op.unique("label")
-            outputs = [label, self.probabilities if probable else op.unique("scores")]
+            outputs = [label, self.probabilities if has_probabilities else op.unique("scores")]
             options: Any = {"domain": ML, "outputs": outputs, "multi_class": 0, "post_transform": link}
             op.node("LinearClassifier", samples, **options, **{labels: self.classes.tolist()})
-            _add_rows(op, rows)
+            _add_coefficients(op, rows)
 
         return replace_tensors(model, wanted, write)
 
 
-def _add_rows(op: GraphBuilder, rows: np.ndarray) -> None:
-    """Put coefficients and then the intercept of each score on the last node."""
+def _add_coefficients(op: GraphBuilder, rows: np.ndarray) -> None:
+    """Add coefficients and intercepts to the last node as attributes."""
     op.add_attribute(attribute_of("coefficients", rows[:, :-1].ravel()))
     op.add_attribute(attribute_of("intercepts", rows[:, -1]))

@@ -1,7 +1,7 @@
 """Gaussian processes: posterior means, and class probabilities averaged over the posterior."""
 
-# Formulas are those of Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learning",
-# MIT Press 2006, kernels those of chapter 4, as in sklearn.gaussian_process.kernels.
+# Rasmussen, C. E. and Williams, C. K. I., "Gaussian Processes for Machine Learning", MIT Press 2006. Kernels
+# (chapter 4) are defined as in sklearn.gaussian_process.kernels.
 
 import math
 from collections.abc import Callable
@@ -31,7 +31,7 @@ CONSTANT = (kernels.ConstantKernel, kernels.WhiteKernel)
 
 @dataclass(frozen=True)
 class _Kernel:
-    """Writer of the kernel of a process; ``reason`` says why its training samples are not trained."""
+    """Writer of the kernel of a process; ``reason`` is why the training samples are not trained, if so."""
 
     op: ModelWriter
     process: Any
@@ -39,54 +39,54 @@ class _Kernel:
     reason: str = ""
 
     def matrix(self) -> str:
-        """Append the kernel of samples and training samples, of shape (n, n_fitted)."""
+        """Append the kernel matrix of samples and training samples, of shape (n, n_fitted)."""
         result = self.part(self.process.kernel_, "kernel_")
         if _varies(self.process.kernel_):
             return result
         count = self.op.Slice(self.op.Shape(self.x), [0], [1])
         return self.op.Expand(result, self.op.Concat(count, [len(self.process.X_train_)], axis=0))
 
-    def part(self, kernel: Any, path: str, itself: bool = False) -> str:
-        """Append a kernel or a part of one; with ``itself``, its diagonal, which broadcasts to (n, 1)."""
+    def part(self, kernel: Any, path: str, diagonal: bool = False) -> str:
+        """Append a kernel at a path, or only its diagonal, which broadcasts to (n, 1)."""
         op = self.op
         if isinstance(kernel, kernels.KernelOperator):
-            one, two = (self.part(getattr(kernel, k), f"{path}.{k}", itself) for k in ("k1", "k2"))
+            one, two = (self.part(getattr(kernel, k), f"{path}.{k}", diagonal) for k in ("k1", "k2"))
             return op.Add(one, two) if isinstance(kernel, kernels.Sum) else op.Mul(one, two)
         if isinstance(kernel, kernels.Exponentiation):
-            return op.Pow(self.part(kernel.kernel, f"{path}.kernel", itself), float(kernel.exponent))
+            return op.Pow(self.part(kernel.kernel, f"{path}.kernel", diagonal), float(kernel.exponent))
         if isinstance(kernel, kernels.ConstantKernel):
-            return self.number(path, "constant_value")
+            return self.hyperparameter(path, "constant_value")
         if isinstance(kernel, kernels.WhiteKernel):
-            # new samples do not share the noise of training samples
-            return self.number(path, "noise_level") if itself else op.constant(0.0)
+            # noise is independent between new and training samples
+            return self.hyperparameter(path, "noise_level") if diagonal else op.constant(0.0)
         if isinstance(kernel, kernels.DotProduct):  # s^2 + x y'
-            sigma = self.number(path, "sigma_0")
-            return op.Add(self.products(itself), op.Mul(sigma, sigma))
+            sigma = self.hyperparameter(path, "sigma_0")
+            return op.Add(self.products(diagonal), op.Mul(sigma, sigma))
         if isinstance(kernel, kernels.PairwiseKernel):
-            return _pairwise(self, kernel, path, itself)
-        if itself:
-            return op.constant([1.0])  # kernels of distances
-        write = next((OF_DISTANCES[kind] for kind in type(kernel).__mro__ if kind in OF_DISTANCES), None)
+            return _pairwise(self, kernel, path, diagonal)
+        if diagonal:
+            return op.constant([1.0])  # stationary kernels
+        write = next((STATIONARY[kind] for kind in type(kernel).__mro__ if kind in STATIONARY), None)
         if write is None:
             raise op.fail(self.process, f"the kernel {kernel} has no form in ONNX here.")
         return write(self, kernel, path)
 
     def rows(self) -> str:
         """Return the training samples."""
-        # an intercept, so that penalties do not shrink positions
+        # the role of an intercept, so that penalties do not shrink the samples
         return self.op.parameter(self.process, "X_train_", role="intercept", reason=self.reason)
 
-    def number(self, path: str, name: str) -> str:
-        """Return a hyper-parameter of the kernel at a path."""
+    def hyperparameter(self, path: str, name: str) -> str:
+        """Return a hyper-parameter of the kernel at a path as a fixed parameter."""
         return self.op.parameter(self.process, f"{path}.{name}", role="scale", reason=HYPER)
 
-    def products(self, itself: bool = False) -> str:
-        """Append the scalar products of samples and training samples, or of each sample with itself."""
+    def products(self, diagonal: bool = False) -> str:
+        """Append the dot products of samples and training samples, or of each sample with itself."""
         op = self.op
-        return op.ReduceSumSquare(self.x, [1]) if itself else products(op, self.x, self.rows())
+        return op.ReduceSumSquare(self.x, [1]) if diagonal else products(op, self.x, self.rows())
 
     def distances(self, metric: str, scale: str = "") -> str:
-        """Append the distances of samples to training samples, both divided by the length scale."""
+        """Append the distances to training samples, with features divided by the length scale."""
         x, rows, op = self.x, self.rows(), self.op
         if scale:
             shape = self.process.X_train_.shape
@@ -102,46 +102,46 @@ def _varies(kernel: Any) -> bool:
 
 
 def _matern(kernel: _Kernel, part: Any, path: str) -> str:
-    # RBF is that of infinite nu
-    squares = kernel.distances("sqeuclidean", kernel.number(path, "length_scale"))
+    # RBF is the limit of infinite nu
+    squares = kernel.distances("sqeuclidean", kernel.hyperparameter(path, "length_scale"))
     return matern(kernel.op, squares, getattr(part, "nu", np.inf))
 
 
 def _rational_quadratic(kernel: _Kernel, part: Any, path: str) -> str:
     # (1 + d^2 / (2 a))^(-a), d = |x / l - y / l|
-    op, alpha = kernel.op, kernel.number(path, "alpha")
-    squares = kernel.distances("sqeuclidean", kernel.number(path, "length_scale"))
+    op, alpha = kernel.op, kernel.hyperparameter(path, "alpha")
+    squares = kernel.distances("sqeuclidean", kernel.hyperparameter(path, "length_scale"))
     return op.Pow(op.Add(op.Div(squares, op.Add(alpha, alpha)), 1.0), op.Neg(alpha))
 
 
 def _exp_sine_squared(kernel: _Kernel, part: Any, path: str) -> str:
     # exp(-2 (sin(pi d / p) / l)^2)
     op = kernel.op
-    periods = op.Div(kernel.distances("euclidean"), kernel.number(path, "periodicity"))
-    wave = op.Div(op.Sin(op.Mul(periods, math.pi)), kernel.number(path, "length_scale"))
+    periods = op.Div(kernel.distances("euclidean"), kernel.hyperparameter(path, "periodicity"))
+    wave = op.Div(op.Sin(op.Mul(periods, math.pi)), kernel.hyperparameter(path, "length_scale"))
     return op.Exp(op.Mul(op.Mul(wave, wave), -2.0))
 
 
-def _pairwise(kernel: _Kernel, part: Any, path: str, itself: bool) -> str:
+def _pairwise(kernel: _Kernel, part: Any, path: str, diagonal: bool) -> str:
     """Append a kernel of sklearn.metrics.pairwise."""
     op, metric = kernel.op, part.metric
-    if not isinstance(metric, str) or metric not in PAIRWISE or (itself and metric == "precomputed"):
+    if not isinstance(metric, str) or metric not in PAIRWISE or (diagonal and metric == "precomputed"):
         raise op.fail(kernel.process, f"the kernel {part} has no form in ONNX here.")
-    given = part.pairwise_kernels_kwargs or {}
-    if itself and metric in METRIC_OF:
+    kwargs = part.pairwise_kernels_kwargs or {}
+    if diagonal and metric in METRIC_OF:
         return op.constant([0.0 if metric == "additive_chi2" else 1.0])
-    if itself and metric == "cosine":
+    if diagonal and metric == "cosine":
         return op.ReduceSumSquare(unit_rows(op, kernel.x), [1])
-    gamma: Any = kernel.number(path, "gamma") if "gamma" in KERNEL_PARAMS.get(metric, ()) else 1.0
-    options = gamma, float(given.get("coef0", 1)), float(given.get("degree", 3))
-    if itself:
-        return of_products(op, kernel.products(itself), metric, *options)
+    gamma: Any = kernel.hyperparameter(path, "gamma") if "gamma" in KERNEL_PARAMS.get(metric, ()) else 1.0
+    options = gamma, float(kwargs.get("coef0", 1)), float(kwargs.get("degree", 3))
+    if diagonal:
+        return of_products(op, kernel.products(diagonal), metric, *options)
     rows = "" if metric == "precomputed" else kernel.rows()
     return pairwise_kernel(op, kernel.x, rows, metric, *options)
 
 
-#: Writers of kernels of distances, for subclasses too.
-OF_DISTANCES: dict[type, Callable[[_Kernel, Any, str], str]] = {
+#: Writers of stationary kernels, also used for subclasses.
+STATIONARY: dict[type, Callable[[_Kernel, Any, str], str]] = {
     kernels.ExpSineSquared: _exp_sine_squared,
     kernels.Matern: _matern,
     kernels.RBF: _matern,
@@ -150,7 +150,7 @@ OF_DISTANCES: dict[type, Callable[[_Kernel, Any, str], str]] = {
 
 
 class GaussianProcessRegressorDefinition(ModelDefinition):
-    """GaussianProcessRegressor: ``K(X, X_train_) alpha_``, scaled and shifted as y was (algorithm 2.1)."""
+    """GaussianProcessRegressor: ``K(X, X_train_) alpha_`` in the units of y (algorithm 2.1)."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         kernel = _Kernel(op, model, x).matrix()
@@ -164,7 +164,7 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
         return regression(op, mean, n_outputs)
 
     def finish(self, model: Any) -> None:
-        # predict reads the Cholesky factor of the kernel for standard deviations only
+        # predict uses the Cholesky factor of the kernel for standard deviations only
         kernel = model.kernel_(model.X_train_)
         kernel[np.diag_indices_from(kernel)] += model.alpha
         model.L_ = np.linalg.cholesky(kernel)
@@ -172,7 +172,7 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
 
 @dataclass(frozen=True)
 class _Residuals(Form):
-    """Labels minus their probabilities, of shape (n_samples, 1)."""
+    """Labels minus probabilities, of shape (n_samples, 1)."""
 
     labels: np.ndarray
     text = "y_train_ - {}"
@@ -185,27 +185,27 @@ class _Residuals(Form):
 
 
 class GaussianProcessClassifierDefinition(ModelDefinition):
-    """GaussianProcessClassifier: one process for two classes, one for each class or pair of more."""
+    """GaussianProcessClassifier: one binary process, or one for each class or pair of classes."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         with op.inside("base_estimator_"):
             if len(model.classes_) == 2:
-                latent, positive = _process(op, model.base_estimator_, x)
+                latent, positive = _binary_process(op, model.base_estimator_, x)
                 scores = classes_of_probabilities(op, op.binary_probabilities(positive), model.classes_)
                 return replace(scores, label=decisions(op, latent, model.classes_).label)
             members = []
-            for number, member in enumerate(model.base_estimator_.estimators_):
-                with op.inside(f"estimators_[{number}]"):
-                    members.append(_process(op, member, x))
+            for index, member in enumerate(model.base_estimator_.estimators_):
+                with op.inside(f"estimators_[{index}]"):
+                    members.append(_binary_process(op, member, x))
         latents, positives = (op.joined(columns) for columns in zip(*members, strict=True))
         if model.multi_class == "one_vs_one":
-            return _of_pairs(op, latents, positives, model.classes_)
+            return _one_vs_one(op, latents, positives, model.classes_)
         shares = op.Div(positives, op.ReduceSum(positives, [1]))
         return classes_of_probabilities(op, shares, model.classes_)
 
 
-def _of_pairs(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -> Scores:
-    """Return the classes of pairwise votes, trained on the log of the product of pairwise probabilities."""
+def _one_vs_one(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -> Scores:
+    """Return scores of pairwise votes, trained on the log of the product of pairwise probabilities."""
     above = op.Greater(latents, 0.0)
     votes = pair_decisions(op, above, second, len(classes))[0]
     table = pair_table(len(classes)).astype(op.float_dtype)
@@ -215,8 +215,8 @@ def _of_pairs(op: ModelWriter, latents: str, second: str, classes: np.ndarray) -
     return classification(op, score, "softmax", votes, classes)
 
 
-def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
-    """Append the latent mean of a process of two classes, and the probability of the second, columns."""
+def _binary_process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
+    """Append the latent mean and the probability of the second class of a binary process, as columns."""
     # Rasmussen and Williams, algorithm 3.2: f = K (y - pi), v = L^-1 W^(1/2) K', s = k(x, x) - v v'. The
     # logistic function sum c erf(l z) / 2 + sum c / 2 (Williams, C. K. I. and Barber, D., "Bayesian
     # classification with Gaussian processes", IEEE TPAMI 1998, appendix A), averaged over N(f, s), is
@@ -227,7 +227,7 @@ def _process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
     latent = op.MatMul(kernel, residuals)
     factor = (np.linalg.inv(process.L_) * process.W_sr_).T.astype(op.float_dtype)
     v = op.MatMul(kernel, np.ascontiguousarray(factor))
-    diagonal = writer.part(process.kernel_, "kernel_", itself=True)
+    diagonal = writer.part(process.kernel_, "kernel_", diagonal=True)
     variance = op.Max(op.Sub(diagonal, op.ReduceSumSquare(v, [1])), 0.0)
     slopes, shares = (np.ravel(c).astype(op.float_dtype) for c in (_gpc.LAMBDAS, _gpc.COEFS))
     spread = op.Sqrt(op.Add(op.Mul(variance, 2 * slopes * slopes), 1.0))

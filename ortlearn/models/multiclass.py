@@ -13,7 +13,7 @@ from ..losses import LogLoss
 from .base import ModelDefinition, Objective
 from .columns import LOWEST
 from .coupling import pair_table
-from .ensembles import MembersDefinition, given, label_column, logit_of, response, write_members
+from .ensembles import MembersDefinition, label_column, logit_of, output_of, response, write_members
 from .forms import Transposed
 from .objectives import common_objective
 from .scores import Scores, classification, decisions, indicator, label_of, regression, several_outputs
@@ -31,7 +31,7 @@ def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | 
     """Return the probabilities of second classes side by side; None if a member has none."""
     if not all(hasattr(member, "predict_proba") for member in model.estimators_):
         return None
-    return op.joined([given(op, member, "predict_proba") for member in members])
+    return op.joined([output_of(op, member, "predict_proba") for member in members])
 
 
 def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
@@ -193,7 +193,7 @@ def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
     members: list[Scores] = []
     method = getattr(model, "chain_method_", "predict")
     for i, member in enumerate(model.estimators_):
-        columns = [op.matrix(x), *(given(op, scores, method) for scores in members)]
+        columns = [op.matrix(x), *(output_of(op, scores, method) for scores in members)]
         members.append(op.write(member, op.joined(columns), f"estimators_[{i}]"))
     return [members[int(position)] for position in np.argsort(model.order_)]
 

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError, FallbackWarning, warn_user
 from ..models import unwrapped, write_model
-from ..models.document import TextOutputError
+from ..models.written_model import TextOutputError
 from ..models.pipelines import working_steps
 from ..models.registry import doubtful_part, inner_part
 from ..quiet import quiet

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from ..exceptions import ConversionError
 from ..graphs import TensorType, graph_names, inline_functions, map_names, opset_versions, value_types
 from ..models.columns import Columns
-from ..models.document import ML_OPSET
+from ..models.written_model import ML_OPSET
 from ..models.scores import Scores, transformation
 from ..models.writer import OPSET, ModelWriter
 from ..quiet import quiet

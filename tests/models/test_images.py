@@ -66,7 +66,7 @@ def test_what_has_no_form():
     images = X.reshape(-1, 8, 8)
     with pytest.raises(ConversionError, match="max_patches=5 draws patches at random"):
         sklearn_to_onnx(PatchExtractor(patch_size=(2, 2), max_patches=5).fit(images), (8, 8))
-    with pytest.raises(ConversionError, match="X has .None, 64.: reshape X before"):
+    with pytest.raises(ConversionError, match="X has shape .None, 64.: reshape X by"):
         sklearn_to_onnx(PatchExtractor(patch_size=(2, 2)), 64)
     assert "it has no parameters" in str(explain(PatchExtractor(patch_size=(2, 2)).fit(images), images))
 

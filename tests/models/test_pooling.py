@@ -26,7 +26,7 @@ def test_pooled_features(run_onnx, pooling, n_clusters):
 
 def test_it_says_why_nothing_is_trained():
     model = FeatureAgglomeration(2).fit(X)
-    assert any("no gradient" in row.reason for row in explain(model, X).rows)
+    assert any("no parameters" in row.reason for row in explain(model, X).rows)
 
 
 def test_other_functions_have_no_definition():

@@ -1,1 +1,1 @@
-"""Constraints of parameters, as functions of unconstrained values."""
+"""Constraints on parameters, satisfied by reparametrisation with free (unconstrained) values."""

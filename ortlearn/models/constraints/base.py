@@ -9,15 +9,15 @@ from ...graphs import GraphBuilder
 
 
 class Constraint(ABC):
-    """A set of arrays, as a function of unconstrained ("free") values, which are trained instead."""
+    """A set of arrays, parametrised by unconstrained ("free") values, which are trained instead."""
 
-    #: Name of the set in tables, ``"kept positive"``.
+    #: Description of the set in reports, such as ``"kept positive"``.
     text: str
-    #: Whether nonnegative free values reach every array of the set: updates are then projected onto them.
+    #: Whether nonnegative free values suffice to represent the set: updates are then projected onto them.
     projected: ClassVar[bool] = False
-    #: Whether free values have the magnitude of the parameter, so that penalties apply to them.
+    #: Whether free values equal the parameter in magnitude, so that penalties are unchanged.
     penalised: ClassVar[bool] = False
-    #: Whether each row of the parameter depends on the same row of the free values only.
+    #: Whether each row of the parameter depends only on the same row of the free values.
     by_row: ClassVar[bool] = False
 
     @abstractmethod
@@ -30,8 +30,8 @@ class Constraint(ABC):
 
     @abstractmethod
     def values(self, free: np.ndarray) -> np.ndarray:
-        """Return the array of free values."""
+        """Return the array in the set for free values."""
 
     @abstractmethod
     def write(self, op: GraphBuilder, free: str) -> str:
-        """Append the nodes that compute the array of free values, and return its name."""
+        """Append the nodes that compute the array from free values, and return its name."""

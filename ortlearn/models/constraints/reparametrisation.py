@@ -1,4 +1,4 @@
-"""Apply constraints to the initializers of a graph, and remove them."""
+"""Replace constrained initializers of a graph by free values, and convert them back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .base import Constraint
 
 @dataclass(frozen=True)
 class Reparametrisation:
-    """Constraints on parameters of a graph, whose initializers are free values."""
+    """Constrained parameters of a graph, whose initializers are free values."""
 
     constraints: Mapping[str, Constraint] = field(default_factory=dict)  # by initializer
     tensors: Mapping[str, str] = field(default_factory=dict)  # names of the parameters, by initializer
@@ -24,7 +24,7 @@ class Reparametrisation:
     def of(
         cls, model: ModelProto, constraints: Mapping[str, Constraint]
     ) -> tuple[ModelProto, Reparametrisation]:
-        """Return an equal model that computes parameters from free values, and the constraints applied."""
+        """Return an equivalent model of free values, and the reparametrisation applied."""
         if not constraints:
             return model, cls()
         arrays = graphs.initializer_arrays(model, constraints)
@@ -47,8 +47,8 @@ class Reparametrisation:
         return graphs.append_nodes(model, op, first=True), cls(constraints, tensors)
 
     def by_rows(self, model: ModelProto) -> ModelProto:
-        """Return the model, or a part of it, that computes only the rows of tables which it looks up."""
-        tables = {self.tensors[name]: name for name, own in self.constraints.items() if own.by_row}
+        """Return the model, or a part of it, that computes only those rows of tables that it looks up."""
+        tables = {self.tensors[name]: name for name, item in self.constraints.items() if item.by_row}
 
         def first_look_up(node: NodeProto, op: graphs.GraphBuilder) -> bool:
             name = tables.get(node.input[0])
@@ -63,7 +63,7 @@ class Reparametrisation:
         return graphs.prune(graphs.replace_nodes(model, {("", "Gather"): first_look_up})) if tables else model
 
     def undone(self, model: ModelProto) -> ModelProto:
-        """Return the model, or a part of it, whose initializers are its parameters again."""
+        """Return the model, or a part of it, with its parameters as initializers instead of free values."""
         if not self.constraints:
             return model
         model = graphs.copy_model(model)

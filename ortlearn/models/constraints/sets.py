@@ -1,4 +1,4 @@
-"""Probability simplexes, log-probabilities, increasing tables, triangular matrices."""
+"""Constraints to probability simplexes, log-probabilities, increasing tables, triangular matrices."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from ...graphs import GraphBuilder
 from .base import Constraint
 from .signs import Positive, absolute
 
-EDGE = 1e-6  # smallest distance of a parameter from the boundary of its set: free values stay finite
-TINY = 1e-30  # added to values that are divided by their sum: all zeros become equal shares
+EDGE = 1e-6  # smallest distance of a parameter from the boundary of its set, for finite free values
+TINY = 1e-30  # added to values before they are normalised, for equal shares if all are zero
 
 
 def _shape(op: GraphBuilder, name: str) -> tuple[int, ...]:
@@ -18,14 +18,14 @@ def _shape(op: GraphBuilder, name: str) -> tuple[int, ...]:
 
 
 def _is_on_simplex(values: np.ndarray, axis: int | None) -> bool:
-    """Return whether values are nonnegative and sum to one."""
+    """Return whether values are nonnegative and sum to one along an axis."""
     sums = values.sum(axis=axis, dtype=np.float64)
     return bool(np.isfinite(values).all() and (values >= 0).all() and np.allclose(sums, 1, atol=1e-4))
 
 
 @dataclass(frozen=True)
 class Simplex(Constraint):
-    """``exp(t) / sum exp(t)``, or its logarithm: weights that sum to one along an axis, or all together."""
+    """Weights that sum to one, along an axis if given, or their logarithms: ``exp(t) / sum exp(t)``."""
 
     axis: int | None = None
     logarithm: bool = False
@@ -44,7 +44,7 @@ class Simplex(Constraint):
         return logarithms if self.logarithm else np.exp(logarithms)
 
     def write(self, op: GraphBuilder, free: str) -> str:
-        # Softmax itself has no float64 gradient kernel everywhere
+        # not every runtime has a float64 gradient kernel of Softmax
         exponentials = op.Exp(free)
         axes = [] if self.axis is None else [[self.axis]]
         total = op.ReduceSum(exponentials, *axes, keepdims=1)
@@ -53,17 +53,17 @@ class Simplex(Constraint):
 
 @dataclass(frozen=True)
 class Shares(Constraint):
-    """``|t| / sum |t|`` along the last axis: class shares with exact zeros, where Simplex has no gradient."""
+    """Shares that sum to one along the last axis and may be exactly zero: ``|t| / sum |t|``."""
 
-    sizes: tuple[int, ...]  # number of shares of each output; later ones on the last axis are zero
-    scale: float = 1.0  # initial sum of the free values: smaller sums make larger steps
-    grows: bool = True  # whether shares of zero have a gradient
+    sizes: tuple[int, ...]  # number of shares of each output; the last axis is padded with zeros
+    scale: float = 1.0  # initial sum of the free values; steps are larger if it is smaller
+    grows: bool = True  # whether shares of zero have a gradient and can increase
     text = "kept on the simplex"
     projected = True
     by_row = True
 
     def _mask(self) -> np.ndarray | None:
-        """Return 1 for the shares of each output, 0 after them; None if all outputs have the same number."""
+        """Return 1 for shares and 0 for padding, or None without padding."""
         mask = np.arange(max(self.sizes)) < np.array(self.sizes)[:, None]
         return None if mask.all() else mask.astype(np.float64)
 
@@ -89,7 +89,7 @@ class Shares(Constraint):
 
 @dataclass(frozen=True)
 class LogProbability(Constraint):
-    """``-log(1 + exp(-t))``: logarithms of probabilities that need not sum to one."""
+    """Logarithms of probabilities that need not sum to one: ``-log(1 + exp(-t))``."""
 
     text = "kept below 0, the logarithm of a probability"
 
@@ -109,7 +109,7 @@ class LogProbability(Constraint):
 
 @dataclass(frozen=True)
 class Increasing(Constraint):
-    """A table that increases between two bounds: cumulative sums of ``|t| / sum |t|``, without the last."""
+    """Increasing values between two bounds: scaled cumulative sums of ``|t| / sum |t|``."""
 
     low: float = 0.0
     high: float = 1.0
@@ -134,7 +134,7 @@ class Increasing(Constraint):
     def write(self, op: GraphBuilder, free: str) -> str:
         sizes = absolute(op, free)
         shares = op.Reshape(op.Div(sizes, op.Add(op.ReduceSum(sizes, keepdims=1), TINY)), [-1, 1])
-        # a product, as CumSum has no gradient in all backends
+        # a matrix product, as not all backends have a gradient of CumSum
         triangle = (self.high - self.low) * np.tri(_shape(op, free)[0])[:-1]
         table = op.Reshape(op.MatMul(triangle.astype(op.float_dtype), shares), [-1])
         return op.Add(table, self.low) if self.low else table
@@ -142,7 +142,7 @@ class Increasing(Constraint):
 
 @dataclass(frozen=True)
 class Rising(Constraint):
-    """Increasing columns: each number exceeds the one before by ``exp(t)``, the first one a bound if any."""
+    """Increasing columns with differences ``exp(t)``, with an optional lower bound."""
 
     low: float | None = None
     text = "kept rising"
@@ -177,7 +177,7 @@ class Rising(Constraint):
 
 @dataclass(frozen=True)
 class Triangular(Constraint):
-    """Upper triangular matrices with a diagonal between 0 and an optional bound, as in ``Positive``."""
+    """Upper triangular matrices with a positive diagonal, with an optional upper bound of the diagonal."""
 
     high: float | None = None
     text = "kept triangular, the diagonal positive"
@@ -192,7 +192,7 @@ class Triangular(Constraint):
 
     def free(self, values: np.ndarray) -> np.ndarray:
         identity = np.eye(values.shape[-1], dtype=values.dtype)
-        inside = 1 if self.high is None else self.high / 2  # of the other elements
+        inside = 1 if self.high is None else self.high / 2  # any valid value for off-diagonal elements
         return np.triu(values, 1) + identity * self._diagonal.free(np.where(identity > 0, values, inside))
 
     def values(self, free: np.ndarray) -> np.ndarray:
@@ -201,6 +201,6 @@ class Triangular(Constraint):
 
     def write(self, op: GraphBuilder, free: str) -> str:
         identity = np.eye(_shape(op, free)[-1], dtype=op.float_dtype)
-        # exponentials of the diagonal only: the rest could overflow
+        # exponentials of the diagonal only, as others could overflow
         diagonal = op.Mul(self._diagonal.write(op, op.Mul(free, identity)), identity)
         return op.Add(op.Mul(free, np.triu(np.ones_like(identity), 1)), diagonal)

@@ -12,9 +12,9 @@ __all__ = ["NotNegative", "Positive"]
 
 @dataclass(frozen=True)
 class Positive(Constraint):
-    """``sign exp(t)``: variances, precisions, scales; slopes of calibrations are negative, with a sign of -1.
+    """Positive or, with ``sign=-1``, negative values: ``sign exp(t)``, as of variances and scales.
 
-    With a bound it is ``sign high / (1 + exp(-t))``, which is nearly the same far below the bound.
+    With an upper bound of the magnitude, ``high``, the values are ``sign high / (1 + exp(-t))``.
 
     Examples
     --------
@@ -52,16 +52,16 @@ class Positive(Constraint):
 
 
 def absolute(op: GraphBuilder, free: str) -> str:
-    """Return absolute values; Abs itself has no slope at zero."""
+    """Return absolute values with a slope of 1 at zero, where Abs has a slope of 0."""
     return op.Where(op.Less(free, 0.0), op.Neg(free), free)
 
 
 @dataclass(frozen=True)
 class NotNegative(Constraint):
-    """``|t|``: coefficients that may be zero, of which the slope is 1 at ``t = 0`` too.
+    """Nonnegative coefficients ``|t|``, with a slope of 1 at ``t = 0``.
 
-    A coefficient of exactly zero grows again where the loss falls with it. Updates cut free numbers
-    off at zero (Bertsekas, D. P., "On the Goldstein-Levitin-Polyak gradient projection method", IEEE
+    The slope lets a coefficient of zero increase if this reduces the loss. Updates project free values onto
+    nonnegative ones (Bertsekas, D. P., "On the Goldstein-Levitin-Polyak gradient projection method", IEEE
     Transactions on Automatic Control 21 (1976), 174-184), so that zeros are exact.
 
     Examples

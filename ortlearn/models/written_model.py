@@ -1,4 +1,4 @@
-"""The ONNX model of an estimator, written by definitions alone."""
+"""ONNX model of an estimator, written by model definitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,21 +16,21 @@ from .registry import refuse_undefined
 from .scores import Scores
 from .writer import OPSET, ModelWriter
 
-IR_VERSION = 8  # of the opset, so that older runtimes read files
+IR_VERSION = 8  # that of the opset, so that older runtimes load the files
 
 
 class TextOutputError(ConversionError):
-    """Error for a transformer to text, which is not an output of a model."""
+    """Error for a transformer whose output is text."""
 
 
 @dataclass(frozen=True)
 class WrittenModel:
-    """A graph for inference with its parameters; its outputs are named as by skl2onnx."""
+    """A graph for inference and its parameters; outputs are those of a skl2onnx model."""
 
     model: ModelProto
-    scores: Scores  # each tensor is in the graph
+    scores: Scores  # names of tensors in the graph
     parameters: dict[str, Parameter]  # by the name of their initializer
-    fused: tuple[FusedForm, ...] = ()  # operators that compute parts of it for inference
+    fused: tuple[FusedForm, ...] = ()  # fused operators for inference
 
 
 def write_model(
@@ -47,20 +47,20 @@ def write_model(
     Parameters
     ----------
     estimator : estimator
-        Fitted; it and all estimators in it have definitions.
+        Fitted.
     inputs : mapping of str to TensorType
         Inputs of the graph.
     dtype : dtype, default=numpy.float32
-        Type of numbers and parameters.
+        Type of floats and parameters.
     link : {"identity", "log"}, default="identity"
-        What the scores of a regressor are to be of its predictions.
+        Link function: the scores of a regressor are the link of its predictions.
     front_dtype : dtype, default=None
-        Type in the steps before the last one of a pipeline; ``dtype`` by default.
+        Type in the steps of a pipeline before the last one; ``dtype`` by default.
     columns : mapping of int to str, default=None
-        Input that takes each column of X, where each has its own; one input takes a matrix by default.
+        Name of the input of each column of X; by default, X is a single input.
     undefined : callable, default=refuse_undefined
-        Appends the graph of an estimator that no definition covers; takes the writer, the estimator and
-        the samples, and returns the scores.
+        Function of the writer, an estimator and the samples that appends the graph of an estimator without
+        a definition and returns its scores; raises an error by default.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def write_model(
     Raises
     ------
     ConversionError
-        If the estimator has no form in ONNX.
+        If the estimator cannot be written as ONNX.
 
     Examples
     --------
@@ -85,23 +85,23 @@ def write_model(
     op = ModelWriter(dtype, inputs, front_dtype, undefined, link)
     scores = op.write(estimator, _samples(op, inputs, columns))
     if isinstance(scores.score, Columns):
-        raise TextOutputError(f"{type(estimator).__name__} cannot be written as ONNX: it gives text.")
+        raise TextOutputError(f"{type(estimator).__name__} cannot be written as ONNX: its output is text.")
     if scores.task == "regression" and not scores.target_transformers:
         scores = scores.with_link(op, link)
-    # a predictor is trained on its predictions; it transforms as a step of a pipeline only
-    kept = scores.transformed if scores.task in ("transformation", "unsupervised") else None
-    scores = replace(scores, transformed=kept, dtype=np.dtype(dtype))
+    # a predictor has no transformed output, except as a step of a pipeline
+    transformed = scores.transformed if scores.task in ("transformation", "unsupervised") else None
+    scores = replace(scores, transformed=transformed, dtype=np.dtype(dtype))
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = []
     for name, (tensor, known) in _outputs(op, scores, elem_type).items():
-        name = name if op.claim(name) else op.unique(name)  # a column of X may be called "label", too
+        name = name if op.claim(name) else op.unique(name)  # a column of X may be called "label"
         op.node("Identity", tensor, outputs=[name])
         outputs.append(make_value_info(name, known))
-    given = [
+    graph_inputs = [
         make_value_info(name, known._replace(shape=known.shape and ("N", *known.shape[1:])))
         for name, known in inputs.items()
     ]
-    graph = helper.make_graph(op.nodes, "model", given, outputs, op.initializers)
+    graph = helper.make_graph(op.nodes, "model", graph_inputs, outputs, op.initializers)
     versions = {**op.opsets, "": OPSET, **({"ai.onnx.ml": ML_OPSET} if "ai.onnx.ml" in op.opsets else {})}
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
     model.ir_version = IR_VERSION
@@ -116,7 +116,7 @@ def write_model(
 def _samples(
     op: ModelWriter, inputs: Mapping[str, TensorType], columns: Mapping[int, str] | None
 ) -> str | Columns:
-    """Return the samples as definitions read them: a numeric matrix, or columns."""
+    """Return the samples as a numeric matrix, or as columns."""
     if columns is not None:
         return Columns(tuple(columns.get(position) for position in range(max(columns, default=-1) + 1)))
     name, known = next(iter(inputs.items()))
@@ -131,7 +131,7 @@ def _samples(
 
 
 def _outputs(op: ModelWriter, scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]]:
-    """Return the tensor and the type of each output of a graph."""
+    """Return the tensor and the type of each graph output, by name."""
     n = op.sample_dim
     matrix = TensorType(elem_type, (n, None))
     if scores.task in ("regression", "transformation"):
@@ -157,5 +157,5 @@ def _label_type(scores: Scores) -> int:
     classes = scores.classes if isinstance(scores.classes, list) else [scores.classes]
     if scores.classes is None or (scores.groups and not isinstance(scores.classes, list)):
         return TensorProto.INT64
-    texts = any(np.asarray(known).dtype.kind in "OUS" for known in classes)
+    texts = any(np.asarray(labels).dtype.kind in "OUS" for labels in classes)
     return TensorProto.STRING if texts else TensorProto.INT64
