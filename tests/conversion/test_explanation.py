@@ -109,8 +109,8 @@ def test_constants_are_the_last_row():
 #: Estimators with nothing to train, samples, and a part of the reason.
 HOPELESS = {
     "votes": (KNeighborsClassifier(3), X, "votes of the nearest training samples"),
-    "bins": (KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), X, "number of a bin"),
-    "categories": (OneHotEncoder(sparse_output=False), CATEGORIES, "categories or words"),
+    "bins": (KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), X, "index of a bin"),
+    "categories": (OneHotEncoder(sparse_output=False), CATEGORIES, "learns categories"),
     "selector": (SelectKBest(k=2), X, "selects columns"),
     "threshold": (VarianceThreshold(), X, "selects columns"),
     "polynomials": (PolynomialFeatures(2), X, "no parameters"),

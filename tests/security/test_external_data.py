@@ -74,7 +74,7 @@ def test_a_file_elsewhere_is_refused(kind, folder):
         ({"length": "1000000"}, "exceeds available data"),
         ({"offset": "9" * 30}, "exceeds file size"),
         ({"offset": "4"}, "exceeds available data"),
-        ({"length": "8"}, "tensor 'w' that has values that do not fit .* shape"),
+        ({"length": "8"}, "tensor 'w' that has invalid values .* shape"),
         ({"length": "-1"}, "must be non-negative"),
         ({"offset": "one"}, "invalid literal"),
     ],
