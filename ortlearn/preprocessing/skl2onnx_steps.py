@@ -11,9 +11,9 @@ from sklearn.base import is_classifier
 from ..exceptions import ConversionError
 from ..graphs import TensorType, graph_names, inline_functions, map_names, opset_versions, value_types
 from ..models.columns import Columns
-from ..models.written_model import ML_OPSET
 from ..models.scores import Scores, transformation
 from ..models.writer import OPSET, ModelWriter
+from ..models.written_model import ML_OPSET
 from ..quiet import quiet
 
 #: Input types of skl2onnx by element type.
