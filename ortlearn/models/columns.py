@@ -68,12 +68,12 @@ class SampleWriter(GraphBuilder):
                     f"{name} requires numeric input, but X has text: convert it by X.astype(float) if it "
                     f"represents numbers, or encode it, as in make_pipeline(OneHotEncoder(), {name}(...))."
                 )
-            numbers = []
+            tensors = []
             for column in (self.column(x, i) for i in range(len(x.tensors))):
                 known = self.type(column)
                 is_number = known is None or known.elem_type == self.elem_type
-                numbers.append(column if is_number else self.Cast(column, to=self.elem_type))
-            self._matrices[x] = self.joined(numbers)
+                tensors.append(column if is_number else self.Cast(column, to=self.elem_type))
+            self._matrices[x] = self.joined(tensors)
         return self._matrices[x]
 
     def joined(self, columns: Sequence[str]) -> str:
