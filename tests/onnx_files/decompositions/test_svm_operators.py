@@ -1,4 +1,4 @@
-"""Support vector machines as plain operators: what onnxruntime computes, and gradients of formulas."""
+"""Support vector machines as standard operators, against onnxruntime."""
 
 from itertools import combinations
 
@@ -8,76 +8,12 @@ from onnx import TensorProto, checker, helper
 from onnx.reference import ReferenceEvaluator
 
 from ortlearn.conversion import to_trainable
-from ortlearn.differentiation import gradient_of_loss
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import (
-    GraphBuilder,
-    TensorType,
-    append_nodes,
-    graph_names,
     initializer_arrays,
-    make_value_info,
 )
 from ortlearn.onnx_files.decompositions import decompose_operators
-
-N_FEATURES = 4
-KERNELS = ["LINEAR", "POLY", "RBF", "SIGMOID"]
-PARAMS = [0.3, 0.5, 3.0]
-X = np.random.default_rng(0).normal(size=(60, N_FEATURES)).astype(np.float32)
-BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
-
-
-def one_node(op_type, outputs, elem_type=TensorProto.FLOAT, **attributes):
-    """Return a model of one operator of ai.onnx.ml."""
-    attributes = {name: value for name, value in attributes.items() if value != []}
-    node = helper.make_node(op_type, ["x"], list(outputs), domain="ai.onnx.ml", **attributes)
-    inputs = [helper.make_tensor_value_info("x", elem_type, ["N", N_FEATURES])]
-    infos = [helper.make_tensor_value_info(name, *known) for name, known in outputs.items() if name]
-    opsets = [helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("", 18)]
-    return helper.make_model(
-        helper.make_graph([node], "g", inputs, infos), opset_imports=opsets, ir_version=8
-    )
-
-
-def classifier(counts, kernel="RBF", calibrated=False, link="NONE", labels=None, seed=0, **changes):
-    """Return an SVMClassifier with random attributes; ``counts`` are the support vectors of each class."""
-    rng = np.random.default_rng(seed)
-    k, total = len(counts), sum(counts)
-    pairs = k * (k - 1) // 2
-    labels = labels or list(range(10, 10 + k))
-    text = isinstance(labels[0], str)
-    attributes = {
-        "support_vectors": rng.normal(size=total * N_FEATURES).tolist(),
-        "coefficients": rng.normal(size=(k - 1) * total).tolist(),
-        "rho": rng.normal(size=pairs).tolist(),
-        "vectors_per_class": list(counts),
-        "kernel_type": kernel,
-        "kernel_params": PARAMS,
-        "post_transform": link,
-        "classlabels_strings" if text else "classlabels_ints": labels,
-    }
-    if calibrated:
-        attributes["prob_a"] = (-0.2 - rng.random(pairs)).tolist()
-        attributes["prob_b"] = rng.normal(size=pairs).tolist()
-    columns = k if calibrated or k == 2 else pairs
-    label_type = TensorProto.STRING if text else TensorProto.INT64
-    outputs = {"label": (label_type, ["N"]), "scores": (TensorProto.FLOAT, ["N", columns])}
-    return one_node("SVMClassifier", outputs, **{**attributes, **changes})
-
-
-def regressor(kernel="RBF", total=7, elem_type=TensorProto.FLOAT, seed=0, **changes):
-    """Return an SVMRegressor with random attributes."""
-    rng = np.random.default_rng(seed)
-    attributes = {
-        "support_vectors": rng.normal(size=total * N_FEATURES).tolist(),
-        "coefficients": rng.normal(size=total or N_FEATURES).tolist(),
-        "rho": [0.4],
-        "n_supports": total,
-        "kernel_type": kernel,
-        "kernel_params": PARAMS,
-    }
-    outputs = {"y": (TensorProto.FLOAT, ["N", 1])}
-    return one_node("SVMRegressor", outputs, elem_type, **{**attributes, **changes})
+from tests.onnx_files.decompositions.svm_models import KERNELS, N_FEATURES, X, classifier, regressor
 
 
 def check_same(run_onnx, model, X=X, expected=None):
@@ -152,7 +88,7 @@ def test_far_from_zero_the_rbf_kernel_keeps_its_digits(run_onnx, offset):
         {"rho": []},
     ],
 )
-def test_a_regressor_it_cannot_write_is_refused(changes):
+def test_unsupported_regressors_are_refused(changes):
     with pytest.raises(ConversionError, match="SVMRegressor .* has invalid attributes"):
         decompose_operators(regressor(**changes))
 
@@ -254,12 +190,12 @@ def test_classifier_without_support_vectors(run_onnx, n_classes, sign):
         {"vectors_per_class": [7, 5]},
     ],
 )
-def test_a_classifier_it_cannot_write_is_refused(changes):
+def test_unsupported_classifiers_are_refused(changes):
     with pytest.raises(ConversionError, match="SVMClassifier .* has invalid attributes"):
         decompose_operators(classifier((4, 5, 3), **changes))
 
 
-def test_a_label_nobody_names(run_onnx):
+def test_missing_labels(run_onnx):
     model = classifier((4, 5, 3))
     expected = run_onnx(model, X)[1]
     del model.graph.output[0]
@@ -269,189 +205,7 @@ def test_a_label_nobody_names(run_onnx):
     assert "ArgMax" not in {node.op_type for node in plain.graph.node}
 
 
-def test_couplings_run_elsewhere_too(run_onnx):
+def test_couplings_in_the_reference_evaluator(run_onnx):
     plain = decompose_operators(classifier((4, 5, 3), calibrated=True))
     expected = ReferenceEvaluator(plain).run(None, {"x": X})
     np.testing.assert_allclose(run_onnx(plain, X)[1], expected[1], atol=1e-5)
-
-
-# -- formulas in float64 ---------------------------------------------------------------------------
-
-
-def kernel64(x, vectors, kind, gamma, coef0):
-    products = x @ vectors.T
-    if kind == "LINEAR":
-        return products
-    if kind == "RBF":
-        return np.exp(-gamma * np.square(x[:, None] - vectors[None]).sum(axis=2))
-    inner = gamma * products + coef0
-    return inner ** PARAMS[2] if kind == "POLY" else np.tanh(inner)
-
-
-def pairs64(x, weights, kind, counts):
-    """Return the scores s_ij; of two classes minus s_01, as the weights are."""
-    kernel = kernel64(x, weights["support_vectors"], kind, weights.get("gamma"), weights.get("coef0"))
-    if len(counts) == 2:
-        return kernel @ weights["dual_coef"].T + weights["intercept"]
-    ends = np.cumsum(counts)
-    parts = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
-    columns = []
-    for number, (i, j) in enumerate(combinations(range(len(counts)), 2)):
-        one = kernel[:, parts[i]] @ weights["dual_coef"][j - 1, parts[i]]
-        other = kernel[:, parts[j]] @ weights["dual_coef"][i, parts[j]]
-        columns.append(one + other + weights["intercept"][number])
-    return np.stack(columns, axis=1)
-
-
-def coupled64(first, n_classes):
-    """Return the probabilities of one row: the linear system of the conditions of optimality."""
-    matrix = np.zeros((n_classes + 1, n_classes + 1))
-    matrix[-1, :-1] = matrix[:-1, -1] = 1
-    for r, (i, j) in zip(first, combinations(range(n_classes), 2), strict=True):
-        matrix[i, i] += (1 - r) ** 2
-        matrix[j, j] += r**2
-        matrix[i, j] = matrix[j, i] = -r * (1 - r)
-    return np.linalg.solve(matrix, np.eye(n_classes + 1)[-1])[:-1]
-
-
-def scores64(x, weights, kind, counts):
-    """Return what is trained."""
-    k, scores = len(counts), pairs64(x, weights, kind, counts)
-    if "prob_a" in weights and k == 2:
-        return weights["prob_b"] - weights["prob_a"] * scores
-    if "prob_a" in weights:
-        first = 1 / (1 + np.exp(weights["prob_a"] * scores + weights["prob_b"]))
-        return np.log([coupled64(row, k) for row in first])
-    if k == 2:
-        return scores
-    sums = np.zeros((len(x), k))
-    for number, (i, j) in enumerate(combinations(range(k), 2)):
-        sums[:, i] += scores[:, number]
-        sums[:, j] -= scores[:, number]
-    return sums
-
-
-def check_gradients(trainable, formula, backend, x, rng):
-    """Compare the gradient of a weighted sum of scores with slopes of a formula in float64."""
-    graph = trainable.score_graph()
-    names = {trainable.original_names[name]: name for name in trainable.trained}
-    arrays = initializer_arrays(trainable.model, trainable.trained)
-    weights = {
-        short: arrays[name] * rng.uniform(0.8, 1.2, arrays[name].shape) for short, name in names.items()
-    }
-    expected = formula(x.astype(np.float64), weights)
-    mix = rng.normal(size=expected.shape)
-    op = GraphBuilder(18, existing_names=graph_names(graph.graph))
-    op.ReduceSum(op.Mul(trainable.head.score, mix.astype(np.float32)), keepdims=0, outputs=["loss"])
-    graph = append_nodes(graph, op, outputs=[make_value_info("loss", TensorType(TensorProto.FLOAT, ()))])
-    gradient = gradient_of_loss(graph, "loss", trainable.trained, backend)
-    feeds = {trainable.input_name: x, **{n: weights[s].astype(np.float32) for s, n in names.items()}}
-    session = pytest.importorskip("onnxruntime").InferenceSession(
-        gradient.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    outputs = [value.name for value in gradient.graph.output]
-    found = dict(zip(outputs, session.run(None, feeds), strict=True))
-    np.testing.assert_allclose(found["loss"], (expected * mix).sum(), rtol=1e-4, atol=1e-4)
-    for short, name in names.items():
-        for _ in range(2):
-            direction = rng.normal(size=weights[short].shape)
-            slope = 0.0
-            for sign in (1, -1):
-                moved = {**weights, short: weights[short] + sign * 1e-5 * direction}
-                slope += sign * (formula(x.astype(np.float64), moved) * mix).sum() / 2e-5
-            products = found[f"{name}_grad"] * direction
-            assert abs(slope - products.sum()) < 2e-4 * (1 + np.abs(products).sum()), short
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("counts", [(3, 4), (4, 5, 3)], ids=len)
-def test_gradients_of_scores(backend, kernel, counts):
-    names = ["support_vectors", "dual_coef", "intercept"]
-    names += {"LINEAR": [], "RBF": ["gamma"]}.get(kernel, ["gamma", "coef0"])
-    trainable = to_trainable(classifier(counts, kernel), names)
-    check_gradients(
-        trainable,
-        lambda x, weights: scores64(x, weights, kernel, counts),
-        backend,
-        X[:12],
-        np.random.default_rng(1),
-    )
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("counts", [(3, 4), (4, 5, 3), (4, 0, 3, 1)], ids=len)
-def test_gradients_of_calibrated_scores(backend, counts):
-    names = ["support_vectors", "dual_coef", "intercept", "prob_a", "prob_b", "gamma"]
-    trainable = to_trainable(classifier(counts, calibrated=True), names)
-    check_gradients(
-        trainable,
-        lambda x, weights: scores64(x, weights, "RBF", counts),
-        backend,
-        X[:12],
-        np.random.default_rng(1),
-    )
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("offset", [0.0, 100.0])
-def test_gradients_of_a_regression(backend, offset):
-    vectors = np.random.default_rng(0).normal(size=(7, N_FEATURES)) + offset
-    model = regressor(support_vectors=vectors.ravel().tolist())
-    trainable = to_trainable(model, ["dual_coef", "intercept", "gamma"])
-
-    def formula(x, weights):
-        kernel = kernel64(x, vectors.astype(np.float32).astype(float), "RBF", weights["gamma"], None)
-        return kernel @ weights["dual_coef"].T + weights["intercept"]
-
-    x = (X[:12] + offset).astype(np.float32)
-    check_gradients(trainable, formula, backend, x, np.random.default_rng(1))
-
-
-@pytest.mark.parametrize("n_classes", [3, 5])
-def test_couplings_go_to_the_minimum_in_training(run_onnx, n_classes):
-    model = classifier((3,) * n_classes, calibrated=True)
-    trainable = to_trainable(model, ["dual_coef"])
-    assert "Loop" in {node.op_type for node in trainable.model.graph.node}
-    graph = trainable.score_graph()
-    assert "Loop" not in {node.op_type for node in graph.graph.node}
-    (scores,) = run_onnx(graph, X, *trainable.initial_weights().values())
-    arrays = initializer_arrays(decompose_operators(model))
-    expected = scores64(X.astype(np.float64), arrays, "RBF", (3,) * n_classes)
-    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
-    # What the operator computes is near.
-    np.testing.assert_allclose(run_onnx(model, X)[1], np.exp(expected), atol=5e-3)
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("counts", [(3, 4), (4, 5, 3)], ids=len)
-def test_weights_are_found_in_files_too(kernel, counts):
-    for calibrated in (False, True):
-        trainable = to_trainable(classifier(counts, kernel, calibrated))
-        names = {trainable.original_names[name] for name in trainable.trained}
-        assert names == {"support_vectors", "dual_coef", "intercept"}
-    far = np.random.default_rng(0).normal(size=7 * N_FEATURES) + 50
-    trainable = to_trainable(regressor(kernel, support_vectors=far.tolist()))
-    assert {trainable.original_names[name] for name in trainable.trained} == names
-
-
-@pytest.mark.parametrize(
-    "counts, calibrated, link",
-    [((3, 4), False, "sigmoid"), ((3, 4), True, "sigmoid"), ((2, 3, 2), True, "softmax")],
-)
-def test_heads(run_onnx, counts, calibrated, link):
-    model = classifier(counts, calibrated=calibrated, labels=["b", "a", "c"][: len(counts)])
-    trainable = to_trainable(model)
-    head = trainable.head
-    assert (head.link, head.n_outputs) == (link, 1 if len(counts) == 2 else len(counts))
-    assert head.classes.tolist() == ["b", "a", "c"][: len(counts)]
-    (scores,) = run_onnx(trainable.score_graph(), X, *trainable.initial_weights().values())
-    label, values = run_onnx(model, X)
-    if len(counts) == 2:  # above zero the second class wins
-        assert (
-            label.tolist() == np.array(["b", "a"])[(scores.ravel() >= 0).astype(int)].tolist() or calibrated
-        )
-        odds = np.log(values[:, 1] / values[:, 0]) if calibrated else values[:, 0]
-        np.testing.assert_allclose(scores.ravel(), odds, rtol=0.02, atol=0.02)
-    else:
-        np.testing.assert_allclose(np.exp(scores), values, atol=5e-3)
