@@ -142,7 +142,7 @@ def test_each_weight_has_its_own_step(kind, gradient, rows, network):
 
 @BOTH
 def test_a_projection_does_not_make_the_others_step(kind, rows, network):
-    """Adam has no length for the step of l1, which takes the gradient while max_norm projects."""
+    """With Adam, l1 uses its gradient, as there is no proximal step, and max_norm projects."""
     adam = {"learning_rate": LearningRateAdam(RATE)}
     by_gradient = moved(kind, network, rows, L1Penalty(2.0, False, "coefs_[0]", proximal=False), **adam)
     found = moved(
@@ -311,7 +311,7 @@ def test_parameters():
     ],
     ids=str,
 )
-def test_parameters_that_are_none(params, message):
+def test_invalid_parameters(params, message):
     with pytest.raises(ValueError, match=message):
         PerWeightPenalty({"a": "l2", "c": L2Penalty()}).set_params(**params)
 

@@ -1,13 +1,12 @@
-"""Steps without a faithful ONNX form stay in scikit-learn, everything after them is a graph."""
+"""Pipelines are split: steps without an equal ONNX graph stay in scikit-learn."""
 
 import pickle
 import warnings
 
 import numpy as np
-import onnxruntime
 import pandas as pd
 import pytest
-from onnx import checker, parser
+from onnx import checker
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -19,14 +18,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
-    KBinsDiscretizer,
     MinMaxScaler,
     Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
-    PowerTransformer,
-    QuantileTransformer,
     StandardScaler,
     TargetEncoder,
 )
@@ -35,17 +31,16 @@ from ortlearn.conversion import read_columns, sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError, FallbackWarning
 from ortlearn.models import ModelWriter
 from ortlearn.models.transformers import FUNCTIONS
-from ortlearn.preprocessing.comparison import difference, probe_samples
-from ortlearn.preprocessing.schema import input_schema
 from ortlearn.preprocessing.skl2onnx_steps import append_converted
 from tests.curves import Curves
+from tests.preprocessing.graph_runs import run
 
 N_ROWS = 120
 CITIES = ["Oslo", "Lima", "Rome"]
 
 
 class Squares(TransformerMixin, BaseEstimator):
-    """A transformer that fit leaves nothing in."""
+    """A transformer without fitted attributes."""
 
     def fit(self, X, y=None):
         return self
@@ -55,7 +50,7 @@ class Squares(TransformerMixin, BaseEstimator):
 
 
 class Names(TransformerMixin, BaseEstimator):
-    """A transformer that gives a frame with text."""
+    """A transformer that returns a frame with text."""
 
     def fit(self, X, y=None):
         self.n_features_in_ = X.shape[1]
@@ -75,16 +70,6 @@ class Mine(BaseEstimator):
 
     def predict(self, X):
         return np.zeros(len(X))
-
-
-def run(model, feeds):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    names = {value.name for value in session.get_inputs()}
-    return session.run(None, {name: array for name, array in feeds.items() if name in names})[0]
 
 
 def dense(X):
@@ -239,7 +224,7 @@ def test_members_that_select_numbers(people):
     assert check(StackingRegressor([("a", inner), ("b", Ridge())]).fit(X, y), X).entry.schema.is_number_matrix
 
 
-def test_what_converts_is_not_cut(numbers):
+def test_supported_steps_are_not_split_off(numbers):
     fitted = make_pipeline(StandardScaler(), PolynomialFeatures(), Normalizer(), PCA(4), Ridge()).fit(
         *numbers
     )
@@ -369,7 +354,7 @@ UNFAITHFUL = {
 
 
 @pytest.mark.parametrize("name", list(UNFAITHFUL))
-def test_options_that_onnx_has_not(name, people):
+def test_options_that_onnx_does_not_support(name, people):
     step, columns, reason = UNFAITHFUL[name]
     X, y = people
     fitted = make_pipeline(ColumnTransformer([("it", step, columns)]), Ridge()).fit(X, y)
@@ -378,7 +363,7 @@ def test_options_that_onnx_has_not(name, people):
     assert converted.entry.schema.is_number_matrix
 
 
-def test_what_skl2onnx_writes_as_functions_does_not_become_one_graph(numbers):
+def test_functions_of_skl2onnx_stay_in_scikit_learn(numbers):
     with pytest.raises(ConversionError, match="functions of other opsets"):
         append_converted(ModelWriter(), KNNImputer().fit(numbers[0]), "X")
 
@@ -398,92 +383,6 @@ def test_texts_beyond_ascii():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert check(fitted, texts).entry.front is None
-
-
-def test_probes_have_a_missing_value_of_each_column():
-    X = np.zeros((1000, 2))
-    X[777, 0] = X[778, 1] = np.nan
-    assert np.isnan(probe_samples(X)).any(axis=0).all()
-    frame = pd.DataFrame({"a": ["x"] * 1000, "b": [1.0] * 1000})
-    frame.loc[777, "a"] = np.nan
-    frame.loc[778, "b"] = np.nan
-    assert probe_samples(frame).isna().any(axis=0).all()
-    assert len(probe_samples(["x"] * 10)) == 10
-
-
-SCALED = """<ir_version: 8, opset_import: ["": 18]>
-    g (float[N,2] X) => (float[N,2] Y) <float[1,2] shift = {%s}> { Y = Sub (X, shift) }"""
-
-
-@pytest.mark.parametrize("error, found", [(0.0, False), (5e-4, False), (5e-3, True)])
-def test_a_difference_is_found(error, found):
-    X = np.random.RandomState(0).normal(size=(20, 2))
-    scaler = StandardScaler(with_std=False).fit(X)
-    graph = parser.parse_model(SCALED % ", ".join(str(mean + error) for mean in scaler.mean_))
-    gap = difference(scaler, graph, input_schema(X, scaler), X, run)
-    assert (gap is not None) is found
-    if found:
-        assert "differs from scikit-learn by 0.005" in gap
-
-
-def test_rounding_is_no_difference():
-    X = 1e6 + np.random.RandomState(0).normal(size=(50, 2))
-    scaler = StandardScaler(with_std=False).fit(X)
-    graph = parser.parse_model(SCALED % ", ".join(str(mean) for mean in scaler.mean_))
-    schema = input_schema(X, scaler)
-    assert np.abs(run(graph, read_columns(X, schema)) - scaler.transform(X)).max() > 1e-2
-    assert difference(scaler, graph, schema, X, run) is None
-
-
-COMPUTED = {
-    "one column each": make_pipeline(StandardScaler(), OneHotEncoder(handle_unknown="ignore")),
-    "numbers": make_pipeline(
-        MinMaxScaler(), OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    ),
-    "of a column": ColumnTransformer([("it", make_pipeline(StandardScaler(), OneHotEncoder()), [0])]),
-}
-
-
-@pytest.mark.parametrize("name", COMPUTED)
-def test_categories_that_are_computed_are_compared(name):
-    X = np.random.RandomState(0).randint(0, 7, (60, 2)) + 0.1
-    fitted = make_pipeline(COMPUTED[name], Ridge()).fit(X, X.sum(axis=1))
-    with pytest.warns(FallbackWarning, match="differs from scikit-learn"):
-        assert to_trainable(fitted, X=X, run=run).entry.front is not None
-    assert to_trainable(fitted, X=X, dtype=np.float64, run=run).entry.front is None
-
-
-def test_values_that_several_quantiles_equal_are_compared():
-    X = np.random.RandomState(0).randint(0, 3, (60, 1)) + 0.1
-    quantiles = QuantileTransformer(n_quantiles=20)
-    fitted = make_pipeline(PowerTransformer(), quantiles, Ridge()).fit(X, X.ravel())
-    with pytest.warns(FallbackWarning, match="because of QuantileTransformer in it|quantiletransformer"):
-        assert to_trainable(fitted, X=X, run=run).entry.front is not None
-    alone = make_pipeline(quantiles, Ridge()).fit(X, X.ravel())
-    assert to_trainable(alone, X=X, run=run).entry.front is None
-
-
-def test_samples_at_the_edge_of_a_bin_are_no_difference():
-    X = np.random.RandomState(0).normal(size=(60, 1)).round(1)
-    bins = KBinsDiscretizer(4, encode="ordinal", strategy="uniform")
-    fitted = make_pipeline(StandardScaler(), bins, OneHotEncoder(), Ridge()).fit(X, X.ravel())
-    assert to_trainable(fitted, X=X, run=run).entry.front is None
-
-
-def test_graphs_that_fail_or_have_other_shapes():
-    X = np.ones((4, 2))
-    scaler = StandardScaler().fit(X)
-    schema = input_schema(X, scaler)
-    graph = parser.parse_model(SCALED % "0, 0")
-    assert "the shape (4, 1) instead of (4, 2)" in difference(
-        scaler, graph, schema, X, lambda model, feeds: np.ones((4, 1))
-    )
-    assert "missing values" in difference(scaler, graph, schema, X, lambda m, f: np.full((4, 2), np.nan))
-
-    def fails(model, feeds):
-        raise RuntimeError("[ONNX] : 1 : no such kernel")
-
-    assert "fails (no such kernel)" in difference(scaler, graph, schema, X, fails)
 
 
 def test_classes_and_names_are_kept(people):
