@@ -22,7 +22,7 @@ __all__ = ["LeafShares"]
 
 @dataclass(frozen=True)
 class LeafShares:
-    """A forest of which only the class shares of the leaves are trained.
+    """A forest whose only trained weights are the class shares of the leaves.
 
     The loss is not convex in the shares, and has kinks where one of them is zero, as most are. A weighted
     mean of old shares and frequencies in the new samples has neither problem, and takes no iterations.
@@ -32,11 +32,11 @@ class LeafShares:
     problem : Problem
         Model and objective.
     task : TrainingTask
-        Task, of which the numbers of the leaves that samples reach are a feature.
+        Task, with the indices of the leaves that samples reach as a feature.
     table : str
         Name of the weight with the shares, of shape (n_leaves, n_classes).
     feature : str
-        Name of the feature with the numbers of the leaves, of shape (n_samples, n_trees).
+        Name of the feature with the leaf indices, of shape (n_samples, n_trees).
     """
 
     problem: Problem

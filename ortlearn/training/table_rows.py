@@ -28,9 +28,9 @@ class TableRows:
     Attributes
     ----------
     rows : dict of str to ndarray
-        Numbers of these rows, increasing, by the name of the weight.
+        Indices of these rows, increasing, by the name of the weight.
     features : dict of str to str
-        Feature with the numbers of the rows of each sample, by the name of the weight.
+        Feature with the row indices of each sample, by the name of the weight.
     """
 
     rows: dict[str, np.ndarray]
@@ -42,7 +42,7 @@ class TableRows:
         rows, features, inputs = {}, {}, data.inputs(task)
         for table, feature in looked_up_tables(task, data).items():
             if all(isinstance(part, NoPenalty) for part in task.penalties_of(table)):
-                found = np.unique(inputs[feature] % len(weights[table]))  # numbers may be negative
+                found = np.unique(inputs[feature] % len(weights[table]))  # indices may be negative
                 if 0 < len(found) <= MAX_SHARE * len(weights[table]):
                     rows[table], features[table] = found, feature
         return cls(rows, features)
@@ -59,7 +59,7 @@ class TableRows:
         return task.changed(model=with_fields(task.graph.model, input=inputs)) if self.rows else task
 
     def data(self, task: TrainingTask, data: Data, weights: Mapping[str, np.ndarray]) -> Data:
-        """Return the samples with the positions of their rows among these."""
+        """Return the samples with row indices into the reduced tables."""
         if not self.rows:
             return data
         features = data.inputs(task)
@@ -70,7 +70,7 @@ class TableRows:
         return Data(data.X, data.y, data.sample_weight, features)
 
     def of_weights(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return these rows of the tables, and the other weights."""
+        """Return the reduced tables, and the other weights."""
         return {
             name: array[self.rows[name]] if name in self.rows else array for name, array in weights.items()
         }
@@ -78,7 +78,7 @@ class TableRows:
     def whole(
         self, reduced: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Return whole tables, whose other rows are those of given weights."""
+        """Return complete tables; their other rows are taken from given weights."""
         found = dict(reduced)
         for name, rows in self.rows.items():
             found[name] = np.array(weights[name], dtype=reduced[name].dtype)
@@ -87,7 +87,7 @@ class TableRows:
 
 
 def looked_up_tables(task: TrainingTask, data: Data) -> dict[str, str]:
-    """Return the weights of which one node reads rows, with the feature that has the numbers of the rows."""
+    """Return the weights whose rows a single node reads, with the feature of the row indices."""
     view, inputs = GraphView(task.graph.model), data.inputs(task)
     found: dict[str, str] = {}
     for node in view.nodes:
