@@ -18,7 +18,7 @@ from .constraints.signs import Positive
 from .coupling import pair_table
 from .distances import pairwise_distances
 from .forms import Form, Reshaped
-from .kernels import METRIC_OF, PAIRWISE, of_products, pairwise_kernel, products, unit_rows
+from .kernels import KERNEL_METRICS, PAIRWISE, dot_product_kernel, pairwise_kernel, products, unit_rows
 from .multiclass import pair_decisions
 from .scores import Scores, classes_of_probabilities, classification, decisions, regression
 from .special_functions import erf, matern
@@ -128,14 +128,14 @@ def _pairwise(kernel: _Kernel, part: Any, path: str, diagonal: bool) -> str:
     if not isinstance(metric, str) or metric not in PAIRWISE or (diagonal and metric == "precomputed"):
         raise op.fail(kernel.process, f"the kernel {part} has no form in ONNX here.")
     kwargs = part.pairwise_kernels_kwargs or {}
-    if diagonal and metric in METRIC_OF:
+    if diagonal and metric in KERNEL_METRICS:
         return op.constant([0.0 if metric == "additive_chi2" else 1.0])
     if diagonal and metric == "cosine":
         return op.ReduceSumSquare(unit_rows(op, kernel.x), [1])
     gamma: Any = kernel.hyperparameter(path, "gamma") if "gamma" in KERNEL_PARAMS.get(metric, ()) else 1.0
     options = gamma, float(kwargs.get("coef0", 1)), float(kwargs.get("degree", 3))
     if diagonal:
-        return of_products(op, kernel.products(diagonal), metric, *options)
+        return dot_product_kernel(op, kernel.products(diagonal), metric, *options)
     rows = "" if metric == "precomputed" else kernel.rows()
     return pairwise_kernel(op, kernel.x, rows, metric, *options)
 

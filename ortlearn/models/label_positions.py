@@ -1,4 +1,4 @@
-"""Labels of a sample that are an array: one for each pixel, time step or element."""
+"""Array-valued labels of samples: one for each pixel, time step or element."""
 
 import math
 from collections.abc import Sequence
@@ -9,15 +9,15 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Positions:
-    """Where the labels of a sample are.
+    """Shape of the labels of a sample.
 
     Attributes
     ----------
     shape : tuple of int or None
-        Shape of the labels of a sample; None for a size that X decides.
+        Shape of the labels of a sample; None for sizes that depend on X.
     class_axis : int or None
-        Axis of the classes in decisions and probabilities of a classifier; None where these have the shape of
-        the labels.
+        Axis of the classes in the decisions and probabilities of a classifier; None if these have the shape
+        of the labels.
     per_position : bool
         Whether each position, rather than each sample, has a loss and a sample weight.
 
@@ -40,12 +40,12 @@ class Positions:
         return math.prod(known) if len(known) == len(self.shape) else None
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Return whether the labels of all samples may have a shape, axes of size one left out or added."""
+        """Return whether labels may have a shape, ignoring axes of size one."""
         given = tuple(shape[1:])
         return _agree(self.shape, given) or _agree(_without_ones(self.shape), _without_ones(given))
 
     def labels_like(self, values: np.ndarray, ndim: int) -> np.ndarray:
-        """Return predictions with as many dimensions as the labels had, if axes of size one can give that."""
+        """Return predictions with ``ndim`` dimensions if adding or removing axes of size one suffices."""
         if values.ndim == ndim:
             return values
         if values.ndim + 1 == ndim:
@@ -60,4 +60,4 @@ def _without_ones(shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
 
 def _agree(known: tuple[int | None, ...], given: tuple[int | None, ...]) -> bool:
     pairs = zip(known, given, strict=False)
-    return len(known) == len(given) and all(size in (None, own) for size, own in pairs)
+    return len(known) == len(given) and all(expected in (None, size) for expected, size in pairs)

@@ -1,7 +1,7 @@
 """Linear and generalised linear models."""
 
-# Objectives are those of the user guide of scikit-learn, "Linear Models", "Support Vector Machines" and
-# "Stochastic Gradient Descent", divided by the sum W of sample weights and by the factor of the loss.
+# Objectives follow the user guide of scikit-learn, "Linear Models", "Support Vector Machines" and
+# "Stochastic Gradient Descent", divided by the sum W of the sample weights and by the factor of the loss.
 
 import math
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ def linear_scores(op: ModelWriter, model: Any, x: str) -> str:
 
 
 class LinearDefinition(ModelDefinition):
-    """Models that predict ``x @ coef_.T + intercept_``, or classes by these scores."""
+    """Models that predict ``x @ coef_.T + intercept_``, or classes from these scores."""
 
     flexible = False
     shape_parameters: Mapping[str, Any] | None = {}
@@ -92,8 +92,8 @@ def _classes(op: ModelWriter, model: Any, score: str) -> Scores:
         return _modified_huber(op, score, classes)
     if len(np.atleast_2d(model.coef_)) == 1:
         return binary_classes(op, score, classes)
-    one_each = hasattr(model, "loss") or getattr(model, "solver", "") == "liblinear"
-    if one_each or getattr(model, "multi_class", "") == "ovr":
+    one_vs_rest = hasattr(model, "loss") or getattr(model, "solver", "") == "liblinear"
+    if one_vs_rest or getattr(model, "multi_class", "") == "ovr":
         return one_against_rest(op, score, classes)
     return class_scores(op, score, classes)
 
@@ -234,12 +234,14 @@ class LogisticRegressionDefinition(LinearDefinition):
             return None  # the softmax of -f and f
         share = 0.0 if model.penalty is None or np.isinf(strength) else 1 / (strength * total_weight)
         l1, l2 = ratio * share, (1 - ratio) * share / 2
-        penalised = model.solver == "liblinear"
-        return Objective(losses.LogLoss(), _with_intercept(model, l1, l2) if penalised else elastic(l1, l2))
+        is_liblinear = model.solver == "liblinear"
+        return Objective(
+            losses.LogLoss(), _with_intercept(model, l1, l2) if is_liblinear else elastic(l1, l2)
+        )
 
 
 def _l1_ratio(model: Any) -> float | None:
-    """Return the L1 ratio by ``penalty``, as before scikit-learn 1.8, or ``l1_ratio``; None if several."""
+    """Return the L1 ratio from ``penalty`` (scikit-learn < 1.8) or ``l1_ratio``; None if several."""
     if model.penalty in ("l1", "l2"):
         return float(model.penalty == "l1")
     ratios = np.ravel(getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 0.0)))

@@ -32,13 +32,13 @@ def solve_positive(
 
 
 def elem_type(op: GraphBuilder) -> int:
-    """Return the ONNX type of a builder's floating-point numbers."""
+    """Return the ONNX floating-point type of a builder."""
     return helper.np_dtype_to_tensor_dtype(op.float_dtype)
 
 
 @contextmanager
 def in_double(op: GraphBuilder, *tensors: str) -> Iterator[list[str]]:
-    """Return tensors cast to float64, and write constants in it inside the context."""
+    """Yield tensors cast to float64; the builder writes float64 constants within the context."""
     before, op.float_dtype = op.float_dtype, np.dtype(np.float64)
     try:
         yield [op.Cast(name, to=TensorProto.DOUBLE) if before != np.float64 else name for name in tensors]
@@ -49,21 +49,21 @@ def in_double(op: GraphBuilder, *tensors: str) -> Iterator[list[str]]:
 def iterate(
     op: GraphBuilder, name: str, max_iter: int, start: Sequence[tuple[str, Kind]], step: Callable[..., Any]
 ) -> tuple[str, ...]:
-    """Append a Loop from a start, and return its final state, of which onnx infers no shapes."""
-    # step(body, number, *state) appends an iteration to the builder of the body, and returns a boolean
-    # scalar, whether to continue, and the new state.
+    """Append a Loop and return its final state, whose shapes onnx does not infer."""
+    # step(body, number, *state) appends an iteration to the body and returns a boolean scalar, whether
+    # to continue, and the new state.
     body = GraphBuilder(op.opset, dtype=op.float_dtype, prefix=op.unique("step") + "_")
     number, before = body.unique("number"), body.unique("before")
     state = [body.unique("state") for _ in start]
     kinds = [kind for _, kind in start]
-    going, *results = step(body, number, *state)
+    proceed, *results = step(body, number, *state)
     scalar: list[Kind] = [(TensorProto.INT64, []), (TensorProto.BOOL, [])]
     inputs = _infos([number, before, *state], [*scalar, *kinds])
-    outputs = _infos([going, *results], [scalar[1], *kinds])
+    outputs = _infos([proceed, *results], [scalar[1], *kinds])
     graph = helper.make_graph(body.nodes, name, inputs, outputs, initializer=body.initializers)
     first = [tensor for tensor, _ in start]
-    found = op.Loop(np.array(max_iter), np.array(True), *first, n_outputs=len(first), body=graph)
-    return (found,) if isinstance(found, str) else found
+    final = op.Loop(np.array(max_iter), np.array(True), *first, n_outputs=len(first), body=graph)
+    return (final,) if isinstance(final, str) else final
 
 
 def _infos(names: Sequence[str], kinds: Sequence[Any]) -> list[ValueInfoProto]:

@@ -21,21 +21,21 @@ from .writer import ModelWriter
 
 
 def _decisions(op: ModelWriter, model: Any, members: list[Scores]) -> str:
-    """Return the decisions of binary members side by side; empty if one has none."""
+    """Return the decisions of binary members as columns; empty if a member has none."""
     columns = [scores.decided for scores in members]
     known = all(columns) and all(hasattr(member, "decision_function") for member in model.estimators_)
     return op.joined(columns) if known else ""
 
 
 def _probabilities(op: ModelWriter, model: Any, members: list[Scores]) -> str | None:
-    """Return the probabilities of second classes side by side; None if a member has none."""
+    """Return the probabilities of second classes as columns; None if a member has none."""
     if not all(hasattr(member, "predict_proba") for member in model.estimators_):
         return None
     return op.joined([output_of(op, member, "predict_proba") for member in members])
 
 
 def _responses(op: ModelWriter, model: Any, members: list[Scores]) -> str:
-    """Append the responses of members side by side, as ``sklearn.multiclass._predict_binary``."""
+    """Append the responses of members as columns, as ``sklearn.multiclass._predict_binary``."""
     pairs = zip(model.estimators_, members, strict=True)
     return op.joined([s.predicted if is_regressor(m) else response(op, m, s) for m, s in pairs])
 
@@ -49,38 +49,40 @@ def _threshold(model: Any) -> float:
 class ConstantPredictorDefinition(ModelDefinition):
     """Member for a label, or a bit of a code, that was constant in training."""
 
-    untrained = "all training samples had the same label: there was nothing to learn"
+    untrained = "all training samples had the same label: there is nothing to train"
     takes_columns = True
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         value = float(model.y_[0])
         logit = np.log(LOWEST / (1 - LOWEST)) * (-1 if value > 0 else 1)
-        rows = (op.constant([float(own) for own in row]) for row in ([logit], [value], [1 - value, value]))
+        rows = (
+            op.constant([float(value) for value in row]) for row in ([logit], [value], [1 - value, value])
+        )
         score, decision, shares = (op.repeated_row(x, row) for row in rows)
         classes = np.array([0, 1])
         return decisions(op, score, classes, decision=decision, probabilities=shares)
 
 
-class _Sums(MembersDefinition):
-    """Ensembles of independently fitted members, which minimise the sum of their objectives."""
+class _IndependentMembers(MembersDefinition):
+    """Ensembles whose members are fitted independently; the objective is the sum over members."""
 
     flexible = None
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         members = [member for member in model.estimators_ if not isinstance(member, _ConstantPredictor)]
         if not members or is_classifier(model) != is_classifier(members[0]):
-            return None  # classes learned by regressors
+            return None  # classifiers whose members are regressors
         return common_objective(members, total_weight)
 
 
 @cache
-def _ties_go_to_last() -> bool:
-    """Return whether OneVsRestClassifier breaks ties in favour of the last class, as older releases do."""
+def _last_class_wins_ties() -> bool:
+    """Return whether OneVsRestClassifier resolves ties to the last class, as older releases do."""
     model = OneVsRestClassifier(DummyClassifier(strategy="uniform")).fit([[0], [1], [2]], [0, 1, 2])
     return bool(model.predict([[0]])[0] == 2)
 
 
-class OneVsRestDefinition(_Sums):
+class OneVsRestDefinition(_IndependentMembers):
     """OneVsRestClassifier: a binary model for each class or label."""
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
@@ -95,12 +97,12 @@ class OneVsRestDefinition(_Sums):
         if model.multilabel_:
             return indicator(op, score, classes, label=above, probabilities=shares, decision=decision)
         if len(members) == 1:
-            number = op.Reshape(above, [-1])
+            index = op.Reshape(above, [-1])
         else:
-            number = op.ArgMax(responses, axis=1, keepdims=0, select_last_index=int(_ties_go_to_last()))
+            index = op.ArgMax(responses, axis=1, keepdims=0, select_last_index=int(_last_class_wins_ties()))
         if shares is not None:
             shares = op.binary_probabilities(shares) if len(members) == 1 else op.normalized(shares)
-        outputs: dict[str, Any] = {"label": label_of(op, number, classes), "probabilities": shares}
+        outputs: dict[str, Any] = {"label": label_of(op, index, classes), "probabilities": shares}
         outputs |= {"decision": decision, "classes": classes}
         return Scores("classification", score, len(members), "sigmoid", **outputs)
 
@@ -125,7 +127,7 @@ def pair_decisions(op: ModelWriter, second: str, confidences: str, n_classes: in
     signs = -pair_table(n_classes).astype(op.float_dtype)
     votes = op.Cast(second, to=op.elem_type)
     first, last = (signs < 0).astype(op.float_dtype), (signs > 0).astype(op.float_dtype)
-    # votes for j where the pair votes for it, for i elsewhere
+    # a pair (i, j) votes for j if its second class wins, otherwise for i
     counted = op.Add(op.MatMul(votes, last - first), first.sum(axis=0, keepdims=True))
     sums = op.MatMul(confidences, signs)
     return op.Add(counted, op.Div(sums, op.Mul(op.Add(op.Abs(sums), 1.0), 3.0))), sums
@@ -140,25 +142,25 @@ class OneVsOneDefinition(MembersDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         # summed confidences are trained
         if any(map(is_regressor, model.estimators_)):
-            raise op.fail(model, "its members are regressors: use classifiers, which vote.")
+            raise op.fail(model, "its members are regressors, which do not vote: use classifiers.")
         members, classes = write_members(op, model, x), model.classes_
-        numbers = op.joined([label_column(op, member) for member in members])
+        predicted = op.joined([label_column(op, member) for member in members])
         confidences = _responses(op, model, members)
-        decision, sums = pair_decisions(op, op.Equal(numbers, 1), confidences, len(classes))
+        decision, sums = pair_decisions(op, op.Equal(predicted, 1), confidences, len(classes))
         if len(classes) == 2:
             decision = op.Gather(decision, [1], axis=1)
             above = op.Greater(decision, _threshold(model))
-            number = op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1])
+            index = op.Reshape(op.Cast(above, to=TensorProto.INT64), [-1])
             score, link, count = logit_of(op, members[0]), "sigmoid", 1
         else:
-            number = op.ArgMax(decision, axis=1, keepdims=0)
+            index = op.ArgMax(decision, axis=1, keepdims=0)
             score, link, count = sums, "softmax", len(classes)
-        label = label_of(op, number, classes)
+        label = label_of(op, index, classes)
         return Scores("classification", score, count, link, label=label, decision=decision, classes=classes)
 
 
-class MultiOutputRegressorDefinition(_Sums):
-    """MultiOutputRegressor and RegressorChain: a model for each output, in a chain on those before it too."""
+class MultiOutputRegressorDefinition(_IndependentMembers):
+    """MultiOutputRegressor, and RegressorChain, whose models also take the previous outputs."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = (_chained if hasattr(model, "order_") else write_members)(op, model, x)
@@ -166,7 +168,7 @@ class MultiOutputRegressorDefinition(_Sums):
 
 
 def _log_probabilities(op: ModelWriter, scores: Scores) -> str:
-    """Return scores whose softmax is the probabilities, which are sigmoids of one-vs-rest scores."""
+    """Return logits of the softmax, which for one-vs-rest scores are logarithms of sigmoids."""
     return op.log_sigmoids(scores.score) if scores.link == "sigmoid" else scores.score
 
 
@@ -176,8 +178,8 @@ class MultiOutputClassifierDefinition(MembersDefinition):
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         found = common_objective(model.estimators_, total_weight)
         # for three classes or more, only the log loss is defined for several outputs
-        two = all(len(classes) == 2 for classes in model.classes_)
-        return found if found is not None and (two or isinstance(found.loss, LogLoss)) else None
+        all_binary = all(len(classes) == 2 for classes in model.classes_)
+        return found if found is not None and (all_binary or isinstance(found.loss, LogLoss)) else None
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = write_members(op, model, x)
@@ -189,7 +191,7 @@ class MultiOutputClassifierDefinition(MembersDefinition):
 
 
 def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
-    """Append the members of a chain, each on the samples and the outputs of the members before it."""
+    """Append the members of a chain, each on the samples and the outputs of previous members."""
     members: list[Scores] = []
     method = getattr(model, "chain_method_", "predict")
     for i, member in enumerate(model.estimators_):
@@ -198,8 +200,8 @@ def _chained(op: ModelWriter, model: Any, x: str) -> list[Scores]:
     return [members[int(position)] for position in np.argsort(model.order_)]
 
 
-class ClassifierChainDefinition(_Sums):
-    """ClassifierChain of binary labels: each model also takes the labels before it."""
+class ClassifierChainDefinition(_IndependentMembers):
+    """ClassifierChain of binary labels: each model also takes the previous labels."""
 
     def covers(self, model: Any) -> bool:
         return all(len(classes) == 2 for classes in model.classes_)

@@ -20,7 +20,7 @@ def _log_prior(op: ModelWriter, model: Any) -> str:
 
 
 def _log_probabilities(op: ModelWriter, model: Any, **options: Any) -> str:
-    """Return the log-probabilities of features given classes, transposed."""
+    """Return the log-probabilities of features given classes, of shape (n_features, n_classes)."""
     return op.parameter(model, "feature_log_prob_", form=Transposed(), **{"role": "weight", **options})
 
 
@@ -32,8 +32,8 @@ class GaussianNBDefinition(ModelDefinition):
         variances = op.parameter(model, "var_", role="scale", constraint=Positive())
         differences = op.Sub(op.Unsqueeze(x, [1]), op.parameter(model, "theta_", role="intercept"))
         squares = op.Div(op.Mul(differences, differences), variances)
-        # Minus those of the first class, which changes no probability: a constant column has a variance near
-        # zero, and huge terms that are the same for every class.
+        # Subtracting the terms of the first class changes no probability, and cancels the huge terms of
+        # constant columns, whose variance is near zero.
         squares = op.Sub(squares, op.Gather(squares, [0], axis=1))
         sizes = op.ReduceSum(op.Log(op.Mul(variances, 2 * np.pi)), [1], keepdims=0)
         distances = op.Add(op.ReduceSum(squares, [2], keepdims=0), sizes)
@@ -49,7 +49,7 @@ class MultinomialNBDefinition(ModelDefinition):
 
 
 class ComplementNBDefinition(ModelDefinition):
-    """ComplementNB: ``x @ feature_log_prob_.T``, which holds weights of any sign and size."""
+    """ComplementNB: ``x @ feature_log_prob_.T``, whose weights are unconstrained."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         score = op.MatMul(x, _log_probabilities(op, model))

@@ -41,7 +41,7 @@ def _kernel(op: ModelWriter, model: Any, x: str) -> str:
         vectors = form.forward(np.asarray(model.support_vectors_)).astype(op.float_dtype)
         return kernels.radial(op, x, rows, gamma, kernels.remote_centre(vectors))
     coef0, degree = float(model.coef0), float(model.degree)
-    return kernels.of_products(op, kernels.products(op, x, rows), model.kernel, gamma, coef0, degree)
+    return kernels.dot_product_kernel(op, kernels.products(op, x, rows), model.kernel, gamma, coef0, degree)
 
 
 def dual_form(weights: np.ndarray) -> Form:

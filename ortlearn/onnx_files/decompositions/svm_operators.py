@@ -5,7 +5,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from ...graphs import GraphBuilder, replace_nodes
 from ...models.coupling import STEP, coupled_probabilities, disagreement, least_disagreement
-from ...models.kernels import of_products, products, radial, remote_centre
+from ...models.kernels import dot_product_kernel, products, radial, remote_centre
 from ...models.support_vectors import pair_scores, pair_votes, weighted_kernel
 from .common import LINKS, Fused
 
@@ -24,7 +24,7 @@ def _kernel(fused: Fused, count: int) -> str:
     if kind == "RBF":
         return radial(op, rows, weights, factor, remote_centre(vectors))
     added = fused.weight("coef0", np.array([coef0]))
-    return of_products(op, products(op, rows, weights), kind.lower(), factor, added, float(degree))
+    return dot_product_kernel(op, products(op, rows, weights), kind.lower(), factor, added, float(degree))
 
 
 def svm_regressor(fused: Fused) -> bool:
