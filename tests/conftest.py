@@ -1,5 +1,6 @@
 """Fixtures: split data sets, and a function that runs a model."""
 
+import signal
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -11,6 +12,12 @@ from _pytest.doctest import DoctestItem
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
+
+
+def pytest_configure():
+    """Enable Ctrl-C, which shells disable for commands in the background: some tests raise it."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
