@@ -16,9 +16,12 @@ from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.exceptions import ConversionError, SavedFileError
 from ortlearn.graphs import files
+from ortlearn.graphs.external_tensors import keep_external
 from ortlearn.losses import FunctionLoss
 from ortlearn.onnx_files import LoRA, loading, model_checks
 from ortlearn.saving import save
+from ortlearn.training import Device, make_session
+from ortlearn.training.sessions import session_options
 
 WIDTH = 64
 
@@ -276,3 +279,23 @@ for cls, hoist in ((OrtGradientOptimizer, True), (OrtGradientForwardBackwardOpti
     assert found.score(X, y) > 0.9, found.score(X, y)
 print(found.get_trained_onnx().ByteSize(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
+
+
+def test_sessions_that_share_options(tmp_path):
+    arrays = {"a": np.arange(6, dtype=np.float32), "b": np.arange(6, dtype=np.float32) ** 2}
+    body = {"a": "y = Add (x, a)", "a b": "s = Add (x, a) y = Mul (s, b)"}
+    options = session_options()
+    for names, nodes in body.items():
+        model = parser.parse_model(
+            f'<ir_version: 8, opset_import: ["": 18]> g (float[6] x) => (float[6] y) {{ {nodes} }}'
+        )
+        for name in names.split():
+            (tmp_path / name).write_bytes(arrays[name].tobytes())
+            tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=(6,), raw_data=b"-")
+            set_external_data(tensor, name)
+            tensor.ClearField("raw_data")
+            keep_external(tensor, tmp_path)
+            model.graph.initializer.append(tensor)
+        session = make_session(model, Device("cpu"), options=options)
+        found = session.run(None, {"x": np.ones(6, np.float32)})[0]
+    np.testing.assert_array_equal(found, (1 + arrays["a"]) * arrays["b"])
