@@ -111,7 +111,7 @@ def test_categories_are_refused(samples):
         OrtGradientOptimizer(model, warm_start=True).fit(X.rename(columns=str), samples.y)
     whole = X.assign(c=samples.three).rename(columns=str)
     model = CatBoostRegressor(cat_features=["c"], **SMALL).fit(whole, samples.y)
-    with pytest.raises(ConversionError, match="features that are not numbers"):
+    with pytest.raises(ConversionError, match="features that are not numeric"):
         OrtGradientOptimizer(model, warm_start=True).fit(whole, samples.y)
 
 
