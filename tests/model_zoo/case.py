@@ -1,4 +1,4 @@
-"""What is measured: a model, its data, and what it is trained on."""
+"""Cases to measure: a model, its data, and its training data."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def sentences() -> Rows:
 
 
 def frame_gaps() -> Rows:
-    """The same frame, where one number of six is missing."""
+    """The same frame, with one of six numbers missing."""
     rows = frame()
     missing = np.random.default_rng(2).uniform(size=(N_ROWS, 2)) < 1 / 6
     rows.X[["age", "size"]] = rows.X[["age", "size"]].mask(missing)

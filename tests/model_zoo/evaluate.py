@@ -20,7 +20,7 @@ _IMPRECISE = {"ReduceL2", "Shrink"}
 
 
 class Erf(OpRun):
-    """The error function; onnx's own is of float32 precision whatever the type."""
+    """The error function; that of onnx always has float32 precision."""
 
     op_domain = ""
 

@@ -1,4 +1,4 @@
-"""A worker for tests: it ends, or never ends, where a case is called so."""
+"""Worker for tests that crashes or hangs, depending on the name of the case."""
 
 from __future__ import annotations
 

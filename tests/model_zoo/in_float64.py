@@ -1,4 +1,4 @@
-"""A float32 graph as a float64 one, for finite differences that mean something."""
+"""Convert float32 graphs to float64, for accurate finite differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts of a case, each with its reason where it does not hold."""
+"""Facts of a case, each with a reason if it does not hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases in processes of their own: a crash, or a case without end, is a finding, not the end of a run."""
+"""Measure cases in separate processes, so that a crash or an endless case is only a result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Facts = dict[str, dict[str, Any]]
 
 
 class Worker:
-    """A process that measures cases, started anew when it is lost."""
+    """A process that measures cases, and is restarted after a crash."""
 
     def __init__(self, module: str = "tests.model_zoo.worker"):
         self.module = module

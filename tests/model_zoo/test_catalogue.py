@@ -1,4 +1,4 @@
-"""The catalogue holds every estimator of scikit-learn, or says why not."""
+"""The catalogue has every estimator of scikit-learn, or a reason for its absence."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The measuring itself: it must find what is wrong."""
+"""The measurement finds faults."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A crash and a case without end are findings; the cases after them are measured."""
+"""Crashes and endless cases are reported, and later cases are still measured."""
 
 import pytest
 

@@ -57,7 +57,7 @@ def test_estimators_and_cases_are_counted(summary):
     assert counts["silently wrong"] == [0, 1, 1]
 
 
-def test_what_is_missing_from_the_targets_is_said(summary):
+def test_missed_targets_are_reported(summary):
     missed = summary.missed()
     assert missed[0].startswith("One:other is silently wrong")
     assert missed[1:] == [f"1 estimators train by {b!r}, the target is {n}." for b, n in TARGETS.items()]
@@ -80,7 +80,7 @@ def test_the_page_has_a_row_for_each_estimator_that_converts(summary):
     assert not any(line.startswith("| Three") for line in lines)
 
 
-def test_what_to_sklearn_refuses_is_neither_counted_nor_silent():
+def test_refused_write_backs_are_not_counted_but_reported():
     cases = {"One:main": Case("One:main", "classifier", "binary", object, main=True)}
     summary = Summary(cases, {"One:main": REFUSED})
     counts = {name: main for name, main, *_ in summary.counts()}

@@ -1,4 +1,4 @@
-"""What our estimators do with a model: what they would train, from where, and a few steps of it."""
+"""Trainings of a case: the selected weights, their initial values, and a few steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Posed(Exception):
 
 @dataclass(frozen=True)
 class Posed:
-    """What is about to be trained.
+    """A training to measure.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Posed:
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
-        """What the graph takes besides the weights."""
+        """Inputs of the graph other than the weights."""
         return self.data.columns(self.task)
 
 
@@ -113,7 +113,7 @@ def messages(caught: list) -> list[str]:
 
 
 def perturbed(weights: dict[str, np.ndarray], distance: float, seed: int = 0) -> dict[str, np.ndarray]:
-    """Return weights moved away from where they are, each by a share of its own size, signs kept.
+    """Return perturbed weights: each moves by a share of its size and keeps its sign.
 
     What is zero is moved by a share of the mean size of its weight.
     """

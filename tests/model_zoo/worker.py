@@ -1,4 +1,4 @@
-"""The other end of a process: measures the cases it is asked for, one JSON line for every fact."""
+"""Worker process: measures the requested cases and prints a JSON line for every fact."""
 
 from __future__ import annotations
 

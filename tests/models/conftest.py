@@ -1,4 +1,4 @@
-"""What tests of definitions share."""
+"""Fixtures of tests of definitions."""
 
 import numpy as np
 import pytest

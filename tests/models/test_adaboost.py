@@ -80,7 +80,7 @@ def test_an_early_end(run):
     np.testing.assert_array_equal(still.predict(X), model.predict(X))
 
 
-def test_training_keeps_weights_positive_and_comes_back():
+def test_trained_weights_stay_positive_and_are_written_back():
     model = AdaBoostClassifier(LEAVES, n_estimators=5, random_state=0).fit(X, THREE)
     reasons = {row.attribute: row.reason for row in explain(model).rows if row.trainable}
     assert reasons["estimator_weights_"] == "kept positive"

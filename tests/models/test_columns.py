@@ -165,7 +165,7 @@ def test_text_passes_to_the_steps_that_read_it(side_by_side, check_graph):
         ("*['t']*idf_", ["columns: named_transformers_['t']._tfidf.idf_"]),
     ],
 )
-def test_parts_are_trained_where_they_are_named(pattern, found):
+def test_selected_parts_are_trained(pattern, found):
     scaled = Pipeline([("fill", FILL), ("scale", SCALE)])
     steps = [("n", scaled, ["age", "fare"]), ("t", TfidfVectorizer(), "note")]
     model = Pipeline([("columns", ColumnTransformer(steps)), ("ridge", Ridge())]).fit(FRAME, Y)

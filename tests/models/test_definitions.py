@@ -114,7 +114,7 @@ def test_pipelines():
     )
 
 
-def test_a_subclass_computes_what_its_base_does():
+def test_subclasses_compute_as_their_base():
     class Renamed(linear_model.Ridge):
         """Nothing new."""
 

@@ -145,7 +145,7 @@ def test_a_dictionary_is_learned_from_codes(name):
     assert np.mean(gaps < 1e-3) > 0.95
 
 
-def test_what_has_no_definition():
+def test_estimators_without_a_definition():
     def covered(**params):
         return all_covered(SparseCoder(ATOMS, **params).fit(X))
 

@@ -47,7 +47,7 @@ def test_objectives(model):
     check_objective(model.fit(X, y), X, y)
 
 
-def test_training_finds_what_the_other_strategy_does():
+def test_training_finds_the_constant_of_the_other_strategy():
     """The constant of one fit becomes that of another: by the loss, not by the data alone."""
     start = DummyRegressor(strategy="constant", constant=0.0).fit(X, Y)
     options = {"warm_start": True, "learning_rate": "LBFGS", "max_iter": 300}
@@ -60,7 +60,7 @@ def test_training_finds_what_the_other_strategy_does():
     np.testing.assert_allclose(model.to_sklearn().class_prior_, np.bincount(THREE) / 60, atol=0.02)
 
 
-def test_a_constant_class_is_trained_only_where_it_is_named():
+def test_constant_classes_are_trained_only_if_selected():
     model = DummyClassifier(strategy="constant", constant=2).fit(X, THREE)
     with pytest.raises(NoTrainableWeightError, match="predictions do not depend on it"):
         to_trainable(model)

@@ -109,7 +109,7 @@ TOLERANCES = {"float64": 1e-5, "float32": 1e-3}
 
 
 def check(model, samples, y, asked=None, dtypes=tuple(TOLERANCES)):
-    """Compare an optimizer of a fitted model with scikit-learn, in both types if not told otherwise."""
+    """Compare an optimizer of a fitted model with scikit-learn, in both types by default."""
     model = clone(model).fit(samples, y)
     asked = samples if asked is None else asked
     for dtype in dtypes:
@@ -203,7 +203,7 @@ def test_several_outputs(model):
     [LOGISTIC, svm.LinearSVC(), tree.DecisionTreeClassifier(max_depth=2), linear_model.Ridge()],
     ids=kind,
 )
-def test_labels_that_all_samples_have_or_none(member, strategy):
+def test_constant_labels(member, strategy):
     constant = np.full((40, 1), int(strategy == "all"))
     check(OneVsRestClassifier(member), X, np.hstack([LABELS, constant]))
 

@@ -75,7 +75,7 @@ def test_gradients_of_encodings(y, run):
     check_model(TargetEncoder(cv=2, random_state=0).fit(X, y), X, run=run)
 
 
-def test_encodings_are_trained_in_a_pipeline_where_they_are_named():
+def test_selected_encodings_are_trained_in_a_pipeline():
     X = pd.DataFrame({"city": named("Oslo", "Lima", "Rome", None)})
     model = make_pipeline(TargetEncoder(cv=2, smooth=30.0, random_state=0), LogisticRegression())
     model.fit(X, NUMBERS > 1)

@@ -147,7 +147,7 @@ def test_samples_at_thresholds(run_onnx):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_missing_values_go_where_each_split_sends_them(run_onnx, dtype):
+def test_missing_values_follow_the_default_of_each_split(run_onnx, dtype):
     rows = np.where(np.random.default_rng(0).uniform(size=ROWS.shape) < 0.2, np.float32(np.nan), ROWS)
     for model in (
         DecisionTreeRegressor(max_depth=5, random_state=0),
@@ -196,7 +196,7 @@ def test_trees_of_a_single_leaf(run_onnx):
     np.testing.assert_allclose(found.ravel(), model.predict(ROWS), rtol=1e-5)
 
 
-def test_leaves_beyond_what_float32_counts_are_looked_up(monkeypatch):
+def test_leaves_beyond_the_integers_of_float32_are_looked_up(monkeypatch):
     model = RandomForestRegressor(max_depth=4, **FEW).fit(ROWS, Y[:, 0])
     assert TREES in operators(graphs(model, np.float64)[1])
     monkeypatch.setattr(tree_nodes, "MAX_LEAVES", 10)
@@ -258,7 +258,7 @@ def test_classes_of_a_network(run_onnx):
     np.testing.assert_allclose(shares, model.predict_proba(X), atol=1e-5)
 
 
-def test_a_scale_is_divided_into_coefficients_where_float32_holds_them(run_onnx):
+def test_scales_are_divided_into_coefficients_within_float32(run_onnx):
     model = make_pipeline(StandardScaler(), Ridge()).fit(ROWS, Y[:, 0])
     assert operators(graphs(model)[1]) == ["Sub", "LinearRegressor"]
     (found,) = check_same(model, ROWS, run_onnx, wanted="LinearRegressor", atol=1e-3)

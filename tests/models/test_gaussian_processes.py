@@ -147,7 +147,7 @@ def test_kernels_that_were_computed_before():
 
 
 def test_compound_kernels_are_those_of_several_classes():
-    """No process is fitted with one: it stands for the kernels of the members of a classifier."""
+    """Fitted processes do not have this kernel: it combines those of the members of a classifier."""
     model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, THREE)
     assert isinstance(model.kernel_, CompoundKernel)
     scales = [

@@ -58,7 +58,7 @@ def test_words_of_a_union(check_graph):
     check_graph(make_pipeline(union, Ridge()).fit(DOCUMENTS, Y), DOCUMENTS, OTHERS)
 
 
-def test_there_is_nothing_to_train():
+def test_hashing_has_no_parameters():
     with pytest.raises(NoTrainableWeightError):
         to_trainable(HashingVectorizer(n_features=8).fit(DOCUMENTS), X=DOCUMENTS)
 
@@ -75,7 +75,7 @@ STAY = {
 
 
 @pytest.mark.parametrize("name", STAY)
-def test_what_stays_in_scikit_learn(name):
+def test_hashing_steps_that_stay_in_scikit_learn(name):
     step, X, reason = STAY[name]
     model = make_pipeline(step, Ridge()).fit(X, Y)
     with pytest.warns(FallbackWarning, match=reason):

@@ -49,7 +49,7 @@ def test_a_pipeline_of_patches(run_onnx):
     np.testing.assert_allclose(distances, model.transform(X), atol=1e-9)
 
 
-def test_shapes_that_samples_have_not(run_onnx):
+def test_invalid_sample_shapes(run_onnx):
     model = reshaped(2, 4, 8).fit(X)
     found = run_onnx(sklearn_to_onnx(model, 64), X.astype(np.float32))[0]
     np.testing.assert_array_equal(found, model.transform(X))
@@ -62,7 +62,7 @@ def test_other_uses_of_reshape_have_no_form(options):
     assert not all_covered(FunctionTransformer(np.reshape, kw_args=options))
 
 
-def test_what_has_no_form():
+def test_estimators_without_an_onnx_form():
     images = X.reshape(-1, 8, 8)
     with pytest.raises(ConversionError, match="max_patches=5 draws patches at random"):
         sklearn_to_onnx(PatchExtractor(patch_size=(2, 2), max_patches=5).fit(images), (8, 8))

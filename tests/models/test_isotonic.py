@@ -52,7 +52,7 @@ def test_the_objective():
 
 @pytest.mark.parametrize("bounds", [{}, {"y_min": -0.9, "y_max": 0.9}], ids=str)
 def test_levels_follow_new_labels(bounds):
-    """A level is the mean of the new labels there, as a new fit has it."""
+    """A level is the mean of its new labels, as in a new fit."""
     places = np.repeat([[0.0], [1.0], [2.0]], 20, axis=0)
     old, new = (np.repeat(levels, 20) for levels in ([-0.5, 0.0, 0.5], [-0.8, 0.3, 0.6]))
     model = IsotonicRegression(**bounds).fit(places, old)

@@ -65,7 +65,7 @@ def test_constants_of_any_number_of_features(kernel, n_columns, dtype, run_onnx)
     np.testing.assert_allclose(found[:, 0], expected, atol=1e-10 if dtype == np.float64 else 1e-4)
 
 
-def test_constants_that_scikit_learn_lacks():
+def test_normalisation_constants_beyond_scikit_learn():
     """For four features its constant of the cosine is the logarithm of a negative number."""
     rows = np.tile(X, 2)[:, :4]
     with warnings.catch_warnings():
@@ -99,7 +99,7 @@ def test_counts_are_not_trained():
         to_trainable(model, X=X)
 
 
-def test_samples_move_to_where_others_are():
+def test_training_moves_samples_to_new_ones():
     model = make_pipeline(StandardScaler(), KernelDensity(bandwidth=0.4)).fit(X)
     shifted = X + 1.0
     options = {"warm_start": True, "max_iter": 50, "random_state": 0, "learning_rate": "Adam"}
@@ -112,7 +112,7 @@ def test_samples_move_to_where_others_are():
     np.testing.assert_allclose(ours.losses(NEW), -ours.score_samples(NEW), rtol=1e-5)
 
 
-def test_the_bandwidth_is_trained_where_somebody_asks():
+def test_bandwidth_is_trained_if_selected():
     model = KernelDensity(bandwidth=5.0).fit(X)
     (row,) = [row for row in explain(model, X).rows if row.attribute == "bandwidth_"]
     assert not row.trainable and "grows without bound" in row.reason

@@ -70,7 +70,7 @@ def test_defaults_depend_on_the_number_of_features(kernel, run):
     check_model(Nystroem(kernel, n_components=3, random_state=0).fit(X), NEW, run=run, rtol=1e-6)
 
 
-def test_powers_that_are_no_whole_number(run):
+def test_fractional_powers(run):
     check_model(KernelRidge(alpha=0.5, kernel="polynomial", degree=2.5).fit(X, Y), NEW, run=run)
 
 
@@ -172,7 +172,7 @@ def test_nystroem_of_more_parameters(run):
 
 
 @pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
-def test_samples_of_histograms_stay_above_zero(kernel):
+def test_samples_of_histograms_stay_nonnegative(kernel):
     """scikit-learn refuses negative numbers: training leads to none."""
     model = make_pipeline(Nystroem(kernel, n_components=5, random_state=0), Ridge()).fit(X, Y)
     options = {"weights_to_train": "*", "warm_start": True, "learning_rate": "SGD", "max_iter": 30}

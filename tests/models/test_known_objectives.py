@@ -176,7 +176,7 @@ def test_penalties_of_older_releases(params, l1, l2):
     assert (found.get("l1", 0.0), found.get("l2", 0.0)) == pytest.approx((l1, l2))
 
 
-def test_classes_with_strengths_of_their_own_have_none():
+def test_objectives_with_a_strength_per_class_are_not_declared():
     fitted = LogisticRegression().fit(X, THREE)
     fitted.C_ = np.array([0.1, 1.0, 1.0])
     assert objective_of(fitted, 80) is None

@@ -48,7 +48,7 @@ def test_sparse_samples(run):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_samples_far_from_all_others(dtype, run_onnx):
-    """Where weights vanish in float32, or for scikit-learn too, shares are those of what is nearest."""
+    """If weights underflow, shares are those of the nearest sample."""
     model = LabelPropagation(gamma=20).fit(X, THREE)
     far = X[:10] + np.array([3.0, 0.0, 0.0])
     label, shares = run_onnx(written(model, dtype).model, far.astype(dtype))
@@ -67,7 +67,7 @@ def test_features_far_from_zero(dtype, run_onnx):
     np.testing.assert_allclose(found, model.predict_proba(new), atol=1e-3 if dtype == np.float32 else 1e-5)
 
 
-def test_what_follows_from_the_shares():
+def test_attributes_that_depend_on_the_shares():
     model = LabelPropagation(gamma=1.5).fit(X, SOME)
     shares = model.label_distributions_[:, ::-1]
     result = write_parameters(model, written(model).parameters, {"label_distributions": shares})

@@ -1,4 +1,4 @@
-"""The definitions of the tutorial compute what LightGBM does, and give trained values back to it."""
+"""The definitions of the tutorial predict as LightGBM, and write trained values back."""
 
 import doctest
 
@@ -93,7 +93,7 @@ def test_early_stopping(run):
     ],
     ids=["linear", "sqrt", "function", "cross_entropy", "one_against_rest", "categories"],
 )
-def test_what_it_does_not_cover(model, options):
+def test_unsupported_models(model, options):
     integers = np.column_stack([np.round(X[:, 0] * 2) ** 2, X[:, 1:]])
     y = Y if isinstance(model, LGBMRegressor) else np.digitize(Y, [4.0, 6.0])
     if model.objective == "cross_entropy":

@@ -109,7 +109,7 @@ def test_a_tree_of_clusters(n_clusters, run):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
-def test_a_step_writes_only_what_comes_after_it_needs(run):
+def test_steps_write_only_the_required_outputs(run):
     model = make_pipeline(KMeans(4, n_init=1, random_state=0), Ridge()).fit(X, X[:, 0])
     check_model(model, X, run=run, rtol=1e-6)
     assert not {"ArgMin", "GatherElements"} & {node.op_type for node in written(model).model.graph.node}

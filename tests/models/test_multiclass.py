@@ -77,7 +77,7 @@ def test_self_training():
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_probabilities_where_all_scores_are_far_below_zero(run_onnx, several):
+def test_probabilities_of_very_low_scores(run_onnx, several):
     """The logarithms of sigmoids stay finite beyond -709, where float64 has no exponential."""
     model = SGDClassifier(loss="log_loss", random_state=0).fit(X, FOUR)
     model.intercept_ = model.intercept_ - 3000.0

@@ -60,7 +60,7 @@ def test_samples_within_a_radius(weights):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["KNeighborsRegressor", "RadiusNeighborsRegressor"])
-def test_samples_of_the_fit_count_alone_where_distances_are_weights(name, dtype):
+def test_training_samples_predict_themselves_with_distance_weights(name, dtype):
     rows = np.concatenate([X, X[:3]])
     y = np.arange(33.0)
     model = getattr(neighbors, name)(weights="distance").fit(rows, y)
@@ -82,7 +82,7 @@ def test_votes_by_distance(name, y):
 
 
 @pytest.mark.parametrize("name", ["KNeighborsClassifier", "RadiusNeighborsClassifier"])
-def test_votes_have_nothing_to_train(name):
+def test_votes_have_no_parameters(name):
     kind = {"n_neighbors": 4} if name.startswith("K") else {"radius": 3.0}
     model = getattr(neighbors, name)(**kind).fit(X, THREE)
     with pytest.raises(NoTrainableWeightError, match="counts votes"):

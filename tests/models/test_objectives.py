@@ -221,7 +221,7 @@ TRAINED = [
 
 
 @pytest.mark.parametrize("model, y", TRAINED, ids=lambda value: type(value).__name__)
-def test_training_with_it_leads_to_the_same_model(model, y):
+def test_training_with_the_declared_objective_gives_the_same_model(model, y):
     fitted = clone(model).fit(X, y)
     found = objective_of(fitted, len(X))
     trainer = OrtGradientOptimizer(

@@ -102,7 +102,7 @@ def test_singular_vectors_of_two_sets_of_features(n_components, scale):
 
 
 @pytest.mark.parametrize("kind", [PLSRegression, PLSCanonical, CCA])
-def test_a_step_in_front_writes_only_what_it_transforms_by(kind):
+def test_first_steps_write_only_the_parameters_of_transform(kind):
     first = kind(2).fit(X, SEVERAL)
     model = make_pipeline(first, Ridge().fit(first.transform(X), Y))
     written = write_model(model, {"X": TensorType(1, (None, 4))})
@@ -117,7 +117,7 @@ def test_a_step_in_front_writes_only_what_it_transforms_by(kind):
     np.testing.assert_allclose(trained.x_rotations_, 3 * first.x_rotations_)
 
 
-def test_the_way_back_follows():
+def test_dependent_attributes_are_updated():
     model = decomposition.FastICA(2, random_state=0).fit(X)
     written = write_model(model, {"X": TensorType(1, (None, 4))}, np.float64)
     trained = write_parameters(model, written.parameters, {"components": 2 * model.components_.T})

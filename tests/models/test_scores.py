@@ -90,7 +90,7 @@ def run(written, tensors, X):
 
 
 def outputs(scores):
-    """Return the tensor of each method that has one of its own."""
+    """Return the tensor of each method that has a separate one."""
     found = {"transform": scores.transformed, "predict_proba": scores.probabilities}
     found |= {"predict": scores.prediction, "decision_function": scores.decision}
     return {method: tensor for method, tensor in found.items() if tensor and isinstance(tensor, str)}

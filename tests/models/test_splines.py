@@ -74,7 +74,7 @@ def test_trained_knots_come_back_in_order():
     np.testing.assert_allclose(transformed(trained, moved, np.float64), trained.transform(moved), atol=1e-9)
 
 
-def test_steps_have_nothing_to_train():
+def test_step_functions_have_no_parameters():
     with pytest.raises(NoTrainableWeightError):
         to_trainable(SplineTransformer(degree=0).fit(X), X=X)
 
@@ -87,7 +87,7 @@ def test_missing_values_are_zeros(mode):
         assert_same_transformation(model, samples, 1e-9, 1e-4)
 
 
-def test_values_beyond_the_knots_are_no_numbers_where_scikit_learn_refuses_them():
+def test_values_beyond_the_knots_are_nan_if_scikit_learn_refuses_them():
     model = SplineTransformer(extrapolation="error").fit(X)
     with pytest.raises(ValueError, match="beyond the limits"):
         model.transform(X - 10)

@@ -116,7 +116,7 @@ def test_gradients_of_the_weights_of_terms(options, run):
     check_gradient_rule(trainable.score_graph(), counts, idf, wrt=[1], run=run)
 
 
-def test_weights_of_terms_are_trained_where_they_are_named():
+def test_selected_term_weights_are_trained():
     model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(DOCUMENTS, Y > 2)
     trained = OrtGradientOptimizer(
         model, "tfidfvectorizer._tfidf.idf_", warm_start=True, learning_rate=1.0, max_iter=5, random_state=0

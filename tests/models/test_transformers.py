@@ -49,7 +49,7 @@ def test_powers(method, standardize):
 
 
 @pytest.mark.parametrize("power", [0.0, 1e-9, 1.0, 2.0, 2.0 + 1e-9])
-def test_powers_where_the_usual_formula_is_not_defined(power):
+def test_powers_outside_the_domain_of_the_usual_formula(power):
     model = preprocessing.PowerTransformer().fit(X)
     model.lambdas_ = np.full(4, power)
     check_model(model, X)

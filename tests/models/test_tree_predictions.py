@@ -132,7 +132,7 @@ def test_classifiers_of_several_outputs(run_onnx, estimator, texts):
     ],
     ids=identifier,
 )
-def test_missing_values_go_where_scikit_learn_sends_them(run_onnx, estimator):
+def test_missing_values_reach_the_leaves_of_scikit_learn(run_onnx, estimator):
     X = np.where(np.random.default_rng(0).uniform(size=ROWS.shape) < 0.2, np.float32(np.nan), ROWS)
     fitted = estimator.fit(X, Y[:, 0])
     (found,) = run_onnx(sklearn_to_onnx(fitted, X.shape[1]), X)

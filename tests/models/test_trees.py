@@ -104,7 +104,7 @@ def test_classifiers(model, y, run):
     )
 
 
-def test_exponential_loss_and_what_first_scores_cannot_hold(run):
+def test_exponential_loss_and_initial_scores(run):
     check_model(GradientBoostingClassifier(loss="exponential", **FEW).fit(X, TWO), X, run=run)
     model = GradientBoostingClassifier(**FEW).fit(X, THREE)
     graph = written(model)
@@ -173,7 +173,7 @@ def test_names_and_constraints():
         assert "leaf_values" in parameters
 
 
-def test_missing_values_go_where_scikit_learn_sends_them(run):
+def test_missing_values_reach_the_leaves_of_scikit_learn(run):
     gaps = X.copy()
     gaps[RNG.uniform(size=X.shape) < 0.2] = np.nan
     new = np.where(RNG.uniform(size=X.shape) < 0.3, np.nan, RNG.normal(size=X.shape))
@@ -237,7 +237,7 @@ def test_no_rate_throws_a_class_that_no_tree_votes_for_over_the_others(rate):
     assert (trained.fit(X, THREE).predict(X) == THREE).mean() >= (model.predict(X) == THREE).mean() - 0.05
 
 
-def test_a_single_class_leaves_nothing_to_learn():
+def test_single_class_has_no_parameters():
     model = RandomForestClassifier(2).fit(X, np.zeros(len(X)))
     assert all(p.reason for p in written(model).parameters.values())
 

@@ -167,7 +167,7 @@ def test_a_step_inside_stays_in_scikit_learn(name):
     assert trained._fitted.problem.trainable.entry.front is not None
 
 
-def test_what_is_frozen_is_trained_where_it_is_named_or_is_the_model():
+def test_frozen_estimators_are_trained_if_selected_or_outermost():
     half = FrozenEstimator(make_pipeline(StandardScaler(), Ridge()).fit(X, Y))
     trained = check(FrozenEstimator(half), Y)
     assert set(trained.weights_to_train_.values()) == {"ridge: coef_", "ridge: intercept_"}

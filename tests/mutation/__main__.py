@@ -23,7 +23,7 @@ ARGUMENTS = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:x
 
 
 class _Loop:
-    """A plugin of pytest that searches in place of running the tests."""
+    """A pytest plugin that searches instead of running the tests."""
 
     def __init__(self, subjects: Sequence[Subject], verbose: bool):
         self.subjects = subjects

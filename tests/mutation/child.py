@@ -17,7 +17,7 @@ __all__ = ["Outcome", "run_items"]
 
 @dataclass
 class Outcome:
-    """What happened to some tests.
+    """Results of some tests.
 
     Attributes
     ----------

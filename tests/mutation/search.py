@@ -29,7 +29,7 @@ LIMIT = 120.0
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of one change.
+    """Result of a change.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The search finds the test that notices a change, and says where there is none."""
+"""The search finds the test that notices a change, or reports that there is none."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ def test_a_change_is_noticed():
 
 
 @pytest.mark.slow
-def test_a_test_that_compares_nothing_notices_nothing(tmp_path):
+def test_tests_without_a_comparison_notice_nothing(tmp_path):
     blind = tmp_path / "test_blind.py"
     blind.write_text(BLIND.format(name="HingeLoss"))
     done = search("loss:hinge", "--tests", blind)
@@ -46,7 +46,7 @@ def test_a_test_that_compares_nothing_notices_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_test_that_fails_anyway_proves_nothing(tmp_path):
+def test_failing_tests_prove_nothing(tmp_path):
     blind = tmp_path / "test_blind.py"
     blind.write_text(BLIND.format(name="HingeLoss") + "    assert False")
     done = search("loss:hinge", "--tests", blind)

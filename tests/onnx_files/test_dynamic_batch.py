@@ -1,4 +1,4 @@
-"""A number of samples that a file fixes becomes free where nothing depends on it."""
+"""A fixed number of samples becomes dynamic if nothing depends on it."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_reshapes_and_expands_follow(run_onnx, number):
     assert first_dims(trained.get_trained_onnx()) == [number, number]  # as the file has it
 
 
-def test_what_depends_on_the_number_is_named():
+def test_nodes_that_depend_on_the_number_of_samples_are_named():
     model = parser.parse_model(
         f"""{HEAD} g (float[2,4] x) => (float[2,4] y)
         <float[4,4] w = {{{", ".join(["1"] * 16)}}}, int64[2] mixed = {{4, 2}}, int64[2] back = {{2, 4}}>
@@ -57,7 +57,7 @@ def test_inputs_of_other_first_dimensions():
         to_trainable(model)
 
 
-def test_states_beside_free_rows_stay():
+def test_states_beside_a_dynamic_batch_stay():
     model = parser.parse_model(f"{HEAD} g (float[N,3] x, float[2,3] h) => (float[N,2] y)"
                                " { t = Transpose (h) y = MatMul (x, t) }")  # fmt: skip
     assert first_dims(load_onnx(model)) == ["N", 2, "N"]

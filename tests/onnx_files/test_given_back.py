@@ -1,4 +1,4 @@
-"""A trained file is the file that came with other numbers, whatever its opset, types and graphs."""
+"""A trained file differs from its source in values only, for all opsets, types and subgraphs."""
 
 import numpy as np
 import onnx

@@ -55,7 +55,7 @@ CUTS = {
 
 @pytest.mark.parametrize("opset", [9, 12, 17, 18, 21])
 @pytest.mark.parametrize("case", CUTS)
-def test_what_a_head_computes(case, opset):
+def test_outputs_of_a_new_head(case, opset):
     """Softmax of a linear layer, by NumPy, of the tensor that the file itself computes."""
     name, at, options, features = CUTS[case]
     file = network_file(name, opset=17 if name == "transformer" and opset < 17 else opset)
@@ -196,7 +196,7 @@ def test_invalid_arguments(options, message):
         replace_head(network_file("perceptron"), "r", **options)
 
 
-def test_tensors_that_are_no_features():
+def test_tensors_that_are_not_features():
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[A,B] z) => (int64[N] label, float[N] s, float[A,B] t)
         { label = ArgMax <axis = 1, keepdims = 0> (x) s = ReduceSum <keepdims = 0> (x, one) t = Tanh (z) }""")

@@ -174,7 +174,7 @@ def test_loops_with_an_end(monkeypatch):
     assert np.isfinite(long.train_losses_).all()
 
 
-def test_pipes_and_devices_are_no_files(tmp_path):
+def test_pipes_and_devices_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/zero", tmp_path):
         with pytest.raises(ConversionError, match="cannot be read"):
@@ -209,12 +209,12 @@ def huge(model):
         (huge, "'big' of shape .* GiB exceed the"),
     ],
 )  # fmt: skip
-def test_tensors_that_are_not_what_they_say(change, words):
+def test_tensors_with_inconsistent_contents(change, words):
     with pytest.raises(ConversionError, match=words):
         load_onnx(changed(change))
 
 
-def test_names_that_are_no_text():
+def test_names_that_are_not_text():
     content = changed(lambda m: setattr(m.graph.node[0], "name", "ABCDEF")).SerializeToString()
     for source in (content.replace(b"ABCDEF", b"\xff\xfeCDEF"),):
         with pytest.raises(ConversionError, match="NodeProto with text that is not UTF-8"):

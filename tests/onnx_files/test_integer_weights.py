@@ -140,7 +140,7 @@ def test_quantised_networks_train_and_come_back(tmp_path, run_onnx, name, kind, 
     assert file == given
 
 
-def test_what_was_trained_is_what_comes_back(tmp_path, run_onnx):
+def test_trained_levels_are_written_back(tmp_path, run_onnx):
     """The graph of training rounds weights as the file does."""
     file = quantised(tmp_path, "layers", per_channel=True)
     trained = OrtGradientOptimizer(file, straight_through=True, **OPTIONS)
@@ -290,7 +290,7 @@ def test_they_train(run_onnx, name, cls):
         LINEAR.format(f"int8[3,2] k = {VALUES}, float[3] s = {{1, 2, 3}}", "", "<axis = 5> (k, s)"),
     ],
 )  # fmt: skip
-def test_integers_of_no_one_meaning_are_no_weights(text):
+def test_integers_with_several_meanings_are_not_weights(text):
     file = parser.parse_model(f"{HEAD} {text}")
     assert all(place.quantisation is None for place in weight_locations(file).values())
     assert {t.name for t in with_named_weights(file, integers=True).graph.initializer} == {
@@ -324,7 +324,7 @@ def test_adapters_of_integers(run_onnx):
     np.testing.assert_allclose(run_onnx(separate, ROWS)[0], run_onnx(file, ROWS)[0], atol=1e-5)
 
 
-def test_without_being_asked_for_integers_stay(run_onnx):
+def test_integers_stay_by_default(run_onnx):
     """Intercepts beside integers are trained as ever."""
     file = parser.parse_model(
         f"""{HEAD} g (float[N,3] x) => (float[N,2] y)

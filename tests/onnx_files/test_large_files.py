@@ -208,7 +208,7 @@ def test_trained_weights_have_a_limit(tmp_path, table, limit, monkeypatch):
         trainer(OrtGradientOptimizer, path, weights_to_train=None).fit(X, y)
 
 
-def test_a_model_in_memory_is_told_to_be_saved(tmp_path, table, limit):
+def test_models_in_memory_must_be_saved_first(tmp_path, table, limit):
     path, (X, y) = written(tmp_path, table), samples(1000)
     with pytest.raises(ConversionError, match="save_as_external_data=True"):
         trainer(OrtGradientOptimizer, onnx.load(path)).fit(X, y)
@@ -253,7 +253,7 @@ def test_locations_of_other_models_are_not_read(tmp_path, table, limit):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="resource is for POSIX")
 def test_a_table_of_600_million_numbers(tmp_path):
-    """In a process of its own, as the largest memory of a process never shrinks."""
+    """In a separate process, as the peak memory of a process never shrinks."""
     rows = 9_400_000
     path = written(tmp_path, np.ones((1000, WIDTH), np.float32), rows)
     command = [sys.executable, "-c", LARGE_TRAINING, str(path), str(rows)]

@@ -54,7 +54,7 @@ def test_a_model_given_is_not_changed():
     assert model.SerializeToString() == before
 
 
-def test_weights_in_files_of_their_own(tmp_path, run_onnx):
+def test_weights_in_separate_files(tmp_path, run_onnx):
     path = tmp_path / "big.onnx"
     model = set_initializers(linear(), initializer_arrays(linear()))  # as raw bytes
     onnx.save_model(model, path, save_as_external_data=True, location="big.data", size_threshold=0)
@@ -72,7 +72,7 @@ def test_files_that_cannot_be_read(tmp_path, name):
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", bytes(range(256)), linear().SerializeToString()[:40]])
-def test_bytes_that_are_no_model(tmp_path, content):
+def test_bytes_that_are_not_a_model(tmp_path, content):
     path = tmp_path / "broken.onnx"
     path.write_bytes(content)
     with pytest.raises(ConversionError, match="The bytes given are not an ONNX model"):

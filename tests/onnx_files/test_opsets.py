@@ -116,7 +116,7 @@ def test_every_opset_trains_and_comes_back(opset):
         (8, "y = Scan <num_scan_inputs = 1, body = b (float i) => (float o) { o = Neg (i) }> (, x)", "Scan"),
     ],
 )  # fmt: skip
-def test_what_has_no_form_is_named(opset, body, words):
+def test_unsupported_operators_are_named(opset, body, words):
     with pytest.raises(ConversionError, match=words):
         pin_versions(model_of(opset, body, "float s = {1}"))
 

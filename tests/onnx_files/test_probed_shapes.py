@@ -41,7 +41,7 @@ def test_a_branch_that_shapes_choose_is_taken(run_onnx):
     np.testing.assert_array_equal(run_onnx(probed, X)[0], run_onnx(model, X)[0])
 
 
-def test_a_branch_that_the_number_of_rows_chooses_stays(run_onnx):
+def test_branches_that_depend_on_the_number_of_samples_stay(run_onnx):
     model = parser.parse_model(
         f"""{HEAD} <int64 first = {{0}}, int64 unit = {{1}}>
         {{ s = Shape (x) d = Gather (s, first) c = Equal (d, unit)
@@ -51,7 +51,7 @@ def test_a_branch_that_the_number_of_rows_chooses_stays(run_onnx):
     assert with_probed_shapes(model, _GraphRunner()) == model
 
 
-def test_a_branch_that_numbers_choose_stays():
+def test_branches_that_depend_on_values_stay():
     model = parser.parse_model(
         f"""{HEAD} <float zero = {{0}}>
         {{ s = ReduceMax <keepdims = 0> (x) c = Greater (s, zero)
@@ -90,7 +90,7 @@ def test_ranks_that_differ_stay_unknown():
     assert with_probed_shapes(model, _GraphRunner()) == model  # a single row has one dimension less
 
 
-def test_a_graph_that_random_rows_do_not_fit_stays():
+def test_graphs_that_fail_on_random_samples_stay():
     model = parser.parse_model(
         f"""{HEAD} <int64[2] k = {{7, -1}}> {{ s = Squeeze (x) y = Reshape (s, k) }}"""
     )

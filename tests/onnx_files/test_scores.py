@@ -128,7 +128,7 @@ VOTES = """z = MatMul (x, w) m = Softmax <axis = 1> (z) best = ArgMax <axis = 1>
     p = Mul (vote, one)"""
 
 
-def test_votes_are_shared_out_in_what_is_trained(run_onnx, scores_and_probabilities):
+def test_votes_are_distributed_in_trained_scores(run_onnx, scores_and_probabilities):
     model, head = head_of(graph(VOTES, 3))
     scores, p = scores_and_probabilities(model, head)
     assert set(np.unique(p)) == {-1.0, 2.0}
@@ -148,6 +148,6 @@ def test_classes_of_text_are_written():
     assert head.label == "label" and value_types(model)["label"].elem_type == 8
 
 
-def test_nothing_is_appended_where_nothing_is_missing():
+def test_complete_scores_are_unchanged():
     model = graph(SOFTMAX["softmax"], 3)
     assert head_of(model)[0] is model

@@ -79,7 +79,7 @@ def test_outputs_keep_their_names(run_onnx):
         np.testing.assert_array_equal(got, expected)
 
 
-def test_subgraphs_read_what_stays(run_onnx):
+def test_subgraphs_read_remaining_tensors(run_onnx):
     model = parse("""g (float[N] x, bool condition) => (float[N] y) {
         a = Identity (x)
         b = Identity (a)
@@ -107,7 +107,7 @@ def test_the_tensor_before_idle_nodes(name, source):
     assert ScoreView(model, value_types(model)).origin(name) == source
 
 
-def test_a_number_made_a_vector_stays():
+def test_reshaped_scalars_stay():
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (float x) => (float[1] y) <int64[1] vector = {-1}> { z = Reshape (x, vector) y = Neg (z) }"""

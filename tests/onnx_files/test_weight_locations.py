@@ -55,7 +55,7 @@ def test_weights_have_names_and_the_graph_computes_the_same(run_onnx, kind, name
 
 
 @pytest.mark.parametrize("kind", list(TEXTS))
-def test_values_are_written_where_the_weights_are(run_onnx, kind):
+def test_values_are_written_to_the_locations_of_the_weights(run_onnx, kind):
     model = parser.parse_model(TEXTS[kind])
     rng = np.random.RandomState(1)
     new = {name: rng.normal(size=p.shape).astype(np.float32) for name, p in weight_locations(model).items()}

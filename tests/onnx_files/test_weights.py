@@ -128,7 +128,7 @@ NETWORK_SHAPES = {"v": (2, 3), "c": (3,), "s": (3,), "w": (3, 3), "u": (3,), "bo
     ],
 )
 def test_nodes_operators_and_layers_select(pattern, expected):
-    """What is not learned (the divisor) is trained by its own name only."""
+    """Weights that are not learned (the divisor) are trained only if named."""
     assert list(to_trainable(graph(NETWORK, **NETWORK_SHAPES), pattern).origins()) == expected
 
 
@@ -183,7 +183,7 @@ def test_a_weight_after_the_scores_cannot_be_trained():
         to_trainable(model, ["w", "tail"])
 
 
-def test_wildcards_leave_out_what_comes_after_the_scores():
+def test_wildcards_omit_weights_after_the_scores():
     model = graph("y = MatMul (x, w)  z = MatMul (y, w_t)", w=(2, 3), w_t=(3, 2))
     model.graph.output.append(helper.make_tensor_value_info("z", 1, ["N", 2]))
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", 1, ["N", 3]))
@@ -248,7 +248,7 @@ def test_running_statistics_are_trained_by_their_names_only():
         to_trainable(model, "mea*")
 
 
-def test_a_training_moves_scale_and_shift_and_keeps_the_statistics():
+def test_training_moves_scale_and_shift_but_not_the_statistics():
     model = graph(LAYERS, **NORMALIZED)
     X = np.random.RandomState(0).normal(size=(60, 2)).astype(np.float32)
     before = {name: array for name, (array, _) in get_train_initializer(model).items()}

@@ -136,7 +136,7 @@ def test_half_precision_is_asked_for_by_an_option():
     np.testing.assert_allclose(half.predict(rows), exact.predict(rows), atol=0.1)
 
 
-def test_what_it_cannot_read_runs_on_the_cpu(device):
+def test_unsupported_nodes_run_on_the_cpu(device):
     if device.plugin:
         pytest.skip("the plugin reads the routing of trees")
     model, rows, labels, rate = CASES["leaves"]

@@ -1,4 +1,4 @@
-"""The checker of penalties: it passes what is built in, and catches what is wrong."""
+"""check_penalty accepts the built-in penalties and finds faults."""
 
 import pytest
 

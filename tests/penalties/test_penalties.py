@@ -133,7 +133,7 @@ def test_valid_specifications_of_penalties():
 @pytest.mark.parametrize(
     "spec, error", [("l3", UnknownPluginError), (0.5, PluginError), ({"l1": 1}, PluginError)]
 )
-def test_what_it_may_not_be(spec, error):
+def test_invalid_penalties(spec, error):
     with pytest.raises(error):
         resolve_penalty(spec)
 

@@ -93,7 +93,7 @@ GRADIENTS = {
 
 @BOTH
 @BACKENDS
-def test_each_weight_has_the_gradient_of_its_own_penalty(kind, gradient, rows, network):
+def test_gradients_of_each_penalty(kind, gradient, rows, network):
     plain = moved(kind, network, rows, None, gradient=gradient)
     found = moved(kind, network, rows, SMOOTH, gradient=gradient)
     for key, weight in before(network).items():
@@ -127,7 +127,7 @@ def test_clipping_is_of_all_of_the_gradient(kind, rows, network):
 
 @BOTH
 @BACKENDS
-def test_each_weight_has_its_own_step(kind, gradient, rows, network):
+def test_steps_of_each_penalty(kind, gradient, rows, network):
     penalties = {"coefs_[0]": L1Penalty(2.0), "coefs_[1]": "l2", "intercepts_[*]": None}
     plain = moved(kind, network, rows, None, gradient=gradient)
     found = moved(kind, network, rows, penalties, gradient=gradient)
@@ -179,7 +179,7 @@ def test_one_key_is_the_penalty_of_these_weights(kind, rate, rows, network):
 @pytest.mark.parametrize(
     "rate", [LearningRateAdam(1e-2), LearningRateSGDNesterov(1e-3)], ids=lambda rate: type(rate).__name__
 )
-def test_both_estimators_train_alike(rate, rows, network):
+def test_both_estimators_train_equally(rate, rows, network):
     penalties = {
         "coefs_[0]": ElasticPenalty(0.05, 0.01),
         "coefs_[1]": MaxNormPenalty(0.5),
@@ -351,7 +351,7 @@ def test_the_dictionary_of_the_caller_is_not_changed(rows, network):
         trainer.set_params(**{"learning_penalty__coefs_[0]__l2": 1.0})
 
 
-def test_partial_fit_reads_it_anew(rows, network):
+def test_partial_fit_reads_changed_penalties(rows, network):
     trainer = OrtGradientOptimizer(
         network, learning_penalty={"coefs_[0]": "l2"}, learning_rate=0.1, max_iter=1, random_state=0
     ).fit(*rows)

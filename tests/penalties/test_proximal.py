@@ -139,7 +139,7 @@ def test_the_lasso_of_scikit_learn(kind, rate, diabetes):
 
 
 def test_the_lasso_by_an_adaptive_rate(diabetes):
-    """Elements move at rates of their own, so that l1 acts by its gradient: near zero, not at it."""
+    """Elements have different rates, so that l1 acts by its gradient, which gives no exact zeros."""
     X, y = diabetes
     expected = Lasso(alpha=0.1, tol=1e-8).fit(X, y)
     trained = OrtGradientOptimizer(
@@ -160,7 +160,7 @@ def test_a_group_lasso_needs_a_step(diabetes):
 
 
 @pytest.mark.parametrize("names", ["coef_", "ridge.coef_", "coef", ["co*"], "I0_coef"])
-def test_weights_are_named_as_elsewhere(names, diabetes):
+def test_weights_are_selected_by_name(names, diabetes):
     X, y = diabetes
     found = []
     for penalty in (None, L2Penalty(5.0, weights=names)):
@@ -199,7 +199,7 @@ def test_without_the_step_nothing_is_zero(diabetes):
 @pytest.mark.parametrize(
     "penalty", [ElasticPenalty(0.05, 0.01), GroupLassoPenalty(0.02), MaxNormPenalty(0.5)], ids=repr
 )
-def test_both_estimators_train_alike(penalty, rate, diabetes):
+def test_both_estimators_train_equally(penalty, rate, diabetes):
     if penalty.needs_step and rate.proximal_scale is None:
         rate = LearningRateSGD(1e-3)
     X, y = diabetes

@@ -1,4 +1,4 @@
-"""The inputs of a graph follow from the kinds of the columns and from what reads them."""
+"""Inputs of a graph depend on the types of the columns and on the steps that read them."""
 
 import numpy as np
 import pandas as pd

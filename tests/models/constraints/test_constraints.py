@@ -180,7 +180,7 @@ KEPT = {
 
 @pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize("case", KEPT)
-def test_training_keeps_what_must_be_kept(case, kind, run_onnx):
+def test_constraints_hold_during_training(case, kind, run_onnx):
     estimator, features, kept = KEPT[case]
     model = estimator.fit(features, LABELS)
     trained = kind(model, learning_rate=0.3, warm_start=True, max_iter=3, random_state=0)
@@ -201,7 +201,7 @@ def test_training_keeps_what_must_be_kept(case, kind, run_onnx):
 
 
 @pytest.mark.parametrize("case", KEPT)
-def test_a_warm_start_begins_where_the_model_is(case, run_onnx):
+def test_warm_starts_begin_at_the_parameters_of_the_model(case, run_onnx):
     estimator, features, _ = KEPT[case]
     model = estimator.fit(features, LABELS)
     trained = OrtGradientOptimizer(model, learning_rate=1e-30, warm_start=True, max_iter=1).fit(
@@ -215,7 +215,7 @@ def test_a_warm_start_begins_where_the_model_is(case, run_onnx):
         np.testing.assert_allclose(trained.trained_coef_[name], array, rtol=1e-5, atol=1e-6)
 
 
-def test_a_scaler_keeps_its_sign_and_the_penalty_leaves_free_numbers_alone():
+def test_scales_keep_their_sign_and_free_values_have_no_penalty():
     scaler = StandardScaler().fit(X)
     trained = OrtGradientOptimizer(
         scaler, learning_rate=0.1, learning_penalty="l2", warm_start=True, max_iter=2, random_state=0

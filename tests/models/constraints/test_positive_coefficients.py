@@ -121,7 +121,7 @@ def test_the_optimum_of_nnls(rate, kind, gradient):
     ],
     ids=["least squares", "ridge"],
 )
-def test_a_solver_finds_what_scikit_learn_finds(model, penalty):
+def test_solver_finds_the_solution_of_scikit_learn(model, penalty):
     trained = OrtGradientOptimizer(
         clone(model),
         learning_rate=LearningRateLBFGS(gtol=1e-8),
@@ -170,14 +170,14 @@ def test_the_start_of_a_warm_training_is_the_fitted_model():
     np.testing.assert_allclose(found, model.coef_.astype(np.float32), rtol=0, atol=1e-28)
 
 
-def test_more_rows_and_averages_keep_the_bound():
+def test_partial_fit_and_averages_keep_the_bound():
     trained = OrtGradientOptimizer(Ridge(positive=True), learning_rate=0.2, average=True, random_state=0)
     for start in range(0, 120, 30):
         trained.partial_fit(X[start : start + 30], Y[start : start + 30])
         assert (trained.trained_coef_["coef"] >= 0).all()
 
 
-def test_explain_tells_what_is_kept():
+def test_explain_names_constraints():
     (row,) = (r for r in explain(Ridge(positive=True).fit(X, Y)).rows if r.attribute == "coef_")
     assert row.trainable and row.reason == "kept at 0 or above"
     assert not any(row.reason for row in explain(Ridge().fit(X, Y)).rows)

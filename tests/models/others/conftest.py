@@ -1,4 +1,4 @@
-"""What tests of estimators of other packages share: small samples, and a training there and back."""
+"""Fixtures for estimators of other packages: small samples, and a round trip through training."""
 
 import pickle
 

@@ -90,7 +90,7 @@ def test_in_a_pipeline(kind, frame):
     np.testing.assert_allclose(trained.to_sklearn().predict_proba(X), trained.predict_proba(X), atol=1e-5)
 
 
-def test_tables_are_trained_where_they_are_named(frame):
+def test_selected_tables_are_trained(frame):
     X, y = frame
     model = make_pipeline(ce.LeaveOneOutEncoder(cols=["text"]), LogisticRegression()).fit(X[["text"]], y)
     names = ["leaveoneoutencoder*", "coef", "intercept"]
@@ -115,7 +115,7 @@ def test_tables_are_trained_where_they_are_named(frame):
     ],
     ids=str,
 )
-def test_other_encoders_stay_in_front(params, frame):
+def test_other_encoders_stay_in_scikit_learn(params, frame):
     X, y = frame
     encoder = ce.TargetEncoder(cols=["text"], **params)
     model = make_pipeline(encoder, LogisticRegression()).fit(X[["text"]], y)

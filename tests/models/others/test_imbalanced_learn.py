@@ -42,7 +42,7 @@ def test_pipeline(samples, run, retrain):
     assert list(trained.to_sklearn().named_steps) == list(fitted.named_steps)
 
 
-def test_training_is_on_the_samples_as_they_are_given(samples):
+def test_training_does_not_resample(samples):
     X, y = samples.X, samples.y > 6
     weights = np.where(y, 3.0, 1.0)
     model = OrtGradientOptimizer(pipeline(), learning_rate="LBFGS", learning_penalty="auto", random_state=0)

@@ -178,7 +178,7 @@ def test_penalty_of_leaves(samples):
         assert repr(found.penalty) == repr(ElasticPenalty(l1=3.0 / 50, l2=2.0 / 50))
 
 
-def test_initial_scores_are_no_part_of_predictions(samples, run):
+def test_initial_scores_are_not_part_of_predictions(samples, run):
     model = LGBMRegressor(**SMALL).fit(samples.X, samples.y, init_score=np.full(200, 5.0))
     check_model(model, samples.X, run=run)
 

@@ -254,7 +254,7 @@ def test_training_and_back(dtype, samples, retrain):
     ],
     ids=["identity", "logarithm", "logit", "several"],
 )
-def test_base_scores_are_trained_where_they_are_named(model, labels, samples, retrain):
+def test_selected_base_scores_are_trained(model, labels, samples, retrain):
     X, y = samples.X, getattr(samples, labels)
     model.fit(X, y)
     high = (y > np.median(y)) | (np.arange(len(y)) % 4 == 0)

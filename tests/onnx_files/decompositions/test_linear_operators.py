@@ -84,7 +84,7 @@ def test_linear_regressor(run_onnx, targets, intercepts, elem_type):
 
 
 @pytest.mark.parametrize("attributes", [{"post_transform": "CUBE"}, {"coefficients": [1.0]}])
-def test_a_linear_regressor_it_cannot_write_is_refused(attributes):
+def test_unsupported_linear_regressors_are_refused(attributes):
     settings = {"coefficients": THREE, "targets": 3, **attributes}
     model = fused("LinearRegressor", {"y": (TensorProto.FLOAT, ["N", 3])}, **settings)
     with pytest.raises(ConversionError, match="post_transform is 'CUBE'|not a multiple of 3 rows"):
@@ -142,7 +142,7 @@ def test_a_single_row_scores_the_second_class(run_onnx, link, labels):
     assert initializer_arrays(plain)["coef"].shape == (3, 1)
 
 
-def test_intercepts_are_zero_where_there_are_none(run_onnx):
+def test_missing_intercepts_are_zero(run_onnx):
     model = classifier(THREE, [0.0] * 3, "SOFTMAX")
     runs = run_onnx(model, X)
     attributes = [a for a in model.graph.node[0].attribute if a.name != "intercepts"]
@@ -158,7 +158,7 @@ def test_labels_come_from_scores_before_they_saturate(run_onnx, rows, intercepts
     check_same(run_onnx, model, np.abs(X) * 10)
 
 
-def test_a_link_it_does_not_know_is_refused():
+def test_unknown_links_are_refused():
     with pytest.raises(ConversionError, match="post_transform is 'CUBE'"):
         decompose_operators(classifier(THREE, [0.0] * 3, "CUBE"))
 
@@ -169,7 +169,7 @@ def test_a_single_row_with_softmax_is_refused(link):
         decompose_operators(classifier(ROW, [0.0], link, [0, 1]))
 
 
-def test_a_label_nobody_names(run_onnx):
+def test_missing_labels(run_onnx):
     arguments = THREE, [0.1, -0.2, 0.3], "LOGISTIC", [10, 11, 12]
     expected = run_onnx(classifier(*arguments), X)[1]
     model = classifier(*arguments, **{"": None, "scores": (TensorProto.FLOAT, ["N", 3])})
@@ -178,7 +178,7 @@ def test_a_label_nobody_names(run_onnx):
     assert "ArgMax" not in {node.op_type for node in plain.graph.node}
 
 
-def test_a_chain_gets_weights_of_its_own(run_onnx):
+def test_chains_get_separate_weights(run_onnx):
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>
         g (float[N,3] x) => (float[N,1] y) <float[1] coef = {1}> {
@@ -193,7 +193,7 @@ def test_a_chain_gets_weights_of_its_own(run_onnx):
     assert len(names) == 7 and len(set(names)) == 7
 
 
-def test_models_without_fused_operators_stay_as_they_are():
+def test_models_without_fused_operators_are_unchanged():
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[N] y) { y = Neg (x) }'
     )

@@ -143,7 +143,7 @@ def test_imputer_of_float64(run_onnx):
     np.testing.assert_array_equal(found, [[1, 6, 0], [5, -1, 2], [4, 5, 7]])
 
 
-def test_what_an_imputer_lacks():
+def test_invalid_imputers():
     with pytest.raises(ConversionError, match="imputed_value_floats has 0 values"):
         decompose_operators(single("Imputer", replaced_value_float=np.nan))
 

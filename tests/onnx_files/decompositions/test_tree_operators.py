@@ -272,7 +272,7 @@ def test_a_value_for_each_of_two_classes(run_onnx):
 
 
 @pytest.mark.parametrize("base", [[0.5, 0.25], [0.5]])
-def test_two_classes_that_onnxruntime_reads_one_of_stay_fused(base):
+def test_two_classes_of_which_onnxruntime_reads_one_stay_fused(base):
     nodes, leaves = grown()
     for outputs in ([0, 1], [1]):
         values = entries(leaves, lambda tree, node, outputs=outputs: outputs)

@@ -82,7 +82,7 @@ def test_the_result_without_a_transpose(run_onnx):
     np.testing.assert_allclose(run_onnx(rewrite_scan_distances(model), X)[0], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_what_the_scan_carries(run_onnx):
+def test_carried_values_of_a_scan(run_onnx):
     model = scan("item = ReduceSumSquare <keepdims = 0> (d, axes)", "v = Transpose (t) y = MatMul (v, u)")
     expected = cdist(X[:4], CENTRES, "sqeuclidean") @ X[:4]
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 3]))
