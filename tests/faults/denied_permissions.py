@@ -29,7 +29,7 @@ def _resume(estimator, folder: Path) -> None:
     try:
         trainer().fit(X, Y, resume_from=folder / "model.zip")
     except SavedFileError as error:
-        if "is over" not in str(error):  # read, but the training is complete
+        if "has a finished training" not in str(error):  # read, but the training is complete
             raise
 
 
