@@ -171,6 +171,11 @@ def taken_rows(
     return taken
 
 
+def _stored(item: Carried, array: np.ndarray) -> np.ndarray:
+    """Return the array of a weight or state as its graph reads it, or the reverse."""
+    return array.T if item.transposed else array
+
+
 class CarriedBuffers:
     """Three copies of weights and states: a step reads one copy and writes the next.
 
@@ -185,7 +190,7 @@ class CarriedBuffers:
         self.values: list[list[Any]] = []
         self._arrays: list[list[np.ndarray]] = []
         for copy in range(self.COPIES):
-            own = [np.array(arrays[item.weight, item.state], order="C") for item in carried]
+            own = [np.array(_stored(item, arrays[item.weight, item.state]), order="C") for item in carried]
             if copy:
                 own = [np.zeros_like(array) for array in own]
             self._arrays.append(own)
@@ -213,7 +218,7 @@ class CarriedBuffers:
         """Replace the values of a copy, by default the current one."""
         replaced = self.values[self.current if copy is None else copy]
         for item, value in zip(self.carried, replaced, strict=True):
-            value.update_inplace(values[item.weight, item.state])
+            value.update_inplace(np.asarray(_stored(item, values[item.weight, item.state]), order="C"))
 
     def weights(self, copy: int) -> dict[str, Any]:
         """Return the weights of a copy, on the device."""
@@ -227,6 +232,6 @@ class CarriedBuffers:
         """Return the values of a copy, by default the current one, copied to numpy arrays."""
         values = self.values[self.current if copy is None else copy]
         return {
-            (item.weight, item.state): np.array(value.numpy())
+            (item.weight, item.state): np.array(_stored(item, value.numpy()), order="C")
             for item, value in zip(self.carried, values, strict=True)
         }

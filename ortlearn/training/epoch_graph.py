@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
@@ -26,6 +26,7 @@ from .batch_timer import BatchTimer
 from .fusions import fuse_step
 from .fusions.scatter import scatter_rows
 from .intercept_column import loop_weights
+from .layouts import faster_layouts
 from .objective import (
     OBJECTIVE,
     RATE,
@@ -128,11 +129,12 @@ def batch_graph(
 
 
 def epoch_graph(
-    task: TrainingTask, size: int, rest: int, n_joined: int = 1, joins_intercepts: bool = True
+    task: TrainingTask, size: int, rest: int, n_joined: int = 1, tuned: bool = False
 ) -> EpochGraph:
-    """Return the graph of an epoch."""
-    packing = loop_weights(task, size, joins_intercepts and n_joined > 1)
+    """Return the graph of an epoch; if ``tuned``, with its weights in the form that is fastest on the CPU."""
+    packing = loop_weights(task, size, tuned and n_joined > 1)
     step = batch_graph(task, size, packing)
+    step = (faster_layouts(step) if tuned else None) or step
     columns = gathered_columns(task, step)
     inputs = {value.name: value for value in step.model.graph.input}
     single = [name for name in columns if _is_single(inputs[name])]
@@ -156,10 +158,10 @@ def epoch_graph(
     # Providers that compile graphs, such as OpenVINO, need the rank of the outputs of a loop.
     known = [renamed_value(inputs[i.source], name) for i, name in results.items()]
     if rest:
-        results = _append_rest(task, op, rest, columns, results, packing)
+        results = _append_rest(op, batch_graph(task, rest, packing), task, columns, results)
     if packing is None:
         after = [
-            (Carried(i.weight, i.state, start, results[i]), renamed_value(inputs[i.source], results[i]))
+            (replace(i, source=start, result=results[i]), renamed_value(inputs[i.source], results[i]))
             for i, start in zip(step.carried, starts, strict=True)
         ]
     else:
@@ -226,22 +228,29 @@ def _split_invariant(model: ModelProto, outer: set[str]) -> tuple[ModelProto, Gr
 
 
 def _append_rest(
-    task: TrainingTask,
-    op: GraphBuilder,
-    rest: int,
-    columns: list[str],
-    looped: dict[Carried, str],
-    packing: Packing | None,
+    op: GraphBuilder, last: StepGraph, task: TrainingTask, columns: list[str], looped: dict[Carried, str]
 ) -> dict[Carried, str]:
     """Append the short last batch, and return the name of each result."""
-    last = batch_graph(task, rest, packing)
+    stored = {own.source: item.transposed for own, item in zip(last.carried, looped, strict=True)}
+    fitting = faster_layouts(last, stored) if any(stored.values()) else last
+    if fitting is None:
+        looped = {item: _turned(op, item, name) for item, name in looped.items()}
+    last = fitting or last
     model = with_gathers(last.model, columns, REST, task.graph.sparse)
     shared = {*columns, *all_entries(task.graph.model, task.graph.sparse), REST, RATE}
     names = {name: LAST_OF.format(name) for name in graph_names(model.graph) - shared}
     names |= {own.source: name for own, name in zip(last.carried, looped.values(), strict=True)}
     names[OBJECTIVE] = LAST
     append_model(op, model, names, LAST_OF)
-    return {item: names.get(own.result, own.result) for own, item in zip(last.carried, looped, strict=True)}
+    results = {
+        item: names.get(own.result, own.result) for own, item in zip(last.carried, looped, strict=True)
+    }
+    return {item: _turned(op, item, name) for item, name in results.items()} if fitting is None else results
+
+
+def _turned(op: GraphBuilder, item: Carried, name: str) -> str:
+    """Append the transpose of a weight or state that is stored transposed."""
+    return op.Transpose(name, perm=[1, 0]) if item.transposed else name
 
 
 def _assemble(

@@ -71,7 +71,7 @@ class EpochStep(BaseStep):
                 sizes,
                 self.device,
                 1 if self._trained.graph.sparse else self.threads(self.size),
-                lambda: epoch_graph(self._trained, self.size, rest, self._n_joined),
+                lambda: epoch_graph(self._trained, self.size, rest, self._n_joined, self.device.is_native),
             )
         return self._sessions[key]
 

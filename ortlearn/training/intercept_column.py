@@ -116,9 +116,8 @@ class InterceptColumn(Packing):
             if len(own) == 1:
                 values.append(own[0].name)
             else:
-                values.append(
-                    op.Concat(own[0].name, op.Reshape(own[1].name, np.array([1, n_outputs])), axis=0)
-                )
+                matrix = op.Concat(own[0].name, op.Reshape(own[1].name, np.array([1, n_outputs])), axis=0)
+                values.append(op.Transpose(matrix, perm=[1, 0]) if item.transposed else matrix)
         return values, pieces
 
     def split(
@@ -132,13 +131,14 @@ class InterceptColumn(Packing):
             pieces = self._pieces(item, each=True)
             parts = [name] * len(pieces)
             if len(pieces) == 2 and not self._is_shared(item.state):
+                name = op.Transpose(name, perm=[1, 0]) if item.transposed else name
                 first, last = op.node("Split", name, np.array([n_features, 1]), n_outputs=2, axis=0)
                 parts = [first, op.Reshape(last, np.array(self._shapes[self._pair[1]]))]
             for piece, part in zip(pieces, parts, strict=True):
                 after = op.node("Identity", part, outputs=[f"{piece.name}_after"])
-                found.append(
-                    (Carried(piece.weight, piece.state, piece.name, after), renamed_value(piece.info, after))
-                )
+                is_transposed = item.transposed and len(pieces) == 1
+                own = Carried(piece.weight, piece.state, piece.name, after, is_transposed)
+                found.append((own, renamed_value(piece.info, after)))
         return found
 
     def _pieces(self, item: Carried, each: bool = False) -> list[Piece]:
@@ -146,4 +146,6 @@ class InterceptColumn(Packing):
         own = self._pair if item.weight == JOINED else (item.weight,)
         if self._is_shared(item.state) and not each:
             own = own[:1]
-        return [self._piece(item.state, self._task.graph.weights.index(name)) for name in own]
+        is_transposed = item.transposed and item.weight != JOINED
+        numbers = map(self._task.graph.weights.index, own)
+        return [self._piece(item.state, number, is_transposed) for number in numbers]

@@ -131,8 +131,8 @@ class Packing:
     def _is_shared(self, state: str | None) -> bool:
         return self._example(state).ndim == 0
 
-    def _piece(self, state: str | None, number: int) -> Piece:
+    def _piece(self, state: str | None, number: int, transposed: bool = False) -> Piece:
         weight = self._task.graph.weights[number]
         name = PACKED_OF.format("weight" if state is None else f"state_{state}", weight)
-        shape = () if self._is_shared(state) else self._shapes[weight]
+        shape = () if self._is_shared(state) else self._shapes[weight][:: -1 if transposed else 1]
         return Piece(weight, state, name, self._info(name, shape, self._example(state).dtype))

@@ -33,12 +33,15 @@ class Carried:
         Name of the state; None for the weight itself.
     source, result : str
         Input and output of the graph.
+    transposed : bool
+        Whether the graph reads and writes it transposed.
     """
 
     weight: str
     state: str | None
     source: str
     result: str
+    transposed: bool = False
 
 
 @dataclass(frozen=True)
