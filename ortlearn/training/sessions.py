@@ -56,6 +56,9 @@ def session_options(n_jobs: int | None = None, spins: bool = True) -> Any:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    # Nodes run as written, batch after batch. By default, all batches of an iteration gather their samples
+    # first, which then leave the cache.
+    options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
     # Extended fusions give wrong results for a transposed matrix times a vector in 1.19.2.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     return options

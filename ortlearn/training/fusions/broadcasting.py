@@ -14,7 +14,7 @@ from ...graphs.view import GraphView
 __all__ = ["align_scalars"]
 
 BROADCASTING = {"Add", "Div", "Equal", "Greater", "Less", "Max", "Min", "Mul", "Pow", "Sub", "Where"}
-#: Minimum number of elements for which the additional Reshape is worth its cost.
+#: Minimum number of elements for which a Reshape in every batch is worth its cost.
 MIN_ELEMENTS = 64
 
 
@@ -31,17 +31,27 @@ def _align_node(graph: GraphView, made: dict[tuple[str, int], str], node: NodePr
     if node.domain not in ("", "ai.onnx") or node.op_type not in BROADCASTING or len(node.input) < 2:
         return False
     sizes = graph.sizes(node.output[0])
-    if sizes is None or len(sizes) < 2 or sizes[-1] != 1 or math.prod(sizes) < MIN_ELEMENTS:
+    if sizes is None or len(sizes) < 2 or sizes[-1] != 1 or sizes == (1,) * len(sizes):
         return False
-    rank = len(sizes)
+    rank, is_large = len(sizes), math.prod(sizes) >= MIN_ELEMENTS
     inputs = [
-        _with_rank(graph, made, name, rank) if graph.op.shape(name) in ((), (1,)) else name
+        _with_rank(graph, made, name, rank)
+        if graph.op.shape(name) in ((), (1,)) and (is_large or _is_invariant(graph, name))
+        else name
         for name in node.input
     ]
     if inputs == list(node.input):
         return False
     graph.op.nodes.append(copy_node(node, inputs))
     return True
+
+
+def _is_invariant(graph: GraphView, name: str) -> bool:
+    """Return whether a scalar depends only on constants and scalar inputs, such as the learning rate."""
+    node = graph.producers.get(name)
+    if node is None:
+        return graph.op.shape(name) in ((), (1,))
+    return all(_is_invariant(graph, read) for read in node.input)
 
 
 def _with_rank(graph: GraphView, made: dict[tuple[str, int], str], name: str, rank: int) -> str:
