@@ -129,7 +129,7 @@ def batch_graph(
 
 
 def epoch_graph(
-    task: TrainingTask, size: int, rest: int, n_joined: int = 1, tuned: bool = False
+    task: TrainingTask, size: int, rest: int, n_joined: int = 1, tuned: bool = True
 ) -> EpochGraph:
     """Return the graph of an epoch; if ``tuned``, with its weights in the form that is fastest on the CPU."""
     packing = loop_weights(task, size, tuned and n_joined > 1)

@@ -18,11 +18,16 @@ __all__ = ["JoinedLosses", "joined_losses", "with_joined_rows"]
 
 #: Maximum bytes of the samples of an iteration, so that they stay in the cache of a core.
 MAX_BYTES = 2**16
-#: Maximum samples of a batch for joint losses, since concatenating columns copies single elements.
+#: Maximum samples of a batch whose losses are joined as columns, since this copies single elements.
 MAX_SAMPLES = 64
+#: Larger batches of a multiple of this number, the elements of the longest vector instruction, are joined as
+#: rows: each has bitwise the results that it has alone.
+ALIGNED = 16
 REDUCTIONS = {"ReduceMean", "ReduceSum", "ReduceSumSquare"}
 #: Operators with bitwise the same results for any shape; others may round the last elements differently.
 ELEMENTWISE = set("Abs Add Clip Div Max Min Mul Neg Relu Sqrt Sub".split())
+#: Operators that are bitwise the same for aligned batches.
+VECTORIZED = ELEMENTWISE | set("Erf Exp Log Pow Sigmoid Softplus Tanh".split())
 
 
 def with_joined_rows(
@@ -69,6 +74,7 @@ class JoinedLosses:
 
     nodes: list[NodeProto]
     sources: list[str]
+    n_samples: int
 
     def without(self, batch: ModelProto) -> ModelProto:
         """Return a batch without these nodes."""
@@ -78,26 +84,37 @@ class JoinedLosses:
     def write(self, op: GraphBuilder, copies: Sequence[Mapping[str, str]]) -> str:
         """Append the objectives of some batches, and return the name of the result.
 
-        Batches are columns of a matrix, so that their sums are bitwise independent of the other columns. For
-        a single column, onnxruntime sums in another order.
+        Batches are columns of a matrix, or rows if they are large, so that their sums are bitwise independent
+        of the other batches. For a single column, onnxruntime sums in another order.
         """
-        names = {}
+        names, by_row = {}, self.n_samples > MAX_SAMPLES
         for source in self.sources:
-            names[source] = op.Concat(*(copy.get(source, source) for copy in copies), axis=1)
+            parts = [copy.get(source, source) for copy in copies]
+            names[source] = op.Concat(*parts, axis=0 if by_row else 1)
         *before, last = self.nodes
         for node in before:
+            if by_row and node.op_type == "Softplus":
+                names[node.output[0]] = _softplus(op, names[node.input[0]])
+                continue
             names[node.output[0]] = op.unique(f"joined_{node.output[0]}")
             op.nodes.append(renamed_node(node, names))
         values, kind = names.get(last.input[0], last.input[0]), last.op_type
         if kind == "ReduceSumSquare":
             values, kind = op.Mul(values, values), "ReduceSum"
-        return op.node(kind, values, np.array([0]), keepdims=0)
+        if by_row:
+            values = op.Reshape(values, np.array([-1, self.n_samples]))
+        return op.node(kind, values, np.array([1 if by_row else 0]), keepdims=0)
+
+
+def _softplus(op: GraphBuilder, x: str) -> str:
+    """Append Softplus, by the formula of onnxruntime's operator, which takes three times as long."""
+    return op.Add(op.Relu(x), op.Log(op.Add(op.Exp(op.Neg(op.Abs(x))), np.ones((1, 1), np.float32))))
 
 
 def joined_losses(batch: ModelProto) -> JoinedLosses | None:
     """Return the nodes that only the objective depends on, or None if they cannot be joined.
 
-    The objective must be a sum or mean over a column of few samples.
+    The objective must be a sum or mean over a column of few samples, or of a multiple of 16.
     """
     graph = GraphView(batch)
     last = graph.producer(OBJECTIVE)
@@ -106,13 +123,14 @@ def joined_losses(batch: ModelProto) -> JoinedLosses | None:
     sizes = graph.sizes(last.input[0])
     if attributes_of(last).get("keepdims", 1) or sizes is None or len(sizes) != 2 or sizes[1] != 1:
         return None
-    if sizes[0] > MAX_SAMPLES:
+    if sizes[0] > MAX_SAMPLES and sizes[0] % ALIGNED:
         return None
+    joined = ELEMENTWISE if sizes[0] <= MAX_SAMPLES else VECTORIZED
     nodes, made = [last], {OBJECTIVE}
     for node in reversed(graph.nodes):
         name = node.output[0]
         readers = graph.readers.get(name, ())
-        if node.op_type not in ELEMENTWISE or node.domain != "" or graph.keeps_name(name) or not readers:
+        if node.op_type not in joined or node.domain != "" or graph.keeps_name(name) or not readers:
             continue
         if not all(reader.output[0] in made for reader in readers):
             continue
@@ -120,9 +138,8 @@ def joined_losses(batch: ModelProto) -> JoinedLosses | None:
             nodes.append(node)
             made.add(name)
     read = dict.fromkeys(name for node in reversed(nodes) for name in node.input)
-    return JoinedLosses(
-        nodes[::-1], [name for name in read if name not in made and graph.value(name) is None]
-    )
+    sources = [name for name in read if name not in made and graph.value(name) is None]
+    return JoinedLosses(nodes[::-1], sources, sizes[0])
 
 
 def _is_scalar(graph: GraphView, name: str) -> bool:

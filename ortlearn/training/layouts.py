@@ -233,8 +233,10 @@ def _fastest(groups: _Groups, given: Mapping[str, bool]) -> dict[str, bool]:
         return sum(costs[bits[own[0]], bits[own[1]], bits[own[2]]] for own, costs in terms)
 
     if len(free) <= MAX_GROUPS:
-        candidates = [dict(zip(free, bits, strict=True)) for bits in product((False, True), repeat=len(free))]
-        return {**chosen, **min(candidates, key=lambda bits: total(bits))}
+        combinations = product((False, True), repeat=len(free))
+        candidates: list[Mapping[str, bool]] = [dict(zip(free, bits, strict=True)) for bits in combinations]
+        best = min(candidates, key=total)
+        return {**chosen, **best}
     steps = [{n for n in own if n not in given} for own, _ in terms] + [{name} for name in free]
     improved = True
     while improved:

@@ -106,7 +106,7 @@ def test_nodes_of_a_batch(make_layer):
         "Gather": 3, "Pad": 1, "Neg": 1, "Split": 2, "Gemm": 4 * 2, "Mul": 4 + 1,
         "Concat": 1, "ReduceSum": 2, "Less": 1
     }  # fmt: skip
-    apart = epoch_graph(task, 5, 3, 4, 3, 4)
+    apart = epoch_graph(task, 5, 3, 4, tuned=False)
     loop = next(node for node in apart.model.graph.node if node.op_type == "Loop")
     assert len(helper.get_node_attr_value(loop, "body").node) >= sum(joined.values()) + 4
 
