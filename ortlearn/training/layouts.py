@@ -19,10 +19,11 @@ from .step_graphs import StepGraph
 __all__ = ["faster_layouts", "product_cost"]
 
 ELEMENTWISE = set(
-    "Abs Add Cast Ceil Clip Cos Div Elu Equal Erf Exp Floor Greater HardSigmoid LeakyRelu Less Log Max Min "
-    "Mul Neg Not Pow Reciprocal Relu Sigmoid Sign Sin Softplus Softsign Sqrt Sub Tanh Where".split()
+    "Abs Add Cast Ceil Clip Cos Div Elu Equal Erf Exp Floor Greater HardSigmoid Identity LeakyRelu Less "
+    "Log Max Min Mul Neg Not Pow Reciprocal Relu Sigmoid Sign Sin Softplus Softsign Sqrt Sub Sum Tanh "
+    "Where".split()
 )
-REDUCTIONS = {"ReduceMean", "ReduceSum", "ReduceSumSquare"}
+REDUCTIONS = set("ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare".split())
 #: Group of the matrices that are never transposed.
 AS_WRITTEN = ""
 #: Number of groups up to which all combinations are compared.
@@ -116,11 +117,9 @@ class _Groups:
         return name
 
     def _join(self, names: Sequence[str]) -> None:
-        for name in names[1:]:
-            first, second = self._root(names[0]), self._root(name)
-            if second == AS_WRITTEN:
-                first, second = second, first
-            self._parents[second] = first
+        roots = {self._root(name) for name in names}
+        first = AS_WRITTEN if AS_WRITTEN in roots else min(roots, default="")
+        self._parents.update(dict.fromkeys(roots, first))
 
     def _matrices(self, names: Iterable[str]) -> list[str]:
         """Return the tensors that are not constant, of two dimensions or unknown ones, once each."""

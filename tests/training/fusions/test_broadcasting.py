@@ -28,15 +28,23 @@ def test_scalar_with_two_readers_and_constant(fuse):
     assert (1, 1) in {array.shape for array in found.values()}
 
 
-@pytest.mark.parametrize(
-    "shapes",
-    [f"[{ROWS},2]", f"[{ROWS}]", f"[{ROWS - 1},1]"],
-    ids=["no column", "a vector", "few elements"],
-)
+@pytest.mark.parametrize("shapes", [f"[{ROWS},2]", f"[{ROWS}]"], ids=["no column", "a vector"])
 def test_nodes_that_are_kept(fuse, shapes):
     assert fuse(f"g (float{shapes} x, float s) => (float{shapes} y) {{ y = Mul (x, s) }}", align_scalars) == {
         "Mul": 1
     }
+
+
+@pytest.mark.parametrize("n_rows, added", [(ROWS - 1, 0), (ROWS, 1)])
+def test_scalars_computed_in_a_batch_are_reshaped_for_many_elements(fuse, n_rows, added):
+    text = f"""g (float[{n_rows},1] x) => (float[{n_rows},1] y)
+        {{ s = ReduceMax <keepdims = 0> (x) y = Mul (x, s) }}"""
+    assert fuse(text, align_scalars)["Reshape"] == added
+
+
+def test_the_learning_rate_is_reshaped_for_few_elements(fuse):
+    text = "g (float[10,1] x, float rate) => (float[10,1] y) { s = Neg (rate) y = Mul (x, s) }"
+    assert fuse(text, align_scalars) == {"Reshape": 1, "Neg": 1, "Mul": 1}
 
 
 def test_where(fuse):
