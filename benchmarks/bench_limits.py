@@ -157,6 +157,7 @@ def measured(case: Case, rounds: int) -> list[float]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     runs = []
     for part in PARTS:
         content = least_graph(case, part).SerializeToString()
