@@ -116,17 +116,7 @@ def to_trainable(
         }
         options |= {"own_loss_names": (loss_output_name, label_name, weight_name), "lora": lora, "link": link}
         return _from_file(source, weights_to_train, run, straight_through, options)
-    for name, value in (("lora", lora), ("output_name", output_name)):
-        if value is not None:
-            raise ConversionError(
-                f"{name} is for ONNX files, {type(source).__name__} is a scikit-learn estimator: use "
-                f"{name}=None, or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
-            )
-    if not hasattr(source, "get_params"):
-        raise ConversionError(
-            f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
-            "bytes or path)."
-        )
+    _check_estimator(source, lora=lora, output_name=output_name)
     n_features = getattr(source, "n_features_in_", 0) or n_features
     if n_features is None and X is None:
         name = type(source).__name__
@@ -156,6 +146,21 @@ def _from_file(
         return trainable_from_graph(model, weights_to_train, **options)
     except NoTrainableWeightError as error:
         raise (error if straight_through else _with_integers(error, file)) from None
+
+
+def _check_estimator(source: Any, **file_options: Any) -> None:
+    """Raise an error for a model that is no estimator, and for options of ONNX files."""
+    for name, value in file_options.items():
+        if value is not None:
+            raise ConversionError(
+                f"{name} is for ONNX files, {type(source).__name__} is a scikit-learn estimator: use "
+                f"{name}=None, or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
+            )
+    if not hasattr(source, "get_params"):
+        raise ConversionError(
+            f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model: pass a fitted "
+            "estimator, or a ModelProto, bytes or a path."
+        )
 
 
 def _converted(
