@@ -31,7 +31,7 @@ class Explanation:
     Attributes
     ----------
     rows : list of Fact
-        Facts of weights, or of a step of a pipeline without weights.
+        Rows of the table: weights of one kind, or a step of a pipeline without weights.
     problem : str
         Reason why nothing can be trained; empty if something can.
     objective : str
@@ -63,20 +63,18 @@ class Explanation:
 
     @property
     def summary(self) -> str:
-        """Numbers of trained and of all weights of an ONNX file; empty for an estimator."""
+        """Sizes of the trained weights and of all weights of an ONNX file; empty for an estimator."""
         rows = [row for row in self.rows if row.numbers and row.reason != CONSTANT]
-        trained = [row for row in rows if row.trainable]
-        numbers, weights = (
-            [sum(count(row) for row in part) for part in (trained, rows)]
-            for count in (lambda row: row.numbers, lambda row: len(row.weights))
-        )
         if not rows:
             return ""
-        return f"trained: {numbers[0]:,} of {numbers[1]:,} numbers, in {weights[0]} of {weights[1]} weights"
+        trained = [row for row in rows if row.trainable]
+        numbers = " of ".join(f"{sum(row.numbers for row in part):,}" for part in (trained, rows))
+        weights = " of ".join(str(sum(len(row.weights) for row in part)) for part in (trained, rows))
+        return f"trained: {numbers} numbers, in {weights} weights"
 
     @property
     def trainable(self) -> bool:
-        """Whether something can be trained."""
+        """Whether any weight is trained."""
         return any(row.trainable for row in self.rows)
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -121,8 +119,8 @@ def explain(
 ) -> Explanation:
     """Return which weights of a model are trained, and why others are not.
 
-    No graph is run: a step that ``fit`` would keep in scikit-learn, because its ONNX form has different
-    results on some samples, is shown as a part of the graph.
+    The graph is not run. Steps that ``fit`` runs in scikit-learn, because the output of their graph differs
+    on some samples, are therefore shown as parts of the graph.
 
     Parameters
     ----------
@@ -185,8 +183,8 @@ def explain(
         source = fit_clone(source, X, y)
     elif not is_onnx_source(source) and X is None and not hasattr(source, "n_features_in_"):
         raise ConversionError(
-            f"X is required to determine the types of the columns of {type(source).__name__}, which the "
-            "model does not store: call explain(model, X)."
+            f"X is required, as {type(source).__name__} does not store the types of the columns: call "
+            "explain(model, X)."
         )
     try:
         with quiet(FallbackWarning):  # the table contains the reason
@@ -215,22 +213,21 @@ def _execution(source: Any) -> str:
 
 
 def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
-    """Return the default loss and penalty; a penalty relative to the number of samples requires X."""
+    """Return the default loss and penalty, of one sample without X."""
     if trainable.head is None:
-        return f"minimised: the graph's own {trainable.objective_tensor!r}"
-    own = None if fitted is None else objective_of(fitted, 1.0 if X is None else count_rows(X))
-    if own is None:
-        name = "an ONNX file" if fitted is None else type(fitted_part(fitted)).__name__
+        return f"minimised: the loss of the graph, {trainable.objective_tensor!r}"
+    objective = None if fitted is None else objective_of(fitted, 1.0 if X is None else count_rows(X))
+    name = "an ONNX file" if fitted is None else type(fitted_part(fitted)).__name__
+    if objective is None:
         loss = default_loss(trainable.head.task)
-        return f"minimised by default: {loss}, no penalty, as the objective of {name} is not known"
-    strength = ", its strength for one sample" if X is None and own.penalty.get_params() else ""
-    name = type(fitted_part(fitted)).__name__
-    how = f"nearly as {name} does: {own.approximate}" if own.approximate else f"as {name} does"
-    return f"minimised by default: {own.loss} and {own.penalty}, {how}{strength}"
+        return f"minimised by default: {loss}, no penalty, as the objective of {name} is unknown"
+    strength = ", its strength for one sample" if X is None and objective.penalty.get_params() else ""
+    how = f"nearly as {name} does: {objective.approximate}" if objective.approximate else f"as {name} does"
+    return f"minimised by default: {objective.loss} and {objective.penalty}, {how}{strength}"
 
 
 def _model_of(source: Any) -> Any:
-    """Return the trained model of a trainer, or its estimator if not fitted; other sources unchanged."""
+    """Return the trained model of a trainer, its estimator if not fitted, and other sources unchanged."""
     if is_onnx_source(source):
         return source
     if is_trainer(source):

@@ -1,4 +1,4 @@
-"""Reasons why weights of a model and steps of a pipeline are trained or not."""
+"""Which weights of a model and steps of a pipeline are trained, with reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOT_A_WEIGHT = "not a factor of a product, a bias of one, or a table"
 
 @dataclass(frozen=True)
 class Fact:
-    """Fact of weights of one kind, or of a step without weights.
+    """Whether weights of one kind are trained, or why a step has no weights.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Fact:
 def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
     """Return facts of the weights by kind, or by node of a file, and of steps without weights.
 
-    They are in the order of the steps of ``fitted``, the estimator of the model.
+    Facts are in the order of the steps of ``fitted``, the estimator, or of the nodes.
     """
     groups: dict[tuple, list[str]] = {}
     part = model.objective_graph()
@@ -90,10 +90,10 @@ def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
     facts = [_fact(key, names, model, shapes) for key, names in groups.items()]
     if is_file:
         order = [node.name for node in model.model.graph.node]
-        return sorted(facts, key=lambda fact: _position(fact, order))
-    steps = _steps(fitted)
-    facts += list(_without_weights(steps, model, facts))
-    order = [name for name, _ in steps]
+    else:
+        steps = _steps(fitted)
+        facts += list(_without_weights(steps, model, facts))
+        order = [name for name, _ in steps]
     return sorted(facts, key=lambda fact: _position(fact, order))
 
 
@@ -104,15 +104,14 @@ def _position(fact: Fact, order: list[str]) -> tuple[int, bool]:
 
 
 def _fact(key: tuple, names: list[str], model: TrainableModel, shapes: Mapping[str, tuple[int, ...]]) -> Fact:
+    """Return the fact of weights with the same step, operator, attribute, state, reason and advice."""
     step, operator, attribute, trainable, reason, advice = key
     if len(names) == 1:
         attribute = model.weights[names[0]].attribute or ""
     originals = tuple(model.original_names.get(name, name) for name in names)
-    if model.declared:
-        return Fact(step, operator, originals, attribute, trainable, reason, advice)
-    own = tuple(shapes[name] for name in names)
-    numbers = sum(map(math.prod, own))
-    return Fact(step, operator, originals, attribute, trainable, reason, advice, own, numbers)
+    sizes = () if model.declared else tuple(shapes[name] for name in names)
+    numbers = sum(map(math.prod, sizes))
+    return Fact(step, operator, originals, attribute, trainable, reason, advice, sizes, numbers)
 
 
 def _reason_and_advice(
@@ -123,7 +122,7 @@ def _reason_and_advice(
     reached: Collection[str],
     blockers: str,
 ) -> tuple[str, str]:
-    """Return why a weight is not trained, or its constraint, and advice."""
+    """Return the constraint of a trained weight or the reason why it is not trained, and advice."""
     if name in model.statistics:
         return "running statistic that batches update: it has no gradient", ""
     if name in model.trained:
@@ -142,7 +141,7 @@ def _reason_and_advice(
 
 
 def _steps(fitted: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a pipeline except passthrough; other estimators are one step without a name."""
+    """Return the steps of a pipeline without passthrough; other estimators are a single unnamed step."""
     if fitted is None:
         return []
     fitted = unwrapped(fitted)
@@ -155,22 +154,18 @@ def _without_weights(
     steps: list[tuple[str, Any]], model: TrainableModel, facts: list[Fact]
 ) -> Iterator[Fact]:
     """Yield a fact for each step without weights, and for the last step if nothing is trained."""
-    front = model.entry.front
-    in_scikit_learn = set() if front is None else {name for name, _ in front.steps}
+    in_scikit_learn = {name for name, _ in getattr(model.entry.front, "steps", ())}
     for name, step in steps:
-        mine = [fact for fact in facts if fact.step == name and fact.attribute]
+        has_weights = any(fact.step == name and fact.attribute for fact in facts)
         last = name == steps[-1][0]
-        if mine and not (last and not any(fact.trainable for fact in facts)):
+        if has_weights and not (last and not any(fact.trainable for fact in facts)):
             continue
-        if name in in_scikit_learn:
-            yield Fact(name, type(step).__name__, (), "", False, BEFORE_THE_GRAPH)
-            continue
-        reason, advice = _reason_of(step)
+        reason, advice = (BEFORE_THE_GRAPH, "") if name in in_scikit_learn else _reason_of(step)
         yield Fact(name, type(step).__name__, (), "", False, reason, advice if last else "")
 
 
 def _reason_of(step: Any) -> tuple[str, str]:
-    """Return why a step has nothing to train, and advice."""
+    """Return why a step has no trainable weights, and advice."""
     definition = find_definition(step)
     reason = "" if definition is None else definition.untrained
     if not reason:
@@ -180,37 +175,34 @@ def _reason_of(step: Any) -> tuple[str, str]:
 
 def untrainable_steps(fitted: Any) -> list[Fact]:
     """Return facts of the steps without trainable parameters, for a model that cannot be converted."""
-    return [
-        Fact(name, type(step).__name__, (), "", False, *_reason_of(step))
-        for name, step in _steps(fitted)
-        if _reason_of(step)[0] != NO_PARAMETER
+    found = [
+        Fact(name, type(step).__name__, (), "", False, *_reason_of(step)) for name, step in _steps(fitted)
     ]
+    return [fact for fact in found if fact.reason != NO_PARAMETER]
 
 
 #: Columns of a table of facts.
 COLUMNS = ("step", "operator", "weights", "attribute", "shapes", "numbers", "trainable", "reason", "advice")
 #: Columns that only the table of an ONNX file has.
 OF_FILES = ("shapes", "numbers")
-#: Number of items of a tuple that a table shows.
-SHOWN = 3
+MAX_ITEMS = 3  # of a tuple in a table
 
 
 def facts_table(facts: Collection[Fact]) -> str:
     """Return facts as a table with titles, without empty columns."""
     rows = [[_cell(getattr(fact, column)) for column in COLUMNS] for fact in facts]
-    titles = list(COLUMNS)
     shown = [i for i in range(len(COLUMNS)) if any(row[i] for row in rows)]
-    widths = {i: max(len(line[i]) for line in [titles, *rows]) for i in shown}
-    lines = ["  ".join(line[i].ljust(widths[i]) for i in shown).rstrip() for line in [titles, *rows]]
-    return "\n".join(lines)
+    lines = [[line[i] for i in shown] for line in (COLUMNS, *rows)]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        more = f", ... ({len(value)})" if len(value) > SHOWN else ""
-        return ", ".join(str(item).replace(",)", ")") for item in value[:SHOWN]) + more
+        more = f", ... ({len(value)})" if len(value) > MAX_ITEMS else ""
+        return ", ".join(str(item).replace(",)", ")") for item in value[:MAX_ITEMS]) + more
     if isinstance(value, int):
         return f"{value:,}" if value else ""
     return value

@@ -26,10 +26,9 @@ from .weight_names import renamed_weights
 
 __all__ = ["sklearn_to_onnx", "trainable_from_definitions", "write_weights"]
 
-#: Rounding of float32, relative to a value, and to the largest value of its weight.
+#: Rounding errors of float32, relative to a value, and to the largest value of its weight.
 TOLERANCE, OF_LARGEST = 1e-5, 1e-6
-#: Distance that constraints keep from the boundary of their sets.
-BOUNDARY = 1e-4
+BOUNDARY = 1e-4  # distance of constrained values from the boundary, relative to the largest value
 
 
 def trainable_from_definitions(
@@ -37,12 +36,13 @@ def trainable_from_definitions(
 ) -> TrainableModel:
     """Return the graph of an estimator with the parameters that its definitions declare."""
     written = _write(split, dtype, link)
+    scores = written.scores
     model, original_names = renamed_weights(name_nodes(with_computed_shapes(written.model)))
-    by_name = selected_names(split.estimator if split.front is None else split.front) is not None
+    by_name = selected_names(split.sklearn_steps or split.estimator) is not None
     candidate = TrainableModel(
         model=model,
-        entry=Entry(split.schema, split.front, by_name),
-        head=written.scores,
+        entry=Entry(split.schema, split.sklearn_steps, by_name),
+        head=scores,
         weights=_weights_of(model, original_names, written.parameters),
         trained=[],
         original_names=original_names,
@@ -55,7 +55,6 @@ def trainable_from_definitions(
     declared = {name: written.parameters[original_names[name]].constraint for name in found.trained}
     constraints = {name: constraint for name, constraint in declared.items() if constraint is not None}
     model, reparametrisation = Reparametrisation.of(model, constraints)
-    scores = written.scores
     if scores.task == "transformation":
         scores = replace(scores, task="regression")
     return replace(found, model=model, head=scores, reparametrisation=reparametrisation)
@@ -64,7 +63,7 @@ def trainable_from_definitions(
 def sklearn_to_onnx(
     estimator: Any, n_features: int | tuple[int, ...] | None = None, dtype: Any = np.float32
 ) -> ModelProto:
-    """Return the graph of a fitted estimator on numbers.
+    """Return the graph of a fitted estimator on a numeric matrix.
 
     Parameters
     ----------
@@ -73,8 +72,8 @@ def sklearn_to_onnx(
     n_features : int or tuple of int, default=None
         Number of columns of X, if the estimator has no ``n_features_in_``; for images the shape,
         (height, width) or (height, width, n_channels).
-    dtype : dtype, default=numpy.float32
-        Type of the graph's numbers and weights, float32 or float64.
+    dtype : {numpy.float32, numpy.float64}, default=numpy.float32
+        Type of floats and weights.
 
     Returns
     -------
@@ -84,7 +83,7 @@ def sklearn_to_onnx(
     Raises
     ------
     ConversionError
-        If a part of the estimator has no form in ONNX.
+        If a part of the estimator cannot be written as ONNX.
 
     Examples
     --------
@@ -115,7 +114,7 @@ def _write(split: Split, dtype: Any, link: str) -> models.WrittenModel:
 def _weights_of(
     model: ModelProto, original_names: Mapping[str, str], parameters: Mapping[str, models.Parameter]
 ) -> dict[str, Weight]:
-    """Return every floating-point initializer, a declared parameter or a constant."""
+    """Return the floating-point initializers: declared parameters, and constants."""
     weights = {}
     for name, array in initializer_arrays(model).items():
         if array.dtype.kind != "f":
@@ -125,17 +124,8 @@ def _weights_of(
             weights[name] = Weight(name, "other", False, drawn=False, reason=CONSTANT)
             continue
         fans = (array.shape[0], array.shape[1]) if known.role == "weight" and array.ndim == 2 else (1, 1)
-        weights[name] = Weight(
-            name,
-            known.role,
-            not known.reason,
-            fans,
-            known.expression,
-            known.step,
-            known.drawn,
-            known.reason,
-            known.form.text,
-        )
+        origin = (known.expression, known.step, known.drawn, known.reason, known.form.text)
+        weights[name] = Weight(name, known.role, not known.reason, fans, *origin)
     return weights
 
 
@@ -153,8 +143,8 @@ def write_weights(
     weights : mapping of str to ndarray
         Trained weights by original name, as returned by :meth:`TrainableModel.coefficients`.
     y_ndim : {1, 2}, default=None
-        Dimensions of y and of the predictions of a regressor with one output, if its attributes determine
-        these; unchanged by default.
+        Number of dimensions of y, and of the predictions of a regressor with one output if its attributes
+        determine it; unchanged by default.
 
     Returns
     -------
@@ -177,25 +167,24 @@ def write_weights(
     >>> written.coef_, float(written.intercept_)
     (array([2.]), 0.5)
     """
-    head = trainable.head
-    if not trainable.declared or head is None:
+    scores, steps = trainable.head, trainable.entry.front
+    if not trainable.declared or scores is None:
         raise _write_back_error(trainable, "the trained weights: it has no model definition")
-    schema, front = trainable.entry.schema, trainable.entry.front
-    split = Split(rest_of(source, front), schema, front)
-    written = _write(split, head.dtype, "identity")
+    split = Split(rest_of(source, steps), trainable.entry.schema, steps)
+    written = _write(split, scores.dtype, "identity")
     if trainable.link == "log" and written.scores.link != "log" and written.scores.task == "regression":
         raise _write_back_error(
             trainable, "an exponential: with this loss the trained model predicts exp(score)"
         )
     _check_unchanged(written.parameters, trainable)
     result = models.write_parameters(source, written.parameters, weights)
-    if y_ndim in (1, 2) and head.task == "regression" and head.n_outputs == 1:
+    if y_ndim in (1, 2) and scores.task == "regression" and scores.n_outputs == 1:
         shape_predictions(result, y_ndim)
     return result
 
 
 def _write_back_error(trainable: TrainableModel, reason: str) -> WriteBackError:
-    """Return the error for a model that cannot represent the trained one."""
+    """Return the error for an estimator that cannot represent the trained model."""
     return WriteBackError(
         f"{trainable.origin} cannot represent {reason}. Use the trained ONNX model instead: "
         "get_trained_onnx, save_onnx_graph."
@@ -203,6 +192,7 @@ def _write_back_error(trainable: TrainableModel, reason: str) -> WriteBackError:
 
 
 def _check_unchanged(parameters: Mapping[str, models.Parameter], trainable: TrainableModel) -> None:
+    """Raise an error if the parameters of an estimator are not those of the converted model."""
     model = trainable.reparametrisation.undone(trainable.model)
     for name, array in initializer_arrays(model, trainable.weights).items():
         known = parameters.get(trainable.original_names[name])
@@ -212,7 +202,7 @@ def _check_unchanged(parameters: Mapping[str, models.Parameter], trainable: Trai
         if not _is_close(known.value().astype(array.dtype), array, tolerance):
             raise WriteBackError(
                 f"{trainable.origin} has been changed since it was converted for training "
-                f"({trainable.weights[name].origin}), so weights cannot be written into it. Fit again."
+                f"({trainable.weights[name].origin}): weights cannot be written into it. Call fit again."
             )
 
 

@@ -1,4 +1,4 @@
-"""Convert an ONNX graph into a trainable one."""
+"""Convert ONNX graphs into trainable ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto
 from ..exceptions import ConversionError
 from ..graphs import graph_names, map_names, name_nodes, value_types
 from ..graphs.files import MAX_MESSAGE
+from ..models.weight import Weight
 from ..onnx_files.adapters import LoRA
 from ..onnx_files.dynamic_batch import with_dynamic_batch
 from ..onnx_files.half_precision import with_float32
@@ -29,9 +30,8 @@ __all__ = ["trainable_from_graph"]
 
 #: Bytes of an element of trained weights.
 ITEM_SIZES = {TensorProto.FLOAT: 4, TensorProto.DOUBLE: 8}
-#: Prefix of names that training graphs add to a model.
-RESERVED = "ortlearn_"
-#: Reason why a weight of a file with a new head is not trained by default.
+RESERVED = "ortlearn_"  # prefix of the names that training adds to a graph
+#: Reason why a weight of a file with a replaced head is not trained by default.
 BODY = "part of the body: the file declares that its head is trained"
 
 
@@ -54,31 +54,18 @@ def trainable_from_graph(
     model, reserved = _without_reserved_names(with_dynamic_batch(model, required=True))
     model, original_names = renamed_weights(name_nodes(model))
     original_names = {new: reserved.get(old, old) for new, old in original_names.items()}
-    types, weights = value_types(model), find_weights(model)
-    if default_weights is not None:
-        weights = {
-            name: replace(w, reason=w.reason or ("" if original_names[name] in default_weights else BODY))
-            for name, w in weights.items()
-        }
-        weights_to_train = default_weights if weights_to_train is None else weights_to_train
-    if weights_to_train is not None:
-        selected = select_weights(weights, weights_to_train, original_names)
-        weights = {name: replace(w, learned=name in selected or w.learned) for name, w in weights.items()}
-    scores, own_loss = None, _own_loss(model, *own_loss_names)
-    own_nodes = {node.name for node in model.graph.node}
+    weights_to_train = default_weights if weights_to_train is None else weights_to_train
+    weights = _weights(model, original_names, weights_to_train, default_weights)
+    scores, own_loss = None, _own_loss(model, *own_loss_names, output_name)
+    types, nodes_of_file = value_types(model), {node.name for node in model.graph.node}
     if own_loss is None:
         new_names = {old: new for new, old in reserved.items()}
         chosen = new_names.get(output_name or "", output_name)
         model, scores = attach_scores(model, types, weights, task, link, label_shape, chosen)
-    elif output_name is not None:
-        raise ConversionError(
-            f"output_name={output_name!r} cannot be trained: the model computes its own loss, "
-            f"{own_loss.output!r}. Remove output_name, or pass another output as loss_output_name."
-        )
-    others = (own_loss.label, own_loss.row_weight) if own_loss else (None, None)
+    other_inputs = (own_loss.label, own_loss.row_weight) if own_loss else (None, None)
     candidate = TrainableModel(
         model=model,
-        entry=Entry(schema_of_graph(graph_inputs(model, types, *others))),
+        entry=Entry(schema_of_graph(graph_inputs(model, types, *other_inputs))),
         head=scores,
         weights=weights,
         trained=[],
@@ -94,8 +81,25 @@ def trainable_from_graph(
     _check_size(candidate)
     adapters = [] if lora is None else reached_adapters(candidate, lora)
     if file is not None:
-        candidate = _with_exports(candidate, file, own_nodes, [adapter.weight for adapter in adapters])
+        candidate = _with_exports(candidate, file, nodes_of_file, [adapter.weight for adapter in adapters])
     return with_low_rank(candidate, adapters) if adapters else candidate
+
+
+def _weights(
+    model: ModelProto,
+    original_names: dict[str, str],
+    weights_to_train: Any,
+    default_weights: Sequence[str] | None,
+) -> dict[str, Weight]:
+    """Return the weights of a file, those to train as learned ones."""
+    weights = find_weights(model)
+    if default_weights is not None:
+        reasons = {name: "" if original_names[name] in default_weights else BODY for name in weights}
+        weights = {name: replace(w, reason=w.reason or reasons[name]) for name, w in weights.items()}
+    if weights_to_train is None:
+        return weights
+    selected = select_weights(weights, weights_to_train, original_names)
+    return {name: replace(w, learned=name in selected or w.learned) for name, w in weights.items()}
 
 
 def _check_size(model: TrainableModel) -> None:
@@ -106,37 +110,36 @@ def _check_size(model: TrainableModel) -> None:
     if total > MAX_MESSAGE:
         largest = model.original_names[max(sizes, key=lambda name: sizes[name])]
         raise ConversionError(
-            f"The weights to train take {total / 2**30:.3g} GiB, the largest one is {largest!r}, and "
-            "training holds up to 2 GiB of them, besides frozen ones of any size: name fewer in "
-            "weights_to_train, or train low-rank adapters, lora=LoRA(...)."
+            f"The weights to train take {total / 2**30:.3g} GiB (the largest is {largest!r}), more than the "
+            "limit of 2 GiB, which does not apply to frozen weights: select fewer by weights_to_train, or "
+            "train low-rank adapters, lora=LoRA(...)."
         )
 
 
 def _with_exports(
-    found: TrainableModel, file: ModelProto, own_nodes: Collection[str], adapted: Collection[str]
+    found: TrainableModel, file: ModelProto, nodes_of_file: Collection[str], adapted: Collection[str]
 ) -> TrainableModel:
     """Return a model with the file that trained weights are written into.
 
     This is the given file if it contains the weights. If fused operators were decomposed, or outputs are
-    computed differently, it is the trained graph with the interface of the file. ``own_nodes`` are the nodes
-    of the file, ``adapted`` the weights with adapters.
+    computed differently, it is the trained graph with the interface of the file. ``adapted`` are the weights
+    with adapters.
     """
     graph = found.with_weights(found.initial_weights())
-    own, weights = found.own_loss, [found.original_names[name] for name in (*found.trained, *adapted)]
-    if own is not None and len(file.graph.output) > 1:
-        file = without_tensors(file, [own.output], [own.label, own.row_weight or ""])
-    is_as_given = all(node.name in own_nodes for node in graph.graph.node)
+    loss, weights = found.own_loss, [found.original_names[name] for name in (*found.trained, *adapted)]
+    if loss is not None and len(file.graph.output) > 1:
+        file = without_tensors(file, [loss.output], [loss.label, loss.row_weight or ""])
+    is_unchanged = all(node.name in nodes_of_file for node in graph.graph.node)
     upgraded = with_interface(graph, with_float32(file))
-    kept = file if is_as_given and holds_weights(file, graph, weights) else upgraded
-    return replace(found, exported=without_record(kept), upgraded=without_record(upgraded))
+    exported = file if is_unchanged and holds_weights(file, graph, weights) else upgraded
+    return replace(found, exported=without_record(exported), upgraded=without_record(upgraded))
 
 
 def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, str]]:
     """Return the model without reserved names, and the old name of each new one."""
     names = graph_names(model.graph)
-    taken = sorted(name for name in names if name.startswith(RESERVED))
     renamed = {}
-    for name in taken:
+    for name in sorted(name for name in names if name.startswith(RESERVED)):
         new = f"user_{name}"
         while new in names:
             new = f"user_{new}"
@@ -145,10 +148,17 @@ def _without_reserved_names(model: ModelProto) -> tuple[ModelProto, dict[str, st
     return map_names(model, renamed), {new: old for old, new in renamed.items()}
 
 
-def _own_loss(model: ModelProto, loss: str, label: str, row_weight: str) -> OwnLoss | None:
-    """Return the loss that a graph computes itself, by the names of its output and inputs."""
+def _own_loss(
+    model: ModelProto, loss: str, label: str, row_weight: str, output_name: str | None
+) -> OwnLoss | None:
+    """Return the loss that a graph computes, by the names of its output and inputs, or None."""
     outputs = {value.name for value in model.graph.output}
     inputs = {value.name for value in model.graph.input}
     if loss not in outputs or label not in inputs:
         return None
+    if output_name is not None:
+        raise ConversionError(
+            f"output_name={output_name!r} cannot be trained: the model computes its own loss, {loss!r}. "
+            "Remove output_name, or pass another output as loss_output_name."
+        )
     return OwnLoss(loss, label, row_weight if row_weight in inputs else None)

@@ -1,4 +1,4 @@
-"""Initial weights of a training."""
+"""Random initial weights."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def draw_weights(
     random_state: np.random.RandomState,
     constraints: Mapping[str, Constraint] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Draw fresh weights.
+    """Initialize weights at random.
 
     Factors of products are uniform in [-b, b] with ``b = sqrt(6 / (fan_in + fan_out))``, intercepts
     are zero, scales one. Leaves of trees, tables, support vectors, means, variances, and other weights
-    with ``Weight.drawn`` False keep their values.
+    with ``Weight.drawn`` False are unchanged.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
-        Weights to draw; their shapes and types are kept.
+        Values of the weights, whose shapes and types the result has.
     weights : mapping of str to Weight
         Roles and fans.
     random_state : numpy.random.RandomState
         Source of randomness.
     constraints : mapping of str to Constraint, default=None
-        Constraints by name; the arrays of these weights are free numbers.
+        Constraints by name; the arrays of these weights are free values.
 
     Returns
     -------

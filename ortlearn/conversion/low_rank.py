@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, helper
@@ -30,23 +31,17 @@ def reached_adapters(model: TrainableModel, lora: LoRA) -> list[Adapter]:
 
 
 def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> TrainableModel:
-    """Return a model whose adapters are trained instead of their weights."""
+    """Return a model with adapters, which are trained instead of their weights."""
     originals = dict(model.original_names)
     shapes = {tensor.name: tuple(tensor.dims) for tensor in model.model.graph.initializer}
     weights, taken = dict(model.weights), {*originals.values()}
     for adapter in adapters:
-        own = weights[adapter.weight]
-        weights[adapter.weight] = replace(own, learned=False, reason=ADAPTED)
-        for name, shape in zip((adapter.a, adapter.b), adapter.shapes, strict=True):
-            weights[name] = Weight(
-                name,
-                "weight",
-                True,
-                (shape[-2], shape[-1]),
-                drawn=name == adapter.a,
-                operators=own.operators,
-                nodes=own.nodes,
-            )
+        frozen = weights[adapter.weight]
+        weights[adapter.weight] = replace(frozen, learned=False, reason=ADAPTED)
+        nodes: Any = {"operators": frozen.operators, "nodes": frozen.nodes}
+        for name, (*_, fan_in, fan_out) in zip((adapter.a, adapter.b), adapter.shapes, strict=True):
+            drawn = name == adapter.a
+            weights[name] = Weight(name, "weight", True, (fan_in, fan_out), drawn=drawn, **nodes)
             original = originals[adapter.weight] + name.removeprefix(adapter.weight)
             while original in taken:
                 original += "_"
@@ -56,7 +51,7 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
         model=with_adapters(model.model, adapters, shapes),
         weights=weights,
         original_names=originals,
-        trained=sorted([*model.trained, *(name for own in adapters for name in (own.a, own.b))]),
+        trained=sorted([*model.trained, *(name for adapter in adapters for name in (adapter.a, adapter.b))]),
         adapters=tuple(adapters),
     )
 
@@ -64,7 +59,7 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
 def with_separate_adapters(
     model: TrainableModel, arrays: Mapping[str, np.ndarray], keep_upgrade: bool = False
 ) -> ModelProto:
-    """Return the file with its own weights, and adapters as inputs that default to zero."""
+    """Return the file with unmerged weights, and adapters as inputs that default to zero."""
     file, adapters = _separate(model, keep_upgrade)
     separate = {name for adapter in model.adapters for name in (adapter.a, adapter.b)}
     others = {model.original_names[name]: arrays[name] for name in model.trained if name not in separate}
@@ -78,20 +73,18 @@ def adapter_arrays(
     """Return A and B of every adapter, with the names and types of :func:`with_separate_adapters`."""
     file, adapters = _separate(model, keep_upgrade)
     locations, found = weight_locations(file), dict[str, np.ndarray]()
-    for stable, own in zip(model.adapters, adapters, strict=True):
-        dtype = helper.tensor_dtype_to_np_dtype(locations[own.weight].elem_type)
-        found |= {own.a: arrays[stable.a].astype(dtype), own.b: arrays[stable.b].astype(dtype)}
+    for stable, adapter in zip(model.adapters, adapters, strict=True):
+        dtype = helper.tensor_dtype_to_np_dtype(locations[adapter.weight].elem_type)
+        found |= {adapter.a: arrays[stable.a].astype(dtype), adapter.b: arrays[stable.b].astype(dtype)}
     return found
 
 
 def _separate(model: TrainableModel, keep_upgrade: bool) -> tuple[ModelProto, list[Adapter]]:
-    """Return the file for separate adapters, and the adapters under its names."""
+    """Return the file for separate adapters, and the adapters with original names."""
     file, upgraded, names = model.exported, model.upgraded, model.original_names
     assert file is not None and upgraded is not None
-    adapters = [
-        replace(own, weight=names[own.weight], a=names[own.a], b=names[own.b]) for own in model.adapters
-    ]
+    adapters = [replace(a, weight=names[a.weight], a=names[a.a], b=names[a.b]) for a in model.adapters]
     locations = weight_locations(file)
-    taken = [locations[own.weight] for own in adapters]
-    is_outer = all(location.graph is file.graph and location.quantisation is None for location in taken)
+    adapted = [locations[adapter.weight] for adapter in adapters]
+    is_outer = all(location.graph is file.graph and location.quantisation is None for location in adapted)
     return (file if is_outer and not keep_upgrade else upgraded), adapters

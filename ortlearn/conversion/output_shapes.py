@@ -1,4 +1,4 @@
-"""Correct output shapes that a converter declares wrongly."""
+"""Output shapes by shape inference."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["with_computed_shapes"]
 def with_computed_shapes(model: ModelProto) -> ModelProto:
     """Return the model with the inferred shape of each output.
 
-    skl2onnx declares the number of columns from the estimator's attributes, not always from the right one
-    (PLSRegression, trees of several targets). Sizes that cannot be inferred are kept.
+    The number of columns that skl2onnx declares is wrong for some estimators (PLSRegression, trees of several
+    targets). Sizes that cannot be inferred are kept.
 
     Examples
     --------
@@ -37,10 +37,9 @@ def with_computed_shapes(model: ModelProto) -> ModelProto:
             continue
         declared = tuple(d.dim_value or d.dim_param or None for d in value.type.tensor_type.shape.dim)
         shape = known.shape
-        if len(shape) == len(declared):  # keep declared sizes that are not inferred
-            shape = tuple(
-                size if isinstance(size, int) else old for size, old in zip(shape, declared, strict=True)
-            )
+        if len(shape) == len(declared):
+            pairs = zip(shape, declared, strict=True)
+            shape = tuple(size if isinstance(size, int) else old for size, old in pairs)
         if shape != declared:
             value.CopyFrom(make_value_info(value.name, known._replace(shape=shape)))
     return result

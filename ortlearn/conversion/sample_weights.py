@@ -1,4 +1,4 @@
-"""Sample weights of graphs with their own loss."""
+"""Sample weights of graphs that compute their loss."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["with_weight_vector"]
 
 
 def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) -> ModelProto:
-    """Return a graph with sample weights as a vector of a given name and type.
+    """Return a graph with its input of sample weights replaced by a vector.
 
-    ``name`` is the input for the weights, of shape (n,) or (n, 1); without it the graph is unchanged.
-    ``vector`` is the new input, of shape (n,).
+    ``name`` is the input, of shape (n,) or (n, 1); without it the graph is unchanged. ``vector`` is the name
+    of the new input, of shape (n,) and type ``dtype``.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) ->
     shape = (None,) if known.shape is None else known.shape
     if len(shape) > 2 or shape[1:] not in ((), (1,)):
         raise ConversionError(
-            f"Input {name!r} is for sample weights: its shape must be (n,) or (n, 1), got {shape}."
+            f"Input {name!r} for sample weights must have shape (n,) or (n, 1), got {shape}."
         )
     wanted = TensorType(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape[:1])
     result = map_names(model, {name: vector})
@@ -58,8 +58,6 @@ def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) ->
         else:
             op.node("Identity", value, outputs=[name])
         result = append_nodes(model, op, first=True)
-    inputs = [
-        make_value_info(vector, wanted) if value.name in (name, vector) else value
-        for value in result.graph.input
-    ]
+    info = make_value_info(vector, wanted)
+    inputs = [info if value.name in (name, vector) else value for value in result.graph.input]
     return with_fields(result, input=inputs)

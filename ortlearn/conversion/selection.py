@@ -1,4 +1,4 @@
-"""Select the weights to train: those that match patterns, or the learned ones that a gradient reaches."""
+"""Selection of the weights to train."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .trainable_model import TrainableModel
 
 __all__ = ["match_patterns", "matches_location", "reached_weights", "select_weights", "with_trained_weights"]
 
-#: Reasons of weights that are trained only if named exactly, with their names in messages.
+#: Kinds of weights that are trained only if named exactly, by their reason.
 BY_NAME = {CONSTANT: "constants of formulas", STATISTIC: "running statistics"}
 
 
@@ -27,10 +27,10 @@ class PatternMatch:
     Attributes
     ----------
     exact : frozenset of str
-        Weights that the pattern names.
+        Weights whose name is the pattern.
     matched : frozenset of str
-        Weights that match its wildcards, or that belong to the step that it names, without constants of
-        formulas and running statistics. Those that a gradient reaches are trained.
+        Weights that match its wildcards, or of the step with this name, except constants of formulas and
+        running statistics. Those that a gradient reaches are trained.
     """
 
     exact: frozenset[str]
@@ -52,28 +52,38 @@ def match_patterns(
         exact = frozenset(name for name, names in known.items() if pattern in names)
         wild = {name for name, names in known.items() if any(matches_pattern(n, pattern) for n in names)}
         if not exact:
-            wild |= {name for name, weight in weights.items() if pattern in weight.steps}
-            wild |= {
-                name
-                for name in known
-                if matches_location(weights[name], original_names.get(name, name), pattern)
-            }
+            for name, weight in weights.items():
+                original = original_names.get(name, name)
+                if pattern in weight.steps or matches_location(weight, original, pattern):
+                    wild.add(name)
         matched = frozenset(name for name in wild - exact if weights[name].reason not in BY_NAME)
         if not exact and not matched:
-            hint = "" if wild else _suggestion(pattern, known)
-            reasons = {weights[name].reason for name in wild}
-            kinds = " and ".join(kind for reason, kind in BY_NAME.items() if reason in reasons)
-            others = f"only {kinds}, which are trained if named exactly," if wild else ""
-            raise NoTrainableWeightError(
-                f"weights_to_train: {pattern!r} matches {others or 'no floating-point initializer'} among "
-                f"{_known(weights, original_names)}{_steps(weights)}.{hint}"
-            )
+            raise _no_match(pattern, wild, weights, original_names, known)
         found.append(PatternMatch(exact, matched))
     return found
 
 
+def _no_match(
+    pattern: str,
+    wild: set[str],
+    weights: dict[str, Weight],
+    original_names: dict[str, str],
+    known: dict[str, list[str]],
+) -> NoTrainableWeightError:
+    """Return the error for a pattern whose matches are at most weights to name exactly."""
+    reasons = {weights[name].reason for name in wild}
+    kinds = " and ".join(kind for reason, kind in BY_NAME.items() if reason in reasons)
+    matches = (
+        f"only {kinds}, which are trained if named exactly," if wild else "no floating-point initializer"
+    )
+    return NoTrainableWeightError(
+        f"weights_to_train: {pattern!r} matches {matches} among {_known(weights, original_names)}"
+        f"{_steps(weights)}.{'' if wild else _suggestion(pattern, known)}"
+    )
+
+
 def matches_location(weight: Weight, original: str, pattern: str) -> bool:
-    """Return whether a learned weight of an ONNX file has a node, operator or layer that matches."""
+    """Return whether a node, operator or layer of a learned weight of an ONNX file matches a pattern."""
     layer = pattern.strip("/")
     return weight.learned and any(
         matches_pattern(name, pattern) or name == layer for name in weight.places(original)
@@ -92,12 +102,11 @@ def select_weights(
     weights : dict of str to Weight
         Result of :func:`find_weights`, by stable name.
     patterns : str, sequence of str or None
-        Names or patterns, of stable or original names, of attributes (``coef_``) or of steps and
-        attributes (``pca.*``); ``*`` matches any text, ``?`` any character; brackets are literal
-        (``coefs_[*]``, ``estimators_[3]*``). The name of a step alone (``pca``, or ``columns__pca`` for a
-        nested step) selects its weights. In an ONNX file, the name of a node, operator or layer, or a
-        pattern of them, selects the learned weights there (:meth:`Weight.places`). None selects the
-        learned ones.
+        Stable or original names, attributes (``coef_``), or steps and attributes (``pca.coef_``), or patterns
+        of these: ``*`` matches any text, ``?`` any character, and brackets are literal (``coefs_[*]``,
+        ``estimators_[3]*``). The name of a step (``pca``, or ``columns__pca`` for a nested step) selects its
+        weights. For an ONNX file, the name or a pattern of a node, operator or layer selects the learned
+        weights that it reads (:meth:`Weight.places`). None selects the learned weights.
     original_names : dict of str to str
         Original name by stable name.
 
@@ -138,7 +147,7 @@ def with_trained_weights(model: TrainableModel, weights_to_train: Any, fitted: A
     """Return a model with the selected weights to train."""
     weights, names = model.weights, model.original_names
     if weights_to_train is not None:
-        select_weights(weights, weights_to_train, names)  # an error for an empty list
+        select_weights(weights, weights_to_train, names)  # raises an error for an empty list
         trained = _reached_matches(model, match_patterns(weights, weights_to_train, names))
     else:
         try:
@@ -169,25 +178,25 @@ def _reached(model: TrainableModel, learned: list[str]) -> list[str]:
 
 
 def _reached_matches(model: TrainableModel, matches: Sequence[PatternMatch]) -> list[str]:
-    """Return the matching weights that a gradient reaches, or all of a pattern if it reaches none."""
+    """Return the matching weights that a gradient reaches; for patterns without any, all matching weights."""
     part, output = model.objective_graph(), model.objective_tensor
     present = {tensor.name for tensor in part.graph.initializer}
     reached, _ = gradient_reach(part, output)
     chosen: set[str] = set()
-    for own in matches:
-        matched = own.matched & present
-        lost = own.exact - present or (not matched and not own.exact and own.matched)
+    for match in matches:
+        matched = match.matched & present
+        lost = match.exact - present or (not matched and not match.exact and match.matched)
         if lost:
             raise ConversionError(
                 f"Weights {sorted(model.original_names.get(name, name) for name in lost)} come after the "
                 f"trained scores ({output!r}): remove them from weights_to_train."
             )
-        chosen |= own.exact | (matched & {*reached} or matched)
+        chosen |= match.exact | (matched & {*reached} or matched)
     return sorted(chosen)
 
 
 def reached_weights(model: TrainableModel, names: Sequence[str]) -> list[str]:
-    """Return the weights that a gradient reaches, sorted, or all if it reaches none."""
+    """Return the weights that a gradient reaches, sorted; all if it reaches none."""
     return _reached_matches(model, [PatternMatch(frozenset(), frozenset(names))])
 
 
@@ -202,8 +211,8 @@ def _known(weights: dict[str, Weight], original_names: dict[str, str]) -> str:
 
 def _suggestion(pattern: str, known: dict[str, list[str]]) -> str:
     """Return a similar name for a pattern without matches, for its error."""
-    names = [name for own in known.values() for name in own]
-    dotted = ".".join(pattern.rsplit("__", 1))  # the notation of parameters of steps
+    names = [name for aliases in known.values() for name in aliases]
+    dotted = ".".join(pattern.rsplit("__", 1))  # from the notation of set_params
     for likely in (dotted, f"{dotted}_", f"{dotted}_*"):
         if any(matches_pattern(name, likely) for name in names):
             return f" Did you mean {likely!r}?"

@@ -108,44 +108,23 @@ def to_trainable(
     >>> to_trainable(LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0])).trained
     ['I0_coef', 'I1_intercept']
     """
-    names = (loss_output_name, label_name, weight_name)
     if is_onnx_source(source):
-        file, label = read_onnx(source)
-        model = decompose_operators(prepare_onnx(file, label, integers=straight_through))
-        model = with_computed_shapes(model if run is None else with_probed_shapes(model, run))
-        try:
-            return trainable_from_graph(
-                model,
-                weights_to_train,
-                own_loss_names=names,
-                task=forced_task,
-                link=link,
-                label_shape=label_shape,
-                file=file,
-                lora=lora,
-                default_weights=default_weights(file),
-                output_name=output_name,
-            )
-        except NoTrainableWeightError as error:
-            raise (error if straight_through else _with_integers(error, file)) from None
-    for name, value in (("lora", lora), ("output_name", output_name)):
-        if value is not None:
-            raise ConversionError(
-                f"{name} is for ONNX files, {type(source).__name__} is a scikit-learn estimator: use "
-                f"{name}=None, or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
-            )
-    if not hasattr(source, "get_params"):
-        raise ConversionError(
-            f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model (ModelProto, "
-            "bytes or path)."
-        )
-    count = getattr(source, "n_features_in_", 0) or n_features
-    if count is None and X is None:
+        options: dict[str, Any] = {
+            "task": forced_task,
+            "label_shape": label_shape,
+            "output_name": output_name,
+        }
+        options |= {"own_loss_names": (loss_output_name, label_name, weight_name), "lora": lora, "link": link}
+        return _from_file(source, weights_to_train, run, straight_through, options)
+    _check_estimator(source, lora=lora, output_name=output_name)
+    n_features = getattr(source, "n_features_in_", 0) or n_features
+    if n_features is None and X is None:
         name = type(source).__name__
         raise ConversionError(f"The number of features of {name} is unknown: fit it, or pass X.")
     check_is_a_model(unwrapped(source))
+    options = {"n_features": n_features, "dtype": dtype, "run": run}
     for allow_float64 in (True, False):
-        split = split_pipeline(source, X, n_features=count, dtype=dtype, run=run, allow_float64=allow_float64)
+        split = split_pipeline(source, X, allow_float64=allow_float64, **options)
         try:
             found = trainable_from_definitions(split, dtype, _origin(source), link, weights_to_train)
         except UndefinedModelError as undefined:
@@ -155,6 +134,35 @@ def to_trainable(
     return found
 
 
+def _from_file(
+    source: Any, weights_to_train: Any, run: Run | None, straight_through: bool, options: dict[str, Any]
+) -> TrainableModel:
+    """Return the trainable graph of an ONNX model, with options of :func:`trainable_from_graph`."""
+    file, label = read_onnx(source)
+    model = decompose_operators(prepare_onnx(file, label, integers=straight_through))
+    model = with_computed_shapes(model if run is None else with_probed_shapes(model, run))
+    options |= {"file": file, "default_weights": default_weights(file)}
+    try:
+        return trainable_from_graph(model, weights_to_train, **options)
+    except NoTrainableWeightError as error:
+        raise (error if straight_through else _with_integers(error, file)) from None
+
+
+def _check_estimator(source: Any, **file_options: Any) -> None:
+    """Raise an error for a model that is no estimator, and for options of ONNX files."""
+    for name, value in file_options.items():
+        if value is not None:
+            raise ConversionError(
+                f"{name} is for ONNX files, {type(source).__name__} is a scikit-learn estimator: use "
+                f"{name}=None, or train its ONNX model, from ortlearn.conversion.sklearn_to_onnx."
+            )
+    if not hasattr(source, "get_params"):
+        raise ConversionError(
+            f"{type(source).__name__} is neither a scikit-learn estimator nor an ONNX model: pass a fitted "
+            "estimator, or a ModelProto, bytes or a path."
+        )
+
+
 def _converted(
     split: Split, weights_to_train: Any, link: str, origin: str, undefined: UndefinedModelError
 ) -> TrainableModel:
@@ -162,23 +170,18 @@ def _converted(
     try:
         model = convert(split.estimator, split.schema.types())
     except ConversionError as error:
-        known = type(error.__cause__).__name__ not in ("MissingConverter", "MissingShapeCalculator")
-        reason = f"does not convert it: {error.__cause__ or error}" if known else "has no converter for it."
+        missing = type(error.__cause__).__name__ in ("MissingConverter", "MissingShapeCalculator")
+        reason = "has no converter for it." if missing else f"does not convert it: {error.__cause__ or error}"
         raise ConversionError(f"{undefined} skl2onnx {reason}") from error
     task = "classification" if is_classifier(split.estimator) else None
-    found = trainable_from_graph(
-        with_computed_shapes(decompose_operators(model)),
-        weights_to_train,
-        task=task,
-        link=link,
-        origin=origin,
-        fitted=split.estimator,
-    )
-    return replace(found, entry=replace(found.entry, front=split.front))
+    options: Any = {"task": task, "link": link, "origin": origin, "fitted": split.estimator}
+    model = with_computed_shapes(decompose_operators(model))
+    found = trainable_from_graph(model, weights_to_train, **options)
+    return replace(found, entry=replace(found.entry, front=split.sklearn_steps))
 
 
 def _with_integers(error: NoTrainableWeightError, file: ModelProto) -> NoTrainableWeightError:
-    """Return an error that names the weights of a file that are stored as integers."""
+    """Return an error that also names the weights that a file stores as integers."""
     names = [name for name, location in weight_locations(file).items() if location.quantisation is not None]
     if not names:
         return error
@@ -189,12 +192,12 @@ def _with_integers(error: NoTrainableWeightError, file: ModelProto) -> NoTrainab
 
 def _trains_two_types(trainable: TrainableModel) -> bool:
     """Return whether float64 weights of steps are trained for float32 scores."""
-    head = trainable.head
-    return head is not None and any(a.dtype != head.dtype for a in trainable.initial_weights().values())
+    scores = trainable.head
+    return scores is not None and any(a.dtype != scores.dtype for a in trainable.initial_weights().values())
 
 
 def source_task(source: Any, output_name: str | None = None) -> str | None:
-    """Return the task of an ONNX model, or None if it cannot be read.
+    """Return the task of an ONNX model; None if the model or its output cannot be read.
 
     Parameters
     ----------
@@ -206,7 +209,7 @@ def source_task(source: Any, output_name: str | None = None) -> str | None:
     Returns
     -------
     {"regression", "classification"} or None
-        A graph with an output of labels (int64 or text) is a classifier.
+        A graph that outputs labels (int64 or text) is a classifier.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Trainable graphs, with the properties that their training requires."""
+"""Trainable graphs."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ class OwnLoss:
 
 @dataclass(frozen=True)
 class Entry:
-    """Inputs of a graph, and the steps before it.
+    """Inputs of a graph, and the steps of a pipeline that compute them in scikit-learn.
 
     Attributes
     ----------
     schema : InputSchema
         Inputs of the graph.
     front : Pipeline or None
-        Steps before the graph, which run in scikit-learn.
+        Fitted steps that run in scikit-learn.
     selects_by_name : bool
-        Whether columns of a frame are selected by name, regardless of others.
+        Whether columns of a frame are selected by name; other columns are then ignored.
     """
 
     schema: InputSchema
@@ -83,9 +83,9 @@ class TrainableModel:
     ----------
     model : onnx.ModelProto
         Graph for inference, with initializers named ``I0_...`` and unique names of nodes. It computes
-        constrained parameters from free numbers.
+        constrained parameters from free values.
     entry : Entry
-        Inputs of X, and the steps before them.
+        Inputs of X, and the steps that run in scikit-learn.
     head : Scores or None
         Trained scores; None for a graph with its own loss.
     weights : dict of str to Weight
@@ -103,7 +103,7 @@ class TrainableModel:
     link : {"identity", "log"}
         Link function from the predictions of a regressor to its scores.
     reparametrisation : Reparametrisation
-        Constraints of trained weights, whose initializers are free numbers.
+        Constraints of trained weights, whose initializers are free values.
     declared : bool
         Whether model definitions wrote the graph and declared its weights.
     exported : onnx.ModelProto or None
@@ -134,7 +134,7 @@ class TrainableModel:
     adapters: tuple[Adapter, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without cached properties, so that equal objects have equal pickles.
+        # without cached properties, so that equal objects have equal pickles
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @property
@@ -165,14 +165,11 @@ class TrainableModel:
     @cached_property
     def takes_numbers(self) -> bool:
         """Whether X is a matrix of floats that the graph reads without preprocessing."""
-        return (
-            self.entry.front is None
-            and self.entry.schema.is_number_matrix
-            and not self.entry.schema.categories
-        )
+        schema = self.entry.schema
+        return self.entry.front is None and schema.is_number_matrix and not schema.categories
 
     def initial_weights(self) -> dict[str, np.ndarray]:
-        """Return the initial values of the weights to train, free numbers for constrained ones.
+        """Return the initial values of the weights to train, free values for constrained ones.
 
         Returns
         -------
@@ -190,39 +187,37 @@ class TrainableModel:
         return self.head.score
 
     def objective_graph(self) -> ModelProto:
-        """Return the part of the graph up to the trained output, with parameters as weights.
+        """Return the part of the graph up to the trained output.
 
         Returns
         -------
         onnx.ModelProto
-            Graph with one output, the raw scores or the loss.
+            Graph with one output, the scores or the loss, and weights as initializers.
         """
         return exact_couplings(extract_model(self.model, [self.objective_tensor]))
 
     @cached_property
     def statistics(self) -> dict[str, str]:
-        """Running statistics that batches update, and the output of the score graph with the next ones."""
+        """Running statistics that batches update, and the outputs of the score graph with new values."""
         found = running_statistics(self.model) and running_statistics(self.objective_graph())
         return {name: NEXT.format(name) for name in sorted(found)}
 
     def score_graph(self, row_weight: str | None = None, evaluates: bool = False) -> ModelProto:
-        """Return the graph from X (and the labels) to the trained output, with the trained weights as inputs.
+        """Return the graph that computes the trained output, with the trained weights as inputs.
 
-        Its inputs are X, the label of a graph with its own loss, the sample weights if it has an input for
-        them, then the weights in sorted order.
+        Its inputs are X, the labels and sample weights of a graph with its own loss, and the sorted weights.
 
         Parameters
         ----------
         row_weight : str, default=None
             Name of the sample weights, a vector of the type of X.
         evaluates : bool, default=False
-            Whether batch normalizations in training mode take the running statistics.
+            Whether batch normalizations in training mode use the running statistics.
 
         Returns
         -------
         onnx.ModelProto
-            Graph whose first output are the raw scores or the loss; the others are the next running
-            statistics.
+            Graph whose first output is the scores or the loss; the others are the next running statistics.
         """
         part = self.objective_graph()
         part = for_evaluation(part) if evaluates else with_batch_statistics(part)
@@ -232,7 +227,7 @@ class TrainableModel:
         return make_inputs_of(remove_idle_nodes(part), self.trained)
 
     def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
-        """Return the graph with new weights, with stable names and its own loss.
+        """Return the trainable graph with new weights and stable names.
 
         Parameters
         ----------
@@ -256,7 +251,7 @@ class TrainableModel:
         arrays : dict of str to ndarray
             New values of the trained weights, by stable name.
         keep_upgrade : bool, default=False
-            Whether an ONNX file keeps the opset and the types of the training.
+            Whether an ONNX file has the opset and the types of the trained graph.
         fused : bool, default=True
             Whether the graph of an estimator has the fused operators that definitions declare; otherwise all
             weights are initializers.
@@ -264,8 +259,8 @@ class TrainableModel:
         Returns
         -------
         onnx.ModelProto
-            Graph without nodes for training only. For an ONNX file it has the inputs and outputs of the
-            file.
+            Graph without the nodes that only training needs. For an ONNX file, it has the inputs and outputs
+            of the file.
         """
         exported = self.upgraded if keep_upgrade else self.exported
         if exported is not None:
@@ -276,7 +271,7 @@ class TrainableModel:
             if rest:
                 model = extract_model(model, rest)
         if any(node.name.startswith(APPENDED) for node in model.graph.node):
-            model = prune(model)  # nodes for training only
+            model = prune(model)
         return map_names(self.for_inference(model, fused), self.reserved_names)
 
     def for_inference(self, model: ModelProto, fused: bool = True, by_rows: bool = False) -> ModelProto:
@@ -285,11 +280,11 @@ class TrainableModel:
         Parameters
         ----------
         model : onnx.ModelProto
-            Graph with stable names, and free numbers for constrained weights.
+            Graph with stable names, and free values for constrained weights.
         fused : bool, default=True
             Whether to use fused operators.
         by_rows : bool, default=False
-            Whether to use only those whose result for a sample does not depend on other samples.
+            Whether to use only fused operators whose result for a sample does not depend on other samples.
 
         Returns
         -------
@@ -303,35 +298,32 @@ class TrainableModel:
         return fuse(model, [form for form in forms if form is not None])
 
     def _exported_weights(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the weights of the file that training changes, with adapters merged."""
-        every = {**self.initial_weights(), **arrays}
-        own = initializer_arrays(self.model, [adapter.weight for adapter in self.adapters])
+        """Return the weights of the file that training changes, with merged adapters."""
+        weights = {**self.initial_weights(), **arrays}
+        frozen = initializer_arrays(self.model, [adapter.weight for adapter in self.adapters])
         for adapter in self.adapters:
-            a, b = every.pop(adapter.a), every.pop(adapter.b)
-            every[adapter.weight] = adapter.merged(own[adapter.weight], a, b)
-        return {self.original_names[name]: array for name, array in every.items()}
+            a, b = weights.pop(adapter.a), weights.pop(adapter.b)
+            weights[adapter.weight] = adapter.merged(frozen[adapter.weight], a, b)
+        return {self.original_names[name]: array for name, array in weights.items()}
 
     def coefficients(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return trained weights with original names and values of the model's parameters.
+        """Return the trained parameters by original name.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
-            Trained weights by stable name, free numbers for constrained ones.
+            Trained weights by stable name, free values for constrained ones.
 
         Returns
         -------
         dict of str to ndarray
-            Weights by original name.
+            Parameters by original name.
         """
-        return {
-            self.original_names[name]: (
-                np.asarray(self.constraints[name].values(array), dtype=array.dtype)
-                if name in self.constraints
-                else array
-            )
-            for name, array in arrays.items()
-        }
+        values = dict(arrays)
+        for name in self.constraints.keys() & arrays.keys():
+            array = arrays[name]
+            values[name] = np.asarray(self.constraints[name].values(array), dtype=array.dtype)
+        return {self.original_names[name]: array for name, array in values.items()}
 
     def origins(self) -> dict[str, str]:
         """Return the origin of each trained weight, by original name.

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from onnx import GraphProto, ModelProto
 
 from ..graphs import copy_model, graph_names, subgraphs
 
-__all__ = [
-    "onnx_rename_weights",
-    "renamed_weights",
-    "restored_names",
-]
+__all__ = ["onnx_rename_weights", "renamed_weights", "restored_names"]
 
 _PREFIX = re.compile(r"^I\d+_")
 
 
-def _all_graphs(graph: GraphProto):
+def _all_graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    """Yield a graph and its subgraphs."""
     yield graph
     for node in graph.node:
         for inner in subgraphs(node):
@@ -31,18 +28,16 @@ def renamed_weights(onx: ModelProto) -> tuple[ModelProto, dict[str, str]]:
     Initializers of subgraphs are included.
     """
     model = copy_model(onx)
-    total = sum(len(graph.initializer) for graph in _all_graphs(model.graph))
-    width = len(str(max(total - 1, 0)))
-    tensors = {tensor.name for graph in _all_graphs(model.graph) for tensor in graph.initializer}
-    new_names = _new_names(total, width, graph_names(model.graph) - tensors)
+    tensors = [tensor.name for graph in _all_graphs(model.graph) for tensor in graph.initializer]
+    new_names = _new_names(len(tensors), graph_names(model.graph) - set(tensors))
     names: dict[str, str] = {}
     _rename(model.graph, {}, new_names, names)
     return model, names
 
 
-def _new_names(total: int, width: int, taken: set[str]):
+def _new_names(total: int, taken: set[str]) -> Callable[[str], str]:
     """Return a function from the name of an initializer to a new, numbered one."""
-    counter = iter(range(total))
+    counter, width = iter(range(total)), len(str(max(total - 1, 0)))
 
     def new_name(old: str) -> str:
         name = f"I{next(counter):0{width}d}_{_PREFIX.sub('', old)}"
@@ -56,7 +51,7 @@ def _new_names(total: int, width: int, taken: set[str]):
 def restored_names(model: ModelProto, names: Mapping[str, str]) -> ModelProto:
     """Return a model renamed by :func:`renamed_weights`, or a part of it, with its old names."""
     model = copy_model(model)
-    # New names are unique in the whole model, so scopes can be ignored.
+    # new names are unique in the model, so scopes can be ignored
     for graph in _all_graphs(model.graph):
         for value in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
             value.name = names.get(value.name, value.name)
@@ -65,11 +60,14 @@ def restored_names(model: ModelProto, names: Mapping[str, str]) -> ModelProto:
     return model
 
 
-def _rename(graph: GraphProto, outer: dict[str, str], new_name, names: dict[str, str]) -> None:
-    own = {tensor.name: new_name(tensor.name) for tensor in graph.initializer}
-    names.update({new: old for old, new in own.items()})
+def _rename(
+    graph: GraphProto, outer: dict[str, str], new_name: Callable[[str], str], names: dict[str, str]
+) -> None:
+    """Rename initializers, also of subgraphs; add the old names by the new ones to ``names``."""
+    renamed = {tensor.name: new_name(tensor.name) for tensor in graph.initializer}
+    names.update({new: old for old, new in renamed.items()})
     hidden = {value.name for value in graph.input} | {name for node in graph.node for name in node.output}
-    mapping = {old: new for old, new in outer.items() if old not in hidden} | own
+    mapping = {old: new for old, new in outer.items() if old not in hidden} | renamed
     for value in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
         value.name = mapping.get(value.name, value.name)
     for node in graph.node:
@@ -81,9 +79,8 @@ def _rename(graph: GraphProto, outer: dict[str, str], new_name, names: dict[str,
 def onnx_rename_weights(onx: ModelProto) -> ModelProto:
     """Return the model with its initializers renamed ``I0_coef``, ``I1_intercept``, ...
 
-    The numbers are zero-padded to one width, so that alphabetical order is the order of the graph.
-    Initializers of subgraphs are renamed too, and numbered after those of the main graph. Renaming
-    a renamed model changes nothing.
+    The numbers have the same width, so that the alphabetical order is the order of the graph. Initializers of
+    subgraphs are numbered after those of the main graph. Renaming a renamed model changes nothing.
 
     Parameters
     ----------

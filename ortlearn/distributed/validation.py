@@ -57,10 +57,10 @@ class ScoreSums(NamedTuple):
 
 def score_kind(problem: Problem) -> str | None:
     """Return ``"accuracy"``, ``"r2"`` or ``"loss"``; None if the score is no function of sums over rows."""
-    head = problem.trainable.head
-    if head is not None and head.task == "unsupervised":
+    scores = problem.trainable.head
+    if scores is not None and scores.task == "unsupervised":
         return "loss"
-    if head is None or head.positions is not None or head.transformed is not None:
+    if scores is None or scores.positions is not None or scores.transformed is not None:
         return None
     if problem.is_multilabel or problem.targets.classes is not None:
         return None if isinstance(problem.targets.classes, list) and not problem.is_multilabel else "accuracy"
@@ -100,15 +100,15 @@ def _dense(y: Any) -> Any:
 
 def _score(problem: Problem, sums: ScoreSums) -> float:
     """Return the score from the means over all rows."""
-    head = problem.trainable.head
+    scores = problem.trainable.head
     if sums.labels is None:
         value = float(sums.value[0])
         if score_kind(problem) == "accuracy":
             return value
-        return -value if head is not None and head.averaged else -value * sums.weight
+        return -value if scores is not None and scores.averaged else -value * sums.weight
     left, around = sums.value, sums.labels.variance
-    scores = 1 - np.divide(left, around, out=(left > 0).astype(np.float64), where=around > 0)
-    return float(scores.mean())
+    r2 = 1 - np.divide(left, around, out=(left > 0).astype(np.float64), where=around > 0)
+    return float(r2.mean())
 
 
 class ShardValidation:

@@ -23,7 +23,7 @@ def _type(estimator: Any) -> str | None:
     return get_tags(estimator).estimator_type
 
 
-def _head(estimator: Any) -> Scores | None:
+def _scores(estimator: Any) -> Scores | None:
     """Return the scores of a graph; None before ``fit`` and for a graph with its own loss."""
     fitted = estimator._fitted
     return fitted.problem.trainable.head if is_final(fitted) else None
@@ -31,8 +31,8 @@ def _head(estimator: Any) -> Scores | None:
 
 def has_decisions(estimator: Any) -> bool:
     """Return whether ``decision_function`` is available; a graph is examined only after ``fit``."""
-    head = _head(estimator)
-    if head is not None and not head.has_decisions:
+    scores = _scores(estimator)
+    if scores is not None and not scores.has_decisions:
         raise AttributeError(
             "decision_function is not available: the graph of this model does not compute it."
         )
@@ -45,8 +45,8 @@ def has_probabilities(estimator: Any) -> bool:
         raise AttributeError(
             "predict_proba applies to classifiers and mixtures only, and this model is neither."
         )
-    head = _head(estimator)
-    if head is not None and head.probabilities is None:
+    scores = _scores(estimator)
+    if scores is not None and scores.probabilities is None:
         raise AttributeError("predict_proba is not available: the graph of this model does not compute it.")
     wrapped = estimator.estimator
     return conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict_proba")

@@ -27,8 +27,8 @@ ROWS = 64
 
 def warn_of_differences(problem: Problem, samples: Samples, rows: Any, runtime: Runtime) -> None:
     """Warn if float32 is not precise enough for X or y, or if predictions differ from scikit-learn."""
-    front, X = problem.trainable.entry.front, samples.X
-    some = X if front is None else front.transform(take(X, _some_samples(rows.shape[0])))
+    steps, X = problem.trainable.entry.front, samples.X
+    some = X if steps is None else steps.transform(take(X, _some_samples(rows.shape[0])))
     loses_digits = warn_of_rounding(problem, some, samples.y)
     if problem.source is not None and not loses_digits:
         runner = Inference(problem, problem.trainable.model, runtime, fused=False)
@@ -76,16 +76,16 @@ def _message(estimator: Any, method: str, difference: np.ndarray, row: int) -> s
 
 def _method(runner: Inference, estimator: Any) -> str | None:
     """Return the method to compare: the most detailed one that both have."""
-    head = runner.problem.trainable.head
-    if head is None:
+    scores = runner.problem.trainable.head
+    if scores is None:
         return None
-    if head.transformed is not None:
+    if scores.transformed is not None:
         return "transform"
-    if head.likelihood is not None:
+    if scores.likelihood is not None:
         return "score_samples"
-    if head.probabilities is not None and hasattr(estimator, "predict_proba"):
+    if scores.probabilities is not None and hasattr(estimator, "predict_proba"):
         return "predict_proba"
-    if head.task != "regression" and head.has_decisions and hasattr(estimator, "decision_function"):
+    if scores.task != "regression" and scores.has_decisions and hasattr(estimator, "decision_function"):
         return "decision_function"  # labels of samples at the decision boundary may differ
     return "predict"
 

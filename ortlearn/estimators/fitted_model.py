@@ -217,10 +217,10 @@ class FittedModel:
     @property
     def _class_axis(self) -> int:
         """Axis of the classes in probabilities."""
-        head = self.problem.trainable.head
-        if head is None or head.positions is None:
+        scores = self.problem.trainable.head
+        if scores is None or scores.positions is None:
             return 1
-        return -1 if head.positions.class_axis is None else head.positions.class_axis
+        return -1 if scores.positions.class_axis is None else scores.positions.class_axis
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return decision values, one per sample for two classes."""
@@ -237,15 +237,15 @@ class FittedModel:
 
     def transform(self, X: Any) -> Any:
         """Transform X, with ONNX if the graph has the transformation."""
-        rows, head = self.read(X), self.problem.trainable.head
-        if head is not None and head.transformed is not None:
+        rows, scores = self.read(X), self.problem.trainable.head
+        if scores is not None and scores.transformed is not None:
             return as_floats_of(X, self.runner.transform(rows))
         return self.written.transform(*conversion.untouched(self.written, X))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return log-likelihoods, or decision values of an outlier detector before its offset."""
-        rows, head = self.read(X), self.problem.trainable.head
-        if head is not None and head.likelihood is not None:
+        rows, scores = self.read(X), self.problem.trainable.head
+        if scores is not None and scores.likelihood is not None:
             return as_floats_of(X, self.runner.score_samples(rows))
         return self.written.score_samples(*conversion.untouched(self.written, X))
 
@@ -286,13 +286,13 @@ class FittedModel:
 
     def with_zipmap(self, fused: bool = True) -> ModelProto:
         """Return the trained classifier with maps from class to probability."""
-        head, classes = self.problem.trainable.head, self.classes
+        scores, classes = self.problem.trainable.head, self.classes
         if self.problem.source is None:
             raise ValueError(
                 "zipmap=True is for scikit-learn models, and an ONNX file keeps its own outputs: set "
                 "zipmap=False."
             )
-        if head is None or head.task != "classification" or not (head.probabilities and head.label):
+        if scores is None or scores.task != "classification" or not (scores.probabilities and scores.label):
             raise ValueError(
                 "zipmap=True requires a classifier with one output that predicts probabilities, which "
                 f"{type(self.problem.source).__name__} is not: set zipmap=False."

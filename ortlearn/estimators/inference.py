@@ -26,7 +26,7 @@ from ..training.sparse_products import (
     with_sparse_products,
 )
 from .configuration import Runtime
-from .method_outputs import MethodOutputs, head_of, identity
+from .method_outputs import MethodOutputs, identity, scores_of
 from .problem import Problem
 from .row_chunks import BoundedCall, by_chunks
 from .source_rows import SourceRows
@@ -177,7 +177,7 @@ class Inference:
 
     def scores(self, rows: Any) -> np.ndarray:
         """Return the raw scores that the loss compares with labels."""
-        return self._run(head_of(self.problem).score, rows)
+        return self._run(scores_of(self.problem).score, rows)
 
     def decision_function(self, rows: Any) -> np.ndarray:
         """Return the raw scores, of shape (n, k)."""
@@ -189,7 +189,7 @@ class Inference:
 
     def score_samples(self, rows: Any) -> np.ndarray:
         """Return the log-likelihood of each sample, of shape (n,)."""
-        return self._run(str(head_of(self.problem).likelihood), rows).ravel()
+        return self._run(str(scores_of(self.problem).likelihood), rows).ravel()
 
     def losses(self, rows: Any, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each sample, of shape (n,), or of its positions, of shape (n, positions)."""

@@ -151,22 +151,22 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
     """
     if isinstance(X, SourceRows):
         return X.reading(lambda part: read_samples(problem, part, features))
-    front, schema = problem.trainable.entry.front, problem.trainable.entry.schema
+    steps, schema = problem.trainable.entry.front, problem.trainable.entry.schema
     if isinstance(X, Table):
-        if front is None and schema.is_number_matrix and X.holds_numbers:  # columns were selected by name
+        if steps is None and schema.is_number_matrix and X.holds_numbers:  # columns were selected by name
             X, features = X.matrix(schema.float_dtype), replace(features, names=None)
         else:
             X = X.frame(schema.float_dtype)
     X = matrix_of(problem, X)
-    if front is None and schema.is_number_matrix:
+    if steps is None and schema.is_number_matrix:
         return _read_numbers(problem, X, features, rows)
     if schema.is_array:
         arrays = conversion.read_columns(_as_one_array(X), schema)
         _check_finite(arrays, schema, problem.missing)
         return Columns(arrays)
     features.check_columns(X, problem.trainable.entry.selects_by_name)
-    if front is not None:
-        n_samples, X = count_rows(X), front.transform(*conversion.untouched(front, X))
+    if steps is not None:
+        n_samples, X = count_rows(X), steps.transform(*conversion.untouched(steps, X))
         if count_rows(X) != n_samples:
             raise ValueError(
                 f"The steps that run in scikit-learn changed the number of samples from {n_samples} to "

@@ -16,13 +16,13 @@ __all__ = ["known_classes"]
 
 def known_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
     """Return the classes of a model, from its graph, ``classes`` or y; None if it is no classifier."""
-    head = trainable.head
-    if head is None or head.task not in ("classification", "multilabel"):
+    scores = trainable.head
+    if scores is None or scores.task not in ("classification", "multilabel"):
         return None
-    known = head.classes
-    if head.task == "multilabel":
+    known = scores.classes
+    if scores.task == "multilabel":
         return known
-    expected = 2 if head.n_outputs == 1 else head.n_outputs
+    expected = 2 if scores.n_outputs == 1 else scores.n_outputs
     if known is None and y is None and classes is None:  # graphs exported before fit
         known = np.arange(expected)
     elif known is None:
@@ -31,7 +31,7 @@ def known_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
     if known.ndim == 1 and len(known) < 2:
         raise too_few_classes(known)
     if known.ndim != 1 or len(known) != expected:
-        raise other_number_of_classes(head.n_outputs, known)
+        raise other_number_of_classes(scores.n_outputs, known)
     return known
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..models import Scores
     from .problem import Problem
 
-__all__ = ["METHODS", "MethodOutputs", "Plan", "check_predictor", "flat_decisions", "head_of", "identity"]
+__all__ = ["METHODS", "MethodOutputs", "Plan", "check_predictor", "flat_decisions", "identity", "scores_of"]
 
 #: Outputs of a graph, and the function that computes the result of a method from their values.
 Plan = tuple[tuple[str, ...], Callable[..., Any]]
@@ -25,14 +25,14 @@ Plan = tuple[tuple[str, ...], Callable[..., Any]]
 METHODS = ("predict", "predict_proba", "decision_function", "transform")
 
 
-def head_of(problem: Problem) -> Scores:
+def scores_of(problem: Problem) -> Scores:
     """Return the scores of a graph; raise an error if it computes its own loss."""
-    head = problem.trainable.head
-    if head is None:
+    scores = problem.trainable.head
+    if scores is None:
         raise ConversionError(
             "The graph computes its own loss, and which of its outputs are scores is unknown: call predict."
         )
-    return head
+    return scores
 
 
 def check_predictor(problem: Problem, method: str) -> None:
@@ -52,17 +52,17 @@ def check_predictor(problem: Problem, method: str) -> None:
         )
 
 
-def flat_decisions(problem: Problem, scores: np.ndarray) -> np.ndarray:
-    """Return scores in the shape of ``decision_function``: one per sample for two classes."""
-    head = problem.trainable.head
-    if head is not None and head.positions is not None:
-        axis = head.positions.class_axis
-        if axis is None or head.n_outputs > 2:
-            return scores
-        return np.diff(scores, axis=axis).squeeze(axis) if head.n_outputs == 2 else scores.squeeze(axis)
-    if scores.shape[1] == 2 and len(problem.targets.classes) == 2 and not problem.is_multilabel:
-        return scores[:, 1] - scores[:, 0]
-    return scores.ravel() if scores.shape[1] == 1 else scores
+def flat_decisions(problem: Problem, values: np.ndarray) -> np.ndarray:
+    """Return values of scores in the shape of ``decision_function``: one per sample for two classes."""
+    scores = problem.trainable.head
+    if scores is not None and scores.positions is not None:
+        axis = scores.positions.class_axis
+        if axis is None or scores.n_outputs > 2:
+            return values
+        return np.diff(values, axis=axis).squeeze(axis) if scores.n_outputs == 2 else values.squeeze(axis)
+    if values.shape[1] == 2 and len(problem.targets.classes) == 2 and not problem.is_multilabel:
+        return values[:, 1] - values[:, 0]
+    return values.ravel() if values.shape[1] == 1 else values
 
 
 class MethodOutputs:
@@ -83,44 +83,44 @@ class MethodOutputs:
         return outputs, finish
 
     def _dense_predict(self) -> Plan:
-        head, targets = self.problem.trainable.head, self.problem.targets
+        scores, targets = self.problem.trainable.head, self.problem.targets
         classes = targets.classes
-        if head is not None and head.positions is not None:
-            outputs, predicted = self._predict_positions(head)
-            positions = head.positions
+        if scores is not None and scores.positions is not None:
+            outputs, predicted = self._predict_positions(scores)
+            positions = scores.positions
             return outputs, lambda *found: positions.labels_like(predicted(*found), targets.ndim)
-        if head is not None and head.task == "multilabel":
-            n_outputs = len(head.groups)
+        if scores is not None and scores.task == "multilabel":
+            n_outputs = len(scores.groups)
             dtype = np.result_type(*classes) if isinstance(classes, list) else np.int64
-            return (str(head.label),), lambda found: found.reshape(-1, n_outputs).astype(dtype)
-        if head is not None and classes is not None and not self._has_labels(head):
+            return (str(scores.label),), lambda found: found.reshape(-1, n_outputs).astype(dtype)
+        if scores is not None and classes is not None and not self._has_labels(scores):
             outputs, shares = self._predict_proba()
             return outputs, lambda *found: classes[np.argmax(shares(*found), axis=1)]
-        if head is not None and head.label is not None:
+        if scores is not None and scores.label is not None:
             if classes is None:
-                return (head.label,), lambda found: found.reshape(-1)
-            return (head.label,), lambda found: found.reshape(-1).astype(classes.dtype)
-        output = self._prediction_output() if head is None else head.prediction or head.score
+                return (scores.label,), lambda found: found.reshape(-1)
+            return (scores.label,), lambda found: found.reshape(-1).astype(classes.dtype)
+        output = self._prediction_output() if scores is None else scores.prediction or scores.score
 
         def flat(values: np.ndarray) -> np.ndarray:
             return values.reshape(-1) if values.shape[1:] in ((), (1,)) else values
 
         return (output,), flat if targets.ndim == 1 else identity
 
-    def _has_labels(self, head: Scores) -> bool:
+    def _has_labels(self, scores: Scores) -> bool:
         """Return whether the graph returns classes, or class indices that equal the classes."""
         classes = self.problem.targets.classes
-        named = head.classes is not None or classes is None
-        return head.label is not None and (named or np.array_equal(classes, np.arange(len(classes))))
+        named = scores.classes is not None or classes is None
+        return scores.label is not None and (named or np.array_equal(classes, np.arange(len(classes))))
 
-    def _predict_positions(self, head: Scores) -> Plan:
+    def _predict_positions(self, scores: Scores) -> Plan:
         """Return the plan to predict each position."""
-        if head.task == "regression":
-            return (str(head.prediction or head.score),), identity
-        positions, classes = head.positions, self.problem.targets.classes
+        if scores.task == "regression":
+            return (str(scores.prediction or scores.score),), identity
+        positions, classes = scores.positions, self.problem.targets.classes
         assert positions is not None
         axis = positions.class_axis
-        if not self._has_labels(head):
+        if not self._has_labels(scores):
             outputs, shares = self._predict_proba()
             return outputs, lambda *found: classes[
                 np.argmax(shares(*found), axis=-1 if axis is None else axis)
@@ -130,7 +130,7 @@ class MethodOutputs:
             flat = axis is None or labels.ndim <= len(positions.shape) + 1
             return (labels if flat else labels.squeeze(axis)).astype(classes.dtype)
 
-        return (str(head.label),), labels_of
+        return (str(scores.label),), labels_of
 
     def _prediction_output(self) -> str:
         own = self.problem.trainable.own_loss
@@ -143,13 +143,13 @@ class MethodOutputs:
         return names[0]
 
     def _predict_proba(self) -> Plan:
-        head = head_of(self.problem)
-        if isinstance(head.probabilities, tuple):
-            return head.probabilities, lambda *found: list(found)
-        if head.positions is not None:
-            return (str(head.probabilities),), lambda values: _probabilities_of_positions(head, values)
-        are_raw = head.label is None and head.probabilities == head.score  # the output has raw scores
-        is_classifier = head.task == "classification"
+        scores = scores_of(self.problem)
+        if isinstance(scores.probabilities, tuple):
+            return scores.probabilities, lambda *found: list(found)
+        if scores.positions is not None:
+            return (str(scores.probabilities),), lambda values: _probabilities_of_positions(scores, values)
+        are_raw = scores.label is None and scores.probabilities == scores.score  # the output has raw scores
+        is_classifier = scores.task == "classification"
 
         def shares(values: np.ndarray) -> np.ndarray:
             if are_raw:
@@ -157,14 +157,14 @@ class MethodOutputs:
             one = values.shape[1] == 1 and is_classifier
             return np.hstack([1 - values, values]) if one else values
 
-        return (str(head.probabilities),), shares
+        return (str(scores.probabilities),), shares
 
     def _decision_function(self) -> Plan:
-        head = head_of(self.problem)
-        return (head.decision or head.score,), identity
+        scores = scores_of(self.problem)
+        return (scores.decision or scores.score,), identity
 
     def _transform(self) -> Plan:
-        return (str(head_of(self.problem).transformed),), identity
+        return (str(scores_of(self.problem).transformed),), identity
 
 
 def identity(values: np.ndarray) -> np.ndarray:
@@ -172,13 +172,13 @@ def identity(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _probabilities_of_positions(head: Scores, values: np.ndarray) -> np.ndarray:
+def _probabilities_of_positions(scores: Scores, values: np.ndarray) -> np.ndarray:
     """Return class probabilities along the class axis, or a new last axis if scores have none."""
-    assert head.positions is not None
-    axis = head.positions.class_axis
-    if head.probabilities == head.decision:
-        values = softmax(values, axis=axis) if head.n_outputs > 1 else expit(values)
-    if head.n_outputs > 1:
+    assert scores.positions is not None
+    axis = scores.positions.class_axis
+    if scores.probabilities == scores.decision:
+        values = softmax(values, axis=axis) if scores.n_outputs > 1 else expit(values)
+    if scores.n_outputs > 1:
         return values
     values = np.expand_dims(values, -1) if axis is None else values
     return np.concatenate([1 - values, values], axis=-1 if axis is None else axis)

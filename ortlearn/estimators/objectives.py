@@ -32,16 +32,16 @@ def is_for_classes_only(loss: BaseLoss | None) -> bool:
     return loss is not None and "classification" in loss.tasks and "regression" not in loss.tasks
 
 
-def sum_over_outputs(loss: BaseLoss | None, head: Scores | None) -> BaseLoss | None:
+def sum_over_outputs(loss: BaseLoss | None, scores: Scores | None) -> BaseLoss | None:
     """Return a loss for models with several scores per output, or with labels of several dimensions."""
-    if loss is None or head is None:
+    if loss is None or scores is None:
         return loss
-    if head.positions is not None and head.positions.per_position:
-        is_sum = head.task == "regression"
-        return PerPositionLoss(loss, 1 if is_sum else head.n_outputs, summed=is_sum)
-    if max(head.groups, default=1) == 1:
+    if scores.positions is not None and scores.positions.per_position:
+        is_sum = scores.task == "regression"
+        return PerPositionLoss(loss, 1 if is_sum else scores.n_outputs, summed=is_sum)
+    if max(scores.groups, default=1) == 1:
         return loss
-    return PerOutputLoss(loss, head.groups)
+    return PerOutputLoss(loss, scores.groups)
 
 
 def loss_for_model(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | None:

@@ -36,8 +36,8 @@ def check_package(problem: Problem, rate: BaseLearningRate, is_rate_given: bool)
             f"The schedule of {rate!r} depends on the losses, and a package stores a fixed rate for each "
             'epoch: choose another schedule, such as learning_rate="cosine".'
         )
-    head = trainable.head
-    if head is not None and head.target_transformers:
+    scores = trainable.head
+    if scores is not None and scores.target_transformers:
         raise PackageError(
             "The transformer of the labels runs in scikit-learn: transform y first, and export a model "
             "without it."

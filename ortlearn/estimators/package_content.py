@@ -63,16 +63,16 @@ class Package:
 
 def outputs_of(problem: Problem, trained: ModelProto) -> dict[str, str]:
     """Return the outputs of the prediction graph by their kind."""
-    head = problem.trainable.head
-    if head is None:
+    scores = problem.trainable.head
+    if scores is None:
         own = problem.trainable.own_loss
         names = [v.name for v in trained.graph.output if own is None or v.name != own.output]
         return {f"output_{number}": name for number, name in enumerate(names)}
-    found = {"scores": head.score, "label": head.label, "transformed": head.transformed}
-    if isinstance(head.probabilities, str):
-        found["probabilities"] = head.probabilities
-    if head.task == "regression":
-        found["prediction"] = head.predicted
+    found = {"scores": scores.score, "label": scores.label, "transformed": scores.transformed}
+    if isinstance(scores.probabilities, str):
+        found["probabilities"] = scores.probabilities
+    if scores.task == "regression":
+        found["prediction"] = scores.predicted
     unique = {name: kind for kind, name in found.items() if name}
     return {kind: name for name, kind in unique.items()}
 

@@ -55,12 +55,12 @@ def manifest_of(package: Package, outputs: dict[str, str], evaluation: ModelProt
 
 def _label(problem: Problem, step: ModelProto) -> dict[str, Any] | None:
     """Return the label input and the encoding of labels."""
-    task, head = problem.task(False), problem.trainable.head
+    task, scores = problem.task(False), problem.trainable.head
     found = [value for value in step.graph.input if value.name == task.objective.label]
     if not found:
         return None
     label = _described(found[0])
-    if head is None or head.task != "classification":
+    if scores is None or scores.task != "classification":
         return {**label, "encoding": "values", "classes": None}
     one_hot = len(label["shape"]) == 2 and label["shape"][1] != 1
     encoding = "one_hot" if one_hot else "class_number"

@@ -67,14 +67,14 @@ def package_of(
 
 def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict[str, bytes]]:
     fitted, graphs, trained = package.fitted, package.graphs, for_evaluation(package.fitted.trained)
-    problem, head = fitted.problem, fitted.problem.trainable.head
+    problem, scores = fitted.problem, fitted.problem.trainable.head
     weights = initializer_arrays(trained, problem.trainable.trained)
     if package.is_averaged:
         weights |= fitted.state.raw_weights or {}
     state = _initial_state(package, weights)
     outputs = outputs_of(problem, trained)
     files = {WEIGHTS: pack_tensors(weights), STATE: pack_tensors({**state, EPOCH: np.array(0)})}
-    classes = problem.targets.classes if head is not None and head.task == "classification" else None
+    classes = problem.targets.classes if scores is not None and scores.task == "classification" else None
     evaluation = evaluation_graph(package.evaluation_task, trained, _scored_output(problem), classes)
     if package.weight_input is not None:
         evaluation = map_names(evaluation, {SAMPLE_WEIGHT: package.weight_input})
@@ -112,10 +112,10 @@ def _initial_state(package: Package, weights: dict[str, np.ndarray]) -> dict[str
 
 def _scored_output(problem: Problem) -> str | None:
     """Return the output that a score compares with the labels, or None."""
-    head = problem.trainable.head
-    if head is None or head.target_transformers:
+    scores = problem.trainable.head
+    if scores is None or scores.target_transformers:
         return None
-    return {"classification": head.label, "regression": head.predicted}.get(head.task)
+    return {"classification": scores.label, "regression": scores.predicted}.get(scores.task)
 
 
 def _with_external_weights(model: ModelProto, files: dict[str, bytes]) -> bytes:

@@ -149,20 +149,20 @@ class Problem:
     @property
     def dtype(self) -> np.dtype:
         """Floating-point type of the training."""
-        head = self.trainable.head
-        return self.trainable.input_dtype if head is None else head.dtype
+        scores = self.trainable.head
+        return self.trainable.input_dtype if scores is None else scores.dtype
 
     @property
     def needs_labels(self) -> bool:
         """Whether the objective depends on labels."""
-        head = self.trainable.head
-        return head is None or head.task != "unsupervised"
+        scores = self.trainable.head
+        return scores is None or scores.task != "unsupervised"
 
     @property
     def is_multilabel(self) -> bool:
         """Whether the model predicts several columns of classes."""
-        head = self.trainable.head
-        return head is not None and head.task == "multilabel"
+        scores = self.trainable.head
+        return scores is not None and scores.task == "multilabel"
 
     def with_objective_of(
         self,
@@ -197,8 +197,8 @@ class Problem:
     @property
     def predicts_labels(self) -> bool:
         """Whether scores are predictions of the labels."""
-        head = self.trainable.head
-        return head is not None and head.task == "regression" and _link(self.loss) == "identity"
+        scores = self.trainable.head
+        return scores is not None and scores.task == "regression" and _link(self.loss) == "identity"
 
     def label_moments(self, data: Data) -> tuple[np.ndarray, float]:
         """Return mean and standard deviation of encoded labels, or 0 and 1 if scores do not predict them."""
@@ -228,14 +228,14 @@ class Problem:
         self, configuration: Configuration, y: Any, sample_weight: np.ndarray | None, stream: bool = False
     ) -> Problem:
         """Return the problem with the class weights of a configuration."""
-        known, head, class_weight = self.targets.classes, self.trainable.head, configuration.class_weight
+        known, scores, class_weight = self.targets.classes, self.trainable.head, configuration.class_weight
         if class_weight == "auto":
             applies = self.source is not None and self.estimator_type == "classifier"
             class_weight = own_class_weight(self.source) if applies else None
             if stream and y is not None:
                 check_no_balanced_weights(class_weight)
-        if head is not None and head.task == "multilabel" and not isinstance(known, list):
-            known = [np.array([0, 1])] * len(head.groups)
+        if scores is not None and scores.task == "multilabel" and not isinstance(known, list):
+            known = [np.array([0, 1])] * len(scores.groups)
         tables = class_weight_tables(class_weight, self.estimator_type, y, known, sample_weight)
         return replace(self, targets=replace(self.targets, class_weights=tables))
 
@@ -263,11 +263,11 @@ class Problem:
 
         With ``evaluates``, batch normalizations in training mode use their running statistics.
         """
-        trainable, head = self.trainable, self.trainable.head
+        trainable, scores = self.trainable, self.trainable.head
         label_type, own = self.encoder.label_type(), trainable.own_loss
         weighted = weighted or (own is not None and own.row_weight is not None)
         label = FREE_LABEL if own is None else own.label
-        loss = sum_over_outputs(self.loss, head)
+        loss = sum_over_outputs(self.loss, scores)
         not_negative = frozenset(n for n, c in trainable.constraints.items() if c.projected)
         updates = self.updates
         rule = updates.rule(n_samples, n_seen)
@@ -279,12 +279,12 @@ class Problem:
         )
 
     def _score_graph(self, evaluates: bool) -> ScoreGraph:
-        trainable, head = self.trainable, self.trainable.head
+        trainable, scores = self.trainable, self.trainable.head
         graph = trainable.score_graph(SAMPLE_WEIGHT, evaluates)
         output = trainable.objective_tensor
         output_type = value_types(graph)[output]
-        if head is not None:
-            output_type = TensorType(helper.np_dtype_to_tensor_dtype(head.dtype), head.shape)
+        if scores is not None:
+            output_type = TensorType(helper.np_dtype_to_tensor_dtype(scores.dtype), scores.shape)
         intercepts, features = _intercepts(trainable), _features(trainable, graph)
         statistics = {} if evaluates else trainable.statistics
         return ScoreGraph(
@@ -329,10 +329,10 @@ def _features(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorT
 
 def _with_positions(trainable: TrainableModel, sample_weight: np.ndarray | None) -> TrainableModel:
     """Return the model with a loss for each element, if the labels of an ONNX regressor have weights."""
-    head = trainable.head
-    if head is None or head.task != "regression" or not trainable.from_file:
+    scores = trainable.head
+    if scores is None or scores.task != "regression" or not trainable.from_file:
         return trainable
     if sample_weight is None or np.ndim(sample_weight) < 2:
         return trainable
-    positions = Positions((head.n_outputs,)) if head.positions is None else head.positions
-    return replace(trainable, head=replace(head, positions=replace(positions, per_position=True)))
+    positions = Positions((scores.n_outputs,)) if scores.positions is None else scores.positions
+    return replace(trainable, head=replace(scores, positions=replace(positions, per_position=True)))

@@ -79,8 +79,8 @@ def content_of(estimator: BaseOrtGradientEstimator, written: dict | None = None)
 
 def _check_steps(encoder: Encoder, problem: Problem) -> None:
     """Raise an error if scikit-learn steps or transformers of labels cannot be written."""
-    head, front = problem.trainable.head, problem.trainable.entry.front
-    for step in (front, *(() if head is None else head.target_transformers)):
+    scores, steps = problem.trainable.head, problem.trainable.entry.front
+    for step in (steps, *(() if scores is None else scores.target_transformers)):
         if step is not None and encoder.encode(step)["$"] == "omitted":
             raise SavedFileError(
                 f"Steps of this model that run in scikit-learn cannot be saved: {encoder.omitted[-1]}."

@@ -20,11 +20,11 @@ __all__ = ["accuracy_of_positions", "r2_of_positions", "score_of"]
 
 def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
     """Return the score of a model with the predictions of ``predict``."""
-    head = model.problem.trainable.head
+    scores = model.problem.trainable.head
     y, sample_weight = as_array_like(y, "y"), flat_weights(sample_weight)
-    if head is not None and head.task == "unsupervised":
+    if scores is not None and scores.task == "unsupervised":
         losses = model.losses(X, None, None).astype(np.float64)
-        if head.averaged:
+        if scores.averaged:
             return -float(np.average(losses, weights=sample_weight))
         return -float(losses.sum() if sample_weight is None else np.dot(sample_weight, losses))
     from sklearn.metrics import accuracy_score, r2_score  # slow import
@@ -32,10 +32,10 @@ def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Ca
     if model.problem.is_multilabel:
         correct = (_dense(predict(X)) == _dense(y)).all(axis=1)
         return float(np.average(correct, weights=sample_weight))
-    if head is not None and head.transformed is not None:
+    if scores is not None and scores.transformed is not None:
         return r2_score(y, model.transform(X), sample_weight=sample_weight)
-    if head is not None and head.positions is not None:
-        score = r2_of_positions if head.task == "regression" else accuracy_of_positions
+    if scores is not None and scores.positions is not None:
+        score = r2_of_positions if scores.task == "regression" else accuracy_of_positions
         return score(y, predict(X), sample_weight)
     if np.ndim(y) > 2:
         return r2_of_positions(y, predict(X), sample_weight)

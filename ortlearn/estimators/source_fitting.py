@@ -113,8 +113,8 @@ def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
     if first.y is None or np.ndim(first.y) < 2 or np.shape(first.y)[1:] == (1,):
         return False
     rows = in_memory(configuration, first)
-    head = Problem.of(configuration, rows.X, rows.y).trainable.head
-    return head is not None and head.positions is not None
+    scores = Problem.of(configuration, rows.X, rows.y).trainable.head
+    return scores is not None and scores.positions is not None
 
 
 def _begin(trainer: Trainer, opening: Opening, samples: SourceSamples, classes: Any) -> Start:

@@ -257,10 +257,10 @@ def _check_before_fit(
 
 def _warn_of_one_column(configuration: Configuration, problem: Problem, y: Any) -> None:
     """Warn, as scikit-learn does, of y with a single column for a regressor with one output."""
-    head = problem.trainable.head
-    if head is None or head.task != "regression" or problem.source is None:
+    scores = problem.trainable.head
+    if scores is None or scores.task != "regression" or problem.source is None:
         return
-    if problem.targets.ndim == 2 and head.n_outputs == 1 and not configuration.multi_output:
+    if problem.targets.ndim == 2 and scores.n_outputs == 1 and not configuration.multi_output:
         column_or_1d(y, warn=True)
 
 

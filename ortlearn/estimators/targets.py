@@ -48,7 +48,7 @@ class TargetEncoder:
     classes: Any
 
     @property
-    def head(self) -> Scores | None:
+    def scores(self) -> Scores | None:
         """Scores of the model; None for a graph with its own loss."""
         return self.trainable.head
 
@@ -60,18 +60,20 @@ class TargetEncoder:
 
     def label_type(self) -> TensorType:
         """Return the type and shape of the labels."""
-        if self.head is None:
+        if self.scores is None:
             return self.own_type
         if self._uses_class_indices():
-            outputs = (len(self.head.groups),) if self.head.groups else self.head.shape[1:-1]
+            outputs = (len(self.scores.groups),) if self.scores.groups else self.scores.shape[1:-1]
             return TensorType(TensorProto.INT64, (None, *outputs))
-        shape = self.head.shape[:2] if self.head.n_outputs == 1 else self.head.shape
-        return TensorType(helper.np_dtype_to_tensor_dtype(self.head.dtype), shape)
+        shape = self.scores.shape[:2] if self.scores.n_outputs == 1 else self.scores.shape
+        return TensorType(helper.np_dtype_to_tensor_dtype(self.scores.dtype), shape)
 
     def _uses_class_indices(self) -> bool:
         """Return whether labels are int64 class indices."""
-        head, loss = self.head, self.loss
-        return bool(head and loss and loss.integer_labels and head.link == "softmax" and head.n_outputs > 1)
+        scores, loss = self.scores, self.loss
+        return bool(
+            scores and loss and loss.integer_labels and scores.link == "softmax" and scores.n_outputs > 1
+        )
 
     def encode(self, y: Any, n_samples: int) -> np.ndarray:
         """Return the labels of a graph; y is ignored if the objective does not depend on labels.
@@ -80,59 +82,59 @@ class TargetEncoder:
         (n_samples, n_outputs) for several outputs. Classes of positions have the shape
         (n_samples, n_positions) or (n_samples, n_positions, n_classes).
         """
-        if self.head is not None and self.head.task == "unsupervised":
-            return np.zeros((n_samples, self.head.n_outputs), dtype=self.head.dtype)
+        if self.scores is not None and self.scores.task == "unsupervised":
+            return np.zeros((n_samples, self.scores.n_outputs), dtype=self.scores.dtype)
         if y is None:
             raise ValueError(
                 f"Training {self.trainable.origin or 'this model'} requires y to be passed, but the target y "
                 f"is None. {self._expected()}"
             )
-        if self.head is None:
+        if self.scores is None:
             return self._encode_for_own_loss(y)
-        return ENCODERS[self.head.task](self, y)
+        return ENCODERS[self.scores.task](self, y)
 
     def encode_known(self, y: Any, n_samples: int) -> np.ndarray:
         """Encode labels whose type was validated before, together with other labels."""
         plain = isinstance(y, np.ndarray) and y.ndim == 1
-        if not plain or self.head is None or self.head.task != "classification" or self.classes is None:
+        if not plain or self.scores is None or self.scores.task != "classification" or self.classes is None:
             return self.encode(y, n_samples)
         return self._encode_indices(_class_indices(y, self.classes, self.trainable))
 
     def _expected(self) -> str:
         """Return a sentence about the expected y, for models that scikit-learn fits without y."""
-        if self.head is not None and self.head.transformed is not None:
-            return f"It must have the {self.head.n_outputs} columns that transform returns."
-        if self.head is not None and self.classes is not None:
+        if self.scores is not None and self.scores.transformed is not None:
+            return f"It must have the {self.scores.n_outputs} columns that transform returns."
+        if self.scores is not None and self.classes is not None:
             classes = np.asarray(self.classes, dtype=object).tolist()
             return f"It must have one of the classes {classes} per row."
         return "It must have a value for each row."
 
     def _encode_values(self, y: Any) -> np.ndarray:
         """Encode the labels of a regressor."""
-        assert self.head is not None
+        assert self.scores is not None
         if self.trainable.from_file:
-            check_scores_of_file(y, self.head)
-        if self.head.positions is not None:
+            check_scores_of_file(y, self.scores)
+        if self.scores.positions is not None:
             return self._encode_elements(y)
-        transformers = self.head.target_transformers
-        y = _numeric(y, self.head.dtype if not transformers else np.dtype(np.float64))
+        transformers = self.scores.target_transformers
+        y = _numeric(y, self.scores.dtype if not transformers else np.dtype(np.float64))
         values = y.reshape(-1, 1) if y.ndim == 1 else y
         for transformer in transformers:
             (given,) = conversion.untouched(transformer, values)
             values = np.asarray(transformer.transform(given)).reshape(len(values), -1)
-        if values.shape[1] != self.head.n_outputs:
+        if values.shape[1] != self.scores.n_outputs:
             file = self.trainable.exported
             others = file is not None and len(file.graph.output) > 1
             hint = " Set output_name to train another output of the file." if others else ""
-            raise ValueError(f"y has {values.shape[1]} outputs, the model has {self.head.n_outputs}.{hint}")
+            raise ValueError(f"y has {values.shape[1]} outputs, the model has {self.scores.n_outputs}.{hint}")
         self._check_domain(values)
-        return np.ascontiguousarray(values, dtype=self.head.dtype)
+        return np.ascontiguousarray(values, dtype=self.scores.dtype)
 
     def _encode_elements(self, y: Any) -> np.ndarray:
         """Encode the labels of a regressor with outputs of several dimensions."""
-        assert self.head is not None and self.head.positions is not None
-        check_shape_of_labels(y, self.head.positions)
-        values = _numeric(y, self.head.dtype, allow_nd=True)
+        assert self.scores is not None and self.scores.positions is not None
+        check_shape_of_labels(y, self.scores.positions)
+        values = _numeric(y, self.scores.dtype, allow_nd=True)
         values = values.reshape(len(values), -1)
         self._check_domain(values)
         return values
@@ -150,9 +152,9 @@ class TargetEncoder:
 
     def _encode_classes(self, y: Any) -> np.ndarray:
         """Encode one column of classes, or classes of positions."""
-        assert self.classes is not None and self.head is not None
-        if self.head.positions is not None:
-            check_shape_of_labels(y, self.head.positions)
+        assert self.classes is not None and self.scores is not None
+        if self.scores.positions is not None:
+            check_shape_of_labels(y, self.scores.positions)
             values = np.asarray(y).reshape(len(y), -1)
             return self._encode_indices(_class_indices(values, self.classes, self.trainable))
         check_classification_targets(y)
@@ -163,18 +165,18 @@ class TargetEncoder:
 
     def _encode_indices(self, indices: np.ndarray) -> np.ndarray:
         """Encode class indices for the loss: unchanged, as one column, or one-hot."""
-        assert self.head is not None
+        assert self.scores is not None
         if self._uses_class_indices():
             return indices
-        if self.head.n_outputs == 1:
-            return indices.reshape(len(indices), -1).astype(self.head.dtype)
-        return np.eye(self.head.n_outputs, dtype=self.head.dtype)[indices]
+        if self.scores.n_outputs == 1:
+            return indices.reshape(len(indices), -1).astype(self.scores.dtype)
+        return np.eye(self.scores.n_outputs, dtype=self.scores.dtype)[indices]
 
     def class_indices(self, labels: np.ndarray) -> np.ndarray | None:
         """Return the class indices of encoded labels; None unless y is a single column of classes."""
-        if self.head is None or self.head.task != "classification" or self.classes is None:
+        if self.scores is None or self.scores.task != "classification" or self.classes is None:
             return None
-        if self.head.positions is not None:
+        if self.scores.positions is not None:
             return None
         if labels.ndim == 1 or labels.shape[1] == 1:
             return labels.ravel().astype(np.int64)
@@ -182,9 +184,9 @@ class TargetEncoder:
 
     def _encode_labels(self, y: Any) -> np.ndarray:
         """Encode several columns of classes."""
-        assert self.head is not None
+        assert self.scores is not None
         values = y.toarray() if issparse(y) else np.asarray(y)
-        groups = self.head.groups
+        groups = self.scores.groups
         if values.ndim != 2 or values.shape[1] != len(groups):
             raise ValueError(f"y has shape {values.shape}, the model has {len(groups)} columns of classes.")
         classes = self.classes if isinstance(self.classes, list) else [np.array([0, 1])] * len(groups)
@@ -193,9 +195,9 @@ class TargetEncoder:
         if self._uses_class_indices():
             return indices
         if max(groups) == 1:
-            return indices.astype(self.head.dtype)
+            return indices.astype(self.scores.dtype)
         columns = [
-            np.eye(max(count, 2), dtype=self.head.dtype)[column][:, -count:]
+            np.eye(max(count, 2), dtype=self.scores.dtype)[column][:, -count:]
             for column, count in zip(indices.T, groups, strict=True)
         ]
         return np.hstack(columns)

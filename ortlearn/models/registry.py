@@ -1,4 +1,4 @@
-"""Find the definition of an estimator."""
+"""Definitions of estimators, by the path of their class."""
 
 from collections.abc import Callable, Iterator
 from itertools import takewhile
@@ -8,10 +8,10 @@ from .. import plugins
 from ..exceptions import ConversionError
 from .base import ModelDefinition
 
-#: Appends the graph of an estimator that no definition covers: takes writer, estimator and samples.
-Undefined = Callable[[Any, Any, Any], Any]
-#: Methods that a definition describes: a class that overrides one needs another definition.
-COMPUTING = set("decision_function predict predict_log_proba predict_proba score_samples transform".split())
+#: Function of a writer, an estimator without a definition, and samples, that appends the graph.
+Fallback = Callable[[Any, Any, Any], Any]
+#: Methods that a definition computes: a subclass that overrides one needs its own definition.
+METHODS = set("decision_function predict predict_log_proba predict_proba score_samples transform".split())
 
 
 def public_path(kind: type) -> str:
@@ -32,18 +32,18 @@ def public_path(kind: type) -> str:
 
 
 def find_definition(estimator: Any) -> ModelDefinition | None:
-    """Return the definition of a class, or of a base class that computes the same; None without any."""
+    """Return the definition of the class, or of a base class with the same methods; None if undefined."""
     for cls in type(estimator).__mro__:
         path = public_path(cls)
         if plugins.has(plugins.MODELS, path):
             return plugins.get(plugins.MODELS, path)()
-        if not COMPUTING.isdisjoint(vars(cls)):
+        if not METHODS.isdisjoint(vars(cls)):
             return None
     return None
 
 
 def definition_of(estimator: Any) -> ModelDefinition:
-    """Return the definition of the class of an estimator; none is an error."""
+    """Return the definition of the class of an estimator; raise a ConversionError if undefined."""
     found = find_definition(estimator)
     if found is None:
         path = public_path(type(estimator))
@@ -55,24 +55,24 @@ def definition_of(estimator: Any) -> ModelDefinition:
 
 
 def definition_or_default(estimator: Any) -> ModelDefinition:
-    """Return the definition of the class of an estimator, or the base class."""
+    """Return the definition of the class of an estimator, or the defaults of the base class."""
     return find_definition(estimator) or ModelDefinition()
 
 
 def all_covered(estimator: Any) -> bool:
-    """Return whether an estimator and all estimators in it have definitions that cover them."""
+    """Return whether definitions cover an estimator and all its parts."""
     return all(found is not None and found.covers(part) for part, found in _walk(estimator))
 
 
 def doubtful_part(estimator: Any) -> Any:
-    """Return the first part that no definition covers, or else the first that is not continuous, or None."""
-    parts = list(_walk(estimator))  # float32, or skl2onnx, may compute them otherwise than scikit-learn
+    """Return the first part without a definition, otherwise the first that is not continuous, or None."""
+    parts = list(_walk(estimator))  # skl2onnx, or rounding to float32, may change the output of these
     uncovered = (part for part, found in parts if found is None or not found.covers(part))
     return next(uncovered, next((part for part, found in parts if found and not found.continuous), None))
 
 
 def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:
-    """Yield an estimator and those in it, each with its definition."""
+    """Yield an estimator and its parts, each with its definition."""
     found = find_definition(estimator)
     yield estimator, found
     if found is not None and found.covers(estimator):
@@ -81,15 +81,15 @@ def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:
 
 
 def inner_part(estimator: Any) -> tuple[str, Any] | None:
-    """Return attribute and estimator that a fitted meta-estimator predicts with; None for any other."""
+    """Return the attribute and the estimator that a fitted meta-estimator predicts with, or None."""
     attributes = definition_or_default(estimator).inner
     for attribute in attributes:
         if hasattr(estimator, attribute):
             return attribute, getattr(estimator, attribute)
     if attributes:
         raise ConversionError(
-            f"{type(estimator).__name__} has no {attributes[-1]}: set refit=True, or pass the estimator that "
-            "you chose."
+            f"{type(estimator).__name__} has no {attributes[-1]}: set refit=True, or pass the selected "
+            "estimator."
         )
     return None
 
@@ -101,7 +101,7 @@ def unwrapped(estimator: Any) -> Any:
 
 
 def fitted_part(estimator: Any) -> Any:
-    """Return the part of a fitted estimator that training fits again: the last step of a pipeline.
+    """Return the part of a fitted estimator that is trained, such as the last step of a pipeline.
 
     Examples
     --------
@@ -117,20 +117,20 @@ def fitted_part(estimator: Any) -> Any:
 
 
 def unlabelled_label(estimator: Any) -> Any:
-    """Return the label that marks unlabelled samples for a fitted estimator, None if it has none."""
+    """Return the label of unlabelled samples for a fitted estimator, or None."""
     definition = definition_or_default(estimator)
     label, part = definition.unlabelled, definition.fitted_part(estimator)
     return label if part is estimator or label is not None else unlabelled_label(part)
 
 
 def shape_predictions(estimator: Any, n_dimensions: int) -> None:
-    """Make a regressor of one output predict (n,) or (n, 1), if its attributes show which."""
+    """Make a regressor with one output predict shape (n,) or (n, 1), if its attributes determine it."""
     inner = definition_or_default(estimator).shape_predictions(estimator, n_dimensions)
     if inner is not None:
         shape_predictions(inner, n_dimensions)
 
 
-def refuse_undefined(op: Any, estimator: Any, x: Any) -> Any:
-    """Raise a ConversionError: no definition covers the estimator."""
+def no_fallback(op: Any, estimator: Any, x: Any) -> Any:
+    """Raise a ConversionError for an estimator without a definition that covers it."""
     definition_of(estimator)
-    raise op.fail(estimator, "its definition does not cover the parameters it was fitted with.")
+    raise op.fail(estimator, "its definition does not support its parameters: change them.")

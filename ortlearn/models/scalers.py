@@ -17,7 +17,7 @@ def _inverse_scaled(op: ModelWriter, model: Any, y: str, scale: Any, center: Any
     """Append ``y * scale + center``, each of them optional."""
     values = [np.ravel(value) for value in (scale, center) if value is not None]
     if values and np.abs(np.concatenate(values)).max() > np.finfo(op.float_dtype).max:
-        raise op.fail(model, f"it overflows {op.float_dtype}: scale y, or set dtype='float64'.")
+        raise op.fail(model, f"its inverse overflows {op.float_dtype}: scale y, or set dtype='float64'.")
     y = y if scale is None else op.Mul(y, np.asarray(scale, dtype=op.float_dtype))
     return y if center is None else op.Add(y, np.asarray(center, dtype=op.float_dtype))
 
@@ -28,7 +28,7 @@ class ScalerDefinition(ModelDefinition):
     keeps_missing = True
 
     def _center(self, model: Any) -> tuple[str, Any]:
-        """Return the attribute that is subtracted, and its value, None for nothing."""
+        """Return the name and the value of the subtracted attribute, None if nothing is subtracted."""
         name = "center_" if hasattr(model, "center_") else "mean_"
         return name, getattr(model, name, None) if getattr(model, "with_mean", True) else None
 
@@ -53,7 +53,7 @@ class ScalerDefinition(ModelDefinition):
 
 
 class MinMaxScalerDefinition(ModelDefinition):
-    """MinMaxScaler: ``x * scale_ + min_``, clipped if it clips."""
+    """MinMaxScaler: ``x * scale_ + min_``, clipped with ``clip=True``."""
 
     keeps_missing = True
 
@@ -69,13 +69,13 @@ class MinMaxScalerDefinition(ModelDefinition):
         return _inverse_scaled(op, model, y, 1.0 / model.scale_, -model.min_ / model.scale_)
 
 
-#: Tolerance for the first and the last quantile, and smallest probability, with a normal distribution
-#: (``sklearn.preprocessing._data.BOUNDS_THRESHOLD``).
-NEAR = 1e-7
-#: Coefficients of the quantiles of the normal distribution, those of degree 0 first, of numerator and
-#: denominator: in ``0.180625 - q^2`` where |q| = |p - 1/2| <= 0.425, and in ``sqrt(-log p) - 1.6`` for p from
-#: 1.4e-11 to 0.075. The relative error is about 1e-16 (PPND16 of Wichura, M. J., "Algorithm AS 241: the
-#: percentage points of the normal distribution", Applied Statistics 37, 1988).
+#: Tolerance for the first and the last quantile, and smallest probability, with a normal distribution, as in
+#: ``sklearn.preprocessing._data``.
+BOUNDS_THRESHOLD = 1e-7
+#: Coefficients of rational functions for the quantiles of the normal distribution: numerator and denominator,
+#: constant terms first. CENTRE is in ``0.180625 - q^2`` for |q| = |p - 1/2| <= 0.425, TAIL in
+#: ``sqrt(-log p) - 1.6`` for p from 1.4e-11 to 0.075. The relative error is about 1e-16 (PPND16 of Wichura,
+#: M. J., "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37, 1988).
 # fmt: off
 CENTRE = (
     (3.3871328727963666080, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
@@ -95,8 +95,8 @@ TAIL = (
 class QuantileTransformerDefinition(ModelDefinition):
     """QuantileTransformer: the empirical distribution function of a column, or its normal quantile."""
 
-    # Between quantiles q_i and q_{i+1} of n it is (i + (x - q_i) / (q_{i+1} - q_i)) / (n - 1), the mean of
-    # both ends where several quantiles are equal.
+    # (i + (x - q_i) / (q_{i+1} - q_i)) / (n - 1) between quantiles i and i + 1 of n, for equal quantiles the
+    # mean of the first and the last position
     keeps_missing = True
     continuous = False  # at repeated quantiles
 
@@ -108,50 +108,52 @@ class QuantileTransformerDefinition(ModelDefinition):
         normal = model.output_distribution == "normal"
         if n == 1 and not normal:
             return transformation(op, op.Sub(x, x), columns)  # 0 or NaN
-        reason = "" if n > 1 else "a single quantile has nothing to learn"
+        reason = "" if n > 1 else "with a single quantile, the output is a step function"
         quantiles = op.parameter(model, "quantiles_", constraint=Rising(), reason=reason)
         first, last = (op.Gather(quantiles, [i], axis=0) for i in (0, n - 1))
         if normal:
-            below, above = op.Less(op.Sub(x, NEAR), first), op.Greater(op.Add(x, NEAR), last)
+            below = op.Less(op.Sub(x, BOUNDS_THRESHOLD), first)
+            above = op.Greater(op.Add(x, BOUNDS_THRESHOLD), last)
         else:
             below, above = op.LessOrEqual(x, first), op.GreaterOrEqual(x, last)
         low = op.ones_where(below)
         high = op.Mul(op.ones_where(above), op.Sub(1.0, low))
         if n > 1:
-            # of equal quantiles, the last and the first
+            # positions from the last and from the first of equal quantiles
             ends = [_position(op, quantiles, x, kind, n) for kind in ("LessOrEqual", "Less")]
             inside = op.Mul(op.ones_where(op.Not(op.Or(below, above))), 0.5 / (n - 1))
             pairs = zip(zip(*ends, strict=True), (high, low), strict=True)
-            high, low = (op.Add(op.Mul(op.Add(*shares), inside), end) for shares, end in pairs)
+            high, low = (op.Add(op.Mul(op.Add(*positions), inside), end) for positions, end in pairs)
         result = _normal_quantiles(op, high, low) if normal else high
         return transformation(op, op.Add(result, op.Sub(x, x)), columns)  # NaN where x is NaN
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
         if model.output_distribution == "normal":
             y = op.Mul(op.Add(erf(op, op.Mul(y, float(np.sqrt(0.5)))), 1.0), 0.5)
-            y = op.Where(op.Less(y, NEAR), 0.0, op.Where(op.Greater(y, 1 - NEAR), 1.0, y))
+            above = op.Where(op.Greater(y, 1 - BOUNDS_THRESHOLD), 1.0, y)
+            y = op.Where(op.Less(y, BOUNDS_THRESHOLD), 0.0, above)
         last = len(model.quantiles_) - 1
         quantiles = op.constant(model.quantiles_.astype(op.float_dtype))
         position = op.Mul(op.Min(op.Max(y, 0.0), 1.0), float(last))
         low = op.Min(op.Floor(position), float(max(last - 1, 0)))
-        number = op.Cast(low, to=TensorProto.INT64)
-        left = op.GatherElements(quantiles, number, axis=0)
-        right = op.GatherElements(quantiles, op.Min(op.Add(number, 1), last), axis=0)
+        index = op.Cast(low, to=TensorProto.INT64)
+        left = op.GatherElements(quantiles, index, axis=0)
+        right = op.GatherElements(quantiles, op.Min(op.Add(index, 1), last), axis=0)
         return op.Add(left, op.Mul(op.Sub(right, left), op.Sub(position, low)))
 
 
 def _position(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> tuple[str, str]:
-    """Append the distances in quantiles from the first one to a value, and from the value to the last."""
+    """Append the positions of values among the quantiles, from the first and from the last one."""
     index = _search(op, quantiles, x, comparison, n)
     low = op.GatherElements(quantiles, index, axis=0)
     high = op.GatherElements(quantiles, op.Add(index, 1), axis=0)
     width = op.Sub(high, low)
-    # a width may be 0 outside of the quantiles, where this result is not used
+    # a width may be 0 outside of the quantiles, for which the result is not used
     safe = op.Add(width, op.ones_where(op.LessOrEqual(width, 0.0)))
-    number = op.Cast(index, to=op.elem_type)
-    up = op.Add(number, op.Div(op.Sub(x, low), safe))
-    # not n - 1 - up, which would lose digits of small numbers
-    return up, op.Add(op.Sub(float(n - 2), number), op.Div(op.Sub(high, x), safe))
+    start = op.Cast(index, to=op.elem_type)
+    from_first = op.Add(start, op.Div(op.Sub(x, low), safe))
+    # n - 1 - from_first would lose digits of small positions
+    return from_first, op.Add(op.Sub(float(n - 2), start), op.Div(op.Sub(high, x), safe))
 
 
 def _search(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) -> str:
@@ -165,14 +167,14 @@ def _search(op: ModelWriter, quantiles: str, x: str, comparison: str, n: int) ->
     return index
 
 
-def _normal_quantiles(op: ModelWriter, share: str, rest: str) -> str:
+def _normal_quantiles(op: ModelWriter, p: str, complement: str) -> str:
     """Append the quantiles of the normal distribution, from probabilities p and 1 - p."""
-    half = op.Mul(op.Sub(share, rest), 0.5)
-    is_tail = op.ones_where(op.Greater(op.Abs(half), 0.425))
-    inner = op.Max(op.Sub(0.180625, op.Mul(half, half)), 0.0)
-    centre = op.Mul(half, op.Div(*(polynomial(op, inner, own) for own in CENTRE)))
-    smaller = op.Max(op.Min(share, rest), float(NEAR - np.spacing(1)))
-    sign = op.Sub(op.Mul(op.ones_where(op.Greater(half, 0.0)), 2.0), 1.0)
+    q = op.Mul(op.Sub(p, complement), 0.5)
+    is_tail = op.ones_where(op.Greater(op.Abs(q), 0.425))
+    inner = op.Max(op.Sub(0.180625, op.Mul(q, q)), 0.0)
+    centre = op.Mul(q, op.Div(*(polynomial(op, inner, coefficients) for coefficients in CENTRE)))
+    smaller = op.Max(op.Min(p, complement), float(BOUNDS_THRESHOLD - np.spacing(1)))
+    sign = op.Sub(op.Mul(op.ones_where(op.Greater(q, 0.0)), 2.0), 1.0)
     outer = op.Sub(op.Sqrt(op.Neg(op.Log(smaller))), 1.6)
-    tail = op.Mul(sign, op.Div(*(polynomial(op, outer, own) for own in TAIL)))
+    tail = op.Mul(sign, op.Div(*(polynomial(op, outer, coefficients) for coefficients in TAIL)))
     return op.Add(op.Mul(centre, op.Sub(1.0, is_tail)), op.Mul(tail, is_tail))

@@ -19,20 +19,20 @@ from .writer import ModelWriter
 
 LOCALE = "C.UTF-8" if sys.platform == "linux" else None  # the only locale installed on every Linux
 MICROSOFT = "com.microsoft"
-#: Unicode classes of characters: those of onnxruntime's regular expressions are ASCII only.
+#: Unicode classes of characters, as the classes of onnxruntime's regular expressions are ASCII only.
 CHARACTERS = {"w": r"\pL\pN_", "d": r"\p{Nd}", "s": r"\pZ\t\n\r\f\v\x1c-\x1f\x85"}
 BLANKS = f"[{CHARACTERS['s']}]{{2,}}"
-#: Runs of letters: word boundaries are redundant, as the longest match is taken.
-RUN_OF_LETTERS = re.compile(r"\\b((?:\\w)*\\w(?:\+|\{\d+,\}))\\b")
+#: Patterns of words, whose word boundaries are redundant, as onnxruntime takes the longest match.
+WORD = re.compile(r"\\b((?:\\w)*\\w(?:\+|\{\d+,\}))\\b")
 SHORT_WORD = re.compile(r" \S+ ")  # a term of char_wb that is shorter than the n-grams
-#: Parts of patterns: classes of characters, escaped characters, common syntax, and what onnxruntime lacks or
-#: interprets differently (it takes the longest match).
+#: Tokens of patterns: classes of characters, escaped characters, operators, and other characters.
 PARTS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|\(\?:|[*+?}]\?|[()^$|]|.", re.DOTALL)
+#: Operators that onnxruntime lacks, or interprets differently, as it takes the longest match.
 UNSUPPORTED = {"(", "^", "$", "|", "*?", "+?", "??", "}?"}
 
 
 class CountVectorizerDefinition(ModelDefinition):
-    """CountVectorizer of words or characters: the counts of terms in documents."""
+    """CountVectorizer of words or characters: counts of terms in documents."""
 
     untrained = "it learns categories or words, which have no gradient"
     takes_columns = True
@@ -61,11 +61,11 @@ def check_options(op: ModelWriter, model: Any) -> None:
     for name in ("preprocessor", "tokenizer", "strip_accents", "analyzer"):
         value = getattr(model, name)
         if value not in (("word", "char", "char_wb") if name == "analyzer" else (None,)):
-            raise op.fail(model, f"{name}={value!r} has no form in ONNX: use the default.")
+            raise op.fail(model, f"{name}={value!r} is not supported: use the default.")
 
 
 def tokenized(op: ModelWriter, model: Any, x: Any, padding: str) -> str:
-    """Append the words or characters of documents with padding, of shape (n, k)."""
+    """Append the padded words or characters of documents, of shape (n, k)."""
     documents = op.Reshape(op.column(x, 0), [-1])
     if model.lowercase:
         lower = {"case_change_action": "LOWER", "is_case_sensitive": 0, "locale": LOCALE}
@@ -76,13 +76,13 @@ def tokenized(op: ModelWriter, model: Any, x: Any, padding: str) -> str:
 
 
 def _tokens(op: ModelWriter, texts: str, pattern: str, padding: str) -> str:
-    """Append the matches of a pattern in texts of shape (n,) with padding, of shape (n, k)."""
+    """Append the padded matches of a pattern in texts of shape (n,), of shape (n, k)."""
     options: dict[str, Any] = {"mark": 0, "mincharnum": 1, "pad_value": padding, "tokenexp": pattern}
     found = op.node("Tokenizer", texts, domain=MICROSOFT, **options)
     return op.Cast(found, to=TensorProto.STRING)
 
 
-def _is_text(op: ModelWriter, texts: str, text: str) -> str:
+def _equal(op: ModelWriter, texts: str, text: str) -> str:
     """Append whether texts equal a text."""
     return op.Cast(op.look_up(texts, [text], [1]), to=TensorProto.BOOL)
 
@@ -92,40 +92,40 @@ def _texts(*texts: str) -> np.ndarray:
 
 
 def _characters(op: ModelWriter, documents: str, padding: str) -> str:
-    """Append the characters of documents, of shape (n, k), with runs of blanks as one."""
+    """Append the characters of documents, of shape (n, k), with repeated blanks as one."""
     tokens = _tokens(op, documents, f"(?s){BLANKS}|.", padding)
-    # one more text, so that there is a first column
+    # an extra text with a match ensures a first column
     flat = op.Concat(op.Reshape(tokens, [-1]), _texts("  "), axis=0)
-    others = _is_text(op, op.Gather(_tokens(op, flat, BLANKS, padding), 0, axis=1), padding)
+    others = _equal(op, op.Gather(_tokens(op, flat, BLANKS, padding), 0, axis=1), padding)
     others = op.Reshape(op.Slice(others, [0], [-1], [0]), op.Shape(tokens), allowzero=1)
     return op.Where(others, tokens, _texts(" "))
 
 
 def _characters_of_words(op: ModelWriter, documents: str, padding: str) -> str:
-    """Append the characters of words between blanks, with padding after each word, of shape (n, k)."""
+    """Append the characters of words surrounded by blanks, each word padded, of shape (n, k)."""
     words = _tokens(op, documents, f"[^{CHARACTERS['s']}]+", " ")
-    flat = op.Concat(op.Reshape(words, [-1]), _texts("."), axis=0)  # so that there is a first column
+    flat = op.Concat(op.Reshape(words, [-1]), _texts("."), axis=0)  # the extra text ensures a first column
     characters = _tokens(op, flat, f"[^{CHARACTERS['s']}]", padding)
-    gone = _is_text(op, characters, padding)
-    no_word = op.Slice(gone, [0], [1], [1])
-    behind = op.Or(no_word, op.Not(no_word))
+    padded = _equal(op, characters, padding)
+    no_word = op.Slice(padded, [0], [1], [1])
+    always = op.Or(no_word, op.Not(no_word))
     starts = op.Where(no_word, _texts(padding), _texts(" "))
-    ends = op.Where(behind, _texts(padding), _texts(" "))
+    ends = op.Where(always, _texts(padding), _texts(" "))
     spaced = op.Concat(starts, characters, ends, ends, axis=1)
-    gone = op.Concat(no_word, gone, behind, behind, axis=1)
-    first_gone = op.Xor(gone, op.Concat(behind, op.Slice(gone, [0], [-1], [1]), axis=1))
-    spaced = op.Slice(op.Where(first_gone, _texts(" "), spaced), [0], [-1], [0])
+    padded = op.Concat(no_word, padded, always, always, axis=1)
+    first_padded = op.Xor(padded, op.Concat(always, op.Slice(padded, [0], [-1], [1]), axis=1))
+    spaced = op.Slice(op.Where(first_padded, _texts(" "), spaced), [0], [-1], [0])
     return op.Reshape(spaced, op.Concat(op.Shape(documents), [-1], axis=0))
 
 
 def _pattern(op: ModelWriter, model: Any) -> str:
     """Return the pattern of words for the regular expressions of onnxruntime."""
     pattern = model.token_pattern.removeprefix("(?u)")
-    whole = RUN_OF_LETTERS.fullmatch(pattern)
-    parts = [_part(part) for part in PARTS.findall(whole[1] if whole else pattern)]
+    word = WORD.fullmatch(pattern)
+    parts = [_part(part) for part in PARTS.findall(word[1] if word else pattern)]
     if None in parts or re.fullmatch(model.token_pattern, ""):
-        raise op.fail(model, f"token_pattern={model.token_pattern!r} has no form in ONNX: use the default.")
-    return "".join(part for part in parts if part is not None)
+        raise op.fail(model, f"token_pattern={model.token_pattern!r} is not supported: use the default.")
+    return "".join(filter(None, parts))
 
 
 def _part(part: str) -> str | None:
@@ -133,30 +133,30 @@ def _part(part: str) -> str | None:
     if part in UNSUPPORTED:
         return None
     if len(part) > 2 and part[0] == "[":
-        inner = re.findall(r"\\.|[^\\]", part[1:-1], re.DOTALL)
-        found = [_escaped(own, "") if own[0] == "\\" else own for own in inner]
-        return None if None in found else f"[{''.join(own for own in found if own is not None)}]"
-    return _escaped(part, "[]") if part[0] == "\\" else part
+        characters = re.findall(r"\\.|[^\\]", part[1:-1], re.DOTALL)
+        inner = [_escaped(c, in_class=True) if c[0] == "\\" else c for c in characters]
+        return None if None in inner else f"[{''.join(filter(None, inner))}]"
+    return _escaped(part) if part[0] == "\\" else part
 
 
-def _escaped(part: str, brackets: str) -> str | None:
-    """Return an escaped character for onnxruntime, a class of characters in given brackets."""
+def _escaped(part: str, in_class: bool = False) -> str | None:
+    """Return an escaped character of a pattern, or in a class of characters, for onnxruntime."""
     kind = part[1]
-    if kind.lower() in CHARACTERS and (brackets or kind.islower()):
-        own = CHARACTERS[kind.lower()]
-        return f"[{'' if kind.islower() else '^'}{own}]" if brackets else own
+    if kind.lower() in CHARACTERS and (kind.islower() or not in_class):
+        characters = CHARACTERS[kind.lower()]
+        return characters if in_class else f"[{'' if kind.islower() else '^'}{characters}]"
     return part if kind in "nrtfv" or not (kind.isalnum() or kind == "_") else None
 
 
 def _terms(op: ModelWriter, model: Any) -> dict[str, Any]:
-    """Return the vocabulary as attributes: terms by their number of tokens, then by their column."""
+    """Return the vocabulary as attributes: terms in the order of their number of tokens and their column."""
     first, last = model.ngram_range
     words = model.analyzer == "word"
     by_column = sorted(model.vocabulary_.items(), key=itemgetter(1))
     shortest = first
     by_length: list[list[tuple[int, list[str]]]] = [[] for _ in range(last)]
     for term, column in by_column:
-        # words without blanks are joined by blanks; a single word may have any characters
+        # n-grams of words are joined by blanks; a single word may contain blanks
         tokens = [term] if words and last == 1 else term.split(" ") if words else list(term)
         if not first <= len(tokens) <= last:
             if model.analyzer != "char_wb" or not SHORT_WORD.fullmatch(term):
@@ -175,7 +175,7 @@ def _terms(op: ModelWriter, model: Any) -> dict[str, Any]:
 
 
 class TfidfTransformerDefinition(ModelDefinition):
-    """TfidfTransformer: weighted counts of unit norm."""
+    """TfidfTransformer: weighted counts, normalized."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         if model.sublinear_tf:
@@ -200,7 +200,7 @@ class TfidfVectorizerDefinition(CountVectorizerDefinition):
         return replace(scores, n_outputs=counts.n_outputs)
 
 
-MOST = 2**14  # largest number of columns of hashes, as matrices are dense
+MAX_COLUMNS = 2**14  # of hashes, as matrices are dense
 PADDING = " \ue000 no token \ue000 "  # after the tokens of shorter documents
 
 
@@ -214,24 +214,24 @@ class FeatureHasherDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         if model.input_type != "string":
             raise op.fail(model, f"input_type={model.input_type!r} is not an ONNX type: use 'string'.")
-        columns = [own for own in x.tensors if own] if isinstance(x, Columns) else [x]
+        columns = [name for name in x.tensors if name] if isinstance(x, Columns) else [x]
         if not all(map(op.has_text, columns)):
-            raise op.fail(model, "it takes texts: pass an array with text in all columns.")
+            raise op.fail(model, "X has columns without text: pass an array with text in all columns.")
         return transformation(op, hash_counts(op, model, op.joined(columns)), model.n_features)
 
 
 class HashingVectorizerDefinition(FeatureHasherDefinition):
-    """HashingVectorizer of single words: a FeatureHasher of the words of a document."""
+    """HashingVectorizer of single words: counts of the hashes of words in documents."""
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         check_options(op, model)
         if model.analyzer != "word" or tuple(model.ngram_range) != (1, 1):
-            raise op.fail(model, "it hashes n-grams, which ONNX cannot join: use single words.")
+            raise op.fail(model, "it hashes n-grams, which are not supported: use single words.")
         if re.fullmatch(model.token_pattern, PADDING):
             raise op.fail(model, f"token_pattern={model.token_pattern!r} matches any text: use the default.")
         words = op.Cast(tokenized(op, model, x, PADDING), to=TensorProto.STRING)
-        left_out = [PADDING, *sorted(model.get_stop_words() or ())]
-        counted = op.look_up(words, left_out, [0] * len(left_out), default=1)
+        ignored = [PADDING, *sorted(model.get_stop_words() or ())]
+        counted = op.look_up(words, ignored, [0] * len(ignored), default=1)
         counts = hash_counts(op, model, words, counted, signed=not model.binary)
         if model.binary:
             counts = op.ones_where(op.Greater(counts, 0.0))
@@ -241,18 +241,18 @@ class HashingVectorizerDefinition(FeatureHasherDefinition):
 
 
 def hash_counts(op: ModelWriter, model: Any, texts: str, times: Any = 1, signed: bool = True) -> str:
-    """Append the signed sums of ``times``, of int64, by the hashes of texts."""
-    if model.n_features > MOST:
+    """Append the sums of ``times``, of int64, over texts with the same hash, with the sign of the hash."""
+    if model.n_features > MAX_COLUMNS:
         reason = f"{model.n_features} columns are too many for a dense matrix"
-        raise op.fail(model, f"{reason}: set n_features to {MOST} at most.")
-    found = op.node("MurmurHash3", texts, domain=MICROSOFT, seed=0, positive=0)
-    found = op.Cast(found, to=TensorProto.INT64)
-    column = op.Mod(op.Abs(found), model.n_features)
+        raise op.fail(model, f"{reason}: set n_features to {MAX_COLUMNS} at most.")
+    hashes = op.node("MurmurHash3", texts, domain=MICROSOFT, seed=0, positive=0)
+    hashes = op.Cast(hashes, to=TensorProto.INT64)
+    column = op.Mod(op.Abs(hashes), model.n_features)
     if signed and model.alternate_sign:
-        negative = op.Cast(op.Less(found, 0), to=TensorProto.INT64)
+        negative = op.Cast(op.Less(hashes, 0), to=TensorProto.INT64)
         times = op.Mul(op.Sub(1, op.Mul(negative, 2)), times)
     else:
         times = op.Add(op.Mul(column, 0), times)
-    nothing = op.Cast(op.ReduceSum(op.Mul(column, 0), [1], keepdims=1), to=op.elem_type)
-    nothing = op.Add(nothing, np.zeros((1, model.n_features), dtype=op.float_dtype))
-    return op.ScatterElements(nothing, column, op.Cast(times, to=op.elem_type), axis=1, reduction="add")
+    zeros = op.Cast(op.ReduceSum(op.Mul(column, 0), [1], keepdims=1), to=op.elem_type)
+    zeros = op.Add(zeros, np.zeros((1, model.n_features), dtype=op.float_dtype))
+    return op.ScatterElements(zeros, column, op.Cast(times, to=op.elem_type), axis=1, reduction="add")

@@ -15,17 +15,17 @@ from .registry import definition_of
 from .scores import Scores, transformation
 from .writer import ModelWriter
 
-SMALL = 0.05  # largest z for which (e^z - 1) / z is a power series, as the difference loses digits
+SMALL = 0.05  # largest |z| for which (e^z - 1) / z is a power series, as the difference loses digits
 DIVISORS = (2.0, 3.0, 4.0, 5.0)  # of the series 1 + z / 2 (1 + z / 3 (1 + ...))
 
 
 class PowerTransformerDefinition(ModelDefinition):
-    """PowerTransformer in one formula for both signs, differentiable in every power."""
+    """PowerTransformer, in a formula that is differentiable in all powers."""
 
-    # Box-Cox is (x^p - 1) / p = u f(p u), u = log x, f(z) = (e^z - 1) / z, 1 at z = 0. Yeo-Johnson has
-    # u = log(1 + |x|), the sign of x, and 2 - p for p where x is negative (Yeo and Johnson, "A new family of
-    # power transformations to improve normality or symmetry", Biometrika 87, 2000; Box and Cox, "An analysis
-    # of transformations", Journal of the Royal Statistical Society B 26, 1964).
+    # Box-Cox is (x^p - 1) / p = u f(p u), u = log x, f(z) = (e^z - 1) / z, 1 at z = 0. Yeo-Johnson is
+    # s u f(q u), u = log(1 + |x|), s the sign of x, and q = p for positive x, 2 - p for negative x (Yeo and
+    # Johnson, "A new family of power transformations to improve normality or symmetry", Biometrika 87, 2000;
+    # Box and Cox, "An analysis of transformations", Journal of the Royal Statistical Society B 26, 1964).
     keeps_missing = True
 
     def covers(self, model: Any) -> bool:
@@ -35,14 +35,13 @@ class PowerTransformerDefinition(ModelDefinition):
         power = op.parameter(model, "lambdas_", role="scale")
         if model.method == "box-cox":
             logarithm = op.Log(x)
-            result = op.Mul(logarithm, _growth(op, op.Mul(power, logarithm)))
+            result = op.Mul(logarithm, _exprel(op, op.Mul(power, logarithm)))
         else:
             positive = op.ones_where(op.GreaterOrEqual(x, 0.0))
             sign = op.Sub(op.Mul(positive, 2.0), 1.0)
             logarithm = op.Log(op.Add(op.Mul(sign, x), 1.0))
-            # p where x is positive, 2 - p elsewhere
             exponent = op.Add(op.Mul(sign, power), op.Mul(op.Sub(1.0, positive), 2.0))
-            result = op.Mul(op.Mul(sign, logarithm), _growth(op, op.Mul(exponent, logarithm)))
+            result = op.Mul(op.Mul(sign, logarithm), _exprel(op, op.Mul(exponent, logarithm)))
         if model.standardize:
             result = op.Sub(result, op.parameter(model, "_scaler.mean_", role="intercept"))
             scale = op.parameter(model, "_scaler.scale_", role="scale", constraint=Positive())
@@ -59,17 +58,17 @@ class PowerTransformerDefinition(ModelDefinition):
             model._scaler.var_ = model._scaler.scale_**2
 
 
-def _growth(op: ModelWriter, z: str) -> str:
-    """Append ``(e^z - 1) / z`` of two branches, each on valid values only."""
-    near = op.ones_where(op.Less(op.Abs(z), SMALL))
-    far = op.Sub(1.0, near)
-    large = op.Add(op.Mul(z, far), near)  # 1 where z is small
+def _exprel(op: ModelWriter, z: str) -> str:
+    """Append ``(e^z - 1) / z`` as a quotient or a series, each computed from valid values only."""
+    is_small = op.ones_where(op.Less(op.Abs(z), SMALL))
+    is_large = op.Sub(1.0, is_small)
+    large = op.Add(op.Mul(z, is_large), is_small)  # 1 for small z
     quotient = op.Div(op.Sub(op.Exp(large), 1.0), large)
-    small = op.Mul(z, near)
+    small = op.Mul(z, is_small)
     series = op.constant(1.0)
     for divisor in reversed(DIVISORS):
         series = op.Add(op.Mul(series, op.Div(small, divisor)), 1.0)
-    return op.Add(op.Mul(quotient, far), op.Mul(series, near))
+    return op.Add(op.Mul(quotient, is_large), op.Mul(series, is_small))
 
 
 class PolynomialFeaturesDefinition(ModelDefinition):
@@ -80,11 +79,11 @@ class PolynomialFeaturesDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         powers = model.powers_
         by_degree = np.split(powers, np.flatnonzero(np.diff(powers.sum(axis=1))) + 1)
-        return transformation(op, op.joined([_products(op, x, own) for own in by_degree]), len(powers))
+        return transformation(op, op.joined([_products(op, x, p) for p in by_degree]), len(powers))
 
 
 def _products(op: ModelWriter, x: str, powers: np.ndarray) -> str:
-    """Append products of columns of one degree."""
+    """Append the products of columns of one degree."""
     if not powers.any():
         return op.Add(op.Mul(op.Gather(x, [0], axis=1), 0.0), 1.0)
     factors = np.array([np.repeat(np.arange(len(row)), row) for row in powers])
@@ -95,7 +94,7 @@ def _products(op: ModelWriter, x: str, powers: np.ndarray) -> str:
 
 
 class NormalizerDefinition(ModelDefinition):
-    """Normalizer: each sample divided by its norm, except zeros."""
+    """Normalizer: samples divided by their norms, except zeros."""
 
     untrained = "it has no parameters"
 
@@ -104,7 +103,7 @@ class NormalizerDefinition(ModelDefinition):
 
 
 class BinarizerDefinition(ModelDefinition):
-    """Binarizer: 1 above a threshold, 0 elsewhere."""
+    """Binarizer: 1 for values above the threshold, otherwise 0."""
 
     untrained = "its output is the index of a bin, a step function without a gradient"
     continuous = False
@@ -115,7 +114,7 @@ class BinarizerDefinition(ModelDefinition):
 
 
 class KBinsDiscretizerDefinition(ModelDefinition):
-    """KBinsDiscretizer: the number of the bin of each value, or a column for each bin."""
+    """KBinsDiscretizer: the index of the bin of each value, or its one-hot encoding."""
 
     untrained = "its output is the index of a bin, a step function without a gradient"
     continuous = False
@@ -130,8 +129,8 @@ class KBinsDiscretizerDefinition(ModelDefinition):
         if model.encode == "ordinal":
             return transformation(op, bins, len(inner))
         columns = np.repeat(np.arange(len(inner)), model.n_bins_)
-        numbers = np.concatenate([np.arange(count) for count in model.n_bins_]).astype(op.float_dtype)
-        equal = op.Equal(op.Gather(bins, columns, axis=1), numbers)
+        indices = np.concatenate([np.arange(count) for count in model.n_bins_]).astype(op.float_dtype)
+        equal = op.Equal(op.Gather(bins, columns, axis=1), indices)
         return transformation(op, op.ones_where(equal), len(columns))
 
 
@@ -141,7 +140,7 @@ def _arcsinh(op: GraphBuilder, x: str) -> str:
     return op.Mul(op.Sign(x), op.Log(op.Add(size, op.Sqrt(op.Add(op.Mul(size, size), 1.0)))))
 
 
-#: Writers of functions of numpy; onnxruntime has Cos and Asinh in float32 only.
+#: Writers of NumPy functions. Cos and Asinh are not used, as onnxruntime only has float32 kernels.
 FUNCTIONS: dict[Callable | None, Callable[[GraphBuilder, str], str]] = {
     None: lambda op, x: x,
     np.absolute: lambda op, x: op.Abs(x),
@@ -167,10 +166,10 @@ FUNCTIONS: dict[Callable | None, Callable[[GraphBuilder, str], str]] = {
 
 
 def is_known_function(function: Callable | None) -> bool:
-    """Return whether a function of an array has a form in ONNX; None is the identity."""
+    """Return whether a function of an array can be written as ONNX; None is the identity."""
     try:
         return function in FUNCTIONS
-    except TypeError:  # a function that has no hash
+    except TypeError:  # unhashable
         return False
 
 
@@ -184,7 +183,7 @@ def _shape_of_samples(model: Any) -> tuple[int, ...]:
 
 
 class FunctionTransformerDefinition(ModelDefinition):
-    """FunctionTransformer with a function of numpy that has a form in ONNX."""
+    """FunctionTransformer with a NumPy function that can be written as ONNX."""
 
     takes_columns = True
     untrained = "it has no parameters"
@@ -215,21 +214,21 @@ class FunctionTransformerDefinition(ModelDefinition):
 
 def inverse_power(op: ModelWriter, model: Any, y: str) -> str:
     """Append the inverse of a PowerTransformer without its scaler (Yeo and Johnson, 2000, equation 2.1)."""
-    rate = np.asarray(model.lambdas_, dtype=np.float64)
+    powers = np.asarray(model.lambdas_, dtype=np.float64)
     if model.method == "box-cox":
-        return op.Exp(_exponent(op, y, rate))
-    # each is zero for the sign of the other
-    above = op.Exp(_exponent(op, op.Max(y, 0.0), rate))
-    below = op.Exp(_exponent(op, op.Max(op.Neg(y), 0.0), 2 - rate))
-    return op.Sub(above, below)
+        return op.Exp(_exponent(op, y, powers))
+    # one of both is exp(0)
+    positive = op.Exp(_exponent(op, op.Max(y, 0.0), powers))
+    negative = op.Exp(_exponent(op, op.Max(op.Neg(y), 0.0), 2 - powers))
+    return op.Sub(positive, negative)
 
 
-def _exponent(op: ModelWriter, y: str, rate: np.ndarray) -> str:
-    """Append ``log(1 + r y) / r`` with the rate r of each column; y if r is zero."""
-    none = np.abs(rate) < np.spacing(1.0)
-    if none.all():
+def _exponent(op: ModelWriter, y: str, powers: np.ndarray) -> str:
+    """Append ``log(1 + p y) / p`` with the power p of each column; y if p is zero."""
+    is_zero = np.abs(powers) < np.spacing(1.0)
+    if is_zero.all():
         return y
-    factor, share = (own.astype(op.float_dtype) for own in (rate * ~none, np.where(none, 0, 1)))
-    divisor = np.where(none, 1, rate).astype(op.float_dtype)
-    result = op.Div(op.Log(op.Add(op.Mul(y, factor), 1.0)), divisor)
-    return result if not none.any() else op.Add(result, op.Mul(y, 1 - share))
+    factor, divisor = np.where(is_zero, 0, powers), np.where(is_zero, 1, powers)
+    product = op.Add(op.Mul(y, factor.astype(op.float_dtype)), 1.0)
+    result = op.Div(op.Log(product), divisor.astype(op.float_dtype))
+    return op.Add(result, op.Mul(y, is_zero.astype(op.float_dtype))) if is_zero.any() else result

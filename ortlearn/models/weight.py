@@ -1,45 +1,44 @@
-"""A floating-point initializer of a graph, as every later stage sees it."""
+"""Description of a weight of a graph."""
 
 import re
 from dataclasses import dataclass
 
-CONSTANT = "constant of a formula"  # why a number of a formula is not trained
-#: Why the mean and the variance of a batch normalization are not trained.
+#: Reasons why constants, statistics, and weights with a low-rank adapter are not trained.
+CONSTANT = "constant of a formula"
 STATISTIC = "running statistic of a batch normalization, which is no weight"
-#: Why a weight with a low-rank adapter is not trained.
 ADAPTED = "stays as it is: its adapter is trained"
-#: A name in brackets, and the attribute it is looked up in: none for a pipeline or a union.
+#: A name in brackets, after the attribute that contains it, empty for a pipeline or a union.
 STEP = re.compile(r"(\w*)\['([^']*)'\]")
 
 
 @dataclass(frozen=True)
 class Weight:
-    """A floating-point initializer and what the graph does with it.
+    """A floating-point initializer, its use in the graph and its origin.
 
     Attributes
     ----------
     name : str
         Name of the initializer.
     role : {"weight", "intercept", "scale", "table", "other"}
-        A factor of a product, what is added to one, a factor or divisor, a table whose rows are
-        looked up, or something else.
+        Role in the graph: factor of a product, intercept, factor or divisor of columns, table of rows to
+        look up, or another one.
     learned : bool
         Whether it is trained by default.
     fans : tuple of int
-        Numbers of inputs and outputs of a product's weight, (1, 1) for others.
+        Numbers of inputs and outputs of a factor of a product, (1, 1) for other roles.
     attribute : str or None
-        Expression of the fitted attribute it holds, ``coef_`` or ``estimators_[3].tree_.value``, from
-        the step on; None where it is not known.
+        Expression of the fitted attribute in its step, such as ``coef_`` or ``estimators_[3].tree_.value``;
+        None if unknown.
     step : str or None
-        Step of the pipeline it belongs to; None where there is none, or where it is not known.
+        Step of the pipeline with the attribute; None without a pipeline, or if unknown.
     drawn : bool
-        Whether a training from fresh weights draws it anew, rather than start from its value.
+        Whether it is initialized at random if training does not start from the fitted values.
     reason : str
-        Why it is not trained by default; empty where it is, or where the graph alone tells.
+        Reason why it is not trained by default; empty if it is, or if the reason follows from the graph.
     form : str
-        What the converter made of the attribute, ``{}`` in its place: ``"log({})"``, ``"1 / {}"``.
+        Expression of the values, with ``{}`` for the attribute: ``"log({})"``, ``"1 / {}"``.
     operators, nodes : tuple of str
-        Operators and names of the nodes that compute with it, in a graph from an ONNX file.
+        Operators and names of the nodes that read it, in a graph from an ONNX file.
     """
 
     name: str
@@ -66,31 +65,30 @@ class Weight:
 
     @property
     def steps(self) -> list[str]:
-        """Names of the steps it is part of, one in another joined by ``__`` as in ``set_params``."""
+        """Names of its steps; those of nested steps are joined by ``__`` as in ``set_params``."""
         inner = STEP.findall(self.attribute or "")
         chain = [self.step] if self.step else []
         chain += [name for owner, name in inner if owner in ("", "named_transformers_")]
         return ["__".join(chain[i:j]) for i in range(len(chain)) for j in range(i + 1, len(chain) + 1)]
 
     def places(self, original: str) -> list[str]:
-        """Return the operators, nodes and layers that read the weight of a file.
+        """Return the operators, nodes and layers that read the weight of an ONNX file.
 
         Parameters
         ----------
         original : str
-            Name of the weight in the model it came from.
+            Original name of the weight.
 
         Returns
         -------
         list of str
             Names.
         """
-        # layers are prefixes of node names, /encoder/layer.0/query/MatMul, and of the name of the weight,
-        # encoder.layer.0.query.weight, as exporters write them
+        # exporters name nodes /encoder/layer.0/query/MatMul, and weights encoder.layer.0.query.weight
         if not self.operators:
             return []
-        chains = [("/", node.strip("/").split("/")) for node in self.nodes] + [(".", original.split("."))]
-        layers = [sign.join(parts[:i]) for sign, parts in chains for i in range(1, len(parts))]
+        paths = [("/", node.strip("/").split("/")) for node in self.nodes] + [(".", original.split("."))]
+        layers = [sign.join(parts[:i]) for sign, parts in paths for i in range(1, len(parts))]
         return list(dict.fromkeys([*self.operators, *self.nodes, *layers]))
 
     def names(self, original: str) -> list[str]:
@@ -99,7 +97,7 @@ class Weight:
         Parameters
         ----------
         original : str
-            Name of the weight in the model it came from.
+            Original name of the weight.
 
         Returns
         -------

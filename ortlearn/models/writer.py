@@ -1,4 +1,4 @@
-"""Write the graph of an estimator: nodes, and parameters with their origin."""
+"""Graph builder for estimators, which records the origin of parameters."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,13 +15,13 @@ from .constraints.base import Constraint
 from .forms import AsIs, Form
 from .fusion import FusedForm
 from .parameters import Access, Parameter
-from .registry import Undefined, find_definition, refuse_undefined
+from .registry import Fallback, find_definition, no_fallback
 from .scores import Scores
 
 OPSET = 18  # of the graphs that definitions write
-#: Why the parameters of steps before the last one are not trained.
+#: Reason why the parameters of steps before the last one are not trained.
 PREPARES = "prepares the features of the trained step"
-#: Why a parameter that depends on others is not trained.
+#: Reason why a parameter that depends on others is not trained.
 FITTED = "it is computed from the training samples and other fitted parameters"
 
 
@@ -31,11 +31,11 @@ class ModelWriter(SampleWriter):
     Attributes
     ----------
     parameters : dict of str to Parameter
-        Parameters by the name of their initializer, in the order they were asked for.
+        Parameters by the name of their initializer, in the order of declaration.
     fused : dict of str to FusedForm
         Fused operators for inference, each by a tensor that it computes.
     quotients : dict of str to tuple
-        Of tensors that are others by the initializer of a scale, these two.
+        Dividend and divisor of tensors that are divided by the initializer of a scale.
 
     Examples
     --------
@@ -52,26 +52,26 @@ class ModelWriter(SampleWriter):
         dtype: Any = np.float32,
         inputs: Mapping[str, TensorType] | None = None,
         front_dtype: Any = None,
-        undefined: Undefined = refuse_undefined,
+        undefined: Fallback = no_fallback,
         link: str = "identity",
     ):
         inputs = dict(inputs or {})
         super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)
         self._last_dtype = np.dtype(dtype)
         self.parameters: dict[str, Parameter] = {}
-        # by the id of an estimator: the members of its ensemble, their samples, and, if they have their own
-        # columns, these and the number of columns of the samples
+        # by the id of a member of an ensemble: all members, their samples, and, for members on subsets of the
+        # columns, these subsets and the number of columns
         self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
-        self.shared: dict[int, str] = {}  # by the id: a tensor that was computed for all members at once
-        self.fused: dict[str, FusedForm] = {}  # by a tensor of the part that each computes
+        self.shared: dict[int, str] = {}  # by the id of a member: a tensor computed for all members at once
+        self.fused: dict[str, FusedForm] = {}
         self.quotients: dict[str, tuple[str, str]] = {}
         self.undefined = undefined
         self.link = link
         self._names_of: dict[tuple, str] = {}
         self._step: str | None = None
-        #: First dimension of outputs; None if they belong to other samples than those of X.
+        #: First dimension of outputs; None if they are not for the samples of X.
         self.sample_dim: str | None = "N"
-        self.path = ""  # expression of the part that is being written, from its step on
+        self.path = ""  # expression of the current part, from its step on
         self._reason = ""
 
     def parameter(
@@ -88,48 +88,48 @@ class ModelWriter(SampleWriter):
         name: str = "",
         access: Access | None = None,
     ) -> str:
-        """Return the name of a fitted attribute in the graph.
+        """Add a fitted attribute to the graph.
 
         Parameters
         ----------
         owner : object
-            Estimator, or part of one, that has the attribute.
+            Estimator, or object in it, with the attribute.
         attribute : str
-            Attribute, ``"coef_"``; with dots where it is one of a part.
+            Attribute, such as ``"coef_"``, or dotted path to it.
         index : object, default=None
-            Entry of a list or of an array of arrays; the whole attribute by default.
+            Index of an item of the attribute, a list or an array of arrays; None for the attribute itself.
         form : Form, default=None
-            Form in the graph; the attribute as it is by default.
+            Transformation of the attribute; the identity by default.
         role : {"weight", "intercept", "scale", "table", "other"}, default="other"
-            Use in the graph: a factor of a product, what is added to one, a factor or a divisor, a table
-            whose rows are looked up, or something else.
+            Role in the graph: factor of a product, intercept, factor or divisor of columns, table of rows to
+            look up, or another one.
         constraint : Constraint, default=None
-            Set that the array in the graph stays in; ignored where the fitted value is not in it.
+            Constraint of the array in the graph; ignored if the fitted value violates it.
         drawn : bool, default=False
-            Whether a training from fresh weights draws it anew, rather than start from its value.
+            Whether it is initialized at random if training does not start from the fitted values.
         reason : str, default=""
-            Why it is not trained unless somebody names it; empty where it is trained.
+            Reason why it is not trained by default; empty if it is.
         name : str, default=""
-            Name of the initializer, where it is free; that of the attribute by default.
+            Preferred name of the initializer; that of the attribute by default.
         access : Access, default=None
-            Reads and writes what ``attribute`` is an expression of, where it is no attribute.
+            Reads and writes the values if ``attribute`` is an expression instead of an attribute.
 
         Returns
         -------
         str
-            Name of the initializer; the same one for the same attribute and entry.
+            Name of the initializer; repeated calls for an attribute and index return the same name.
 
         Raises
         ------
         ConversionError
-            If the attribute is asked for in two forms: these would be trained apart.
+            If the attribute is declared in two forms, which cannot be trained together.
         """
         form = form or AsIs()
         key = (id(owner), attribute, str(index))
         if key not in self._names_of:
             name = self._name_of(name or attribute, index)
-            where = (reason or self._reason, self._step, self.path, access)
-            parameter = Parameter(name, owner, attribute, index, form, role, None, drawn, *where)
+            context = (reason or self._reason, self._step, self.path, access)
+            parameter = Parameter(name, owner, attribute, index, form, role, None, drawn, *context)
             array = np.asarray(parameter.value(), dtype=self.float_dtype, order="C")
             if constraint is not None and constraint.holds(array):
                 parameter = replace(parameter, constraint=constraint)
@@ -138,7 +138,7 @@ class ModelWriter(SampleWriter):
             self.parameters[name] = parameter
             self._names_of[key] = name
         if type(self.parameters[self._names_of[key]].form) is not type(form):
-            raise self.fail(owner, f"its definition asks for {attribute} in two forms.")
+            raise self.fail(owner, f"its definition declares {attribute} in two forms: use one.")
         return self._names_of[key]
 
     def _name_of(self, attribute: str, index: Any) -> str:
@@ -147,26 +147,26 @@ class ModelWriter(SampleWriter):
         return stem if self.claim(stem) else self.unique(stem)
 
     def write(self, estimator: Any, x: str | Columns, at: str = "") -> Scores:
-        """Append the graph of an estimator by its own definition.
+        """Append the graph of an estimator.
 
         Parameters
         ----------
         estimator : estimator
             Fitted.
         x : str or Columns
-            Samples; columns become a matrix of numbers where the definition takes nothing else.
+            Samples; columns are converted into a numeric matrix unless the definition supports them.
         at : str, default=""
-            Expression of the estimator in the one that is being written, ``"estimators_[3]"``.
+            Expression of the estimator in the one that contains it, such as ``"estimators_[3]"``.
 
         Returns
         -------
         Scores
-            Names of what it computes.
+            Names of the computed tensors.
 
         Raises
         ------
         ConversionError
-            If a class has no definition, or an estimator no form in ONNX.
+            If a class has no definition, or if the estimator cannot be written as ONNX.
         """
         try:
             with self.inside(at):
@@ -181,7 +181,7 @@ class ModelWriter(SampleWriter):
             raise
 
     def step(self, name: str, estimator: Any, x: str | Columns, last: bool = True) -> Scores:
-        """Append the graph of a step of a pipeline; by default, only parameters of the last are trained."""
+        """Append the graph of a pipeline step; by default, only parameters of the last step are trained."""
         outer = self._step is None and not self.path
         if outer and last and self.float_dtype != self._last_dtype:
             x = self.matrix(x)
@@ -193,7 +193,7 @@ class ModelWriter(SampleWriter):
 
     @contextmanager
     def inside(self, at: str = "", reason: str = "") -> Iterator[None]:
-        """Record parameters as those of a part at a path, not trained by default if there is a reason."""
+        """Record parameters under a path, not trained by default if there is a reason."""
         before = self.path, self._reason, self._step
         dot = "." if self.path and at and not at.startswith("[") else ""
         self.path, self._reason = f"{self.path}{dot}{at}", self._reason or reason

@@ -1,4 +1,4 @@
-"""ONNX model of an estimator, written by model definitions."""
+"""ONNX models of estimators with definitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,11 +12,11 @@ from ..graphs import TensorType, make_value_info, prune
 from .columns import Columns
 from .fusion import ML_OPSET, FusedForm
 from .parameters import Parameter
-from .registry import refuse_undefined
+from .registry import no_fallback
 from .scores import Scores
 from .writer import OPSET, ModelWriter
 
-IR_VERSION = 8  # that of the opset, so that older runtimes load the files
+IR_VERSION = 8  # the first for this opset, so that older runtimes load the files
 
 
 class TextOutputError(ConversionError):
@@ -25,7 +25,7 @@ class TextOutputError(ConversionError):
 
 @dataclass(frozen=True)
 class WrittenModel:
-    """A graph for inference and its parameters; outputs are those of a skl2onnx model."""
+    """A graph for inference, with the outputs of a skl2onnx model, and its parameters."""
 
     model: ModelProto
     scores: Scores  # names of tensors in the graph
@@ -40,7 +40,7 @@ def write_model(
     link: str = "identity",
     front_dtype: Any = None,
     columns: Mapping[int, str] | None = None,
-    undefined: Any = refuse_undefined,
+    undefined: Any = no_fallback,
 ) -> WrittenModel:
     """Return the graph of a fitted estimator.
 
@@ -53,12 +53,12 @@ def write_model(
     dtype : dtype, default=numpy.float32
         Type of floats and parameters.
     link : {"identity", "log"}, default="identity"
-        Link function: the scores of a regressor are the link of its predictions.
+        Link function from the predictions of a regressor to its scores.
     front_dtype : dtype, default=None
         Type in the steps of a pipeline before the last one; ``dtype`` by default.
     columns : mapping of int to str, default=None
         Name of the input of each column of X; by default, X is a single input.
-    undefined : callable, default=refuse_undefined
+    undefined : callable, default=no_fallback
         Function of the writer, an estimator and the samples that appends the graph of an estimator without
         a definition and returns its scores; raises an error by default.
 
@@ -91,23 +91,9 @@ def write_model(
     # a predictor has no transformed output, except as a step of a pipeline
     transformed = scores.transformed if scores.task in ("transformation", "unsupervised") else None
     scores = replace(scores, transformed=transformed, dtype=np.dtype(dtype))
-    elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    outputs = []
-    for name, (tensor, known) in _outputs(op, scores, elem_type).items():
-        name = name if op.claim(name) else op.unique(name)  # a column of X may be called "label"
-        op.node("Identity", tensor, outputs=[name])
-        outputs.append(make_value_info(name, known))
-    graph_inputs = [
-        make_value_info(name, known._replace(shape=known.shape and ("N", *known.shape[1:])))
-        for name, known in inputs.items()
-    ]
-    graph = helper.make_graph(op.nodes, "model", graph_inputs, outputs, op.initializers)
-    versions = {**op.opsets, "": OPSET, **({"ai.onnx.ml": ML_OPSET} if "ai.onnx.ml" in op.opsets else {})}
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in versions.items()])
-    model.ir_version = IR_VERSION
     values = [value if isinstance(value, tuple) else (value,) for value in vars(scores).values()]
     tensors = {name for names in values for name in names if isinstance(name, str)}
-    model = prune(model, keep=lambda node: not tensors.isdisjoint(node.output))
+    model = prune(_model(op, inputs, scores), keep=lambda node: not tensors.isdisjoint(node.output))
     read = {tensor.name for tensor in model.graph.initializer}
     parameters = {name: parameter for name, parameter in op.parameters.items() if name in read}
     return WrittenModel(model, scores, parameters, tuple(op.fused.values()))
@@ -130,9 +116,26 @@ def _samples(
     return Columns(tuple(op.set_type(text, known.elem_type, (None, 1)) for text in texts))
 
 
-def _outputs(op: ModelWriter, scores: Scores, elem_type: int) -> dict[str, tuple[str, TensorType]]:
+def _model(op: ModelWriter, inputs: Mapping[str, TensorType], scores: Scores) -> ModelProto:
+    """Return the model of all appended nodes, with outputs of the scores."""
+    outputs = []
+    for name, (tensor, known) in _outputs(op, scores).items():
+        name = name if op.claim(name) else op.unique(name)  # a column of X may be called "label"
+        op.node("Identity", tensor, outputs=[name])
+        outputs.append(make_value_info(name, known))
+    graph_inputs = [
+        make_value_info(name, known._replace(shape=known.shape and ("N", *known.shape[1:])))
+        for name, known in inputs.items()
+    ]
+    graph = helper.make_graph(op.nodes, "model", graph_inputs, outputs, op.initializers)
+    versions = {**op.opsets, "": OPSET, **({"ai.onnx.ml": ML_OPSET} if "ai.onnx.ml" in op.opsets else {})}
+    imports = [helper.make_opsetid(domain, version) for domain, version in versions.items()]
+    return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
+
+
+def _outputs(op: ModelWriter, scores: Scores) -> dict[str, tuple[str, TensorType]]:
     """Return the tensor and the type of each graph output, by name."""
-    n = op.sample_dim
+    n, elem_type = op.sample_dim, helper.np_dtype_to_tensor_dtype(scores.dtype)
     matrix = TensorType(elem_type, (n, None))
     if scores.task in ("regression", "transformation"):
         known = op.shape(scores.predicted) or ()
@@ -154,8 +157,9 @@ def _outputs(op: ModelWriter, scores: Scores, elem_type: int) -> dict[str, tuple
 
 
 def _label_type(scores: Scores) -> int:
-    classes = scores.classes if isinstance(scores.classes, list) else [scores.classes]
-    if scores.classes is None or (scores.groups and not isinstance(scores.classes, list)):
+    is_list = isinstance(scores.classes, list)
+    if scores.groups and not is_list:  # indicators of labels
         return TensorProto.INT64
-    texts = any(np.asarray(labels).dtype.kind in "OUS" for labels in classes)
-    return TensorProto.STRING if texts else TensorProto.INT64
+    classes = scores.classes if is_list else [scores.classes]
+    is_text = scores.classes is not None and any(np.asarray(c).dtype.kind in "OUS" for c in classes)
+    return TensorProto.STRING if is_text else TensorProto.INT64

@@ -34,7 +34,7 @@ class Split(NamedTuple):
 
     estimator: Any  # to convert to a graph
     schema: InputSchema  # inputs of the graph
-    front: Pipeline | None = None  # fitted steps that run in scikit-learn
+    sklearn_steps: Pipeline | None = None  # fitted steps that run in scikit-learn
 
 
 class Fault(NamedTuple):
@@ -82,13 +82,13 @@ def split_pipeline(
 
 def _split_at(position: int, estimator: Any, steps: Steps, X: Any, probe: Any, dtype: Any) -> Split:
     """Return an estimator split at a position of its steps."""
-    front, left = SklearnSteps(steps[:position]), steps[position:]
-    some = _transform(front, probe)
+    sklearn_steps, left = SklearnSteps(steps[:position]), steps[position:]
+    some = _transform(sklearn_steps, probe)
     if not hasattr(some, "dtype"):  # a few samples of a frame may lack types of values
-        some = _transform(front, X)
+        some = _transform(sklearn_steps, X)
     wide = np.dtype(dtype) == np.float32 and len(left) > 1 and _rounded(left, some)
-    rest = rest_of(estimator, front)
-    return Split(rest, input_schema(some, rest, np.float64 if wide else dtype), front)
+    rest = rest_of(estimator, sklearn_steps)
+    return Split(rest, input_schema(some, rest, np.float64 if wide else dtype), sklearn_steps)
 
 
 def _rounded(steps: Steps, X: Any) -> list[Hashable]:
@@ -113,9 +113,9 @@ def _flat_steps(estimator: Any) -> Steps:
     return [*steps, *((f"{name}__{key}" if key in taken else key, step) for key, step in inner)]
 
 
-def rest_of(estimator: Any, front: Pipeline | None) -> Any:
+def rest_of(estimator: Any, sklearn_steps: Pipeline | None) -> Any:
     """Return a shallow copy of a fitted estimator without the steps that run in scikit-learn."""
-    return estimator if front is None else _without(estimator, len(front.steps))
+    return estimator if sklearn_steps is None else _without(estimator, len(sklearn_steps.steps))
 
 
 def _without(estimator: Any, count: int) -> Any:
@@ -181,6 +181,6 @@ def _last_fault(steps: Steps, probe: Any, dtype: Any, run: Run | None, fault: Fa
     return len(steps), fault  # only their combination does not convert
 
 
-def _transform(front: Pipeline, X: Any) -> Any:
+def _transform(steps: Pipeline, X: Any) -> Any:
     with quiet():
-        return front.transform(*untouched(front, X))
+        return steps.transform(*untouched(steps, X))

@@ -117,8 +117,9 @@ class Encoder:
         cls = value if isinstance(value, type) else type(value)
         plugin = self._plugin_name(cls)
         if plugin is not None:
-            head = {"$": "plugin", "group": plugin[0], "name": plugin[1]}
-            return head if cls is value else {**head, "parameters": self._pairs(value.get_params(deep=False))}
+            record = {"$": "plugin", "group": plugin[0], "name": plugin[1]}
+            parameters = {} if cls is value else {"parameters": self._pairs(value.get_params(deep=False))}
+            return record | parameters
         reason = "it is not a plugin of an installed package, and loading it would run code"
         if not isinstance(value, type) and hasattr(value, "get_params") and hasattr(value, "fit"):
             if id(value) not in self.written:

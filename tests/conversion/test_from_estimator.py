@@ -69,8 +69,9 @@ def test_regressors(diabetes, run_onnx, name, n_targets, dtype):
     expected = estimator.predict(diabetes.X_test.astype(dtype)).reshape(got.shape)
     np.testing.assert_allclose(got, expected, atol=1e-4, rtol=1e-4)
     # the trained output is the prediction
-    head = to_trainable(estimator, dtype=dtype).head
-    assert (head.task, head.link, head.n_outputs, head.dtype) == ("regression", "identity", n_targets, dtype)
+    scores = to_trainable(estimator, dtype=dtype).head
+    assert (scores.task, scores.link) == ("regression", "identity")
+    assert (scores.n_outputs, scores.dtype) == (n_targets, dtype)
 
 
 def labels_of(kind, split):
@@ -103,17 +104,17 @@ def test_classifiers(wine, run_onnx, name, kind, dtype):
 def check_raw_scores(estimator, dtype, run_onnx, X):
     """The trained output is the score before the link, with one column for two classes."""
     trainable = to_trainable(estimator, dtype=dtype)
-    head, n_classes = trainable.head, len(estimator.classes_)
-    assert (head.task, head.n_outputs) == ("classification", 1 if n_classes == 2 else n_classes)
-    assert head.dtype == dtype
-    assert head.classes.tolist() == estimator.classes_.tolist()
-    (raw,) = run_onnx(extract_model(trainable.model, [head.score]), X)
+    scores, n_classes = trainable.head, len(estimator.classes_)
+    assert (scores.task, scores.n_outputs) == ("classification", 1 if n_classes == 2 else n_classes)
+    assert scores.dtype == dtype
+    assert scores.classes.tolist() == estimator.classes_.tolist()
+    (raw,) = run_onnx(extract_model(trainable.model, [scores.score]), X)
     if hasattr(estimator, "decision_function"):
         expected = estimator.decision_function(X).reshape(raw.shape)
         np.testing.assert_allclose(raw, expected, atol=1e-3, rtol=1e-3)
     else:
         proba = estimator.predict_proba(X)
-        if head.link == "softmax":
+        if scores.link == "softmax":
             assert n_classes > 2
             ours = np.exp(raw - raw.max(axis=1, keepdims=True))
             np.testing.assert_allclose(ours / ours.sum(axis=1, keepdims=True), proba, atol=1e-4)

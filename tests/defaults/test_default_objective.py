@@ -219,5 +219,5 @@ def test_loss_of_a_model_without_an_objective():
     assert objective_of(GaussianNB().fit(X, y), len(X)) is None
     text = str(explain(GaussianNB().fit(X, y), X))
     assert text.endswith(
-        "minimised by default: LogLoss(), no penalty, as the objective of GaussianNB is not known"
+        "minimised by default: LogLoss(), no penalty, as the objective of GaussianNB is unknown"
     )

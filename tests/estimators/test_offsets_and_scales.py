@@ -60,10 +60,10 @@ def draw(rng):
     kind = rng.choice(["regression", "regression", "classification", "unsupervised"])
     last = rng.choice({"regression": REGRESSORS, "classification": CLASSIFIERS}.get(kind, UNSUPERVISED))()
     y = moved(rng, Z) if kind == "regression" else (Z > 0).astype(int)
-    front = [rng.choice(SCALERS)() for _ in range(rng.integers(0, 3))]
+    steps = [rng.choice(SCALERS)() for _ in range(rng.integers(0, 3))]
     if rng.random() < 0.2:
-        front.insert(0, PolynomialFeatures(2))
-    return make_pipeline(*front, last) if front else last, X, None if kind == "unsupervised" else y
+        steps.insert(0, PolynomialFeatures(2))
+    return make_pipeline(*steps, last) if steps else last, X, None if kind == "unsupervised" else y
 
 
 def agreement(ours, theirs, y):

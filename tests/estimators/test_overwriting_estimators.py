@@ -139,7 +139,7 @@ OTHERS = {
     "candidates": GridSearchCV(
         make_pipeline(StandardScaler(), Ridge()), {"ridge": [Ridge(copy_X=False)]}, cv=2
     ),
-    "front": make_pipeline(StandardScaler(copy=False), KBinsDiscretizer(3), LinearRegression()),
+    "sklearn_steps": make_pipeline(StandardScaler(copy=False), KBinsDiscretizer(3), LinearRegression()),
 }
 
 

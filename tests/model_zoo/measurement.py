@@ -281,12 +281,11 @@ class Measurement:
         ours = self.trained.get("rules") or self.trained.get("ort")
         if ours is None:
             return {"ok": None, "reason": "nothing was trained"}
-        front = (
-            ours._fitted.problem.trainable.entry.front
-        )  # what scikit-learn itself computes before the graph
-        X = self.rows.X if front is None else front.transform(self.rows.X)
+        trainable = ours._fitted.problem.trainable
+        steps = trainable.entry.front  # run in scikit-learn
+        X = self.rows.X if steps is None else steps.transform(self.rows.X)
         found = predictions(ours, self.rows.X)
-        if ours._fitted.problem.trainable.head.transformed is None:  # transform is then to_sklearn's
+        if trainable.head.transformed is None:  # transform is then to_sklearn's
             found.pop("transform", None)
         gap = same_outputs(found, run_file(ours.onnx_, X))
         if gap <= SAME:

@@ -71,9 +71,9 @@ class Summary:
 
     def text(self) -> str:
         """Return the counts as a table for the terminal."""
-        head = f"{'':50} {'main case':>12} {'any case':>12} {'cases':>8}"
+        titles = f"{'':50} {'main case':>12} {'any case':>12} {'cases':>8}"
         rows = [f"{name:50} {main:12} {some:12} {total:8}" for name, main, some, total in self.counts()]
-        return "\n".join([head, *rows])
+        return "\n".join([titles, *rows])
 
     def missed(self) -> list[str]:
         """Return a sentence for each missed target."""

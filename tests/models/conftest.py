@@ -23,7 +23,7 @@ def check_graph(run_onnx):
     def check(model, X, *others, dtype=np.float64):
         # a fusion of onnxruntime 1.31 is 6e-9 off in float64
         tolerance = 1e-4 if dtype == np.float32 else 1e-8
-        trainable = to_trainable(model, "*", X=X, dtype=dtype)  # without comparison: nothing stays in front
+        trainable = to_trainable(model, "*", X=X, dtype=dtype)  # without comparison of outputs
         assert trainable.entry.front is None
         weights = trainable.initial_weights()
         for rows in (X, *others):

@@ -129,5 +129,5 @@ def test_subclasses_compute_as_their_base():
 def test_an_attribute_has_one_form():
     model, op = linear_model.Ridge().fit(X, Y), ModelWriter()
     assert op.parameter(model, "coef_", form=Transposed()) == op.parameter(model, "coef_", form=Transposed())
-    with pytest.raises(ConversionError, match="asks for coef_ in two forms"):
+    with pytest.raises(ConversionError, match="declares coef_ in two forms"):
         op.parameter(model, "coef_")

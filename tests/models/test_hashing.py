@@ -13,7 +13,7 @@ from sklearn.utils import murmurhash3_32
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import FallbackWarning, NoTrainableWeightError
-from ortlearn.models.text import MOST
+from ortlearn.models.text import MAX_COLUMNS
 from tests.models.test_text import DOCUMENTS, OTHERS, WORDS, Y
 
 RNG = np.random.RandomState(0)
@@ -68,7 +68,7 @@ STAY = {
     "pairs of words": (HashingVectorizer(n_features=8, ngram_range=(1, 2)), DOCUMENTS, "hashes n-grams"),
     "characters": (HashingVectorizer(n_features=8, analyzer="char"), DOCUMENTS, "hashes n-grams"),
     "any text": (HashingVectorizer(n_features=8, token_pattern=r".+"), DOCUMENTS, "matches any text"),
-    "many columns": (HashingVectorizer(n_features=2 * MOST), DOCUMENTS, f"set n_features to {MOST} at most"),
+    "many columns": (HashingVectorizer(n_features=2 * MAX_COLUMNS), DOCUMENTS, f"to {MAX_COLUMNS} at most"),
     "hashes of dictionaries": (FeatureHasher(8), DICTIONARIES, "is not an ONNX type"),
     "dictionaries": (DictVectorizer(), DICTIONARIES, "'dictvectorizer' .DictVectorizer. stays"),
 }

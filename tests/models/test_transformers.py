@@ -197,8 +197,8 @@ def test_selectors(model):
     with pytest.raises(NoTrainableWeightError):
         to_trainable(model, X=X)
     check_model(make_pipeline(model, Ridge()).fit(X, Y), X)
-    front = write_model(make_pipeline(model, Ridge()).fit(X, Y), {"X": TensorType(1, (None, 4))})
-    assert len(front.model.graph.node) <= 4
+    written = write_model(make_pipeline(model, Ridge()).fit(X, Y), {"X": TensorType(1, (None, 4))})
+    assert len(written.model.graph.node) <= 4
 
 
 @pytest.mark.parametrize("name", ["RFE", "RFECV"])

@@ -160,8 +160,8 @@ def test_an_output_of_one_dimension_is_one_column():
         """<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N] y)
         <float[2,1] w = {1, 2}, int64[1] column = {-1}> { z = MatMul (x, w) y = Reshape (z, column) }"""
     )
-    head = to_trainable(model).head
-    assert (head.task, head.n_outputs) == ("regression", 1)
+    scores = to_trainable(model).head
+    assert (scores.task, scores.n_outputs) == ("regression", 1)
 
 
 def test_scores_of_an_unknown_number_are_refused():

@@ -59,33 +59,33 @@ def graph(body, columns, label="label = ArgMax <axis = 1, keepdims = 0> (p)"):
     )
 
 
-def head_of(model):
+def scores_of(model):
     return attach_scores(model, value_types(model), find_weights(model))
 
 
 @pytest.fixture
 def scores_and_probabilities(run_onnx):
-    """Compute both of a graph with its head."""
+    """Run a graph for its scores and probabilities."""
 
-    def run(model, head):
-        return run_onnx(extract_model(model, [head.score, "p"]), X)
+    def run(model, scores):
+        return run_onnx(extract_model(model, [scores.score, "p"]), X)
 
     return run
 
 
 @pytest.mark.parametrize("name", SOFTMAX)
 def test_scores_under_a_softmax(name, scores_and_probabilities):
-    model, head = head_of(graph(SOFTMAX[name], 3))
-    assert (head.score, head.link, head.n_outputs) == ("z", "softmax", 3)
-    z, p = scores_and_probabilities(model, head)
+    model, scores = scores_of(graph(SOFTMAX[name], 3))
+    assert (scores.score, scores.link, scores.n_outputs) == ("z", "softmax", 3)
+    z, p = scores_and_probabilities(model, scores)
     np.testing.assert_allclose(softmax(z, axis=1), p, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", SIGMOIDS)
 def test_scores_of_one_against_the_rest(name, scores_and_probabilities):
-    model, head = head_of(graph(SIGMOIDS[name], 3))
-    assert (head.link, head.n_outputs) == ("sigmoid", 3)
-    z, p = scores_and_probabilities(model, head)
+    model, scores = scores_of(graph(SIGMOIDS[name], 3))
+    assert (scores.link, scores.n_outputs) == ("sigmoid", 3)
+    z, p = scores_and_probabilities(model, scores)
     rates = expit(z)
     expected = rates if name == "each" else rates / rates.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(expected, p, atol=1e-6)
@@ -93,33 +93,33 @@ def test_scores_of_one_against_the_rest(name, scores_and_probabilities):
 
 @pytest.mark.parametrize("name", BINARY)
 def test_one_score_for_two_classes(name, scores_and_probabilities):
-    model, head = head_of(graph(BINARY[name], 2))
-    assert (head.score, head.link, head.n_outputs) == ("z", "sigmoid", 1)
-    z, p = scores_and_probabilities(model, head)
+    model, scores = scores_of(graph(BINARY[name], 2))
+    assert (scores.score, scores.link, scores.n_outputs) == ("z", "sigmoid", 1)
+    z, p = scores_and_probabilities(model, scores)
     np.testing.assert_allclose(expit(z[:, 0]), p[:, 1], atol=1e-6)
 
 
 def test_probabilities_of_no_link_become_their_logarithms(scores_and_probabilities):
     body = """z = MatMul (x, w) s = Softmax <axis = 1> (z) n = Neg (x) q = MatMul (n, w)
         t = Softmax <axis = 1> (q) a = Add (s, t) p = Mul (a, half)"""
-    model, head = head_of(graph(body, 3))
-    assert head.link == "softmax" and head.score.startswith("head_")
-    scores, p = scores_and_probabilities(model, head)
-    np.testing.assert_allclose(scores, np.log(np.maximum(p, LOWEST)), rtol=1e-5, atol=1e-6)
+    model, scores = scores_of(graph(body, 3))
+    assert scores.link == "softmax" and scores.score.startswith("head_")
+    values, p = scores_and_probabilities(model, scores)
+    np.testing.assert_allclose(values, np.log(np.maximum(p, LOWEST)), rtol=1e-5, atol=1e-6)
 
 
 def test_decision_scores_of_votes_are_the_confidences():
     body = """s = MatMul (x, w) a = Abs (s) b = Add (a, one) c = Mul (b, minus) d = Div (s, c)
         h = Greater (s, zero) votes = Cast <to = 1> (h) p = Add (votes, d)"""
     model = graph(body, 3)
-    model, head = head_of(model)
-    assert (head.score, head.link) == ("s", "softmax")
+    model, scores = scores_of(model)
+    assert (scores.score, scores.link) == ("s", "softmax")
 
 
 def test_scores_over_their_sum_without_probabilities():
     body = "z = MatMul (x, w) a = Abs (z) t = ReduceSum (a, columns) p = Div (z, t)"
-    _, head = head_of(graph(body, 3))
-    assert (head.score, head.link) == ("z", "sigmoid")
+    _, scores = scores_of(graph(body, 3))
+    assert (scores.score, scores.link) == ("z", "sigmoid")
 
 
 VOTES = """z = MatMul (x, w) m = Softmax <axis = 1> (z) best = ArgMax <axis = 1> (m)
@@ -129,11 +129,11 @@ VOTES = """z = MatMul (x, w) m = Softmax <axis = 1> (z) best = ArgMax <axis = 1>
 
 
 def test_votes_are_distributed_in_trained_scores(run_onnx, scores_and_probabilities):
-    model, head = head_of(graph(VOTES, 3))
-    scores, p = scores_and_probabilities(model, head)
+    model, scores = scores_of(graph(VOTES, 3))
+    values, p = scores_and_probabilities(model, scores)
     assert set(np.unique(p)) == {-1.0, 2.0}
     (members,) = run_onnx(extract_model(model, ["m"]), X)
-    np.testing.assert_allclose(scores, np.log(np.maximum(3 * members - 1, LOWEST)), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(values, np.log(np.maximum(3 * members - 1, LOWEST)), rtol=1e-4, atol=1e-5)
 
 
 def test_classes_of_text_are_written():
@@ -144,10 +144,10 @@ def test_classes_of_text_are_written():
     model.graph.node.add(op_type="Gather", input=["names", "number"], output=["label"])
     tensor = model.graph.initializer.add(name="names", data_type=8, dims=[3])
     tensor.string_data.extend([b"a", b"b", b"c"])
-    model, head = head_of(model)
-    assert head.label == "label" and value_types(model)["label"].elem_type == 8
+    model, scores = scores_of(model)
+    assert scores.label == "label" and value_types(model)["label"].elem_type == 8
 
 
 def test_complete_scores_are_unchanged():
     model = graph(SOFTMAX["softmax"], 3)
-    assert head_of(model)[0] is model
+    assert scores_of(model)[0] is model

@@ -40,8 +40,8 @@ def exported(model, y):
 def test_all_members_of_a_file_train(model, y, link, n_scores, n_weights):
     fitted, onx = exported(model, y)
     trained = OrtGradientOptimizer(onx, **STILL).fit(X, y)
-    head = trained._fitted.problem.trainable.head
-    assert (head.link, head.n_outputs, len(trained.weights_to_train_)) == (link, n_scores, n_weights)
+    scores = trained._fitted.problem.trainable.head
+    assert (scores.link, scores.n_outputs, len(trained.weights_to_train_)) == (link, n_scores, n_weights)
     np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
 
 
@@ -56,8 +56,8 @@ def test_pairs_of_a_file():
 def test_a_matrix_of_labels(model):
     fitted, onx = exported(model, LABELS)
     trained = OrtGradientOptimizer(onx, **STILL).fit(X, LABELS)
-    head = trained._fitted.problem.trainable.head
-    assert (head.task, head.link, head.n_outputs) == ("multilabel", "sigmoid", 3)
+    scores = trained._fitted.problem.trainable.head
+    assert (scores.task, scores.link, scores.n_outputs) == ("multilabel", "sigmoid", 3)
     np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
 
 

@@ -70,7 +70,7 @@ CASES = {
         CLASSES,
         {"learning_rate": 0.1},
     ),
-    "front": (
+    "sklearn_steps": (
         make_pipeline(Curves(), Ridge()),
         X,
         Y,
@@ -192,7 +192,7 @@ def test_without_skops_the_onnx_model_is_enough(name, tmp_path, monkeypatch):
 
 def test_steps_besides_the_graph_need_skops(tmp_path, monkeypatch):
     with pytest.warns(Warning, match="scikit-learn"):
-        trained = fitted("front")[0]
+        trained = fitted("sklearn_steps")[0]
     save(trained, tmp_path / "whole.zip")
     with pytest.raises(SavedFileError, match="needs SklearnSteps, which is not read: .*tests.curves.Curves"):
         load(tmp_path / "whole.zip")

@@ -1,4 +1,4 @@
-"""View of a graph to find its scores."""
+"""View of a graph that finds and appends scores."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from ...models import Scores
 from ..patterns import PatternView
 from ..simplify import is_idle
 
-Columns = int | Sequence[int | None] | None  # number of columns, or shape of a sample
+Sizes = int | Sequence[int | None] | None  # number of columns, or shape of a sample
 APPENDED = "head_"  # prefix of the names of appended nodes
 
 
@@ -42,10 +42,10 @@ class ScoreView(PatternView):
         return sizes[0] if len(sizes) == 1 else None
 
     def origin(self, name: str, passing: Collection[str] = ()) -> str:
-        """Return the tensor before idle nodes and given operators, along their first inputs."""
+        """Return the tensor before idle nodes and nodes of some operators, along their first inputs."""
         node = self.producers.get(name)
         while node is not None and (node.op_type in passing or is_idle(self, node)):
-            name = node.input[-1 if node.op_type == "Where" else 0]  # the value for False of Where
+            name = node.input[-1 if node.op_type == "Where" else 0]  # the last input is the value for False
             node = self.producers.get(name)
         return name
 
@@ -71,20 +71,20 @@ class ScoreView(PatternView):
         if node is None or node.op_type not in ("Slice", "Gather"):
             return None
         values = [self.constant(index) for index in node.input[1:]]
-        numbers = [int(value.item()) for value in values if value is not None and value.size == 1]
+        bounds = [int(value.item()) for value in values if value is not None and value.size == 1]
         if node.op_type == "Gather":
-            numbers = [value for n in numbers for value in (n, n + 1, attribute(node, "axis", 0))]
-        if len(numbers) < max(len(values), 3) or numbers[2] not in (1, -1) or numbers[1] != numbers[0] + 1:
+            bounds = [bound for i in bounds for bound in (i, i + 1, attribute(node, "axis", 0))]
+        if len(bounds) < max(len(values), 3) or bounds[2] not in (1, -1) or bounds[1] != bounds[0] + 1:
             return None
-        width = self.width(node.input[0])
-        if numbers[0] < 0 and width is None:
+        start, width = bounds[0], self.width(node.input[0])
+        if start < 0 and width is None:
             return None
-        return self.origin(node.input[0]), numbers[0] + (width or 0) * (numbers[0] < 0)
+        return self.origin(node.input[0]), start + (width or 0) * (start < 0)
 
     def append(
-        self, op_type: str, *inputs: Any, columns: Columns = None, like: str | None = None, **attributes: Any
+        self, op_type: str, *inputs: Any, columns: Sizes = None, like: str | None = None, **attributes: Any
     ) -> str:
-        """Append a node whose output has the type, the samples and by default the columns of ``like``."""
+        """Append a node whose output has the type, number of samples and by default columns of ``like``."""
         like = like or inputs[0]
         new, known = self.op.node(op_type, *inputs, **attributes), self.op.type(like)
         if known is not None:
@@ -93,7 +93,7 @@ class ScoreView(PatternView):
         return new
 
     def column(self, name: str, index: int) -> str:
-        """Append a slice: one column of a matrix, of shape (n, 1)."""
+        """Append a column of a matrix, of shape (n, 1)."""
         return self.append("Slice", name, [index], [index + 1], [1], columns=1)
 
     def as_column(self, name: str) -> str:
@@ -108,11 +108,11 @@ class ScoreView(PatternView):
         return self.append("Concat", *names, columns=sum(widths) if all(widths) else None, axis=1)
 
     def append_copy(self, node: NodeProto, renamed: Mapping[str, str]) -> dict[str, str]:
-        """Append a copy of a node with other inputs; return its new outputs by the old ones."""
-        outputs = {name: self.op.unique("again") for name in node.output if name}
+        """Append a copy of a node with renamed inputs; return its new outputs by the old ones."""
+        outputs = {name: self.op.unique("copy") for name in node.output if name}
         inputs = [renamed.get(name, name) for name in node.input]
         copied = copy_node(node, inputs, [outputs.get(name, "") for name in node.output])
-        copied.name = self.op.unique("node_again")
+        copied.name = self.op.unique("node_copy")
         self.op.nodes.append(copied)
         for old, new in outputs.items():
             self.producers[new] = copied
@@ -123,8 +123,8 @@ class ScoreView(PatternView):
         """Return a constant with the type of a tensor."""
         return self.op.constant(np.asarray(value, dtype=self.op.dtype(like) or self.op.float_dtype))
 
-    def replace_output(self, name: str, elem_type: int | None = None, columns: Columns = ()) -> str:
-        """Rename the tensor of an output to let a new node compute the output; return its new name."""
+    def replace_output(self, name: str, elem_type: int | None = None, columns: Sizes = ()) -> str:
+        """Rename the tensor of an output, to compute the output by a new node; return the new name."""
         known = self.op.type(name)
         old = self.op.unique("replaced")
         self._replaced[name] = old
@@ -150,5 +150,5 @@ class ScoreView(PatternView):
         return append_nodes(with_fields(self.model, node=nodes, output=outputs, value_info=()), self.op)
 
 
-def _sample_shape(columns: Columns) -> tuple[int | None, ...]:
+def _sample_shape(columns: Sizes) -> tuple[int | None, ...]:
     return (columns,) if isinstance(columns, int) else tuple(columns or ())

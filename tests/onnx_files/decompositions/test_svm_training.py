@@ -186,16 +186,14 @@ def test_weights_of_files(kernel, counts):
 def test_scores(run_onnx, counts, calibrated, link):
     model = classifier(counts, calibrated=calibrated, labels=["b", "a", "c"][: len(counts)])
     trainable = to_trainable(model)
-    head = trainable.head
-    assert (head.link, head.n_outputs) == (link, 1 if len(counts) == 2 else len(counts))
-    assert head.classes.tolist() == ["b", "a", "c"][: len(counts)]
-    (scores,) = run_onnx(trainable.score_graph(), X, *trainable.initial_weights().values())
+    scores = trainable.head
+    assert (scores.link, scores.n_outputs) == (link, 1 if len(counts) == 2 else len(counts))
+    assert scores.classes.tolist() == ["b", "a", "c"][: len(counts)]
+    (raw,) = run_onnx(trainable.score_graph(), X, *trainable.initial_weights().values())
     label, values = run_onnx(model, X)
     if len(counts) == 2:  # above zero the second class wins
-        assert (
-            label.tolist() == np.array(["b", "a"])[(scores.ravel() >= 0).astype(int)].tolist() or calibrated
-        )
+        assert label.tolist() == np.array(["b", "a"])[(raw.ravel() >= 0).astype(int)].tolist() or calibrated
         odds = np.log(values[:, 1] / values[:, 0]) if calibrated else values[:, 0]
-        np.testing.assert_allclose(scores.ravel(), odds, rtol=0.02, atol=0.02)
+        np.testing.assert_allclose(raw.ravel(), odds, rtol=0.02, atol=0.02)
     else:
-        np.testing.assert_allclose(np.exp(scores), values, atol=5e-3)
+        np.testing.assert_allclose(np.exp(raw), values, atol=5e-3)
