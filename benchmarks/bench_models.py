@@ -136,8 +136,8 @@ def sheets(quick: bool) -> list[Sheet]:
         "to_sklearn / fit",
     ]
     text = (
-        "A warm start until its first epoch is done, conversion, gradient and compilation included, one more "
-        "epoch, and the way back to scikit-learn, beside the model's own fit."
+        "Times of a warm start up to the end of its first epoch (with conversion, differentiation and "
+        "compilation), of one more epoch, and of `to_sklearn`, compared with the fit of scikit-learn."
     )
     return [Sheet(text, header, rows, figures)]
 

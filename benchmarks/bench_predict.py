@@ -211,7 +211,7 @@ def sheets(
         found = verdict(ratio(*times), LIMITS[name])
         rows.append([name, str(n_rows), ours, theirs, found, number(own)])
     header = ["model", "rows", "us", "skl2onnx's, us", "ratio", "predict / skl2onnx's"]
-    text = "Exported files beside those of skl2onnx, in onnxruntime, and `predict` beside the latter."
+    text = "Exported files compared with those of skl2onnx in onnxruntime, and `predict` with the latter."
     found = [Sheet(text, header, rows, {"exported files / limit, largest": worst})]
     more = dict(predictors(rounds, seconds, min(n_train, 1000)))
     rows = [[name, verdict(value, MORE)] for name, value in more.items()]
@@ -223,7 +223,7 @@ def sheets(
         for kind, times in times_of.items()
     ]
     figures = {f"predict, {kind} / Ridge's": ratio(*times) for kind, times in times_of.items()}
-    text = "`predict` on one row beside Ridge's own, by the type of the row."
+    text = "`predict` on one sample compared with that of Ridge, by the type of the sample."
     found.append(Sheet(text, ["row", "us", "Ridge's own, us", "ratio"], rows, figures))
     return found
 
