@@ -129,8 +129,8 @@ def sheets(quick: bool) -> list[Sheet]:
         figures[f"{name}: seconds to the first epoch"] = found.first
     header = [
         "model",
-        "own fit, ms",
-        "first epoch done, ms",
+        "scikit-learn fit, ms",
+        "warm start and first epoch, ms",
         "/ fit",
         "one more epoch / fit",
         "to_sklearn / fit",

@@ -19,15 +19,16 @@ __all__ = ["write_report"]
 HEAD = """\
 # Performance
 
-Time per batch, time of a fit, memory and start-up time of ortlearn and of other packages. "Ours" is
-`OrtGradientOptimizer`: it is faster where "ours / it" is below 1. Compare ratios rather than microseconds:
-they are measured in one run in which the packages take turns.
+Time per batch, time of a fit, memory and start-up time of ortlearn and of other packages. A *ratio* is the
+time of `OrtGradientOptimizer` divided by that of the other package: below 1, `OrtGradientOptimizer` is
+faster. Compare ratios rather than microseconds: they are measured in one run in which the packages take
+turns.
 """
 
 SUMMARY = """\
 ## Summary
 
-The time of ortlearn divided by that of the other package: below 1, ortlearn is faster.
+Ratios of the main cases.
 """
 
 HOW = f"""\
