@@ -129,15 +129,15 @@ def sheets(quick: bool) -> list[Sheet]:
         figures[f"{name}: seconds to the first epoch"] = found.first
     header = [
         "model",
-        "own fit, ms",
-        "first epoch done, ms",
+        "scikit-learn fit, ms",
+        "warm start and first epoch, ms",
         "/ fit",
         "one more epoch / fit",
         "to_sklearn / fit",
     ]
     text = (
-        "A warm start until its first epoch is done, conversion, gradient and compilation included, one more "
-        "epoch, and the way back to scikit-learn, beside the model's own fit."
+        "Times of a warm start up to the end of its first epoch (with conversion, differentiation and "
+        "compilation), of one more epoch, and of `to_sklearn`, compared with the fit of scikit-learn."
     )
     return [Sheet(text, header, rows, figures)]
 

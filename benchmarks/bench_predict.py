@@ -210,12 +210,12 @@ def sheets(
         worst = max(worst, ratio(*times) / LIMITS[name])
         found = verdict(ratio(*times), LIMITS[name])
         rows.append([name, str(n_rows), ours, theirs, found, number(own)])
-    header = ["model", "rows", "us", "skl2onnx's, us", "ratio", "predict / skl2onnx's"]
-    text = "Exported files beside those of skl2onnx, in onnxruntime, and `predict` beside the latter."
+    header = ["model", "rows", "time, us", "skl2onnx, us", "ratio", "predict / skl2onnx"]
+    text = "Exported files compared with those of skl2onnx in onnxruntime, and `predict` with the latter."
     found = [Sheet(text, header, rows, {"exported files / limit, largest": worst})]
     more = dict(predictors(rounds, seconds, min(n_train, 1000)))
     rows = [[name, verdict(value, MORE)] for name, value in more.items()]
-    text = "`predictor()` on one row: microseconds above `InferenceSession.run`."
+    text = "`predictor()` on one sample: microseconds in addition to `InferenceSession.run`."
     found.append(Sheet(text, ["model", "us"], rows, {"predictor, most microseconds": max(more.values())}))
     times_of = dict(methods(rounds, seconds, min(n_train, 1000)))
     rows = [
@@ -223,8 +223,8 @@ def sheets(
         for kind, times in times_of.items()
     ]
     figures = {f"predict, {kind} / Ridge's": ratio(*times) for kind, times in times_of.items()}
-    text = "`predict` on one row beside Ridge's own, by the type of the row."
-    found.append(Sheet(text, ["row", "us", "Ridge's own, us", "ratio"], rows, figures))
+    text = "`predict` on one sample compared with that of Ridge, by the type of the sample."
+    found.append(Sheet(text, ["sample", "time, us", "Ridge.predict, us", "ratio"], rows, figures))
     return found
 
 

@@ -168,7 +168,7 @@ def sheets(quick: bool) -> list[Sheet]:
                 [case.title, name, f"{found.alone:.2f}", f"{found.together:.2f}", f"{found.ratio:.2f}"]
             )
     header = ["27 candidates, 3 folds", "grid", "GridSearchCV, s", "OrtGridSearchCV, s", "ratio"]
-    text = "Candidates of a search trained together in one graph, beside the same search one by one."
+    text = "Searches whose candidates are trained together in one graph, compared with GridSearchCV."
     return [Sheet(text, header, rows, figures, left=2)]
 
 

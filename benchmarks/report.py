@@ -19,39 +19,40 @@ __all__ = ["write_report"]
 HEAD = """\
 # Performance
 
-What a batch, a whole fit, memory and start-up cost, here and in other packages. "Ours" is
-`OrtGradientOptimizer`: where "ours / it" is below 1, it is faster. Compare ratios rather than microseconds:
-they come from one run, in which contenders take turns.
+Time per batch, time of a fit, memory and start-up time of ortlearn and of other packages. A *ratio* is the
+time of `OrtGradientOptimizer` divided by that of the other package: below 1, `OrtGradientOptimizer` is
+faster. Compare ratios rather than microseconds: they are measured in one run in which the packages take
+turns.
 """
 
 SUMMARY = """\
-## In short
+## Summary
 
-Our time over that of others: below 1 we are faster.
+Ratios of the main cases.
 """
 
 HOW = f"""\
-## How it is measured
+## Method
 
-Each contender is a process of its own, kept to one core, or two, with as many threads. In every round each
-one has its turn while the others are stopped. All train the same network from the same weights on the same
-float32 rows, with the same rate and momentum. Time per batch is that of a long fit less that of a fit of one
-epoch, over the batches in between: it holds shuffling, picking rows, forward, gradient and update, not
-conversion or compilation. Medians are of the rounds, ratios are medians of the ratios of each round. Not
-resolved: in some round the long fit took no longer than the short one, as the machine's noise was larger than
-the time of the batches.
+Each contender runs in a separate process on one or two cores, with the same number of threads. In every round
+the contenders run one after the other. All train the same network from the same weights on the same float32
+samples, with the same rate and momentum. The time per batch is the time of a long fit minus that of a fit of
+one epoch, divided by the number of additional batches: it includes shuffling, selecting samples, forward
+pass, gradient and update, but not conversion and compilation. Times are medians over the rounds, ratios are
+medians of the ratios of each round. "Not resolved" means that in some round the long fit was not slower
+than the short one, because the noise was larger than the time of the batches.
 
-- torch picks rows by `index_select` and updates with its fused optimizer; no DataLoader.
-- torch is hidden from the contenders that do not need it: onnxruntime-training imports it where it can, which
+- torch selects samples by `index_select` and uses its fused optimizer, without a DataLoader.
+- torch cannot be imported by the other contenders: onnxruntime-training imports it if it is installed, which
   adds a second to the first fit.
-- skorch runs as it comes, with its DataLoader, without validation and printing.
-- JAX runs an epoch as one jitted `lax.scan` over row numbers; weights are donated.
-- SGDRegressor and SGDClassifier update after every row: their time is that of as many rows as a batch has.
+- skorch runs with its defaults, including its DataLoader, but without validation and printing.
+- JAX runs an epoch as one jitted `lax.scan` over sample indices; weights are donated.
+- SGDRegressor and SGDClassifier update after every sample: their time is that of one batch of samples.
 
-Trained for {EPOCHS} epochs with rows in their order, contenders end with the same loss:
+Trained for {EPOCHS} epochs without shuffling, all contenders reach the same loss:
 """
 
-WRITTEN = "---\n\n`make bench` writes this page from one run; an edit by hand is lost with the next.\n"
+WRITTEN = "---\n\n`make bench` writes this page from one run; manual edits are overwritten.\n"
 
 #: Alternative texts of the figures.
 BARS = "Bars: time per batch of every package in every case, divided by that of OrtGradientOptimizer"
@@ -67,14 +68,11 @@ def _head(results: dict[str, Any]) -> str:
 
 
 def _targets(results: dict[str, Any]) -> str:
-    return (
-        "## What was to be reached, on one core\n\nTargets set before the run:\n\n"
-        f"{tables.target_table(results)}"
-    )
+    return f"## Targets\n\nTargets on one core, set before the run:\n\n{tables.target_table(results)}"
 
 
 def _per_batch(results: dict[str, Any]) -> str:
-    text = f"## Microseconds per batch\n\n![{BARS}](images/per_batch.png)\n"
+    text = f"## Time per batch\n\n![{BARS}](images/per_batch.png)\n"
     for threads, cases in results["per_batch"].items():
         for case in cases.values():
             many = "one thread" if threads == "1" else f"{threads} threads"
@@ -84,10 +82,10 @@ def _per_batch(results: dict[str, Any]) -> str:
 
 def _to_loss(results: dict[str, Any]) -> str:
     text = (
-        "## Seconds to scikit-learn's loss\n\nThe whole of a fit, conversion and start-up included, on one "
-        "thread. scikit-learn's estimator decides what is to be reached: SGDRegressor and SGDClassifier stop "
-        "themselves, with their own schedules and without penalty; MLPRegressor trains for 100 epochs. The "
-        "others run the smallest number of epochs that ends with that loss or a smaller one, found before.\n"
+        "## Time to scikit-learn's loss\n\nSeconds of a fit on one thread, including conversion and start-up."
+        " The loss is that of scikit-learn's estimator: SGDRegressor and SGDClassifier with their own "
+        "stopping rule and schedule, without penalty; MLPRegressor after 100 epochs. The others run the "
+        "smallest number of epochs that reaches this loss, determined beforehand.\n"
     )
     for case in results["to_loss"].values():
         text += f"\n{case['title']}, to a loss of {case['loss']:.5f}:\n\n{tables.to_loss_table(case)}"
@@ -96,9 +94,9 @@ def _to_loss(results: dict[str, Any]) -> str:
 
 def _batch_sizes(results: dict[str, Any]) -> str:
     text = (
-        "## Which batch size\n\nA batch costs a call of each operator, whatever its size: small batches pay "
-        "for calls, large ones need more epochs. Seconds to the same losses as above, each size at the rate "
-        "that needs the fewest epochs:\n"
+        "## Batch size\n\nEach batch has the overhead of one call per operator, so small batches take longer "
+        "per sample; large batches need more epochs. Seconds to the same losses as above, with the rate that "
+        "needs the fewest epochs for each size:\n"
     )
     for name, rows in results["batch_sizes"].items():
         title = results["to_loss"][name]["title"].rpartition(",")[0]
@@ -115,13 +113,13 @@ def _batch_sizes(results: dict[str, Any]) -> str:
                 f"\nFastest: batches of {best['batch_size']} at a rate of {best['rate']:g}; "
                 f"at most a quarter slower: {', '.join(close)}.\n"
             )
-    return text + "\nFor linear models on many rows take `batch_size=256` and raise the rate with it.\n"
+    return text + "\nFor linear models on many samples, use `batch_size=256` and increase the rate with it.\n"
 
 
 def _growth(results: dict[str, Any]) -> str:
     return (
-        "## How the cost grows\n\nA network 100-50-10-1 on 6,000 rows and batches of 15, of which one thing "
-        "changes (hidden layers are 50 wide where depth does). One thread. "
+        "## Growth of the time\n\nA network 100-50-10-1 on 6,000 samples in batches of 15, with one quantity "
+        "varied (hidden layers have 50 units if it is the depth). One thread. "
         "Slopes on a log-log scale: 1 is proportional, 0 is no growth.\n\n"
         f"![{CURVES}](images/growth.png)\n\n" + tables.growth_table(results["growth"])
     )
@@ -129,8 +127,8 @@ def _growth(results: dict[str, Any]) -> str:
 
 def _memory(results: dict[str, Any]) -> str:
     text = (
-        "## Memory\n\nPeaks of a process: after a fit of 100 rows, which loads all that a library needs, and "
-        "what reading the data and training one epoch add to that; the data are part of it.\n"
+        "## Memory\n\nPeak memory of a process: *libraries* after a fit of 100 samples, which loads what a "
+        "library needs, and *training* in addition to that, for reading the data and training one epoch.\n"
     )
     for case in results["memory"].values():
         text += f"\n{case['title']}, {case['data'] / 2**20:.1f} MiB:\n\n{tables.memory_table(case)}"
@@ -141,9 +139,9 @@ def _start_up(results: dict[str, Any]) -> str:
     found = results["start_up"]
     own = [value for times in found["times"].values() for value in times.get("sklearn", [])]
     text = (
-        "## Start-up\n\nSeconds, in new processes: the import on top of scikit-learn's, then fits of one "
-        "batch: the first, that of a network of other widths in the interpreter which is warm now, and the "
-        "same network again.\n\n" + tables.start_up_table(found)
+        "## Start-up\n\nSeconds in new processes: the import in addition to that of scikit-learn, then three "
+        "fits of one batch: the first one, a network with other widths, and the same network again.\n\n"
+        + tables.start_up_table(found)
     )
     return text + (f"\nImporting scikit-learn itself takes {median(own):.2f} seconds.\n" if own else "")
 
@@ -164,10 +162,10 @@ PARTS = {
     "per_batch": _per_batch,
     "to_loss": _to_loss,
     "batch_sizes": _batch_sizes,
-    "models": _sheets("Models beside their own fit", "models"),
+    "models": _sheets("Models compared with their scikit-learn fit", "models"),
     "searches": _sheets("Searches", "searches"),
     "predictions": _sheets("Predictions", "predictions"),
-    "streams": _sheets("Rows from parquet", "streams"),
+    "streams": _sheets("Streaming from parquet", "streams"),
     "growth": _growth,
     "memory": _memory,
     "start_up": _start_up,

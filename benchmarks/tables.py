@@ -50,7 +50,7 @@ def target_table(results: dict[str, Any]) -> str:
         missed = f"{abs(value / bound - 1):.0%}" if bound else f"{abs(value):.3g}"
         verdict = "yes" if target.reached(value) else f"no, by {missed}"
         rows.append([target.text, target.bounds, f"{value:.3g}", verdict])
-    return table(["figure", "to reach", "found", "reached"], rows)
+    return table(["quantity", "target", "measured", "reached"], rows)
 
 
 def summary_table(results: dict[str, Any]) -> str:
@@ -75,7 +75,7 @@ def per_batch_table(case: dict[str, Any]) -> str:
         else [_label(name), "not resolved", "-", "-"]
         for name, values in times.items()
     ]
-    return table(["contender", "microseconds per batch", "smallest to largest", "ours / it"], rows)
+    return table(["contender", "microseconds per batch", "smallest to largest", "ratio"], rows)
 
 
 def to_loss_table(case: dict[str, Any]) -> str:
@@ -89,7 +89,7 @@ def to_loss_table(case: dict[str, Any]) -> str:
         values = case["times"][name]
         epochs = "its own" if name == case["reference"] else str(case["epochs"][name])
         rows.append([label, epochs, number(median(values)), spread(values), _over(case["times"], name)])
-    return table(["contender", "epochs", "seconds", "smallest to largest", "ours / it"], rows)
+    return table(["contender", "epochs", "seconds", "smallest to largest", "ratio"], rows)
 
 
 def batch_size_table(rows: list[dict[str, Any]]) -> str:

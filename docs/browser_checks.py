@@ -1,8 +1,7 @@
-"""Looks at the built pages in a real browser, as wide as a desktop and as narrow as a phone.
+"""Render the built website in a browser, at the width of a desktop and of a phone.
 
-``python -m docs.browser_checks build/docs`` needs Chromium or Chrome. It lays out every page in both widths,
-and prints what reaches over the right edge of its page, and pictures that do not load; it fails if there are
-any.
+``python -m docs.browser_checks build/docs`` requires Chromium or Chrome. It prints elements that extend
+beyond the right edge of their page, and pictures that do not load, and fails if there are any.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ __all__ = ["PROGRAMS", "WIDTHS", "describe", "harness", "look_at"]
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 WIDTHS = {"desktop": 1280, "phone": 390}
-#: Shows the pages one after the other in a frame of each width, and measures them from outside. What scrolls
-#: in itself, such as code, may be as wide as it likes.
+#: Loads the pages one after the other in a frame of each width, and measures their elements. Elements that
+#: scroll horizontally, such as code, may be wider.
 PAGE = """<!doctype html><meta charset="utf-8"><iframe id="frame" style="height: 900px; border: 0"></iframe>
 <pre id="report"></pre>
 <script>
@@ -62,19 +61,19 @@ next();
 
 
 def harness(root: Path, pages: Iterable[Path]) -> str:
-    """Return the page that shows other pages.
+    """Return a page that loads other pages in a frame.
 
     Parameters
     ----------
     root : Path
         Folder of pages.
     pages : iterable of Path
-        Those to show.
+        Pages to load.
 
     Returns
     -------
     str
-        HTML, which ends with a report in JSON once every page was shown.
+        HTML that ends with a report in JSON after all pages are loaded.
     """
     tasks = [
         {"page": page.relative_to(root).as_posix(), "url": page.as_uri(), "screen": screen, "width": width}
@@ -85,32 +84,32 @@ def harness(root: Path, pages: Iterable[Path]) -> str:
 
 
 def describe(report: Iterable[dict]) -> list[str]:
-    """Return what is wrong, by the report of the browser.
+    """Return the problems in the report of the browser.
 
     Parameters
     ----------
     report : iterable of dict
-        A record for each page and width.
+        One record per page and width.
 
     Returns
     -------
     list of str
-        Pages that did not load, that are wider than their screen, or lack a picture.
+        Pages that did not load, are wider than the screen, or lack a picture.
     """
     problems = []
     for record in report:
         where = f"{record['page']}, {record['screen']}"
         if not record["loaded"]:
-            problems.append(f"{where}: was not shown")
+            problems.append(f"{where}: did not load")
         if record["over"]:
             problems.append(f"{where}: {record['over']} pixels wider than the screen")
-        problems += [f"{where}: over the edge: {element}" for element in record["outside"]]
+        problems += [f"{where}: beyond the edge: {element}" for element in record["outside"]]
         problems += [f"{where}: picture {source} does not load" for source in record["broken"]]
     return problems
 
 
 def look_at(root: Path, program: str) -> list[dict]:
-    """Show all pages of a folder in a browser.
+    """Load all pages of a folder in a browser.
 
     Parameters
     ----------
@@ -122,12 +121,12 @@ def look_at(root: Path, program: str) -> list[dict]:
     Returns
     -------
     list of dict
-        A record for each page and width.
+        One record per page and width.
 
     Raises
     ------
     RuntimeError
-        If the browser gives no report.
+        If the browser returns no report.
     """
     root = root.resolve()
     pages = [path for path in sorted(root.rglob("*.html")) if "_static" not in path.parts]
@@ -141,7 +140,7 @@ def look_at(root: Path, program: str) -> list[dict]:
         )
     found = re.search(r'<pre id="report">(.+?)</pre>', done.stdout, re.S)
     if found is None:
-        raise RuntimeError(f"{program} gave no report:\n{done.stderr[-2000:]}")
+        raise RuntimeError(f"{program} returned no report:\n{done.stderr[-2000:]}")
     return json.loads(unescape(found[1]))
 
 

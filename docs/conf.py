@@ -1,4 +1,4 @@
-"""What Sphinx builds the documentation from; nothing is fetched while it builds."""
+"""Configuration of Sphinx; nothing is downloaded during a build."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]  # functions among the gallery's settings
 
-# Reference: every name of __all__ has a page, made from its docstring.
+# Reference: every name of __all__ has a page, generated from its docstring.
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
-autodoc_typehints = "none"  # numpydoc says the types
+autodoc_typehints = "none"  # numpydoc has the types
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

@@ -1,4 +1,4 @@
-"""How pytest runs the pages: the settings of Sphinx are left out, how-tos and the guide are slow tests."""
+"""Configuration of pytest for the pages: the how-to guides and the user guide are slow tests."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 collect_ignore = ["conf.py"]
 
-#: Folders whose pages train for a minute in all.
+#: Folders whose pages take about a minute in total.
 SLOW = {Path(__file__).parent / name for name in ("guide", "howto")}
 
 

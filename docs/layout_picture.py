@@ -10,25 +10,28 @@ from pathlib import Path
 import ortlearn
 
 ROOT = Path(ortlearn.__file__).parent
-#: What everything imports, which would hide the rest.
+#: Modules that all packages import, which are omitted.
 LEFT_OUT = {"exceptions", "plugins", "quiet", "_version"}
-#: What each part is for, in a few words.
+#: Purpose of each package or module.
 LABELS = {
-    "callbacks": "what runs during fit",
+    "callbacks": "checkpoints, rates",
     "cli": "command line",
-    "conversion": "graphs that can be trained,\nweights chosen and explained",
+    "conversion": "trainable graphs, selection\nand explanation of weights",
     "differentiation": "rules, gradient graphs,\nthe C++ builder",
+    "distributed": "training over shards,\nDask clusters",
     "estimators": "the two estimators,\ninput validation",
     "graphs": "builder, queries, rewriting,\ntext, pictures",
-    "inspection": "histories and graphs, drawn",
+    "inspection": "pictures of histories\nand graphs",
     "learning_rates": "updates and schedules",
     "losses": "one file per loss",
     "models": "a definition per class:\ngraph, parameters, objective",
-    "onnx_files": "foreign files: load, check,\ndecompose, find the score",
+    "onnx_files": "files of other sources: loading,\nchecks, decomposition, scores",
     "parameters": "parameters of plugins",
     "penalties": "one file per penalty",
     "preprocessing": "X to inputs, steps that\nstay in scikit-learn",
-    "streams": "rows that do not fit\nin memory: blocks, chunks",
+    "saving": "estimators, checkpoints,\ntraining packages",
+    "search": "candidates trained\nin one graph",
+    "streams": "samples that do not fit\nin memory: blocks, chunks",
     "testing": "checkers for plugins",
     "training": "the loop, steps, fusions,\nsessions",
 }
@@ -45,7 +48,7 @@ def imported_parts(path: Path) -> Iterator[str]:
 
 
 def arrows() -> dict[str, set[str]]:
-    """Return which parts each part imports."""
+    """Return the parts that each part imports."""
     parts = {p.name if p.is_dir() else p.stem for p in ROOT.iterdir() if p.suffix == ".py" or p.is_dir()}
     parts -= LEFT_OUT | {"__init__", "__main__", "__pycache__"}
     found: dict[str, set[str]] = {part: set() for part in sorted(parts)}
@@ -57,7 +60,7 @@ def arrows() -> dict[str, set[str]]:
 
 
 def levels(graph: Mapping[str, set[str]]) -> dict[str, int]:
-    """Return how many imports one after another lead from each part down to one that imports none."""
+    """Return the length of the longest chain of imports from each part."""
 
     def level(part: str) -> int:
         return max((1 + level(other) for other in graph[part]), default=0)
@@ -66,7 +69,7 @@ def levels(graph: Mapping[str, set[str]]) -> dict[str, int]:
 
 
 def shortest(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """Return the arrows that no longer way implies."""
+    """Return the arrows that no longer path implies."""
 
     def reached(part: str) -> set[str]:
         return graph[part].union(*(reached(other) for other in graph[part]))
@@ -78,7 +81,7 @@ def shortest(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
 
 
 def draw(path: Path) -> None:
-    """Draw the parts, those that import above those that are imported."""
+    """Draw the parts, each above those that it imports."""
     import matplotlib
 
     matplotlib.use("Agg")

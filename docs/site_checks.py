@@ -1,7 +1,7 @@
-"""Checks of the pages that were built: every link leads somewhere, every picture says what it shows.
+"""Check the links and pictures of the built website: ``python -m docs.site_checks build/docs``.
 
-``python -m docs.site_checks build/docs`` prints what is wrong, and fails if something is. Nothing is fetched:
-links to other sites are left alone.
+Prints broken internal links and pictures without an alternative text, and fails if there are any. External
+links are not checked.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "
 
 @dataclass
 class Page:
-    """What a page holds of interest.
+    """Links and pictures of a page.
 
     Attributes
     ----------
     anchors : set of str
-        What can be linked to.
+        Targets of links.
     links : list of str
-        Links, as they are written.
+        Links as written in the page.
     pictures : list of (str, str)
-        Source of each picture, and its text.
+        Source and alternative text of each picture.
     """
 
     anchors: set[str] = field(default_factory=set)
@@ -53,7 +53,7 @@ class _Reader(HTMLParser):
 
 
 def read_page(text: str) -> Page:
-    """Return what a page of HTML holds of interest.
+    """Return the links and pictures of a page of HTML.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def read_page(text: str) -> Page:
 
 
 def check_site(root: Path) -> list[str]:
-    """Return what is wrong with the pages of a folder.
+    """Return the problems of the pages of a folder.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def check_site(root: Path) -> list[str]:
     Returns
     -------
     list of str
-        Links to a file or a place in it that is not there; pictures without a text.
+        Broken links, and pictures without an alternative text.
     """
     paths = [path for path in sorted(root.resolve().rglob("*.html")) if "_static" not in path.parts]
     pages = {path: read_page(path.read_text(encoding="utf-8")) for path in paths}
@@ -95,14 +95,14 @@ def check_site(root: Path) -> list[str]:
     for path, page in pages.items():
         name = path.relative_to(root.resolve()).as_posix()
         problems += [
-            f"{name}: no text for the picture {source}" for source, text in page.pictures if not text
+            f"{name}: picture {source} has no alternative text" for source, text in page.pictures if not text
         ]
-        problems += [f"{name}: {link} leads nowhere" for link in page.links if not _leads(path, link, pages)]
+        problems += [f"{name}: broken link {link}" for link in page.links if not _exists(path, link, pages)]
     return problems
 
 
-def _leads(path: Path, link: str, pages: dict[Path, Page]) -> bool:
-    """Return whether a link of a page leads to a file, and to a place in it."""
+def _exists(path: Path, link: str, pages: dict[Path, Page]) -> bool:
+    """Return whether the file and the anchor of a link exist."""
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return True
@@ -116,5 +116,5 @@ def _leads(path: Path, link: str, pages: dict[Path, Page]) -> bool:
 
 if __name__ == "__main__":
     found = check_site(Path(sys.argv[1]))
-    print("\n".join(found) or "Every link leads somewhere, every picture has a text.")
+    print("\n".join(found) or "All links and pictures are valid.")
     sys.exit(bool(found))

@@ -1,9 +1,9 @@
 """Adapt scikit-learn models to data that drifted: the main job of ortlearn.
 
-Each model is fitted by scikit-learn on old rows. Then the data drift, and it is trained again
-from its own weights on 50, 300 and 2,000 new rows, with default parameters. For comparison,
-scikit-learn fits the same model anew on these rows. All scores are of other rows from after the
-drift.
+Each model is fitted by scikit-learn on old samples. After a drift of the data, it is trained
+further on 50, 300 and 2,000 new samples, with default parameters. For comparison, scikit-learn
+fits a clone of the model on the new samples alone. All scores are measured on other samples
+from after the drift.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 
 OUTPUT = Path("demo-output")
 SIZES = (50, 300, 2000)
-#: Number of new rows on which both estimators are trained.
+#: Number of new samples on which both estimators are trained.
 BOTH = 300
 NOTES = """\
-old: the model from before the drift. refit: scikit-learn on the new rows alone. warm: the old
-model, trained again by ortlearn. scikit-learn cannot train the trees of boosting again, only
-grow more of them. Its networks have no Huber loss: wrong labels spoil the refit.
-OrtGradientForwardBackwardOptimizer, on {size} rows: equal scores, within {difference:.3f}."""
-#: X and y, of old rows, new rows and test rows.
+old: the model before the drift. refit: a scikit-learn fit on the new samples. warm: the old
+model, trained further by ortlearn. scikit-learn can only add trees to boosting. Its networks
+have no Huber loss, so that outliers affect the refit.
+OrtGradientForwardBackwardOptimizer on {size} samples: equal scores, within {difference:.3f}."""
+#: X and y of the old, the new and the test samples.
 Parts = list[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass
 class Case:
-    """A model, data that drift, and parameters of the trainer other than the defaults."""
+    """A model, data with a drift, and non-default parameters of the trainer."""
 
     name: str
     drift: str
@@ -192,7 +192,7 @@ def run_case(case: Case, table: Table) -> float:
         )
         onnx.save(trained.get_trained_onnx(), OUTPUT / f"{slug}-{size}.onnx")
         epochs = range(1, trained.n_iter_ + 1)
-        axes.plot(epochs, trained.train_losses_, label=f"{size} new rows")
+        axes.plot(epochs, trained.train_losses_, label=f"{size} new samples")
         if size == BOTH:
             other, _ = fit_timed(OrtGradientForwardBackwardOptimizer(model, **options), *rows)
             difference = abs(other.score(*test) - after)

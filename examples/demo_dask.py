@@ -1,8 +1,8 @@
-"""Train on a cluster of this machine, on parquet files, while a worker is killed.
+"""Train on parquet files with a local Dask cluster, and kill a worker during the training.
 
-Files are written to a folder, a network is trained on them in rounds of one task for each file,
-and a worker process is killed in the middle of a round. The weights are those of a training
-without that.
+Parquet files are written to a folder, and a network is trained on them in rounds of one task
+per file. A worker process is killed in the middle of a round. The weights are bit-identical to
+those of a training without this fault.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from sklearn.neural_network import MLPRegressor
 
 from ortlearn.distributed import DaskOrtGradientOptimizer
 
-#: Files, rows of each, and columns.
+#: Number of files, samples per file, and columns.
 FILES, ROWS, COLUMNS = 8, 10_000, 10
 console = Console()
 
 
 def samples(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of Friedman's first function, with noise."""
+    """Return samples of Friedman's first function, with noise."""
     rng = np.random.default_rng(seed)
     X = rng.random((n_rows, COLUMNS), dtype=np.float32)
     y = (
@@ -81,13 +81,13 @@ def kill_one(client: Client, pids: dict[str, int], killed: list[str]) -> None:
 
 def main() -> None:
     """Train twice, kill a worker the second time, and compare."""
-    table = Table("training", "seconds", "rounds", "workers seen", "loss", "R2 on other rows")
+    table = Table("training", "seconds", "rounds", "workers seen", "loss", "R2 on test samples")
     X_test, y_test = samples(5000, 1000)
     names = [f"x{place}" for place in range(COLUMNS)]
     rows = pa.table(dict(zip(names, X_test.T, strict=True))).to_pandas()
     with TemporaryDirectory() as folder:
         paths = write_files(Path(folder))
-        console.print(f"{FILES} files of {ROWS:,} rows and {COLUMNS} columns are written.")
+        console.print(f"{FILES} files of {ROWS:,} samples and {COLUMNS} columns are written.")
         options = {
             "n_workers": 2,
             "threads_per_worker": 1,
@@ -98,7 +98,7 @@ def main() -> None:
             pids = client.run(os.getpid)
             console.print(f"2 worker processes: {sorted(pids.values())}.")
             models, killed = [], []
-            for name in ("undisturbed", "a worker is killed"):
+            for name in ("uninterrupted", "a worker is killed"):
                 if models:
                     arguments = (client, client.run(os.getpid), killed)
                     threading.Thread(target=kill_one, args=arguments, daemon=True).start()
@@ -111,12 +111,12 @@ def main() -> None:
                 score = model.score(rows, y_test)
                 numbers = f"{model.train_losses_[-1]:.4f}", f"{score:.4f}"
                 table.add_row(name, f"{seconds:.1f}", f"{n_rounds}", f"{len(seen)}", *numbers)
-            console.print(f"Killed: {killed[0]}. Its tasks were run again by others.")
+            console.print(f"Killed: {killed[0]}. Its tasks were run again by the other worker.")
     console.print(table)
     first, second = (model.get_weights() for model in models)
     same = all(np.array_equal(first[name], second[name]) for name in first)
     console.print(
-        "The weights have the same bits." if same else "[red]The weights differ.[/red]"
+        "The weights are bit-identical." if same else "[red]The weights differ.[/red]"
     )
     if not same:
         raise SystemExit(1)

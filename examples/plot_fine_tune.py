@@ -107,7 +107,7 @@ for name, values in scores.items():
 # ------
 #
 # The trained file contains the adapters merged into its weights: it has the nodes and names of
-# the file with the new head, and other numbers. The adapters can also be saved to a small file
+# the file with the new head, and other weights. The adapters can also be saved to a small file
 # in ONNX Runtime's own format, to be used with a shared base file.
 
 import tempfile
@@ -126,7 +126,7 @@ with tempfile.TemporaryDirectory() as folder:
 # Accuracy
 # --------
 #
-# Adapters are nearly as accurate as training all weights, with a tenth of the trained numbers.
+# Adapters are nearly as accurate as training all weights, with a tenth of the trained weights.
 # Training the head alone is less accurate: features that separate the 30 states are not
 # sufficient for the three new ones.
 

@@ -66,7 +66,7 @@ class Strategy:
     outer : Outer
         Update of the driver.
     keeps_states : bool
-        Whether states of the workers' update are averaged; otherwise they begin anew in each round.
+        Whether states of the workers' update are averaged; otherwise they are reset in each round.
     often_until : int
         Passes at the beginning with an average after every batch (post-local SGD, Lin et al., 2020).
     divides_batch : bool

@@ -18,7 +18,7 @@ SCALES: dict[str, Callable[[int], float]] = {
 #: Averaging strategies; each is combined with all scales.
 STRATEGIES = (
     Strategy("once a pass"),
-    Strategy("once a pass, moments begin anew", keeps_states=False),
+    Strategy("once a pass, moments reset", keeps_states=False),
     Strategy("4 times a pass", averages=4),
     Strategy("16 times a pass", averages=16),
     Strategy("once a pass, outer momentum 0.5, rate 1", outer=Outer(1.0, 0.5)),

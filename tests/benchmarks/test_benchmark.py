@@ -48,7 +48,7 @@ def test_page_and_pictures_are_written(tmp_path):
     assert {len(v) for case in results["per_batch"]["1"].values() for v in case["times"].values()} == {2}
     assert results["memory"]["mlp"]["peaks"].keys() == {"ortlearn", "sklearn-mlp"}
     page = (tmp_path / "performance.md").read_text()
-    measured = page.partition("## Microseconds")[2].partition("\n## ")[0]
+    measured = page.partition("## Time per batch")[2].partition("\n## ")[0]
     assert "OrtGradientOptimizer" in measured
     assert "JAX" not in measured
     assert (tmp_path / "images" / "per_batch.png").stat().st_size > 1000
@@ -61,8 +61,6 @@ def test_page_has_tables_of_other_benchmarks(tmp_path):
     page = (tmp_path / "performance.md").read_text()
     (models,) = results["models"]
     assert len(models["rows"]) == 5 and all(f"| {' | '.join(row)} |" in page for row in models["rows"])
-    assert (
-        page.index("## In short") < page.index("## Models beside their own fit") < page.index("## Searches")
-    )
+    assert page.index("## Summary") < page.index("## Models compared with their") < page.index("## Searches")
     first = models["figures"]["RandomForestRegressor, 100 trees of depth 12, 10,000 x 20: first epoch / fit"]
     assert f"| forest of 100 trees retrained for an epoch | its own fit | {first:.2f} |" in page

@@ -31,7 +31,7 @@ def test_problems_are_described():
     ]
     assert describe(report) == [
         "index.html, phone: 12 pixels wider than the screen",
-        "index.html, phone: over the edge: TABLE: a b c",
+        "index.html, phone: beyond the edge: TABLE: a b c",
         "x.html, phone: picture gone.png does not load",
-        "y.html, phone: was not shown",
+        "y.html, phone: did not load",
     ]

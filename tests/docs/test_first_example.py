@@ -39,5 +39,8 @@ def test_outputs():
     assert losses[-1] < losses[0]
     refit = clone(scope["model"]).fit(scope["X_new"], scope["y_new"])
     assert f"{refit.score(scope['X_test'], scope['y_test']):.2f}" == "0.74"
+    for _ in range(50):
+        scope["model"].partial_fit(scope["X_new"], scope["y_new"])
+    assert f"{scope['model'].score(scope['X_test'], scope['y_test']):.2f}" == "0.92"
     for path in (ROOT / "README.md", DOCS / "index.md"):
         assert "images alone reaches 0.74" in " ".join(path.read_text(encoding="utf-8").split())

@@ -52,7 +52,7 @@ def test_counts_of_models():
     _, estimators, cases = counted("measured")
     converted, learned = (counted(name)[1] for name in ("convert to ONNX", "have learned parameters"))
     trained, by_builders = (
-        counted(f"correct gradient by {way}")[1] for way in ("our rules", "onnxruntime-training")
+        counted(f"correct gradient by {way}")[1] for way in ("the rules of ortlearn", "onnxruntime-training")
     )
     readme, front = (
         " ".join(path.read_text(encoding="utf-8").split()) for path in (ROOT / "README.md", DOCS / "index.md")

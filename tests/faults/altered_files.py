@@ -54,4 +54,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return end | End.RIGHT
 
 
-FAULT = Fault("saved estimator or checkpoint altered, cut off or lengthened", _attempt, tries=60)
+FAULT = Fault("saved estimator or checkpoint altered, truncated or extended", _attempt, tries=60)

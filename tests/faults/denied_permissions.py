@@ -97,4 +97,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return End.CLEAN | End.RIGHT
 
 
-FAULT = Fault("permission denied where models and checkpoints are written or read", _attempt, tries=24)
+FAULT = Fault("permission denied to write or read models and checkpoints", _attempt, tries=24)

@@ -53,4 +53,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return End.CLEAN | End.RIGHT
 
 
-FAULT = Fault("source of rows that fails in the middle, and resumed", _attempt, tries=40)
+FAULT = Fault("read error of a data source in `fit_stream`; training resumed", _attempt, tries=40)

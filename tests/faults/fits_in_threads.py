@@ -39,4 +39,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return End.RIGHT
 
 
-FAULT = Fault("8 threads that fit at once", _attempt, tries=20)
+FAULT = Fault("`fit` in 8 threads at once", _attempt, tries=20)

@@ -37,4 +37,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return End.RIGHT
 
 
-FAULT = Fault("fork after sessions exist, the child and its child train on", _attempt, tries=20)
+FAULT = Fault("fork after `fit`: a child and its own child continue the training", _attempt, tries=20)

@@ -101,4 +101,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return end | End.RIGHT
 
 
-FAULT = Fault("disk full, or file too large, while models and checkpoints are written", _attempt, tries=64)
+FAULT = Fault("disk full or file too large during the writing of models and checkpoints", _attempt, tries=64)

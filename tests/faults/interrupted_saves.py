@@ -59,4 +59,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return End.RIGHT
 
 
-FAULT = Fault("save killed or interrupted (Ctrl-C) at a call of the system", _attempt, tries=80)
+FAULT = Fault("process killed or interrupted (Ctrl-C) at a system call of `saving.save`", _attempt, tries=80)

@@ -45,4 +45,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return end | End.RIGHT
 
 
-FAULT = Fault("Ctrl-C while it trains, and resumed from the estimator", _attempt, tries=40)
+FAULT = Fault("Ctrl-C during a training; training resumed from the estimator", _attempt, tries=40)

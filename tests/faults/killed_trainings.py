@@ -50,4 +50,6 @@ def _check_whole(folder: Path) -> None:
             raise Lost(f"{path.name} is damaged") from error
 
 
-FAULT = Fault("process killed (`SIGKILL`) while it trains, up to twice, and resumed", _attempt, tries=20)
+FAULT = Fault(
+    "process killed (`SIGKILL`) during a training, up to twice; training resumed", _attempt, tries=20
+)

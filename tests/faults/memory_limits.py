@@ -46,4 +46,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return end | End.RIGHT
 
 
-FAULT = Fault("limit of memory reached in `fit` or `predict`", _attempt, tries=40)
+FAULT = Fault("memory limit of the process reached in `fit` or `predict`", _attempt, tries=40)

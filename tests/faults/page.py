@@ -18,7 +18,7 @@ _BEGIN, _END = "<!-- faults: begin -->", "<!-- faults: end -->"
 def table(outcomes: Mapping[str, Outcome]) -> str:
     """Return a Markdown table of outcomes by the title of the fault."""
     lines = [
-        "| fault | tries | clean errors | right results | other ends | lost state | hangs |",
+        "| fault | attempts | expected errors | correct results | other outcomes | lost state | hangs |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for title, found in outcomes.items():

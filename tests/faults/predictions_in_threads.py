@@ -31,4 +31,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return End.RIGHT
 
 
-FAULT = Fault("8 threads that predict with one estimator while a clone is fitted", _attempt, tries=20)
+FAULT = Fault("`predict` of one estimator in 8 threads during the `fit` of a clone", _attempt, tries=20)

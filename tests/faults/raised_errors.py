@@ -104,4 +104,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return End.CLEAN | End.RIGHT
 
 
-FAULT = Fault("callback, loss in Python or score that raises", _attempt, tries=60)
+FAULT = Fault("exception raised by a callback, a loss in Python or a scorer", _attempt, tries=60)

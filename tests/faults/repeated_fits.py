@@ -45,7 +45,7 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
 
 
 FAULT = Fault(
-    f"{N_FITS} fits in one process: memory (within {MEMORY >> 20} MB), threads and open files stay",
+    f"{N_FITS} fits in one process: memory grows by less than {MEMORY >> 20} MB, threads and files do not",
     _attempt,
     tries=1,
     seconds=240,

@@ -44,4 +44,4 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return End.CLEAN | End.RIGHT
 
 
-FAULT = Fault("two trainings in one folder: one trains, the other one is refused", _attempt, tries=20)
+FAULT = Fault("two trainings with the same checkpoint folder: the second one is refused", _attempt, tries=20)

@@ -40,4 +40,6 @@ def _attempt(draw: Random, number: int, folder: Path) -> End:
     return End.RIGHT
 
 
-FAULT = Fault("fits and predictions in workers of loky, threading and spawn", _attempt, tries=6, seconds=120)
+FAULT = Fault(
+    "`fit` and `predict` in workers of loky, threading and spawned processes", _attempt, tries=6, seconds=120
+)

@@ -24,23 +24,23 @@ _COVARIANCE = "estimates a covariance matrix: it neither predicts nor transforms
 NO_CASE = {
     **dict.fromkeys(
         ("AgglomerativeClustering", "DBSCAN", "HDBSCAN", "OPTICS", "SpectralClustering"),
-        "has no predict: it clusters the samples of its fit, and no others",
+        "has no predict: it only clusters the samples of fit",
     ),
     **dict.fromkeys(
         ("SpectralBiclustering", "SpectralCoclustering"),
-        "has no predict: it clusters rows and columns of the matrix of its fit",
+        "has no predict: it only clusters rows and columns of the matrix of fit",
     ),
-    "DictVectorizer": "takes dictionaries, which no ONNX input holds",
+    "DictVectorizer": "its samples are dictionaries, which ONNX does not support as inputs",
     "EmpiricalCovariance": _COVARIANCE,
     "GraphicalLasso": _COVARIANCE,
     "GraphicalLassoCV": _COVARIANCE,
-    "LabelBinarizer": "transforms labels, not rows",
-    "LabelEncoder": "transforms labels, not rows",
+    "LabelBinarizer": "transforms labels, not samples",
+    "LabelEncoder": "transforms labels, not samples",
     "LedoitWolf": _COVARIANCE,
     "MinCovDet": _COVARIANCE,
-    "MultiLabelBinarizer": "transforms labels, not rows",
+    "MultiLabelBinarizer": "transforms labels, not samples",
     "OAS": _COVARIANCE,
-    "PatchExtractor": "has no parameters, and gives more samples than images; it is written as ONNX",
+    "PatchExtractor": "has no parameters, and returns several samples per image; it is converted to ONNX",
     "ShrunkCovariance": _COVARIANCE,
 }
 _KINDS = {

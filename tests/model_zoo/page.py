@@ -28,7 +28,7 @@ _HOW = """\
 - the estimator converts to ONNX, and has learned parameters;
 - the gradient equals finite differences in float64, at weights other than those that scikit-learn fitted;
 - the loss decreases in a short fit with a warm start;
-- the trained estimator predicts as the exported file, and as the scikit-learn model from `to_sklearn()`."""
+- the trained estimator predicts like the exported file, and like the scikit-learn model of `to_sklearn()`."""
 _TITLES = {
     "classifier": "Classifiers",
     "regressor": "Regressors",

@@ -23,7 +23,7 @@ def _holds(name: str) -> Test:
 
 
 _TRAINED = {
-    "rules": "trained by our rules, with a decreasing loss",
+    "rules": "trained by the rules of ortlearn, with a decreasing loss",
     "ort": "trained by onnxruntime-training, with a decreasing loss",
 }
 #: Counted properties.
@@ -31,12 +31,12 @@ _TESTS: dict[str, Test] = {
     "measured": lambda facts: True,
     "convert to ONNX": converts,
     "have learned parameters": has_learned,
-    "correct gradient by our rules": _holds("gradient_rules"),
+    "correct gradient by the rules of ortlearn": _holds("gradient_rules"),
     "correct gradient by onnxruntime-training": _holds("gradient_ort"),
     _TRAINED["rules"]: lambda facts: is_trained(facts, "rules"),
     _TRAINED["ort"]: lambda facts: is_trained(facts, "ort"),
-    "predict as the exported file": _holds("exported"),
-    "convert back by to_sklearn": _holds("written"),
+    "predict like the exported file": _holds("exported"),
+    "are written back by to_sklearn": _holds("written"),
     "silently wrong": lambda facts: bool(silently_wrong(facts)),
     "crash or do not terminate": lambda facts: crashed(facts) is not None,
 }

@@ -52,7 +52,7 @@ def test_estimators_and_cases_are_counted(summary):
     assert counts["measured"] == [3, 3, 4]
     assert counts["convert to ONNX"] == [2, 2, 3]
     assert counts["have learned parameters"] == [2, 2, 3]
-    assert counts["trained by our rules, with a decreasing loss"] == [1, 1, 2]
+    assert counts["trained by the rules of ortlearn, with a decreasing loss"] == [1, 1, 2]
     assert counts["trained by onnxruntime-training, with a decreasing loss"] == [1, 1, 1]
     assert counts["silently wrong"] == [0, 1, 1]
 
@@ -84,7 +84,7 @@ def test_refused_write_backs_are_not_counted_but_reported():
     cases = {"One:main": Case("One:main", "classifier", "binary", object, main=True)}
     summary = Summary(cases, {"One:main": REFUSED})
     counts = {name: main for name, main, *_ in summary.counts()}
-    assert counts["convert back by to_sklearn"] == 0
+    assert counts["are written back by to_sklearn"] == 0
     assert not any("silently" in line for line in summary.missed())
     row = "| One | 1 of 1 | 0 of 1 | `estimators_[*].coef_` | to_sklearn: no attribute |"
     assert row in page(summary).splitlines()
