@@ -188,6 +188,29 @@ def test_sample_weights(trained_alone):
     assert len(trained_alone) == 2 * 2 * 2
 
 
+@pytest.mark.parametrize(
+    "given", [np.ones(90), np.ones(80), "text", 2.0], ids=lambda given: str(np.size(given))
+)
+def test_sample_weights_without_one_per_sample_are_those_of_grid_search(given):
+    """Indexing them would train on weights of other samples, or raise an error of the search."""
+    estimator, labels = trainer("binary")
+    found = []
+    for search_class in (OrtGridSearchCV, GridSearchCV):
+        search = search_class(
+            estimator,
+            RATES,
+            cv=2,
+            refit=False,
+            error_score="raise",
+            scoring=lambda estimator, X, y, sample_weight=None: 1.0,
+        )
+        try:
+            found.append(search.fit(X, labels, sample_weight=given).cv_results_["mean_test_score"].tolist())
+        except (TypeError, ValueError) as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+
+
 def test_class_weights(trained_alone):
     estimator, labels = trainer("multinomial", class_weight="balanced")
     assert_same_results(estimator, RATES, labels)
