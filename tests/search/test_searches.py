@@ -8,12 +8,13 @@ from joblib import parallel_config
 from scipy.stats import loguniform
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RandomizedSearchCV, ShuffleSplit
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.estimators.fitting import Trainer
@@ -48,6 +49,10 @@ MODELS = {
     "pipeline": (make_pipeline(StandardScaler(), LogisticRegression()), binary),
 }
 RATES = {"learning_rate__eta0": [0.01, 0.03]}
+TRANSFORMERS = [
+    FunctionTransformer(*functions, check_inverse=False)
+    for functions in ((np.log, np.exp), (np.sqrt, np.square))
+]
 
 
 def trainer(name="ridge", rate="SGD", penalty=None, **params):
@@ -173,6 +178,30 @@ def test_candidates_that_differ_in_momentum_loss_and_update(trained_alone):
     ]
     assert_same_results(estimator, grid, labels)
     assert len(trained_alone) == 2 + 2 * 7
+
+
+@pytest.mark.parametrize(
+    "model, labels, grid",
+    [
+        (MLPRegressor(hidden_layer_sizes=(6,)), y, {"activation": ["relu", "tanh"]}),
+        (MLPRegressor(hidden_layer_sizes=(6,)), y, {"hidden_layer_sizes": [(3,), (6,), (4, 2)]}),
+        (LogisticRegression(), classes, {"fit_intercept": [True, False]}),
+        (
+            TransformedTargetRegressor(Ridge()),
+            np.exp(y / 4),
+            {"transformer": TRANSFORMERS},
+        ),
+    ],
+    ids=["activations", "layers", "intercepts", "transformers"],
+)
+def test_candidates_of_several_models(model, labels, grid, trained_alone):
+    """On the same samples, each model has its own graph for predictions."""
+    estimator = OrtGradientOptimizer(
+        model, learning_rate=clone(UPDATES["SGD"]), max_iter=3, batch_size=9, random_state=0
+    )
+    candidates = {f"estimator__{name}": values for name, values in grid.items()}
+    assert_same_results(estimator, {**candidates, **RATES}, labels)
+    assert len(trained_alone) == 2 * 2 * len(*grid.values())  # those of GridSearchCV
 
 
 def test_sample_weights(trained_alone):
