@@ -116,30 +116,31 @@ class FoldTrainer:
             base = bases[key]
             prepared = None if base is None else _as_member(base, configuration)
             if base is not None and prepared is not None:
-                _stack_for(stacks, base.data, configuration).members.append((number, *prepared))
+                _stack_for(stacks, base.data, configuration).members.append((number, key, *prepared))
+        live: dict[str, LiveInference] = {}
         for stack in stacks:
-            live: LiveInference | None = None
-            for number, start, result in self._train_stack(stack):
+            for number, key, start, result in self._train_stack(stack):
                 model = models[number] = model_after(stack.configuration, start, None, None, result)
-                # candidates on the same samples share a session for predictions, with weights as inputs
-                live = live or LiveInference(model.problem, model.trained, model.runner.runtime)
-                model.inference = live.with_weights(result.weights)
+                # candidates with the same model share a session for predictions, with weights as inputs
+                if key not in live:
+                    live[key] = LiveInference(model.problem, model.trained, model.runner.runtime)
+                model.inference = live[key].with_weights(result.weights)
         return models
 
-    def _train_stack(self, stack: _Stack) -> Iterator[tuple[int, Start, TrainingResult]]:
-        """Yield number, initial state and result of each candidate of a stack that was trained."""
+    def _train_stack(self, stack: _Stack) -> Iterator[tuple[int, str, Start, TrainingResult]]:
+        """Yield number, model, initial state and result of each candidate of a stack that was trained."""
         runtime, configuration = stack.configuration.runtime, stack.configuration
         if runtime not in self._compilers:
             self._compilers[runtime] = StackCompiler(runtime.device, runtime.n_jobs)
         settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
-        members = [member for _, _, member in stack.members]
+        members = [member for *_, member in stack.members]
         try:
             results = train_together(self._compilers[runtime], members, stack.data, settings)
         except OrtlearnError:  # raised again, for the user, when the candidate is trained alone
             return
-        for (number, start, _), result in zip(stack.members, results, strict=True):
+        for (number, key, start, _), result in zip(stack.members, results, strict=True):
             if result is not None:
-                yield number, start, result
+                yield number, key, start, result
 
 
 @dataclass
@@ -148,7 +149,7 @@ class _Stack:
 
     data: Data
     configuration: Configuration
-    members: list[tuple[int, Start, Member]] = field(default_factory=list)
+    members: list[tuple[int, str, Start, Member]] = field(default_factory=list)
 
 
 def _stack_for(stacks: list[_Stack], data: Data, configuration: Configuration) -> _Stack:

@@ -12,9 +12,9 @@ from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
-from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _check_method_params
 
 from ..estimators.callback_support import CALLBACKS
 from ..estimators.hand_over import Trained, hand_over
@@ -70,8 +70,8 @@ class _Evaluation:
             self.calls.extend(Trained(candidate.fingerprint, y_fold, model) for y_fold, model in fits)
 
     def _weights(self, X: Any, numbers: Any) -> Any:
-        weights = self._fit_params.get("sample_weight")
-        return weights if weights is None else _safe_indexing(weights, numbers)
+        # as scikit-learn: weights of another length are not indexed, and their fits fail
+        return _check_method_params(X, self._fit_params, numbers).get("sample_weight")
 
     def with_times(self, results: dict[str, Any]) -> dict[str, Any]:
         """Return the results with the time of the joint training, divided among the candidates."""

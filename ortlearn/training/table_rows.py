@@ -42,8 +42,11 @@ class TableRows:
         rows, features, inputs = {}, {}, data.inputs(task)
         for table, feature in looked_up_tables(task, data).items():
             if all(isinstance(part, NoPenalty) for part in task.penalties_of(table)):
-                found = np.unique(inputs[feature] % len(weights[table]))  # indices may be negative
-                if 0 < len(found) <= MAX_SHARE * len(weights[table]):
+                numbers, n_rows = inputs[feature], len(weights[table])
+                found = np.unique(numbers % n_rows)  # indices may be negative
+                # With an index out of bounds, the table stays whole, and onnxruntime raises an error.
+                in_bounds = bool(((numbers >= -n_rows) & (numbers < n_rows)).all())
+                if in_bounds and 0 < len(found) <= MAX_SHARE * n_rows:
                     rows[table], features[table] = found, feature
         return cls(rows, features)
 

@@ -87,6 +87,20 @@ SAMPLING = [
             ((16, 18), {"mode": "max"}),
         )
     ),  # fmt: skip
+    *(  # regions without a point: their sizes are negative, or there is no region
+        spatial(
+            "RoiAlign",
+            normal(1, 2, 4, 5),
+            boxes,
+            ints(*batch),
+            opsets=(16, 18),
+            wrt=(0,),
+            mode=mode,
+            second=False,
+        )
+        for boxes, batch in ((np.array([[3.0, 3.0, 1.0, 1.0]]), (0,)), (np.zeros((0, 4)), ()))
+        for mode in ("avg", "max")
+    ),
 ]
 
 SPATIAL = [

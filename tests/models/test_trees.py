@@ -246,3 +246,16 @@ def test_trees_of_an_ensemble_share_their_nodes(run):
     check_model(BaggingRegressor(max_features=0.6, **FEW).fit(X, Y), X, run=run)
     few, many = (written(BaggingRegressor(n_estimators=n).fit(X, X[:, 0] > 0)).model.graph for n in (5, 20))
     assert len(many.node) - len(few.node) < 15 * 5
+
+
+@pytest.mark.parametrize(
+    "model", [RandomForestRegressor(**FEW), HistGradientBoostingRegressor(max_iter=5)], ids=str
+)
+def test_monotonic_constraints_are_not_kept(model):
+    """A limit that the documentation states."""
+    model.set_params(monotonic_cst=[1] + [0] * (X.shape[1] - 1)).fit(X, X[:, 0])
+    moved = np.repeat(X[:1], 21, axis=0)
+    moved[:, 0] = np.linspace(-2, 2, 21)
+    assert np.diff(model.predict(moved)).min() >= 0
+    trained = OrtGradientOptimizer(model, random_state=0).fit(X, -X[:, 0])
+    assert np.diff(trained.predict(moved)).min() < 0

@@ -107,7 +107,9 @@ CASES = {
         for name in ("ArgMax", "ArgMin")
     },
     "CumSum": [
-        model("float[4,3] x", "axis = Constant <value_int: int = 1> () y = CumSum (x, axis)", "float[4,3] y")
+        model("float[4,3] x", "axis = Constant <value_int: int = 1> () y = CumSum (x, axis)", "float[4,3] y"),
+        # onnxruntime also takes an axis of shape (1,)
+        model("float[4,3] x", "axis = Constant <value_ints = [1]> () y = CumSum (x, axis)", "float[4,3] y"),
     ],
     "SoftmaxCrossEntropyLoss": [
         model(

@@ -8,12 +8,13 @@ from joblib import parallel_config
 from scipy.stats import loguniform
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RandomizedSearchCV, ShuffleSplit
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.estimators.fitting import Trainer
@@ -48,6 +49,10 @@ MODELS = {
     "pipeline": (make_pipeline(StandardScaler(), LogisticRegression()), binary),
 }
 RATES = {"learning_rate__eta0": [0.01, 0.03]}
+TRANSFORMERS = [
+    FunctionTransformer(*functions, check_inverse=False)
+    for functions in ((np.log, np.exp), (np.sqrt, np.square))
+]
 
 
 def trainer(name="ridge", rate="SGD", penalty=None, **params):
@@ -175,6 +180,30 @@ def test_candidates_that_differ_in_momentum_loss_and_update(trained_alone):
     assert len(trained_alone) == 2 + 2 * 7
 
 
+@pytest.mark.parametrize(
+    "model, labels, grid",
+    [
+        (MLPRegressor(hidden_layer_sizes=(6,)), y, {"activation": ["relu", "tanh"]}),
+        (MLPRegressor(hidden_layer_sizes=(6,)), y, {"hidden_layer_sizes": [(3,), (6,), (4, 2)]}),
+        (LogisticRegression(), classes, {"fit_intercept": [True, False]}),
+        (
+            TransformedTargetRegressor(Ridge()),
+            np.exp(y / 4),
+            {"transformer": TRANSFORMERS},
+        ),
+    ],
+    ids=["activations", "layers", "intercepts", "transformers"],
+)
+def test_candidates_of_several_models(model, labels, grid, trained_alone):
+    """On the same samples, each model has its own graph for predictions."""
+    estimator = OrtGradientOptimizer(
+        model, learning_rate=clone(UPDATES["SGD"]), max_iter=3, batch_size=9, random_state=0
+    )
+    candidates = {f"estimator__{name}": values for name, values in grid.items()}
+    assert_same_results(estimator, {**candidates, **RATES}, labels)
+    assert len(trained_alone) == 2 * 2 * len(*grid.values())  # those of GridSearchCV
+
+
 def test_sample_weights(trained_alone):
     estimator, labels = trainer("binary")
     _, plain = searched(OrtGridSearchCV, estimator, RATES, labels)
@@ -186,6 +215,29 @@ def test_sample_weights(trained_alone):
         routed = clone(estimator).set_fit_request(sample_weight=True)
         assert_same_results(routed, RATES, labels, fit_params={"sample_weight": weights})
     assert len(trained_alone) == 2 * 2 * 2
+
+
+@pytest.mark.parametrize(
+    "given", [np.ones(90), np.ones(80), "text", 2.0], ids=lambda given: str(np.size(given))
+)
+def test_sample_weights_without_one_per_sample_are_those_of_grid_search(given):
+    """Indexing them would train on weights of other samples, or raise an error of the search."""
+    estimator, labels = trainer("binary")
+    found = []
+    for search_class in (OrtGridSearchCV, GridSearchCV):
+        search = search_class(
+            estimator,
+            RATES,
+            cv=2,
+            refit=False,
+            error_score="raise",
+            scoring=lambda estimator, X, y, sample_weight=None: 1.0,
+        )
+        try:
+            found.append(search.fit(X, labels, sample_weight=given).cv_results_["mean_test_score"].tolist())
+        except (TypeError, ValueError) as error:
+            found.append(str(error))
+    assert found[0] == found[1]
 
 
 def test_class_weights(trained_alone):

@@ -34,7 +34,7 @@ GRAPH = """
 LOOKED_UP = Data(np.array([[0, -2], [4, 0], [7, 4]]), np.array([[1.0], [2.0], [4.0]], dtype=np.float32))
 
 
-def started(penalty, whole=False):
+def started(penalty, whole=False, data=LOOKED_UP):
     known = TensorType(1, (None, 1))
     graph = ScoreGraph(
         parser.parse_model(GRAPH), {"x": TensorType(7, (None, 2))}, "f", known, intercepts={"w": False}
@@ -42,7 +42,7 @@ def started(penalty, whole=False):
     task = TrainingTask(graph, Objective(SquaredErrorLoss(), penalty, known), Update(LearningRateLBFGS()))
     step = FullBatchStep(task, parse_device("cpu"))
     weights = {"w": np.arange(9, dtype=np.float32)[:, None]}
-    step.start(LOOKED_UP, weights, whole)
+    step.start(data, weights, whole)
     return step, weights
 
 
@@ -63,6 +63,18 @@ def test_the_vector_has_the_rows_that_samples_look_up():
 def test_a_penalty_acts_on_all_rows():
     step, weights = started(L2Penalty(0.1))
     assert len(step.pack(weights)) == 9
+
+
+@pytest.mark.parametrize("index", [9, -10])
+def test_an_index_out_of_bounds_is_an_error(index):
+    """Modulo the number of rows, it would be the index of another row."""
+    numbers = LOOKED_UP.X.copy()
+    numbers[1, 1] = index
+    step, weights = started(NoPenalty(), data=Data(numbers, LOOKED_UP.y))
+    vector = step.pack(weights)
+    assert len(vector) == 9
+    with pytest.raises(RuntimeError, match="out of data bounds"):
+        step.evaluate(vector)
 
 
 @pytest.mark.parametrize(

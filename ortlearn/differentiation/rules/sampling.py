@@ -192,8 +192,10 @@ def _bin_points(op, start, size, bins, ratio, x):
         weights = op.Expand(1 / ratio, op.Concat(op.Shape(start), [bins, ratio], axis=0))
         return op.Add(wide[0], op.Mul(wide[1], number + points)), weights
     # The number of points is that of the pixels in a bin, which depends on the region.
+    # One point without a weight remains if all regions are empty: the maximum of no elements is an error.
     count = op.Ceil(wide[1])
-    most = op.Cast(op.reduce("ReduceMax", count, None, keepdims=0), to=TensorProto.INT64)
+    counts = op.Concat(op.Reshape(count, [-1]), np.ones(1, op.float_dtype), axis=0)
+    most = op.Cast(op.reduce("ReduceMax", counts, None, keepdims=0), to=TensorProto.INT64)
     steps = op.cast_like(op.Range(np.array(0, np.int64), most, np.array(1, np.int64)), x)
     points = op.Div(op.Add(steps, 0.5), op.Max(count, 1.0))
     weights = op.Where(op.Less(steps, count), op.Reciprocal(op.Max(count, 1.0)), 0.0)

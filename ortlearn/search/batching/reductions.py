@@ -65,7 +65,7 @@ def along_axis(default: int):
 
 def cumsum(scope: BatchScope, node: NodeProto) -> None:
     """Write CumSum, whose axis is an input."""
-    axis = shifted_axis(int(scope.value(node.input[1])))
+    axis = shifted_axis(scope.value(node.input[1]).item())
     scope.op.node("CumSum", node.input[0], axis, outputs=node.output, **attributes_of(node))
 
 
