@@ -164,7 +164,7 @@ def test_inputs_of_other_types_and_shapes(x, weight, shape, either):
 def test_weights_with_two_columns_are_rejected(optimizer, weighted_rows):
     X, y, _ = weighted_rows
     source = written("float", "float", "N,2")
-    with pytest.raises(ConversionError, match=r"'sample_weight'.* must be \(n,\) or \(n, 1\), got"):
+    with pytest.raises(ConversionError, match=r"'sample_weight'.* must have shape \(n,\) or \(n, 1\), got"):
         optimizer(source, max_iter=1).fit(X[:, :1], y)
 
 

@@ -136,7 +136,7 @@ def test_more_than_two_gibibytes(folder):
     model.graph.initializer[0].dims[:] = [3, n_rows]
     model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = n_rows
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(ConversionError, match=r"2\.24 GiB, .* up to 2 GiB of them.*weights_to_train"):
+    with pytest.raises(ConversionError, match=r"2\.24 GiB .* limit of 2 GiB.*weights_to_train"):
         trained(path)
 
 
