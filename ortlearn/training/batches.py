@@ -17,8 +17,8 @@ __all__ = [
 ]
 
 #: Version of the sample orders of new trainings.
-ORDER_VERSION = 2
-#: Size of the groups of neighbours of version 2, and number of groups that are shuffled together.
+ORDER_VERSION = 3
+#: Size of the groups of neighbours since version 2, and number of groups that are shuffled together.
 NEIGHBOURS, GROUPS = 16, 256
 #: Generator of each thread, and the buffer of a generator that has drawn nothing.
 _THREAD, _EMPTY = threading.local(), np.zeros(4, np.uint64)
@@ -35,8 +35,9 @@ def epoch_order(
     """Return the indices of the samples in the order of an epoch.
 
     The order depends only on the arguments; there is no generator state. Version 1 shuffles all samples.
-    Version 2 does so up to 4,096 samples; beyond, it draws groups of 16 neighbours and shuffles the samples
-    of 256 groups at a time, for locality of memory access. A dtype of 32 bits is sufficient for fewer than
+    Versions 2 and 3 do so up to 4,096 samples; beyond, they draw groups of 16 neighbours and shuffle the
+    samples of 256 groups at a time, for locality of memory access. Version 3 draws one permutation of 4,096
+    positions for all of them, version 2 a permutation each. A dtype of 32 bits is sufficient for fewer than
     2**30 samples.
 
     Examples
@@ -51,7 +52,7 @@ def epoch_order(
         return np.arange(n_samples, dtype=dtype)
     rng = _generator(seed, shard, epoch)
     if version > 1 and n_samples > NEIGHBOURS * GROUPS:
-        return _mixed(n_samples, rng, dtype)
+        return _mixed(n_samples, rng, dtype, version)
     order = np.arange(n_samples, dtype=dtype)
     _shuffle(rng, order)
     return order
@@ -83,16 +84,23 @@ def _shuffle(rng: np.random.Generator, order: np.ndarray) -> None:
         order[:] = wide
 
 
-def _mixed(n_samples: int, rng: np.random.Generator, dtype: type[np.signedinteger]) -> np.ndarray:
-    """Return a shuffled order by version 2."""
+def _mixed(
+    n_samples: int, rng: np.random.Generator, dtype: type[np.signedinteger], version: int
+) -> np.ndarray:
+    """Return a shuffled order by version 2 or 3."""
     # The start of the first group is random: samples in no whole group differ between epochs.
     first, n_groups = rng.integers(n_samples), n_samples // NEIGHBOURS
     starts = (NEIGHBOURS * rng.permutation(n_groups) + first) % n_samples
     order = np.arange(first, first + n_samples, dtype=dtype)
-    groups = order[: NEIGHBOURS * n_groups].reshape(-1, NEIGHBOURS)
-    np.add(starts[:, np.newaxis], np.arange(NEIGHBOURS), out=groups, casting="same_kind")
-    np.subtract(order, n_samples, out=order, where=order >= n_samples)
-    for part in split_batches(order, NEIGHBOURS * GROUPS):
+    n_mixed = n_groups // GROUPS * GROUPS
+    blocks, rest = np.split(order, [NEIGHBOURS * n_mixed])
+    places = np.arange(NEIGHBOURS * GROUPS) if version == 2 else rng.permutation(NEIGHBOURS * GROUPS)
+    mixed = starts[:n_mixed].reshape(-1, GROUPS)[:, places // NEIGHBOURS]
+    np.add(mixed, places % NEIGHBOURS, out=blocks.reshape(mixed.shape), casting="same_kind")
+    others = starts[n_mixed:, np.newaxis] + np.arange(NEIGHBOURS)
+    rest[: others.size] = others.ravel()
+    order[order >= n_samples] -= n_samples
+    for part in split_batches(order if version == 2 else rest, NEIGHBOURS * GROUPS):
         _shuffle(rng, part)
     return order
 

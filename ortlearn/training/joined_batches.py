@@ -107,8 +107,8 @@ class JoinedLosses:
 
 
 def _softplus(op: GraphBuilder, x: str) -> str:
-    """Append Softplus, by the formula of onnxruntime's operator, which takes three times as long."""
-    return op.Add(op.Relu(x), op.Log(op.Add(op.Exp(op.Neg(op.Abs(x))), np.ones((1, 1), np.float32))))
+    """Append ``log(1 + exp(x))`` as ``max(x, 0) - log(sigmoid(|x|))``, which is faster than Softplus."""
+    return op.Sub(op.Relu(x), op.Log(op.Sigmoid(op.Abs(x))))
 
 
 def joined_losses(batch: ModelProto) -> JoinedLosses | None:

@@ -71,8 +71,9 @@ def test_first_version_shuffles_all_samples(n_samples):
 
 
 def test_versions_agree_for_few_samples():
-    both = [epoch_order(TOGETHER, 7, 5, 3, version=version) for version in (1, 2)]
-    np.testing.assert_array_equal(*both)
+    both = [epoch_order(TOGETHER, 7, 5, 3, version=version) for version in (1, 2, 3)]
+    np.testing.assert_array_equal(both[0], both[1])
+    np.testing.assert_array_equal(both[0], both[2])
 
 
 def test_neighbours_are_visited_near_each_other():
@@ -85,10 +86,7 @@ def test_neighbours_are_visited_near_each_other():
 def test_batches_of_sorted_samples_are_mixed():
     """Batches of samples that are sorted by class have all classes, in their proportions."""
     labels = np.repeat([0, 1], [50_000, 50_000])
-    for version, bound in (
-        (1, 1.3),
-        (2, 1.7),
-    ):  # version 2 adds the variance of 256 groups
+    for version, bound in ((1, 1.3), (2, 1.7), (3, 1.7)):  # versions 2 and 3 add the variance of 256 groups
         shares = [labels[rows].mean() for rows in np.array_split(labels_order(labels, version), 390)]
         assert np.std(shares) < bound * np.sqrt(0.25 / 256)
     assert np.std([part.mean() for part in np.array_split(labels, 390)]) > 10 * np.sqrt(0.25 / 256)
@@ -96,6 +94,30 @@ def test_batches_of_sorted_samples_are_mixed():
 
 def labels_order(labels, version):
     return epoch_order(len(labels), 3, version=version)
+
+
+def test_second_version_shuffles_each_block():
+    """Version 2, as it is in positions that were saved by earlier versions."""
+    n_samples = 2 * TOGETHER + 3 * NEIGHBOURS + 5
+    philox = np.random.Philox(key=np.array([7, 3], np.uint64), counter=np.array([0, 0, 0, 5], np.uint64))
+    rng = np.random.Generator(philox)
+    first, n_groups = rng.integers(n_samples), n_samples // NEIGHBOURS
+    starts = rng.permutation(n_groups) * NEIGHBOURS
+    groups = [np.arange(start, start + NEIGHBOURS) for start in starts]
+    expected = np.concatenate([*groups, np.arange(n_groups * NEIGHBOURS, n_samples)])
+    expected = (expected + first) % n_samples
+    for start in range(0, n_samples, TOGETHER):
+        rng.shuffle(expected[start : start + TOGETHER])
+    np.testing.assert_array_equal(epoch_order(n_samples, 7, 5, 3, version=2), expected)
+
+
+def test_positions_differ_between_epochs():
+    """The permutation that the blocks of an epoch share is another one in the next epoch."""
+    n_samples = 4 * TOGETHER
+    offsets = [epoch_order(n_samples, 7, epoch).reshape(4, TOGETHER) for epoch in (0, 1)]
+    steps = [np.diff(order % NEIGHBOURS) for order in offsets]
+    assert all(np.mean(step[0] == step[1]) > 0.9 for step in steps)
+    assert np.mean(steps[0][0] == steps[1][0]) < 0.2
 
 
 def test_samples_outside_of_groups_differ():
@@ -107,7 +129,7 @@ def test_samples_outside_of_groups_differ():
     assert counts.max() < 14
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_resumed_training_keeps_the_version_of_its_orders(version, any_step_class, make_task, rows):
     data = Data(np.resize(rows.X, (2 * TOGETHER, 2)), np.resize(rows.y, (2 * TOGETHER, 1)))
     seen: list[np.ndarray] = []
@@ -126,7 +148,7 @@ def test_positions_without_a_version_have_version_1():
     known = {"n_epochs": 3, "objectives": np.zeros(0)}
     assert TYPES["Position"].make(known).order_version == 1
     ((_, order),) = PassesInMemory(Data(np.zeros((5000, 1)), np.zeros(5000)), 4).chunks(0, 0)
-    np.testing.assert_array_equal(order, epoch_order(5000, 4, version=2))  # as for new trainings
+    np.testing.assert_array_equal(order, epoch_order(5000, 4, version=3))  # as for new trainings
 
 
 @pytest.mark.parametrize("shard", [0, 3])
