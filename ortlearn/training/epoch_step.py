@@ -80,6 +80,7 @@ class EpochStep(BaseStep):
         self._data, self._sizes = data, sizes
         self._last_epoch: tuple[np.ndarray, float, dict | None] | None = None
         self._rate, self._last = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
+        self._rate_value = 0.0
         self._columns: dict[str, Any] = {}
         self._values: dict[str, Any] = {}
         self._bindings: list[Any] = []
@@ -147,8 +148,9 @@ class EpochStep(BaseStep):
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next epochs."""
+        if rate != self._rate_value:
+            super().set_rate(rate)
         self._rate_value = rate
-        super().set_rate(rate)
 
     def run_epoch(
         self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None

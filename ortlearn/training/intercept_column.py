@@ -116,8 +116,9 @@ class InterceptColumn(Packing):
             if len(own) == 1:
                 values.append(own[0].name)
             else:
-                matrix = op.Concat(own[0].name, op.Reshape(own[1].name, np.array([1, n_outputs])), axis=0)
-                values.append(op.Transpose(matrix, perm=[1, 0]) if item.transposed else matrix)
+                shape = [n_outputs, 1] if item.transposed else [1, n_outputs]
+                last = op.Reshape(own[1].name, np.array(shape))
+                values.append(op.Concat(own[0].name, last, axis=int(item.transposed)))
         return values, pieces
 
     def split(
@@ -131,12 +132,12 @@ class InterceptColumn(Packing):
             pieces = self._pieces(item, each=True)
             parts = [name] * len(pieces)
             if len(pieces) == 2 and not self._is_shared(item.state):
-                name = op.Transpose(name, perm=[1, 0]) if item.transposed else name
-                first, last = op.node("Split", name, np.array([n_features, 1]), n_outputs=2, axis=0)
+                sizes, axis = np.array([n_features, 1]), int(item.transposed)
+                first, last = op.node("Split", name, sizes, n_outputs=2, axis=axis)
                 parts = [first, op.Reshape(last, np.array(self._shapes[self._pair[1]]))]
             for piece, part in zip(pieces, parts, strict=True):
                 after = op.node("Identity", part, outputs=[f"{piece.name}_after"])
-                is_transposed = item.transposed and len(pieces) == 1
+                is_transposed = self._is_transposed(item, piece.weight)
                 own = Carried(piece.weight, piece.state, piece.name, after, is_transposed)
                 found.append((own, renamed_value(piece.info, after)))
         return found
@@ -146,6 +147,9 @@ class InterceptColumn(Packing):
         own = self._pair if item.weight == JOINED else (item.weight,)
         if self._is_shared(item.state) and not each:
             own = own[:1]
-        is_transposed = item.transposed and item.weight != JOINED
-        numbers = map(self._task.graph.weights.index, own)
-        return [self._piece(item.state, number, is_transposed) for number in numbers]
+        number = self._task.graph.weights.index
+        return [self._piece(item.state, number(name), self._is_transposed(item, name)) for name in own]
+
+    def _is_transposed(self, item: Carried, weight: str) -> bool:
+        """Return whether the part of a value that belongs to a weight is stored transposed."""
+        return item.transposed and weight != self._pair[1]

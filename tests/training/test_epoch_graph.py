@@ -97,8 +97,8 @@ def test_long_epochs_have_several_batches_per_iteration(make_task):
 
 
 def test_batches_per_iteration_increase():
-    found = [batch_loops.batches_per_iteration(count) for count in (1, 31, 32, 127, 128, 256, 10**6)]
-    assert found == [1, 1, 4, 4, 8, 16, 16]
+    found = [batch_loops.batches_per_iteration(count) for count in (1, 31, 32, 63, 64, 255, 256, 10**6)]
+    assert found == [1, 1, 4, 4, 8, 8, 16, 16]
 
 
 def test_graphs_with_many_nodes_have_one_batch_per_iteration(make_task, monkeypatch):
