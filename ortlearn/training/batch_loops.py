@@ -25,8 +25,7 @@ NUMBER = "ortlearn_number"
 FINITE = "ortlearn_loss_is_finite"
 #: Batches of an iteration, the most preferred first: onnxruntime takes about 2 us per iteration.
 BATCHES_PER_ITERATION = (16, 8, 4)
-#: Minimum number of iterations, and maximum number of nodes of one, for which a longer body is faster: it takes
-#: longer to compile.
+#: Minimum number of iterations, and maximum number of nodes of one, for which a longer body is faster.
 MIN_ITERATIONS = {16: 16, 8: 8, 4: 8}
 MAX_NODES = 240
 #: Name of the body of a loop: the OpenVINO provider splits bodies of other names, and then rejects the loop.
