@@ -61,7 +61,7 @@ class ConversionError(OrtlearnError, ValueError):
     Attributes
     ----------
     part : str
-        Name of the class of the estimator without a form in ONNX, the innermost one; empty where unknown.
+        Name of the class of the estimator that cannot be converted, the innermost one; empty if unknown.
     """
 
     part = ""

@@ -19,7 +19,7 @@ from .trainable_model import TrainableModel
 __all__ = ["COLUMNS", "OF_FILES", "Fact", "facts_of", "facts_table", "untrainable_steps"]
 
 _INDEX = re.compile(r"\[\d+\]")
-BEFORE_THE_GRAPH = "has no form in ONNX, or precedes a step without one: it runs once, in scikit-learn"
+BEFORE_THE_GRAPH = "cannot be converted to ONNX, or precedes such a step: it runs once, in scikit-learn"
 NO_PARAMETER = "its fitted attributes are not floating-point weights of the graph"
 IN_A_PIPELINE = "put it in a pipeline before a model: the step is computed once, and the model is trained"
 SMOOTH = "use a model with a differentiable output, such as LogisticRegression, SVC or an MLP"

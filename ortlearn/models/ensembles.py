@@ -89,7 +89,7 @@ def response(op: ModelWriter, estimator: Any, scores: Scores) -> str:
     """Return the decision function of a classifier as columns, or its probabilities if it has none."""
     by_decision = hasattr(estimator, "decision_function")
     if by_decision and not scores.decided:
-        raise op.fail(estimator, "its decision_function has no form in ONNX.")
+        raise op.fail(estimator, "its decision_function cannot be converted to ONNX.")
     return output_of(op, scores, "decision_function" if by_decision else "predict_proba")
 
 
@@ -229,7 +229,7 @@ class AdaBoostRegressorDefinition(ModelDefinition):
         if len(columns) == 1:
             return regression(op, columns[0])
         values = op.Concat(*columns, axis=1)
-        reason = "it only selects the member that is the median, a step function: no gradient passes"
+        reason = "it only selects the median member: a step function, whose gradient is zero"
         weights = op.parameter(model, "estimator_weights_", reason=reason)
         _, order = op.TopK(values, [len(columns)], axis=1, largest=0, n_outputs=2)
         sums = op.CumSum(op.Gather(weights, order, axis=0), 1)

@@ -9,7 +9,7 @@ from onnx import TensorProto, ValueInfoProto, helper
 
 from ..graphs import GraphBuilder
 
-LARGEST = 256  # largest number of equations, each of which takes seven nodes
+LARGEST = 256  # maximum number of equations; each one adds seven nodes
 Kind = tuple[int, list]  # element type and shape of a tensor
 
 
@@ -50,8 +50,8 @@ def iterate(
     op: GraphBuilder, name: str, max_iter: int, start: Sequence[tuple[str, Kind]], step: Callable[..., Any]
 ) -> tuple[str, ...]:
     """Append a Loop and return its final state, whose shapes onnx does not infer."""
-    # step(body, number, *state) appends an iteration to the body and returns a boolean scalar, whether
-    # to continue, and the new state.
+    # step(body, number, *state) appends an iteration to the body; it returns a boolean scalar (whether to
+    # continue) and the new state.
     body = GraphBuilder(op.opset, dtype=op.float_dtype, prefix=op.unique("step") + "_")
     number, before = body.unique("number"), body.unique("before")
     state = [body.unique("state") for _ in start]

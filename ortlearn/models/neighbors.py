@@ -18,7 +18,7 @@ from .registry import all_covered
 from .scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
 from .writer import FITTED, ModelWriter
 
-VOTES = "it only decides which samples are the nearest, a step function: no gradient passes"
+SELECTION = "it only selects the nearest samples: a step function, whose gradient is zero"
 #: Supported metrics, and their aliases.
 METRICS = {
     **{name: name for name in ("chebyshev", "cosine", "euclidean", "manhattan", "minkowski", "sqeuclidean")},
@@ -46,7 +46,7 @@ class _Neighbors(ModelDefinition):
 
 
 def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[str, Function]:
-    """Append values in the order of distances to training samples; return them and their map to distances."""
+    """Append values that increase with the distances to samples; return them and their map to distances."""
     rows = op.parameter(model, "_fit_X", role="intercept", reason=reason)
     return ordered_distances(op, x, rows, model.effective_metric_, model.effective_metric_params_)
 
@@ -54,7 +54,7 @@ def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[s
 def ordered_distances(
     op: ModelWriter, x: str, rows: str, metric: str, params: Mapping[str, Any]
 ) -> tuple[str, Function]:
-    """Append values in the order of distances to rows; return them and their map to distances."""
+    """Append values that increase with the distances to rows; return them and their map to distances."""
     metric = METRICS[metric]
     if metric == "cosine":
         cosines = products(op, unit_rows(op, x), unit_rows(op, rows))
@@ -80,7 +80,7 @@ def nearest(op: ModelWriter, model: Any, x: str, count: int, reason: str = "") -
 
 
 def _reciprocal(op: ModelWriter, distances: str) -> str:
-    """Append ``1 / distances``, for a distance of zero so large that other samples do not count."""
+    """Append ``1 / distances``; for a distance of zero, a value that outweighs all other samples."""
     return op.Reciprocal(op.Max(distances, float(np.sqrt(np.finfo(op.float_dtype).tiny))))
 
 
@@ -88,7 +88,7 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
     """Return the function from a value for each training sample to the mean over neighbours."""
     by_distance = model.weights == "distance"
     if model.n_neighbors is None:
-        ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
+        ordered, finished = _distances(op, model, x, "" if by_distance else SELECTION)
         distances = finished(ordered)
         weights = op.ones_where(op.LessOrEqual(distances, float(model.radius)))
         if by_distance:
@@ -96,7 +96,7 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
         # NaN without samples within the radius
         shares = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
         return lambda values: op.MatMul(shares, values)
-    distances, numbers = nearest(op, model, x, model.n_neighbors, "" if by_distance else VOTES)
+    distances, numbers = nearest(op, model, x, model.n_neighbors, "" if by_distance else SELECTION)
     if not by_distance:
         return lambda values: op.ReduceMean(op.Gather(values, numbers, axis=0), [1], keepdims=0)
     weights = _reciprocal(op, distances)
@@ -106,7 +106,7 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
 
 @dataclass(frozen=True)
 class _ValuesOfSamples(Form):
-    """Values of training samples, one for equal samples, of which a bootstrap has many."""
+    """Values of training samples; equal samples, which a bootstrap repeats, share a value."""
 
     first: np.ndarray
     group: np.ndarray
@@ -145,7 +145,7 @@ class NeighborsRegressorDefinition(_Neighbors):
 class NeighborsClassifierDefinition(_Neighbors):
     """KNeighborsClassifier and RadiusNeighborsClassifier: votes, weighted by distances or not."""
 
-    untrained = "it counts votes of the nearest training samples, which change in steps: no gradient passes"
+    untrained = "it counts votes of the nearest training samples: a step function, whose gradient is zero"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         mean = _mean(op, model, x)
@@ -174,7 +174,7 @@ class NeighborsTransformerDefinition(_Neighbors):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         by_distance = model.mode == "distance"
-        ordered, finished = _distances(op, model, x, "" if by_distance else VOTES)
+        ordered, finished = _distances(op, model, x, "" if by_distance else SELECTION)
         if model.n_neighbors is None:
             near = op.ones_where(op.LessOrEqual(finished(ordered), float(model.radius)))
         else:
@@ -248,8 +248,8 @@ class LocallyLinearDefinition(ModelDefinition):
         ones = op.Add(op.Mul(op.ReduceSum(matrix, [2], keepdims=1), 0.0), 1.0)
         weights, _ = solve_positive(op, matrix, ones, size, 1)
         weights = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
-        places = op.Gather(op.parameter(model, "embedding_", role="table"), numbers, axis=0)
-        result = op.ReduceSum(op.Mul(places, weights), [1], keepdims=0)
+        embeddings = op.Gather(op.parameter(model, "embedding_", role="table"), numbers, axis=0)
+        result = op.ReduceSum(op.Mul(embeddings, weights), [1], keepdims=0)
         return transformation(op, result, model.embedding_.shape[1])
 
 
@@ -273,10 +273,10 @@ class LabelPropagationDefinition(ModelDefinition):
             sums = op.MatMul(weights, self._shares(op, model))
         else:
             with op.inside("nn_fit"):
-                numbers = nearest(op, model.nn_fit, x, model.n_neighbors, VOTES)[1]
+                numbers = nearest(op, model.nn_fit, x, model.n_neighbors, SELECTION)[1]
             near = op.Gather(self._shares(op, model), numbers, axis=0)
             sums = op.ReduceSum(near, [1], keepdims=0)
-        # training samples that no label has reached have zeros
+        # training samples that no label has reached have shares of zero
         probabilities = op.Div(sums, op.ReduceSum(sums, [1], keepdims=1))
         return classes_of_probabilities(op, probabilities, model.classes_)
 

@@ -10,7 +10,7 @@ from .objectives import elastic
 from .scores import Scores, binary_classes, class_scores, indicator, regression, transformation
 from .writer import ModelWriter
 
-ROW = Reshaped((1, -1))  # form of the intercepts of a layer
+ROW = Reshaped((1, -1))  # intercepts of a layer
 #: One epoch at a tiny rate, which does not diverge on unscaled data.
 ONE_EPOCH = {"max_iter": 1, "early_stopping": False, "solver": "sgd", "learning_rate_init": 1e-12}
 ONE_EPOCH["verbose"] = False

@@ -1,4 +1,4 @@
-"""The objective that an estimator was fitted with, in the terms of our losses and penalties."""
+"""The objective that a fitted estimator minimises, as loss and penalty."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,25 +12,25 @@ from .registry import definition_or_default, fitted_part
 
 
 def objective_of(estimator: Any, total_weight: float) -> Objective | None:
-    """Return the objective that the hyper-parameters of a fitted estimator mean.
+    """Return the objective that a fitted estimator minimises.
 
-    A pipeline has that of its last step, a search that of its best estimator, an ensemble that of its
-    members where these agree. Loss and penalty are those of ortlearn: whatever scikit-learn minimises is
-    divided by the sum of the weights, and by the factor of its loss.
+    For a pipeline, it is that of the last step, for a search that of the best estimator, and for an ensemble
+    that of its members if they agree. Losses of ortlearn are means over samples: the objective of
+    scikit-learn is divided by the sum of the weights and by the factor of its loss.
 
     Parameters
     ----------
     estimator : estimator
         Fitted.
     total_weight : float
-        Sum of the weights of the samples, those of their classes included; the number of samples without
-        any. Penalties such as ``alpha`` of ``Ridge`` and ``C`` of ``LogisticRegression`` depend on it.
+        Sum of the sample weights, including class weights; the number of samples without weights.
+        Penalties such as ``alpha`` of ``Ridge`` and ``C`` of ``LogisticRegression`` depend on it.
 
     Returns
     -------
     Objective or None
-        None where the class minimises no sum over samples, or one that no loss and penalty express:
-        kernel machines with the norm of their function space, neighbours, naive Bayes.
+        None if the class minimises no sum over samples, as nearest neighbours and naive Bayes, or one that no
+        loss and penalty express, as kernel machines with a norm of functions.
 
     Examples
     --------
@@ -51,8 +51,8 @@ def objective_of(estimator: Any, total_weight: float) -> Objective | None:
 def is_flexible(estimator: Any) -> bool:
     """Return whether training a fitted estimator may overfit few samples.
 
-    Networks, trees and kernel machines may, and are trained with early stopping on samples that are held
-    out. Penalised linear models are not.
+    Networks, trees and kernel machines may; they are trained with early stopping on held-out samples, unlike
+    penalised linear models.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Parameters: which fitted attribute is in a graph, in which form, and how it is written back."""
+"""Parameters: fitted attributes in a graph, their form there, and how they are written back."""
 
 import copy
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from .registry import definition_or_default
 
 
 class Access:
-    """Reads and writes an array that an estimator holds otherwise than as one attribute."""
+    """Read and write access to an array that is not one attribute of an estimator."""
 
     def read(self, owner: Any) -> np.ndarray:
         """Return the array.
@@ -46,7 +46,7 @@ class Access:
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """A fitted attribute as a graph holds it, with the arguments of :meth:`ModelWriter.parameter`."""
+    """A fitted attribute in a graph; the fields are the arguments of :meth:`ModelWriter.parameter`."""
 
     name: str  # of the initializer
     owner: Any
@@ -57,7 +57,7 @@ class Parameter:
     constraint: Constraint | None = None
     drawn: bool = False
     reason: str = ""
-    step: str | None = None  # of the pipeline, which owns it
+    step: str | None = None  # name of the pipeline step that has it
     path: str = ""  # expression of the owner, from the step on: "estimators_[3]", empty for the step itself
     access: Access | None = None
 
@@ -68,7 +68,7 @@ class Parameter:
         return f"{self.path}.{self.attribute}{entry}" if self.path else f"{self.attribute}{entry}"
 
     def value(self) -> np.ndarray:
-        """Return the attribute as the graph holds it."""
+        """Return the attribute in its form in the graph."""
         return self.form.forward(self._read(self.owner))
 
     def _read(self, owner: Any) -> np.ndarray:
@@ -78,7 +78,7 @@ class Parameter:
         return np.asarray(whole if self.index is None else whole[self.index])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the attribute of an owner, a copy that is changed, from the array of the graph."""
+        """Set the attribute of an owner, in place, from the array of the graph."""
         before = self._read(owner)
         new = self.form.inverse(np.asarray(value, dtype=np.float64), before)
         if self.access:
@@ -107,7 +107,7 @@ def _set_entry(owner: Any, attribute: str, index: Any, value: np.ndarray) -> Non
 def write_parameters(
     estimator: Any, parameters: Mapping[str, Parameter], values: Mapping[str, np.ndarray]
 ) -> Any:
-    """Return a copy of an estimator that holds trained parameters.
+    """Return a copy of an estimator with trained parameters.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def write_parameters(
     memo: dict[int, Any] = {}
     result = copy.deepcopy(estimator, memo)
     owners: dict[int, Any] = {}
-    for name, parameter in parameters.items():  # in the order in which they were declared
+    for name, parameter in parameters.items():  # in the order of their declaration
         if name in values:
             owner = memo[id(parameter.owner)]
             parameter.write(owner, values[name])

@@ -13,16 +13,16 @@ from .registry import definition_of, find_definition, inner_part
 from .scores import Scores, label_of, transformation
 from .writer import ModelWriter
 
-IDLE = (None, "passthrough")  # steps that pass their input on
+IDLE = (None, "passthrough")  # steps that return their input
 
 
 def is_idle(step: Any) -> bool:
-    """Return whether a step passes its input on; samplers of imbalanced-learn act in a fit only."""
+    """Return whether a step returns its input; samplers of imbalanced-learn only resample in a fit."""
     return step in IDLE or hasattr(step, "fit_resample")
 
 
 class PipelineDefinition(ModelDefinition):
-    """Pipeline: each step takes the output of the one before."""
+    """Pipeline: each step transforms the output of the previous one."""
 
     takes_columns = True
 

@@ -47,7 +47,7 @@ class SparseProjectionDefinition(LinearProjectionDefinition):
         if isinstance(components, np.ndarray):
             return super().write(op, model, x)
         coordinates = components.tocoo()
-        # the zero after the values is for all entries that are not stored
+        # entries that are not stored read the zero after the values
         positions = np.full(components.shape[::-1], components.nnz)
         positions[coordinates.col, coordinates.row] = np.arange(components.nnz)
         values = op.parameter(model, "components_.data", role="table")

@@ -79,7 +79,7 @@ def test_estimators_without_an_onnx_form():
 def test_patches_are_trained_on_before(in_front, message):
     """Labels and weights are of images: more samples than these are an error, which says what to do."""
     model = patches_in(KMeans(4, random_state=0)).fit(X)
-    if in_front:  # a function without a form in ONNX
+    if in_front:  # a function that cannot be converted to ONNX
         model.set_params(**{"functiontransformer-2__func": lambda x, shape: x.reshape(shape)})
     with pytest.raises(ValueError, match=message):
         OrtGradientOptimizer(model).fit(X)

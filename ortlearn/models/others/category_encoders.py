@@ -1,4 +1,4 @@
-"""category_encoders: a row of values for each category of a column, as ``transform`` without y."""
+"""category_encoders: a table with a row for each category of a column, as ``transform`` without y."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .. import Access, ModelDefinition, ModelWriter, Scores, category_numbers
 from ..scores import transformation
 
 UNKNOWN, MISSING = -1, -2  # codes of unknown and missing values
-#: Unsupported parameters, under which an output is more than a table of one column.
+#: Unsupported parameters: with them, an output is not a table of one column.
 UNSUPPORTED = ("composite_cols", "drop_invariant", "hierarchy", "min_group_size")
 
 
@@ -109,7 +109,7 @@ class LeaveOneOutDefinition(TargetDefinition):
     """LeaveOneOutEncoder and CatBoostEncoder: means of labels, smoothed by ``a`` labels of the mean."""
 
     def _rows(self, model: Any, name: Any) -> np.ndarray:
-        """Return the mask of the rows that are categories, not missing values."""
+        """Return a mask of the rows of categories other than missing values."""
         return np.array([not _is_missing(category) for category in model.mapping[name].index.tolist()])
 
     def _means(self, model: Any, name: Any) -> np.ndarray:

@@ -23,14 +23,14 @@ class LeafOutputs(Access):
     """Values of the leaves, tree by tree."""
 
     def __init__(self, sizes: list[int]):
-        self.places = [(tree, leaf) for tree, size in enumerate(sizes) for leaf in range(size)]
+        self.leaves = [(tree, leaf) for tree, size in enumerate(sizes) for leaf in range(size)]
 
     def read(self, owner: Any) -> np.ndarray:
-        return np.array([owner.booster_.get_leaf_output(*place) for place in self.places])
+        return np.array([owner.booster_.get_leaf_output(*leaf) for leaf in self.leaves])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        for place, output in zip(self.places, value, strict=True):
-            owner.booster_.set_leaf_output(*place, output)
+        for leaf, output in zip(self.leaves, value, strict=True):
+            owner.booster_.set_leaf_output(*leaf, output)
 
 
 def _splits(tree: dict[str, Any]) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def _nodes(splits: list[dict[str, Any]], zeros: dict[int, int]) -> tuple[Nodes, 
 
 
 def _misses_zeros(split: dict[str, Any]) -> bool:
-    """Return whether a split takes zeros for missing values."""
+    """Return whether a split treats zeros as missing values."""
     return split["missing_type"] == "Zero" and split["decision_type"] == "<="
 
 
@@ -133,17 +133,17 @@ def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) ->
     x = with_codes(op, model, x, _categories(op, model, booster))
     parts = [_splits(tree) for tree in trees]
     missing = sorted({own["split_feature"] for splits in parts for own in splits if _misses_zeros(own)})
-    zeros = {feature: n_columns + place for place, feature in enumerate(missing)}
+    zeros = {feature: n_columns + i for i, feature in enumerate(missing)}
     if zeros:
         values = op.columns(x, missing)
         present = op.Where(op.LessOrEqual(op.Abs(values), ZERO), float("nan"), values)
         x, n_columns = op.Concat(x, present, axis=1), n_columns + len(zeros)
     nodes = [_nodes(splits, zeros) for splits in parts]
 
-    def whole(column: str) -> str:  # LightGBM reads categories without decimals
+    def truncated(column: str) -> str:  # LightGBM truncates categories to integers
         return op.Where(op.Less(column, 0.0), op.Ceil(column), op.Floor(column))
 
-    numbers = tree_leaves(op, x, n_columns, nodes, whole, in_float32=False)
+    numbers = tree_leaves(op, x, n_columns, nodes, truncated, in_float32=False)
     return leaf_sums(op, table, numbers, n_rounds, n_scores)
 
 
@@ -161,11 +161,11 @@ def _categories(op: ModelWriter, model: Any, booster: dict[str, Any]) -> dict[in
     """Return the categories of a fit on a frame in the order of their codes, by column position."""
     known = booster.get("pandas_categorical") or []
     infos, names = booster["feature_infos"], booster["feature_names"]
-    places = [place for place, name in enumerate(names) if infos.get(name, {}).get("values")]
-    if known and len(places) != len(known):
+    positions = [position for position, name in enumerate(names) if infos.get(name, {}).get("values")]
+    if known and len(positions) != len(known):
         raise op.fail(
             model,
-            f"it splits on {len(places)} of {len(known)} columns of categories, and LightGBM does not say "
+            f"it splits on {len(positions)} of {len(known)} columns of categories, and LightGBM does not say "
             "which: drop columns of a single category, and convert ordered categories to numbers.",
         )
-    return dict(zip(places, known, strict=True)) if known else {}
+    return dict(zip(positions, known, strict=True)) if known else {}

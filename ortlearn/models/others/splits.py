@@ -85,10 +85,10 @@ def tree_leaves(
     x: str,
     n_columns: int,
     trees: Sequence[tuple[Nodes, Sequence[CategorySplit]]],
-    whole: Callable[[str], str],
+    to_integers: Callable[[str], str],
     in_float32: bool = True,
 ) -> str:
-    """Append the leaves of samples in trees with splits on categories, which ``whole`` casts to integers."""
+    """Append the leaves of samples in trees with splits on categories, which ``to_integers`` rounds."""
     # each of these splits becomes a column, 0 for samples that go left and 1 for the others
     nodes = Nodes.joined([own for own, _ in trees])
     first = np.cumsum(nodes.sizes) - nodes.sizes
@@ -102,15 +102,15 @@ def tree_leaves(
         named = [np.append(False, np.isin(values, split.categories)) != split.left for split in found]
         right = np.stack(named, axis=1).astype(op.float_dtype)
         column = op.columns(x, [position])
-        numbers = op.Reshape(category_numbers(op, whole(column), values), [-1])
+        numbers = op.Reshape(category_numbers(op, to_integers(column), values), [-1])
         sides = op.Gather(right, numbers, axis=0)
         of_missing = np.array([[not split.missing_left for split in found]], dtype=op.float_dtype)
         if np.any(of_missing != right[:1]):
             sides = op.Where(op.IsNaN(column), of_missing, sides)
         columns.append(sides)
-        places = [split.node for split in found]
-        feature[places] = np.arange(n_columns, n_columns + len(found))
-        threshold[places], missing_left[places] = 0.5, False
+        own = [split.node for split in found]
+        feature[own] = np.arange(n_columns, n_columns + len(found))
+        threshold[own], missing_left[own] = 0.5, False
         n_columns += len(found)
     nodes = replace(nodes, feature=feature, threshold=threshold, missing_left=missing_left)
     return leaf_numbers(op, nodes, op.joined(columns), n_columns, in_float32)
@@ -119,12 +119,12 @@ def tree_leaves(
 def with_codes(op: ModelWriter, model: Any, x: Any, known: Mapping[int, Sequence[Any]]) -> str:
     """Append the matrix of X with columns of known categories replaced by codes, NaN for others."""
     name, n_features = type(model).__name__, model.n_features_in_
-    numbers = [place for place in range(n_features) if place not in known]
+    numbers = [position for position in range(n_features) if position not in known]
     columns = [op.matrix(op.columns(x, numbers, n_features), name)] if numbers else []
     if not known:
         return columns[0]
-    for place, categories in known.items():
-        column = op.column(x, place)
+    for position, categories in known.items():
+        column = op.column(x, position)
         if op.has_text(column) and "nan" in categories:
             raise op.fail(model, "a category is the text 'nan', which means a missing value: rename it.")
         number = op.Cast(category_numbers(op, column, categories), to=op.elem_type)

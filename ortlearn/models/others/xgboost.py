@@ -74,14 +74,14 @@ def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:
     base = op.parameter(model, "base_score", role="intercept", **options)
     if document.is_linear:  # XGBoost adds the first one to all scores of a linear model
         return op.Add(_linear(op, model, x), op.Gather(base, [0], axis=0))
-    places = document.places()
-    factors = document.factors(places)
+    used = document.trees()
+    factors = document.factors(used)
     form: Form = AsIs() if factors is None else Scaled(factors, "{} * weight_drop")
     options = {"form": form, "name": "leaf_values", "access": LeafValues()}
     table = op.parameter(model, "get_booster().leaf_values", role="table", **options)
-    trees = [(document.nodes(place), list(document.on_categories(place))) for place in places]
+    trees = [(document.nodes(tree), list(document.on_categories(tree))) for tree in used]
     numbers = tree_leaves(op, x, model.n_features_in_, trees, op.Floor)
-    sums = leaf_sums(op, table, numbers, len(places) // document.n_scores, document.n_scores)
+    sums = leaf_sums(op, table, numbers, len(used) // document.n_scores, document.n_scores)
     return op.Add(sums, base)
 
 

@@ -32,10 +32,10 @@ def _texts(known: dict[str, Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A tree used in predictions, and its reachable nodes: the splits, the root first, and the leaves."""
+class UsedTree:
+    """A tree that predictions use, and its reachable nodes: splits, the root first, and leaves."""
 
-    tree: int
+    number: int
     splits: list[int]
     leaves: list[int]
 
@@ -79,62 +79,62 @@ class Document:
     def categories(self) -> dict[int, list[Any]]:
         """Return the categories of a fit on a frame in the order of their codes, by column position."""
         return {
-            place: _texts(known) if "offsets" in known else known["values"]
-            for place, known in enumerate(self.model.get("cats", {}).get("enc", ()))
+            position: _texts(known) if "offsets" in known else known["values"]
+            for position, known in enumerate(self.model.get("cats", {}).get("enc", ()))
             if known["values"]
         }
 
-    def places(self) -> list[Place]:
+    def trees(self) -> list[UsedTree]:
         """Return the trees by round and score."""
         rank: dict[int, int] = {}
         order = []
         for number, score in enumerate(self.model["tree_info"][: self.n_trees]):
             rank[score] = rank.get(score, -1) + 1
             order.append((rank[score], score, number))
-        return [self._place(number) for _, _, number in sorted(order)]
+        return [self._tree(number) for _, _, number in sorted(order)]
 
-    def _place(self, number: int) -> Place:
+    def _tree(self, number: int) -> UsedTree:
         tree, waiting = self.model["trees"][number], [0]
         for node in waiting:
             if tree["left_children"][node] >= 0:
                 waiting += [tree["left_children"][node], tree["right_children"][node]]
         splits = [node for node in waiting if tree["left_children"][node] >= 0]
-        return Place(number, splits, [node for node in waiting if tree["left_children"][node] < 0])
+        return UsedTree(number, splits, [node for node in waiting if tree["left_children"][node] < 0])
 
-    def factors(self, places: list[Place]) -> np.ndarray | None:
+    def factors(self, trees: list[UsedTree]) -> np.ndarray | None:
         """Return the weight of each leaf's tree by dropout of trees (DART); None if all are one."""
         weights = self.model.get("weight_drop") or self.booster.get("weight_drop") or [1.0]
         if set(weights) == {1.0}:
             return None
-        return np.concatenate([np.full(len(place.leaves), weights[place.tree]) for place in places])
+        return np.concatenate([np.full(len(own.leaves), weights[own.number]) for own in trees])
 
-    def nodes(self, place: Place) -> Nodes:
+    def nodes(self, own: UsedTree) -> Nodes:
         """Return a tree as arrays; splits on categories have no comparison yet."""
-        tree, n_splits = self.model["trees"][place.tree], len(place.splits)
-        number = {node: i for i, node in enumerate(place.splits)}
-        number |= {node: n_splits + i for i, node in enumerate(place.leaves)}
-        values = np.array([tree["split_conditions"][node] for node in place.splits], dtype=np.float32)
+        tree, n_splits = self.model["trees"][own.number], len(own.splits)
+        number = {node: i for i, node in enumerate(own.splits)}
+        number |= {node: n_splits + i for i, node in enumerate(own.leaves)}
+        values = np.array([tree["split_conditions"][node] for node in own.splits], dtype=np.float32)
         return Nodes.of_splits(
-            left=[number[tree["left_children"][node]] for node in place.splits],
-            right=[number[tree["right_children"][node]] for node in place.splits],
-            feature=[tree["split_indices"][node] for node in place.splits],
+            left=[number[tree["left_children"][node]] for node in own.splits],
+            right=[number[tree["right_children"][node]] for node in own.splits],
+            feature=[tree["split_indices"][node] for node in own.splits],
             threshold=np.nextafter(values, np.float32(-np.inf)),  # smaller ones go left
-            missing_left=[bool(tree["default_left"][node]) for node in place.splits],
+            missing_left=[bool(tree["default_left"][node]) for node in own.splits],
         )
 
-    def on_categories(self, place: Place) -> Iterator[CategorySplit]:
+    def on_categories(self, own: UsedTree) -> Iterator[CategorySplit]:
         """Yield the splits on categories of a tree: named categories go right, others left."""
-        tree = self.model["trees"][place.tree]
-        number = {node: i for i, node in enumerate(place.splits)}
+        tree = self.model["trees"][own.number]
+        number = {node: i for i, node in enumerate(own.splits)}
         parts = (tree[f"categories_{name}"] for name in ("nodes", "segments", "sizes"))
         for node, begin, size in zip(*parts, strict=True):
             if node in number:
-                own, low = tree["categories"][begin : begin + size], bool(tree["default_left"][node])
-                yield CategorySplit(number[node], tree["split_indices"][node], tuple(own), False, low)
+                named, low = tree["categories"][begin : begin + size], bool(tree["default_left"][node])
+                yield CategorySplit(number[node], tree["split_indices"][node], tuple(named), False, low)
 
 
 class LeafValues(Access):
-    """Values of the leaves in the order of :meth:`Document.places`, (n_leaves,) or (n_leaves, n_scores)."""
+    """Values of the leaves in the order of :meth:`Document.trees`, (n_leaves,) or (n_leaves, n_scores)."""
 
     def read(self, owner: Any) -> np.ndarray:
         document = document_of(owner)
@@ -152,9 +152,9 @@ class LeafValues(Access):
     def _entries(document: Document) -> Iterator[tuple[list[float], int, int]]:
         """Yield the list with the values of each leaf, and their begin and end."""
         size = document.n_scores
-        for place in document.places():
-            tree = document.model["trees"][place.tree]
-            for leaf in place.leaves:
+        for own in document.trees():
+            tree = document.model["trees"][own.number]
+            for leaf in own.leaves:
                 if document.has_vectors:
                     row = tree["right_children"][leaf]
                     yield tree["leaf_weights"], row * size, (row + 1) * size

@@ -144,11 +144,11 @@ class HistGradientBoostingDefinition(ModelDefinition):
         # A round minimises sum(w * l) + l2_regularization / 2 * sum(v^2), v the values of its leaves before
         # they are multiplied with the learning rate (Chen and Guestrin, "XGBoost", KDD 2016, equation 2).
         strength = model.l2_regularization / (2 * total_weight * model.learning_rate**2)
-        reason = "l2_regularization is of the leaves of one round after the other" if strength else ""
+        reason = "l2_regularization applies to the leaves of each round" if strength else ""
         return Objective(LOSSES[model.loss](model), elastic(l2=strength), reason)
 
     def grows(self, model: Any) -> bool:
-        return not np.any(model.is_categorical_)  # two fits number categories differently
+        return not np.any(model.is_categorical_)  # categories may have other numbers in another fit
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
         return model._raw_predict(X)
@@ -196,19 +196,19 @@ def _split_on_categories(
     is_split = (table["is_leaf"] == 0) & (table["is_categorical"] == 1)
     feature, threshold = nodes.feature - len(categories), nodes.threshold.copy()
     tree = np.repeat(np.arange(len(predictors)), nodes.sizes)
-    known, place_of = model._bin_mapper.make_known_categories_bitsets()
+    known, position_of = model._bin_mapper.make_known_categories_bitsets()
     columns = [op.matrix(op.columns(x, numbers, model.n_features_in_))] if numbers else []
     count = len(numbers)
-    for place, (position, values) in enumerate(zip(positions["encoder"], categories, strict=True)):
-        own = np.flatnonzero(is_split & (table["feature_idx"] == place))
+    for number, (position, values) in enumerate(zip(positions["encoder"], categories, strict=True)):
+        own = np.flatnonzero(is_split & (table["feature_idx"] == number))
         if not len(own):
             continue
         missing = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
-        seen = _members(known[place_of[place]], len(values)) & ~missing
+        seen = _members(known[position_of[number]], len(values)) & ~missing
         right = np.empty((len(values) + 1, len(own)), dtype=op.float_dtype)
-        for column, number in enumerate(own):
-            node = table[number]
-            left = _members(predictors[tree[number]].raw_left_cat_bitsets[node["bitset_idx"]], len(values))
+        for column, split in enumerate(own):
+            node = table[split]
+            left = _members(predictors[tree[split]].raw_left_cat_bitsets[node["bitset_idx"]], len(values))
             unseen = not node["missing_go_to_left"]
             right[:, column] = np.append(unseen, np.where(seen, ~left, unseen))
         found = op.Gather(right, category_numbers(op, op.column(x, position), values), axis=0)

@@ -67,7 +67,7 @@ FEWEST_TREES = 4
 class _Trees(ModelDefinition):
     """Trees and forests, without an objective for the Gini impurity and the Poisson deviance."""
 
-    evidence = 2.0  # measured: with one standard error, noisy labels do harm more often
+    evidence = 2.0  # measured: one standard error is too few for noisy labels
     ignores_weightless = True
 
     def grows(self, model: Any) -> bool:
@@ -120,7 +120,7 @@ class TreeClassifierDefinition(_Trees):
             form=Reshaped((-1, len(sizes), max(sizes)) if several else (-1, sizes[0])),
             # for one tree, the logarithm of a share is too steep near zero
             constraint=Shares(tuple(map(int, sizes)), n_trees**-0.5, grows=n_trees > 1),
-            reason="" if max(sizes) > 1 else "of a single class there is nothing to learn",
+            reason="" if max(sizes) > 1 else "there is only one class",
         )
         if n_trees > 1:
             mean = op.Div(mean, float(n_trees))

@@ -125,7 +125,7 @@ def rounded_to_nearest(thresholds: np.ndarray) -> np.ndarray:
 
 
 def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return column, threshold, following node and leaf number of each node, of shape (n_trees, n_nodes)."""
+    """Return column, threshold, next node and leaf number of each node, of shape (n_trees, n_nodes)."""
     # Nodes are renumbered, the root first, the right child of a split just before the left one: the next node
     # is following + (x <= threshold). Leaves follow themselves, as comparisons with NaN are false.
     shape = len(nodes.sizes), int(nodes.sizes.max())
@@ -133,17 +133,17 @@ def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.n
     split = np.flatnonzero(~nodes.is_leaf)
     tree = np.repeat(np.arange(shape[0]), nodes.sizes)[split]
     pairs = 1 + 2 * (np.arange(len(split)) - np.searchsorted(split, first)[tree])
-    place = np.empty(len(nodes.is_leaf), dtype=np.int64)  # in the tables, one after the other
-    place[first] = np.arange(shape[0]) * shape[1]
-    place[nodes.right[split] + first[tree]] = tree * shape[1] + pairs
-    place[nodes.left[split] + first[tree]] = tree * shape[1] + pairs + 1
+    position = np.empty(len(nodes.is_leaf), dtype=np.int64)  # in the flattened tables
+    position[first] = np.arange(shape[0]) * shape[1]
+    position[nodes.right[split] + first[tree]] = tree * shape[1] + pairs
+    position[nodes.left[split] + first[tree]] = tree * shape[1] + pairs + 1
     columns, leaves = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int64)
     following = np.tile(np.arange(shape[1], dtype=np.int32), (shape[0], 1))
     limits = np.full(shape, np.nan, dtype=thresholds.dtype)
-    columns.ravel()[place[split]] = nodes.feature[split] + n_features * nodes.missing_left[split]
-    following.ravel()[place[split]] = pairs
-    limits.ravel()[place[split]] = thresholds[split]
-    leaves.ravel()[place[nodes.is_leaf]] = np.arange(len(place) - len(split))
+    columns.ravel()[position[split]] = nodes.feature[split] + n_features * nodes.missing_left[split]
+    following.ravel()[position[split]] = pairs
+    limits.ravel()[position[split]] = thresholds[split]
+    leaves.ravel()[position[nodes.is_leaf]] = np.arange(len(position) - len(split))
     return columns, limits, following, leaves
 
 
