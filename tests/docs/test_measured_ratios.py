@@ -13,7 +13,7 @@ CONTENDERS = ("OrtGradientForwardBackwardOptimizer", "scikit-learn", "torch", "s
 
 def measured(network, size):
     """Return the ratios of the time per batch to that of each contender, with one thread."""
-    title = rf"^{re.escape(network)} \w+, [\d,]+ rows, batches of {size}; one thread:\n\n((?:\|.*\n)+)"
+    title = rf"^{re.escape(network)} [\w ]+, [\d,]+ rows, batches of {size}; one thread:\n\n((?:\|.*\n)+)"
     lines = re.search(title, PERFORMANCE, re.MULTILINE)[1].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {name: float(row[-1]) for name in CONTENDERS for row in cells if row[0].startswith(name)}
@@ -28,9 +28,9 @@ def test_rounded_ratios():
     linear = measured("10-1", 10)
     assert min(small["JAX"], linear["JAX"], linear["scikit-learn"]) > 1 and linear["skorch"] < 0.02
     phrases = {
-        "README.md": ("about a seventh of the time of MLPRegressor", "about a tenth of that of torch"),
-        "docs/explanation/epoch_loop.md": ("about a seventh of the time of MLPRegressor", "a half to two thirds"),
-        "docs/howto/from_skorch.md": ("about a hundredth of the time of skorch", "about three quarters"),
+        "README.md": ("a seventh of the time of MLPRegressor", "a tenth of that of torch"),
+        "docs/explanation/epoch_loop.md": ("a seventh of the time of MLPRegressor", "a half to two thirds"),
+        "docs/howto/from_skorch.md": ("a hundredth of the time of skorch", "about three quarters"),
     }
     for path, parts in phrases.items():
         text = " ".join((ROOT / path).read_text(encoding="utf-8").split())
