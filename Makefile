@@ -70,8 +70,8 @@ test: $(STAMP)
 mutation: $(OTHERS_STAMP)
 	$(BIN)/python -m tests.mutation $(or $(MUTATION),--sample 30 --seed 0)
 
-# Kills trainings, fills disks, alters files, trains in threads and processes at once: at most ten minutes.
-# Writes the table of docs/reliability.md; fails where state is lost, a process hangs, or an error is unclear.
+# Kills trainings, fills disks, alters files, trains in threads and processes at once.
+# Writes the table of docs/reliability.md, with its duration; fails where state is lost, a process hangs, or an error is unclear.
 faults: $(STAMP)
 	$(BIN)/python -m tests.faults --write docs/reliability.md
 

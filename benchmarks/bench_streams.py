@@ -1,9 +1,10 @@
-"""Compare training from parquet files with training in memory: the tables of docs/howto/out_of_core.md.
+"""Compare training from parquet files with training in memory.
 
 ``python -m benchmarks.bench_streams`` writes parquet files, and trains models alternately with
 ``fit_stream`` on the files and with ``fit`` on the same rows in memory, each in a separate process. ``--rows
 20000000`` needs 4 GB on disk, and in memory for ``fit``. ``--sorted`` writes rows sorted by label, and
-measures the effect of ``shuffle_buffer`` on the score. Linux only: memory is read from /proc.
+measures the effect of ``shuffle_buffer`` on the score: the table of docs/howto/out_of_core.md. Linux only:
+memory is read from /proc.
 """
 
 from __future__ import annotations

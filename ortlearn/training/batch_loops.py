@@ -23,7 +23,7 @@ LOSSES = "ortlearn_losses"
 ROWS_OF_BATCH = "ortlearn_rows_of_batch"
 NUMBER = "ortlearn_number"
 FINITE = "ortlearn_loss_is_finite"
-#: Batches of an iteration, the most preferred first: onnxruntime takes about 2 us per iteration.
+#: Batches of an iteration, the most preferred first: an iteration takes up to 2 us besides its nodes.
 BATCHES_PER_ITERATION = (16, 8, 4)
 #: Minimum number of iterations, and maximum number of nodes of one, for which a longer body is faster.
 MIN_ITERATIONS = {16: 16, 8: 8, 4: 8}
