@@ -90,13 +90,15 @@ def _mixed(
     """Return a shuffled order by version 2 or 3."""
     # The start of the first group is random: samples in no whole group differ between epochs.
     first, n_groups = rng.integers(n_samples), n_samples // NEIGHBOURS
-    starts = (NEIGHBOURS * rng.permutation(n_groups) + first) % n_samples
+    starts = ((NEIGHBOURS * rng.permutation(n_groups) + first) % n_samples).astype(dtype, copy=False)
     order = np.arange(first, first + n_samples, dtype=dtype)
     n_mixed = n_groups // GROUPS * GROUPS
     blocks, rest = np.split(order, [NEIGHBOURS * n_mixed])
     places = np.arange(NEIGHBOURS * GROUPS) if version == 2 else rng.permutation(NEIGHBOURS * GROUPS)
-    mixed = starts[:n_mixed].reshape(-1, GROUPS)[:, places // NEIGHBOURS]
-    np.add(mixed, places % NEIGHBOURS, out=blocks.reshape(mixed.shape), casting="same_kind")
+    blocks = blocks.reshape(-1, NEIGHBOURS * GROUPS)
+    # In this mode, NumPy writes to the result directly.
+    np.take(starts[:n_mixed].reshape(-1, GROUPS), places // NEIGHBOURS, 1, out=blocks, mode="clip")
+    blocks += places % NEIGHBOURS
     others = starts[n_mixed:, np.newaxis] + np.arange(NEIGHBOURS)
     rest[: others.size] = others.ravel()
     order[order >= n_samples] -= n_samples
