@@ -12,7 +12,7 @@ SETUP = Path(__file__).parents[2] / "setup.cfg"
 #: The last version at fault, of packages that read files or objects of others.
 AFFECTED = {
     # To 1.20.1 CVE-2026-27489, CVE-2026-34445, CVE-2026-28500: external data, onnx.hub. The shape inference
-    # of 1.21.0 stops the process in test_hostile_models.py::test_operators_that_stop_onnxruntime.
+    # of 1.21.0 stops the process in test_hostile_models.py::test_operators_that_crash_onnxruntime.
     "onnx": "1.21.0",
     "protobuf": "6.33.4",  # CVE-2026-0994: depth of messages from JSON
     "skops": "0.12.0",  # CVE-2025-54886: another reader where a file is no zip file
