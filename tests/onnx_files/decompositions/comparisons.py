@@ -24,7 +24,7 @@ def check_same(run_onnx, model, X=None, expected=None, atol=1e-5):
 def assert_same_outputs(found, expected, atol=1e-5):
     """Compare outputs: floats approximately, labels exactly."""
     for one, other in zip(expected, found, strict=True):
-        assert one.shape == other.shape and one.dtype.kind == other.dtype.kind
+        assert one.shape == other.shape and one.dtype == other.dtype
         if one.dtype.kind == "f":
             np.testing.assert_allclose(other, one, atol=atol, rtol=1e-5)
         else:
