@@ -1,4 +1,4 @@
-"""Adapter files: raw data begin where onnxruntime wants them, for arrays of any size."""
+"""Alignment of the raw data in adapter files."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,6 @@ def test_raw_data_are_aligned(dtype):
     rng = np.random.default_rng(0)
     arrays = {f"a{size}": rng.normal(size=(size, 3)).astype(dtype) for size in range(1, 12)}
     content = adapter_bytes(arrays)
-    places = [content.find(array.tobytes()) for array in arrays.values()]
-    assert min(places) > 0 and not any(place % 8 for place in places)
+    offsets = [content.find(array.tobytes()) for array in arrays.values()]
+    assert min(offsets) > 0 and not any(offset % 8 for offset in offsets)
     assert all(name.encode() in content for name in arrays)

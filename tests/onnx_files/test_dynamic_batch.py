@@ -1,4 +1,4 @@
-"""A fixed number of samples becomes dynamic if nothing depends on it."""
+"""A fixed number of samples becomes dynamic if no node depends on it."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def first_dims(model):
 
 
 @pytest.mark.parametrize("number", [1, 5])
-def test_reshapes_and_expands_follow(run_onnx, number):
+def test_reshape_and_expand_are_rewritten(run_onnx, number):
     model = parser.parse_model(f"""{HEAD} g (float[{number},4] x) => (float[{number},1] y)
         <{W}, int64[3] cube = {{{number}, 2, 2}}, int64[2] wide = {{{number}, 4}}>
         {{ back = Constant <value = int64[2] {{{number}, -1}}> ()
@@ -35,7 +35,7 @@ def test_reshapes_and_expands_follow(run_onnx, number):
     assert first_dims(trained.get_trained_onnx()) == [number, number]  # as the file has it
 
 
-def test_nodes_that_depend_on_the_number_of_samples_are_named():
+def test_error_names_nodes_that_depend_on_the_number_of_samples():
     model = parser.parse_model(
         f"""{HEAD} g (float[2,4] x) => (float[2,4] y)
         <float[4,4] w = {{{", ".join(["1"] * 16)}}}, int64[2] mixed = {{4, 2}}, int64[2] back = {{2, 4}}>
@@ -46,7 +46,7 @@ def test_nodes_that_depend_on_the_number_of_samples_are_named():
         to_trainable(model)
 
 
-def test_inputs_of_other_first_dimensions():
+def test_inputs_with_different_first_dimensions():
     model = parser.parse_model(
         f"{HEAD} g (float[2,3] x, float[3,4] z) => (float[2,4] y) {{ y = MatMul (x, z) }}"
     )
@@ -57,14 +57,14 @@ def test_inputs_of_other_first_dimensions():
         to_trainable(model)
 
 
-def test_states_beside_a_dynamic_batch_stay():
+def test_states_beside_a_dynamic_batch_are_unchanged():
     model = parser.parse_model(f"{HEAD} g (float[N,3] x, float[2,3] h) => (float[N,2] y)"
                                " { t = Transpose (h) y = MatMul (x, t) }")  # fmt: skip
     assert first_dims(load_onnx(model)) == ["N", 2, "N"]
 
 
-def of_one(nodes, inputs, output, **arrays):
-    """Return a model of one sample with some weights."""
+def single_sample(nodes, inputs, output, **arrays):
+    """Return a model of a single sample with the given weights."""
     model = parser.parse_model(f"{HEAD} g ({inputs}) => ({output}) {{ {nodes} }}")
     model.graph.initializer.extend(
         numpy_helper.from_array(np.asarray(a, np.int64 if np.asarray(a).dtype.kind == "i" else np.float32), n)
@@ -75,9 +75,9 @@ def of_one(nodes, inputs, output, **arrays):
 
 rng = np.random.default_rng(0)
 WEIGHT = rng.normal(size=(8, 8))
-OF_ONE = {
-    # as exporters of torch write attention with the steps first, samples and heads in one dimension
-    "steps first": of_one(
+SINGLE_SAMPLE = {
+    # attention exported from torch, steps first: samples and attention heads share a dimension
+    "steps first": single_sample(
         """s = Transpose <perm = [1, 0, 2]> (x) p = Reshape (s, heads) q = Transpose <perm = [1, 0, 2]> (p)
         k = Transpose <perm = [0, 2, 1]> (q) m = MatMul (q, k) a = Softmax <axis = 2> (m) c = MatMul (a, q)
         t = Transpose <perm = [1, 0, 2]> (c) f = Reshape (t, rows) l = Gemm (f, w) r = Reshape (l, back)
@@ -89,8 +89,8 @@ OF_ONE = {
         back=[6, 1, 8],
         w=WEIGHT,
     ),
-    # windows of pixels: samples and windows in one dimension
-    "windows": of_one(
+    # windows of pixels: samples and windows share a dimension
+    "windows": single_sample(
         """a = Reshape (x, cut) b = Transpose <perm = [0, 1, 3, 2, 4, 5]> (a) c = Reshape (b, windows)
         d = MatMul (c, w) m = Softmax <axis = 1> (d) e = Reshape (m, uncut)
         f = Transpose <perm = [0, 1, 3, 2, 4, 5]> (e) y = Reshape (f, whole)""",
@@ -102,8 +102,8 @@ OF_ONE = {
         whole=[1, 4, 4, 8],
         w=WEIGHT,
     ),
-    # a learned first step, expanded to a shape that is computed
-    "token": of_one(
+    # a learned first step, expanded to a computed shape
+    "token": single_sample(
         """shape = Shape (x) flags = Equal (wanted, minus)
         ones = ConstantOfShape <value = int64[1] {1}> (three)
         size = Where (flags, ones, wanted) first = Expand (token, size) z = Concat <axis = 1> (first, x)
@@ -116,7 +116,7 @@ OF_ONE = {
         token=rng.normal(size=(1, 1, 8)),
         w=WEIGHT,
     ),
-    "state": of_one(
+    "state": single_sample(
         "s = Transpose <perm = [1, 0, 2]> (x) h, y = GRU <hidden_size = 2> (s, w, r, , , h0)",
         "float[1,5,8] x",
         "float[1,1,2] y",
@@ -127,9 +127,9 @@ OF_ONE = {
 }
 
 
-@pytest.mark.parametrize("name", OF_ONE)
-def test_samples_together_and_one_by_one(name, run_onnx):
-    model = OF_ONE[name]
+@pytest.mark.parametrize("name", SINGLE_SAMPLE)
+def test_batches_equal_single_samples(name, run_onnx):
+    model = SINGLE_SAMPLE[name]
     if name == "state":  # its samples are in the second dimension
         del model.graph.output[:]
         model.graph.node.append(helper.make_node("Squeeze", ["y", "zero"], ["out"]))
@@ -143,16 +143,16 @@ def test_samples_together_and_one_by_one(name, run_onnx):
     np.testing.assert_allclose(run_onnx(free, rows)[0], alone, rtol=1e-5, atol=1e-5)
     options = {"warm_start": True, "max_iter": 2, "learning_rate": 1e-3, "keep_better": False}
     trained = OrtGradientOptimizer(model, **options).fit(rows, alone + 1)
-    given = trained.get_trained_onnx()
-    assert (given.graph.input, given.graph.output) == (model.graph.input, model.graph.output)
-    np.testing.assert_allclose(run_onnx(given, rows[:1])[0], trained.predict(rows)[:1], rtol=1e-4, atol=1e-5)
+    result = trained.get_trained_onnx()
+    assert (result.graph.input, result.graph.output) == (model.graph.input, model.graph.output)
+    np.testing.assert_allclose(run_onnx(result, rows[:1])[0], trained.predict(rows)[:1], rtol=1e-4, atol=1e-5)
 
 
-def test_a_state_for_all_samples():
+def test_state_shared_by_all_samples():
     nodes = """s = Transpose <perm = [1, 0, 2]> (x) h, z = GRU <hidden_size = 2> (s, w, r, , , h0)
         y = Squeeze (z, zero)"""
     arrays = {"w": rng.normal(size=(1, 6, 8)), "r": rng.normal(size=(1, 6, 2)), "zero": [0]}
-    model = of_one(nodes, "float[N,5,8] x, float[1,1,2] h0", "float[N,2] y", **arrays)
+    model = single_sample(nodes, "float[N,5,8] x, float[1,1,2] h0", "float[N,2] y", **arrays)
     rows = rng.normal(size=(9, 5, 8)).astype(np.float32)
     model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = 4
     with pytest.raises(ConversionError, match=r"Input 'h0' has the shape \[4, 1, 2\].*initializer"):
@@ -162,21 +162,21 @@ def test_a_state_for_all_samples():
     model.graph.initializer.append(numpy_helper.from_array(state, "h0"))
     options = {"warm_start": True, "max_iter": 2, "learning_rate": 1e-3}
     trained = OrtGradientOptimizer(model, **options).fit(rows, np.ones((9, 2)))
-    given = trained.get_trained_onnx()
-    assert given.graph.input == model.graph.input
+    result = trained.get_trained_onnx()
+    assert result.graph.input == model.graph.input
     np.testing.assert_array_equal(trained.predict(rows[:1]), trained.predict(rows)[:1])
 
 
-def test_an_output_declared_as_of_one_sample(run_onnx):
-    """As ``model(x).squeeze()`` is exported: a number for one sample, a vector for more."""
-    file = of_one(
+def test_output_declared_as_a_scalar(run_onnx):
+    """As exported from ``model(x).squeeze()``: a scalar for one sample, a vector for more."""
+    file = single_sample(
         "z = MatMul (x, w) s = Squeeze (z) y = Sigmoid (s)", "float[N,1,8] x", "float y", w=WEIGHT[:, :1]
     )
     rows = rng.normal(size=(9, 1, 8)).astype(np.float32)
     options = {"warm_start": True, "max_iter": 2, "learning_rate": 1e-3}
     trained = OrtGradientOptimizer(file, **options).fit(rows, np.linspace(0, 1, 9))
-    given = trained.get_trained_onnx()
-    assert given.graph.output == file.graph.output and given.graph.node == file.graph.node
+    result = trained.get_trained_onnx()
+    assert result.graph.output == file.graph.output and result.graph.node == file.graph.node
     assert trained.predict(rows[:1]).shape == (1,)
     for part in (rows, rows[:1]):
-        np.testing.assert_allclose(np.ravel(run_onnx(given, part)[0]), trained.predict(part), rtol=1e-5)
+        np.testing.assert_allclose(np.ravel(run_onnx(result, part)[0]), trained.predict(part), rtol=1e-5)

@@ -1,4 +1,4 @@
-"""A new head: the file up to a tensor, and a linear layer of new outputs."""
+"""``replace_head``: the model up to a tensor, with a new linear output layer."""
 
 import json
 
@@ -33,7 +33,7 @@ def data(dtype=np.float32, n=60):
 
 
 def with_head(model, weight, bias):
-    """Return a file with other weights in its head."""
+    """Return a copy of a model with other weights in its head."""
     result = onnx.ModelProto()
     result.CopyFrom(model)
     for tensor in result.graph.initializer:
@@ -43,7 +43,7 @@ def with_head(model, weight, bias):
     return result
 
 
-#: File, tensor, arguments, and the features of the linear layer from the tensor.
+#: File, tensor, arguments, and the input of the linear layer as a function of the tensor.
 CUTS = {
     "hidden layer": ("perceptron", "r", {}, lambda t: t),
     "mean of channels": ("convolution", "t", {"pooling": "mean"}, lambda t: t.mean(axis=(2, 3))),
@@ -56,7 +56,7 @@ CUTS = {
 @pytest.mark.parametrize("opset", [9, 12, 17, 18, 21])
 @pytest.mark.parametrize("case", CUTS)
 def test_outputs_of_a_new_head(case, opset):
-    """Softmax of a linear layer, by NumPy, of the tensor that the file itself computes."""
+    """Compare with NumPy's softmax of a linear layer, on the tensor computed by the original file."""
     name, at, options, features = CUTS[case]
     file = network_file(name, opset=17 if name == "transformer" and opset < 17 else opset)
     new = replace_head(file, at, 3, **options)
@@ -74,12 +74,10 @@ def test_outputs_of_a_new_head(case, opset):
     np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-4, atol=1e-6)
     assert (found["label"] == expected.argmax(axis=1)).all()
     read = {name for node in new.graph.node for name in node.input}
-    assert {
-        tensor.name for tensor in new.graph.initializer
-    } <= read  # what the rest of the file needed is gone
+    assert {tensor.name for tensor in new.graph.initializer} <= read  # unused initializers are removed
 
 
-def test_an_output_at_every_step():
+def test_output_at_every_step():
     new = replace_head(network_file("transformer"), "l", 3, axis=-1)
     X, _ = data()
     found = run(new, X)
@@ -88,20 +86,20 @@ def test_an_output_at_every_step():
 
 
 @pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-def test_the_head_is_trained_and_the_body_is_not(kind):
+def test_only_the_head_is_trained(kind):
     file, (X, y) = network_file("transformer"), data(n=300)
     new = replace_head(file, "f", 3)
     trainer = kind(new, random_state=0, max_iter=60, learning_rate=0.1).fit(X, np.array(["a", "b", "c"])[y])
     assert set(trainer.get_weights()) == {"head.weight", "head.bias"}
     assert trainer.score(X, np.array(["a", "b", "c"])[y]) > 0.6 > 1.2 * np.bincount(y).max() / len(y)
-    own, found = initializer_arrays(file), initializer_arrays(trainer.get_trained_onnx())
-    assert all(array.tobytes() == own[name].tobytes() for name, array in found.items() if name in own)
+    original, found = initializer_arrays(file), initializer_arrays(trainer.get_trained_onnx())
+    assert all(array.tobytes() == original[n].tobytes() for n, array in found.items() if n in original)
     assert [node.op_type for node in trainer.get_trained_onnx().graph.node] == [
         n.op_type for n in new.graph.node
     ]
 
 
-def test_the_body_is_selected_by_patterns():
+def test_body_weights_are_selected_by_patterns():
     new = replace_head(network_file("transformer"), "f", 3)
     assert list(to_trainable(new).origins()) == ["head.weight", "head.bias"]
     assert set(to_trainable(new, ["head", "*query*"]).origins()) == {"head.weight", "head.bias", "wq"}
@@ -111,8 +109,8 @@ def test_the_body_is_selected_by_patterns():
     assert "its head is trained" in reasons["wq"] and "head.weight" not in reasons
 
 
-def test_a_head_on_a_head():
-    """The second one has another name, and is the one that is trained."""
+def test_second_head():
+    """The second head has another name, and only it is trained."""
     first = replace_head(network_file("perceptron"), "r", 4)
     second = replace_head(first, first.graph.node[-3].output[0], 2)
     assert list(to_trainable(second).origins()) == ["head_2.weight", "head_2.bias"]
@@ -134,12 +132,12 @@ def test_regression():
     new = replace_head(network_file("perceptron"), "r", 1, task="regression")
     y = run(network_file("perceptron"), X)["y"][:, 0]
     trainer = OrtGradientOptimizer(new, random_state=0, max_iter=300, learning_rate="LBFGS").fit(X, y)
-    assert trainer.score(X, y) > 0.999  # the file's own last layer is linear, too
+    assert trainer.score(X, y) > 0.999  # the original last layer is linear too
     assert [value.name for value in trainer.get_trained_onnx().graph.output] == ["prediction"]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_the_head_has_the_type_of_the_file(dtype):
+def test_dtype_is_that_of_the_file(dtype):
     new = replace_head(network_file("perceptron", dtype), "r", 3)
     assert initializer_arrays(new)["head.weight"].dtype == dtype
     X, y = data()
@@ -147,7 +145,7 @@ def test_the_head_has_the_type_of_the_file(dtype):
     assert initializer_arrays(trainer.get_trained_onnx())["head.bias"].dtype == dtype
 
 
-def test_inputs_of_the_rest_are_left_out():
+def test_unused_inputs_are_removed():
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[N,2] z) => (float[N,2] y, float[N,2] q)
         { h = Tanh (x) y = Add (h, z) q = Neg (z) }""")
@@ -171,7 +169,7 @@ def test_inputs_of_the_rest_are_left_out():
         ("perceptron", ("r", 2.0), ValueError, "n_outputs=2.0 must be an integer"),
     ],
 )
-def test_errors(name, arguments, error, message):
+def test_invalid_tensors_and_n_outputs(name, arguments, error, message):
     with pytest.raises(error, match=message):
         replace_head(network_file(name), *arguments)
 
@@ -210,7 +208,7 @@ def test_tensors_that_are_not_features():
 
 
 @pytest.mark.parametrize("text", ["{", "3", "[]", '["a", 1]'])
-def test_metadata_that_name_no_weights(text):
+def test_invalid_metadata(text):
     model = replace_head(network_file("perceptron"), "r", 2)
     helper.set_model_props(model, {TRAINED: text})
     with pytest.raises(ConversionError, match="not a JSON list of names"):
@@ -220,8 +218,8 @@ def test_metadata_that_name_no_weights(text):
         to_trainable(model)
 
 
-def test_a_network_that_skl2onnx_exported():
-    """The Scaler before its layers has no shape inference in onnx."""
+def test_network_exported_by_skl2onnx():
+    """onnx does not infer the shape of its Scaler."""
     X, y = data()
     known = make_pipeline(StandardScaler(), MLPClassifier((5,), solver="lbfgs", random_state=0))
     file = to_onnx(known.fit(X, y > 0), X[:1])

@@ -1,4 +1,4 @@
-"""Files whose weights are integers: networks that onnxruntime quantised train, and come back as they came."""
+"""Integer weights: networks quantised by onnxruntime are trained and written back."""
 
 import logging
 
@@ -48,7 +48,7 @@ OPTIONS = {"warm_start": True, "random_state": 0, "max_iter": 30, "learning_rate
 
 @pytest.fixture(scope="module")
 def run_onnx():
-    """Run a model as it is written: fusions of onnxruntime 1.32 round the activations of integer products."""
+    """Run a model without the fusions of onnxruntime 1.32, which round activations of integer products."""
 
     def run(model, rows):
         options = onnxruntime.SessionOptions()
@@ -79,9 +79,9 @@ class Reader(CalibrationDataReader):
 
 
 def quantised(folder, name, weight_type=QuantType.QInt8, activation_type=QuantType.QInt8, per_channel=False):
-    """Return a network as onnxruntime quantises it, with QuantizeLinear and DequantizeLinear."""
+    """Return a network quantised by onnxruntime, with QuantizeLinear and DequantizeLinear."""
     save(network(name), folder / "float.onnx")
-    logging.disable(logging.WARNING)  # it advises to prepare the file
+    logging.disable(logging.WARNING)  # advice to preprocess the file
     quantize_static(
         folder / "float.onnx",
         folder / "quantised.onnx",
@@ -96,13 +96,13 @@ def quantised(folder, name, weight_type=QuantType.QInt8, activation_type=QuantTy
 
 
 def targets(name, run_onnx, file):
-    """Return labels near what a file computes, so that its ranges of activations hold them."""
+    """Return labels near the outputs of a file, within the ranges of its activations."""
     found = run_onnx(file, X[name])[0]
     return (0.7 * found[:, ::-1]).astype(np.float32)
 
 
 def assert_equal_but_for_ties(found, expected, file):
-    """Check that numbers are in the same steps: kernels of integers and of floats may round ties apart."""
+    """Allow one quantisation step: integer and float kernels may round ties differently."""
     step = next(float(numpy_helper.to_array(t)) for t in file.graph.initializer if t.name == "y_scale")
     assert abs(found - expected).max() <= 1.01 * step and np.isclose(found, expected).mean() > 0.95
 
@@ -117,27 +117,27 @@ KINDS = [
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: " ".join(str(part) for part in kind))
 @pytest.mark.parametrize("name", TEXTS)
-def test_quantised_networks_train_and_come_back(tmp_path, run_onnx, name, kind, cls):
+def test_quantised_networks(tmp_path, run_onnx, name, kind, cls):
     file = quantised(tmp_path, name, *kind)
     y = targets(name, run_onnx, file)
     trained = cls(file, straight_through=True, **OPTIONS).fit(X[name], y)
     assert set(trained.trained_coef_) == WEIGHTS
-    given = trained.get_trained_onnx()
-    checker.check_model(given, full_check=True)
-    before, after = (np.square(run_onnx(model, X[name])[0] - y).mean() for model in (file, given))
+    result = trained.get_trained_onnx()
+    checker.check_model(result, full_check=True)
+    before, after = (np.square(run_onnx(model, X[name])[0] - y).mean() for model in (file, result))
     assert after < 0.4 * before
-    assert_equal_but_for_ties(trained.predict(X[name]), run_onnx(given, X[name])[0], file)
+    assert_equal_but_for_ties(trained.predict(X[name]), run_onnx(result, X[name])[0], file)
     changed = {
         old.name
-        for old, new in zip(file.graph.initializer, given.graph.initializer, strict=True)
+        for old, new in zip(file.graph.initializer, result.graph.initializer, strict=True)
         if old != new
     }
     assert changed == WEIGHTS
-    for old, new in zip(file.graph.initializer, given.graph.initializer, strict=True):
+    for old, new in zip(file.graph.initializer, result.graph.initializer, strict=True):
         assert (old.name, old.data_type, old.dims) == (new.name, new.data_type, new.dims)
-    for model in (file, given):
+    for model in (file, result):
         del model.graph.initializer[:]
-    assert file == given
+    assert file == result
 
 
 def test_trained_levels_are_written_back(tmp_path, run_onnx):
@@ -152,7 +152,7 @@ def test_trained_levels_are_written_back(tmp_path, run_onnx):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_by_default_the_error_says_how(tmp_path, cls):
+def test_error_suggests_straight_through(tmp_path, cls):
     file = quantised(tmp_path, "layers")
     y = X["layers"][:, :2]
     with pytest.raises(
@@ -169,7 +169,7 @@ def test_by_default_the_error_says_how(tmp_path, cls):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_dynamic_quantisation_is_refused_with_advice(tmp_path, cls):
+def test_dynamic_quantisation_is_rejected(tmp_path, cls):
     save(network("layers"), tmp_path / "float.onnx")
     logging.disable(logging.WARNING)
     quantize_dynamic(tmp_path / "float.onnx", tmp_path / "quantised.onnx")
@@ -178,11 +178,11 @@ def test_dynamic_quantisation_is_refused_with_advice(tmp_path, cls):
         cls(tmp_path / "quantised.onnx").fit(X["layers"], X["layers"][:, :2])
 
 
-# -- other ways to write them --------------------------------------------------------------------------
+# -- other layouts of quantised weights ----------------------------------------------------------------
 
 LINEAR = "g (float[N,3] x) => (float[N,2] y) <{}> {{ {} w = DequantizeLinear {} y = MatMul (x, w) }}"
 VALUES = "{10, -20, 30, -40, 50, -60}"
-OTHERS = {
+LAYOUTS = {
     "per tensor": LINEAR.format(
         f"int8[3,2] k = {VALUES}, float s = {{0.02}}, int8 z = {{3}}", "", "(k, s, z)"
     ),
@@ -215,57 +215,57 @@ OTHERS = {
 ROWS = RNG.normal(size=(60, 3)).astype(np.float32)
 
 
-#: Types that the texts above have no numbers of.
+#: Types without literals in the text format.
 TYPES = {"int4": TensorProto.INT4, "uint4": TensorProto.UINT4, "uint16": TensorProto.UINT16}
 
 
-def other(name):
+def layout(name):
     if name not in TYPES:
         opset = 21 if name == "int16" else 18
-        return parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {OTHERS[name]}')
-    file, dtype = other("int16"), helper.tensor_dtype_to_np_dtype(TYPES[name])
-    numbers = {"k": [[1, 2], [3, 4], [5, 6]], "z": 2}
+        return parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {LAYOUTS[name]}')
+    file, dtype = layout("int16"), helper.tensor_dtype_to_np_dtype(TYPES[name])
+    values = {"k": [[1, 2], [3, 4], [5, 6]], "z": 2}
     for tensor in file.graph.initializer:
-        if tensor.name in numbers:
-            array = np.array(numbers[tensor.name]).astype(dtype)
+        if tensor.name in values:
+            array = np.array(values[tensor.name]).astype(dtype)
             tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
         else:
             tensor.float_data[:] = [0.3]
     return file
 
 
-@pytest.mark.parametrize("name", [*OTHERS, *TYPES])
-def test_levels_and_numbers(run_onnx, name):
-    file = other(name)
+@pytest.mark.parametrize("name", [*LAYOUTS, *TYPES])
+def test_dequantised_weights(run_onnx, name):
+    file = layout(name)
     expected = run_onnx(file, ROWS)[0]
     lifted = with_named_weights(file, integers=True)
     checker.check_model(lifted, full_check=True)
     np.testing.assert_allclose(run_onnx(lifted, ROWS)[0], expected, rtol=1e-5, atol=1e-6)
-    places = {n: place for n, place in weight_locations(file).items() if place.quantisation is not None}
-    assert set(places) <= {tensor.name for tensor in lifted.graph.initializer}
-    same = with_values(file, {key: place.value() for key, place in places.items()})
-    for key, place in places.items():  # from levels to numbers and back
+    locations = {n: p for n, p in weight_locations(file).items() if p.quantisation is not None}
+    assert set(locations) <= {tensor.name for tensor in lifted.graph.initializer}
+    same = with_values(file, {key: location.value() for key, location in locations.items()})
+    for key, location in locations.items():
         np.testing.assert_array_equal(
-            numpy_helper.to_array(weight_locations(same)[key].tensor), numpy_helper.to_array(place.tensor)
+            numpy_helper.to_array(weight_locations(same)[key].tensor), numpy_helper.to_array(location.tensor)
         )
-    far = with_values(file, {key: np.full(place.shape, 1e9) for key, place in places.items()})
-    for place in weight_locations(far).values():
-        if place.quantisation is not None:
-            assert (numpy_helper.to_array(place.tensor) == RANGES[place.tensor.data_type][1]).all()
+    far = with_values(file, {key: np.full(location.shape, 1e9) for key, location in locations.items()})
+    for location in weight_locations(far).values():
+        if location.quantisation is not None:
+            assert (numpy_helper.to_array(location.tensor) == RANGES[location.tensor.data_type][1]).all()
 
 
 @pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize("name", [*OTHERS, *TYPES])
-def test_they_train(run_onnx, name, cls):
-    file = other(name)
+@pytest.mark.parametrize("name", [*LAYOUTS, *TYPES])
+def test_layouts_are_trained(run_onnx, name, cls):
+    file = layout(name)
     y = ROWS @ np.array([[0.5, -1], [1, 0.3], [-0.4, 0.8]], np.float32)
     options = {**OPTIONS, "max_iter": 60, "learning_rate": 0.05}
     trained = cls(file, straight_through=True, **options).fit(ROWS, y)
-    given = trained.get_trained_onnx()
-    assert [node.op_type for node in given.graph.node] == [node.op_type for node in file.graph.node]
-    before, after = (np.square(run_onnx(model, ROWS)[0] - y).mean() for model in (file, given))
+    result = trained.get_trained_onnx()
+    assert [node.op_type for node in result.graph.node] == [node.op_type for node in file.graph.node]
+    before, after = (np.square(run_onnx(model, ROWS)[0] - y).mean() for model in (file, result))
     assert after < 0.1 * before
-    np.testing.assert_allclose(trained.predict(ROWS), run_onnx(given, ROWS)[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(trained.predict(ROWS), run_onnx(result, ROWS)[0], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -277,43 +277,43 @@ def test_they_train(run_onnx, name, cls):
             "v = DequantizeLinear (k, t)",
             "(k, s)",
         ).replace("y = MatMul (x, w)", "a = MatMul (x, w) b = MatMul (x, v) y = Add (a, b)"),
-        # another reader
+        # a second reader
         LINEAR.format(
             f"int8[3,2] k = {VALUES}, float s = {{0.02}}", "v = Cast <to = 1> (k)", "(k, s)"
         ).replace("y = MatMul (x, w)", "a = MatMul (x, w) b = MatMul (x, v) y = Add (a, b)"),
-        # a scale that is computed
+        # a computed scale
         LINEAR.format(f"int8[3,2] k = {VALUES}", "s = ReduceMean <keepdims = 0> (x)", "(k, s)"),
-        # a scale of text, one of another size, one of zero, and one on an axis that is not there
+        # scales of strings, of another size, of zero, and along an axis out of bounds
         LINEAR.format(f'int8[3,2] k = {VALUES}, string s = {{"a"}}', "", "(k, s)"),
         LINEAR.format(f"int8[3,2] k = {VALUES}, float[4] s = {{1, 2, 3, 4}}", "", "(k, s)"),
         LINEAR.format(f"int8[3,2] k = {VALUES}, float s = {{0}}", "", "(k, s)"),
         LINEAR.format(f"int8[3,2] k = {VALUES}, float[3] s = {{1, 2, 3}}", "", "<axis = 5> (k, s)"),
     ],
 )  # fmt: skip
-def test_integers_with_several_meanings_are_not_weights(text):
+def test_ambiguous_integers_are_not_weights(text):
     file = parser.parse_model(f"{HEAD} {text}")
-    assert all(place.quantisation is None for place in weight_locations(file).values())
+    assert all(location.quantisation is None for location in weight_locations(file).values())
     assert {t.name for t in with_named_weights(file, integers=True).graph.initializer} == {
         t.name for t in file.graph.initializer
     }
 
 
-def test_a_scale_that_is_trained_too(run_onnx):
-    file = other("per tensor")
+def test_trained_scale(run_onnx):
+    file = layout("per tensor")
     y = ROWS @ np.array([[5, -10], [10, 3], [-4, 8]], np.float32)  # beyond 127 steps of the scale
     options = {**OPTIONS, "max_iter": 300, "learning_rate": 0.01, "straight_through": True}
     trained = OrtGradientOptimizer(file, ["k", "s"], **options).fit(ROWS, y)
-    given = trained.get_trained_onnx()
+    result = trained.get_trained_onnx()
     fixed = OrtGradientOptimizer(file, "k", **options).fit(ROWS, y)
     assert trained.score(ROWS, y) > fixed.score(ROWS, y) + 0.2
-    np.testing.assert_allclose(run_onnx(given, ROWS)[0], trained.predict(ROWS), rtol=1e-4, atol=1e-4)
-    scale, levels = (numpy_helper.to_array(weight_locations(given)[name].tensor) for name in "sk")
+    np.testing.assert_allclose(run_onnx(result, ROWS)[0], trained.predict(ROWS), rtol=1e-4, atol=1e-4)
+    scale, levels = (numpy_helper.to_array(weight_locations(result)[name].tensor) for name in "sk")
     expected = np.clip(np.rint(trained.trained_coef_["k"] / scale) + 3, -128, 127)
     np.testing.assert_array_equal(levels, expected)
 
 
-def test_adapters_of_integers(run_onnx):
-    file = other("per column, no zero point")
+def test_lora_of_quantised_weights(run_onnx):
+    file = layout("per column, no zero point")
     y = ROWS @ np.array([[0.5, -1], [1, 0.3], [-0.4, 0.8]], np.float32)
     trained = OrtGradientOptimizer(file, lora=LoRA(rank=1, target="k"), straight_through=True, **OPTIONS)
     trained.fit(ROWS, y)
@@ -324,8 +324,8 @@ def test_adapters_of_integers(run_onnx):
     np.testing.assert_allclose(run_onnx(separate, ROWS)[0], run_onnx(file, ROWS)[0], atol=1e-5)
 
 
-def test_integers_stay_by_default(run_onnx):
-    """Intercepts beside integers are trained as ever."""
+def test_integers_are_frozen_by_default(run_onnx):
+    """Intercepts beside frozen integers are trained."""
     file = parser.parse_model(
         f"""{HEAD} g (float[N,3] x) => (float[N,2] y)
         <int8[3,2] k = {VALUES}, float s = {{0.02}}, float[2] b = {{1, 2}}>
@@ -335,17 +335,17 @@ def test_integers_stay_by_default(run_onnx):
     trained = OrtGradientOptimizer(file, **OPTIONS).fit(ROWS, y)
     assert set(trained.trained_coef_) == {"b"}
     assert {t.name: t.data_type for t in load_onnx(file).graph.initializer}["k"] == TensorProto.INT8
-    asked = [explain(file, straight_through=value).summary for value in (False, True)]
-    assert asked == [
+    summaries = [explain(file, straight_through=value).summary for value in (False, True)]
+    assert summaries == [
         "trained: 2 of 2 numbers, in 1 of 1 weights",
         "trained: 8 of 8 numbers, in 2 of 2 weights",
     ]
-    every = OrtGradientOptimizer(file, straight_through=True, **OPTIONS).fit(ROWS, y)
-    assert set(every.trained_coef_) == {"b", "k"}
+    both = OrtGradientOptimizer(file, straight_through=True, **OPTIONS).fit(ROWS, y)
+    assert set(both.trained_coef_) == {"b", "k"}
 
 
 def test_initializers_that_are_inputs_too():
-    file = other("per tensor")
+    file = layout("per tensor")
     file.ir_version = 3
     file.graph.input.extend(
         helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in file.graph.initializer

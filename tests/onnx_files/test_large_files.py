@@ -1,4 +1,4 @@
-"""Files whose weights do not fit into one protobuf message: large frozen ones stay in their files."""
+"""Files above the limit of one protobuf message: large frozen weights stay in external files."""
 
 import math
 import pickle
@@ -27,7 +27,7 @@ WIDTH = 64
 
 
 def embedding(opset=18, transposed=False):
-    """Return a file without its table: rows of it are looked up, summed, and go through a trained layer."""
+    """Return a model without weights: sums of rows of a table go through two layers."""
     rows = "T = Transpose (table) t = Gather (T, i)" if transposed else "t = Gather (table, i)"
     sums = (
         "s = ReduceSum <axes = [1], keepdims = 0> (t)"
@@ -39,8 +39,8 @@ def embedding(opset=18, transposed=False):
         a = MatMul (s, projection) b = Tanh (a) z = MatMul (b, coef) y = Add (z, intercept) }}""")
 
 
-def written(folder, table, n_rows=None, **options):
-    """Write the file beside its weights: after some padding the table, with zeros as more rows."""
+def write_model(folder, table, n_rows=None, **options):
+    """Write the model and its weights; zeros extend the table to ``n_rows`` rows."""
     rng = np.random.default_rng(0)
     model, shapes = embedding(**options), {"projection": (WIDTH, 8), "coef": (8, 1), "intercept": (1,)}
     others = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
@@ -54,7 +54,7 @@ def written(folder, table, n_rows=None, **options):
             tensor.ClearField("raw_data")
             model.graph.initializer.append(tensor)
             file.write(memoryview(np.ascontiguousarray(array)).cast("B"))
-            file.seek(offset + length)  # a hole takes no place on the disk
+            file.seek(offset + length)  # sparse file
     (folder / "model.onnx").write_bytes(model.SerializeToString())
     return folder / "model.onnx"
 
@@ -80,7 +80,7 @@ def trainer(cls, source, **options):
 
 @pytest.fixture
 def limit(monkeypatch):
-    """Let 200 kB be what fits into a message, and 100 kB be large."""
+    """Lower the limit of a message to 200 kB, and that of large weights to 100 kB."""
     for module in (loading, model_checks, files):
         monkeypatch.setattr(module, "MAX_MESSAGE", 200_000)
     monkeypatch.setattr(loading, "LARGE", 100_000)
@@ -94,7 +94,7 @@ def table():
 @pytest.mark.parametrize("cls", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize("options", [{}, {"hoist": False}, {"weights_to_train": ["projection"]}])
 def test_same_weights_as_in_memory(tmp_path, table, limit, cls, options, monkeypatch):
-    path, (X, y) = written(tmp_path, table), samples(1000)
+    path, (X, y) = write_model(tmp_path, table), samples(1000)
     found = trainer(cls, path, **options).fit(X, y)
     (large,) = [t for t in found.onnx_.graph.initializer if t.data_location == TensorProto.EXTERNAL]
     assert large.name == "table"
@@ -106,11 +106,11 @@ def test_same_weights_as_in_memory(tmp_path, table, limit, cls, options, monkeyp
     assert found.score(X, y) == expected.score(X, y)
 
 
-def test_a_loss_in_python(tmp_path, table, limit):
+def test_python_loss(tmp_path, table, limit):
     def squares(labels, scores):
         return ((scores - labels) ** 2 / 2).sum(axis=1), scores - labels
 
-    path, (X, y) = written(tmp_path, table), samples(1000)
+    path, (X, y) = write_model(tmp_path, table), samples(1000)
     cls, options = OrtGradientForwardBackwardOptimizer, {"hoist": False, "random_state": 0}
     found = trainer(cls, path, learning_loss=FunctionLoss(squares), **options).fit(X, y)
     expected = trainer(cls, path, **options).fit(X, y)
@@ -119,45 +119,46 @@ def test_a_loss_in_python(tmp_path, table, limit):
 
 
 @pytest.mark.parametrize("options", [{"opset": 11}, {"transposed": True}])
-def test_other_files(tmp_path, table, limit, options):
-    path, (X, y) = written(tmp_path, table.T if "transposed" in options else table, **options), samples(1000)
-    given = onnx.load(path)
+def test_older_opset_and_transposed_table(tmp_path, table, limit, options):
+    table = table.T if "transposed" in options else table
+    path, (X, y) = write_model(tmp_path, table, **options), samples(1000)
+    original = onnx.load(path)
     found = trainer(OrtGradientOptimizer, path).fit(X, y)
-    expected = ReferenceEvaluator(onnx.load_from_string(_whole(found, tmp_path))).run(None, {"i": X})[0]
+    expected = ReferenceEvaluator(onnx.load_from_string(reloaded(found, tmp_path))).run(None, {"i": X})[0]
     np.testing.assert_allclose(found.predict(X), expected, rtol=1e-4, atol=1e-5)
-    assert [node.op_type for node in found.onnx_.graph.node] == [node.op_type for node in given.graph.node]
+    assert [node.op_type for node in found.onnx_.graph.node] == [node.op_type for node in original.graph.node]
 
 
-def test_a_file_that_is_replaced(tmp_path, table, limit):
-    path, (X, y) = written(tmp_path, table), samples(1000)
+def test_replaced_file(tmp_path, table, limit):
+    path, (X, y) = write_model(tmp_path, table), samples(1000)
     trainer(OrtGradientOptimizer, path).fit(X, y)
     (tmp_path / "weights.bin").unlink()
-    found = trainer(OrtGradientOptimizer, written(tmp_path, 2 * table)).fit(X, y)
-    expected = ReferenceEvaluator(onnx.load_from_string(_whole(found, tmp_path)))
+    found = trainer(OrtGradientOptimizer, write_model(tmp_path, 2 * table)).fit(X, y)
+    expected = ReferenceEvaluator(onnx.load_from_string(reloaded(found, tmp_path)))
     tables = {tensor.name: tensor for tensor in expected.proto_.graph.initializer}
     np.testing.assert_array_equal(numpy_helper.to_array(tables["table"]), 2 * table)
     np.testing.assert_allclose(found.predict(X), expected.run(None, {"i": X})[0], rtol=1e-4, atol=1e-5)
 
 
-def _whole(found, folder):
-    """Return the trained model with all of its weights, read from the files that are written of it."""
+def reloaded(found, folder):
+    """Return the trained model with all of its weights, saved and read again."""
     (folder / "other").mkdir()
     return onnx.load(found.save_onnx_graph(folder / "other")["trained"]).SerializeToString()
 
 
-def test_a_file_that_drops_in(tmp_path, table, limit):
-    """Beside the old weights, the large ones are not written again; in another folder they are."""
-    path, (X, y) = written(tmp_path, table), samples(1000)
+def test_saving_beside_the_source(tmp_path, table, limit):
+    """Large weights are not written again beside the source, but in another folder."""
+    path, (X, y) = write_model(tmp_path, table), samples(1000)
     found = trainer(OrtGradientOptimizer, path).fit(X, y)
-    data, given = (tmp_path / "weights.bin").read_bytes(), onnx.load(path, load_external_data=False)
+    data, original = (tmp_path / "weights.bin").read_bytes(), onnx.load(path, load_external_data=False)
     found.save_onnx_graph(tmp_path)
     assert (tmp_path / "weights.bin").read_bytes() == data
     assert {file.name for file in tmp_path.iterdir()} >= {"trained.onnx", "weights.bin", "model.onnx"}
     assert not (tmp_path / "trained.onnx.data").exists()
     trained = onnx.load(tmp_path / "trained.onnx", load_external_data=False)
     assert trained == found.get_trained_onnx()
-    assert trained.graph.initializer[0] == given.graph.initializer[0]
-    elsewhere = onnx.load_from_string(_whole(found, tmp_path))
+    assert trained.graph.initializer[0] == original.graph.initializer[0]
+    elsewhere = onnx.load_from_string(reloaded(found, tmp_path))
     beside = onnx.load(tmp_path / "trained.onnx")
     for one, other in zip(beside.graph.initializer, elsewhere.graph.initializer, strict=True):
         np.testing.assert_array_equal(numpy_helper.to_array(one), numpy_helper.to_array(other))
@@ -166,7 +167,7 @@ def test_a_file_that_drops_in(tmp_path, table, limit):
 
 
 def test_pickled_trainings_predict_in_other_processes(tmp_path, table, limit):
-    path, (X, y) = written(tmp_path, table), samples(1000)
+    path, (X, y) = write_model(tmp_path, table), samples(1000)
     found = trainer(OrtGradientOptimizer, path).fit(X, y)
     np.save(tmp_path / "X.npy", X)
     (tmp_path / "found.pkl").write_bytes(pickle.dumps(found))
@@ -177,8 +178,8 @@ def test_pickled_trainings_predict_in_other_processes(tmp_path, table, limit):
 
 
 @pytest.mark.needs_callbacks
-def test_saved_files_and_checkpoints_do_not_hold_them(tmp_path, table, limit):
-    path, (X, y) = written(tmp_path, table), samples(1000)
+def test_large_weights_cannot_be_saved(tmp_path, table, limit):
+    path, (X, y) = write_model(tmp_path, table), samples(1000)
     checkpoint = ModelCheckpoint(tmp_path / "epochs", every=1)
     with pytest.raises(SavedFileError, match=r"'table'.*save_onnx_graph"):
         trainer(OrtGradientOptimizer, path).set_callbacks(checkpoint).fit(X, y)
@@ -201,22 +202,22 @@ def test_low_rank_adapters(tmp_path, limit):
     np.testing.assert_allclose(found.predict(X), merged, rtol=1e-4, atol=1e-4)
 
 
-def test_trained_weights_have_a_limit(tmp_path, table, limit, monkeypatch):
+def test_size_limit_of_trained_weights(tmp_path, table, limit, monkeypatch):
     monkeypatch.setattr("ortlearn.conversion.from_file.MAX_MESSAGE", 200_000)
-    path, (X, y) = written(tmp_path, table), samples(1000)
+    path, (X, y) = write_model(tmp_path, table), samples(1000)
     with pytest.raises(ConversionError, match=r"to train take .* 'table'.*weights_to_train.*LoRA"):
         trainer(OrtGradientOptimizer, path, weights_to_train=None).fit(X, y)
 
 
 def test_models_in_memory_must_be_saved_first(tmp_path, table, limit):
-    path, (X, y) = written(tmp_path, table), samples(1000)
+    path, (X, y) = write_model(tmp_path, table), samples(1000)
     with pytest.raises(ConversionError, match="save_as_external_data=True"):
         trainer(OrtGradientOptimizer, onnx.load(path)).fit(X, y)
 
 
 @pytest.mark.parametrize("kind", ["missing", "short", "link", "outside", "length"])
-def test_files_that_do_not_fit(tmp_path, table, limit, kind):
-    path, (X, y) = written(tmp_path, table), samples(1000)
+def test_invalid_external_files(tmp_path, table, limit, kind):
+    path, (X, y) = write_model(tmp_path, table), samples(1000)
     data, model = tmp_path / "weights.bin", onnx.load(path, load_external_data=False)
     match kind:
         case "missing":
@@ -239,8 +240,8 @@ def set_location(tensor, location):
     next(entry for entry in tensor.external_data if entry.key == "location").value = location
 
 
-def test_locations_of_other_models_are_not_read(tmp_path, table, limit):
-    path, (X, y) = written(tmp_path, table), samples(1000)
+def test_external_data_without_a_path_is_rejected(tmp_path, table, limit):
+    path, (X, y) = write_model(tmp_path, table), samples(1000)
     model = onnx.load(path, load_external_data=False)
     secret = tmp_path / "secret.bin"
     secret.write_bytes(table.tobytes())
@@ -252,17 +253,17 @@ def test_locations_of_other_models_are_not_read(tmp_path, table, limit):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="resource is for POSIX")
-def test_a_table_of_600_million_numbers(tmp_path):
+def test_table_of_600_million_weights(tmp_path):
     """In a separate process, as the peak memory of a process never shrinks."""
     rows = 9_400_000
-    path = written(tmp_path, np.ones((1000, WIDTH), np.float32), rows)
+    path = write_model(tmp_path, np.ones((1000, WIDTH), np.float32), rows)
     command = [sys.executable, "-c", LARGE_TRAINING, str(path), str(rows)]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     n_bytes, gibibytes = result.stdout.split()
     assert int(n_bytes) < 100_000 and float(gibibytes) < 2
 
 
-#: Trains the head, predicts, and prints the size of the trained model and the largest memory, in GiB.
+#: Train the last layers, and print the size of the trained model and the peak memory in GiB.
 LARGE_TRAINING = """
 import resource, sys
 import numpy as np
@@ -281,7 +282,7 @@ print(found.get_trained_onnx().ByteSize(), resource.getrusage(resource.RUSAGE_SE
 """
 
 
-def test_sessions_that_share_options(tmp_path):
+def test_sessions_with_shared_options(tmp_path):
     arrays = {"a": np.arange(6, dtype=np.float32), "b": np.arange(6, dtype=np.float32) ** 2}
     body = {"a": "y = Add (x, a)", "a b": "s = Add (x, a) y = Mul (s, b)"}
     options = session_options()

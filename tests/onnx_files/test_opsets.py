@@ -1,4 +1,4 @@
-"""Files of opset 7 to 25 compute at the opset of training what they computed at their own."""
+"""Models of opsets 7 to 25 are equivalent after conversion to an opset of training."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ SCALES = "float[4] s = {1, 1, 2, 2}"
 CHANNELS = (
     "float[3] s = {1, 2, 3}, float[3] b = {0, 1, 2}, float[3] m = {0.1, 0.2, 0.3}, float[3] v = {1, 2, 3}"
 )
-#: Operators whose specification changed after opset 7, as older files have them.
+#: Operators whose specification changed after opset 7, in their older form.
 OLDER = [
     (7, 'y = Upsample <mode = "nearest", scales = [1.0, 1.0, 2.0, 2.0]> (x)', ""),
     (8, 'y = Upsample <mode = "linear", scales = [1.0, 1.0, 2.0, 2.0]> (x)', ""),
@@ -51,7 +51,7 @@ OLDER = [
         "int64 n = {2}, bool go = {1}",
     ),
 ]
-#: Operators that newer opsets have or change, and the ones that take their place.
+#: Operators added or changed by opsets newer than those of training.
 NEWER = [
     (22, "y = HardSwish (x)", ""),
     (23, "y = Identity (x)", ""),
@@ -90,20 +90,20 @@ def test_newer_opsets(run_onnx, opset, body, initializers):
 
 
 @pytest.mark.parametrize("opset", [*range(7, 26)])
-def test_every_opset_trains_and_comes_back(opset):
+def test_training_preserves_the_opset(opset):
     model = parser.parse_model(
         f"""<ir_version: 8, opset_import: ["": {opset}]> g (float[N,2] x) => (float[N,1] y)
         <float[2,1] w = {{1, 2}}, float[1] b = {{3}}> {{ z = MatMul (x, w) y = Add (z, b) }}"""
     )
     rows = X.reshape(-1, 2)
     trained = OrtGradientOptimizer(model, max_iter=2, warm_start=True).fit(rows, rows.sum(1, keepdims=True))
-    given = trained.get_trained_onnx()
+    result = trained.get_trained_onnx()
     for name, array in trained.trained_coef_.items():
-        (tensor,) = (t for t in given.graph.initializer if t.name == name)
+        (tensor,) = (t for t in result.graph.initializer if t.name == name)
         assert tensor.raw_data == array.tobytes()
-    del given.graph.initializer[:]
+    del result.graph.initializer[:]
     del model.graph.initializer[:]
-    assert given == model
+    assert result == model
 
 
 @pytest.mark.parametrize(
@@ -116,18 +116,18 @@ def test_every_opset_trains_and_comes_back(opset):
         (8, "y = Scan <num_scan_inputs = 1, body = b (float i) => (float o) { o = Neg (i) }> (, x)", "Scan"),
     ],
 )  # fmt: skip
-def test_unsupported_operators_are_named(opset, body, words):
+def test_error_names_unsupported_operators(opset, body, words):
     with pytest.raises(ConversionError, match=words):
         pin_versions(model_of(opset, body, "float s = {1}"))
 
 
 @pytest.mark.parametrize("opset", [MIN_OPSET, 17, MAX_OPSET])
-def test_opsets_in_the_range_stay(opset):
+def test_supported_opsets_are_unchanged(opset):
     assert opset_versions(pin_versions(model_of(opset, "y = Neg (x)"))) == {"": opset}
 
 
 @pytest.mark.parametrize("opset", [999, 2**40, -1])
-def test_opsets_that_do_not_exist(opset):
+def test_unknown_opsets_are_rejected(opset):
     model = model_of(17, "y = Neg (x)")
     model.opset_import[0].version = opset
     newest = defs.onnx_opset_version()

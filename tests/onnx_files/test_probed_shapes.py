@@ -1,4 +1,4 @@
-"""Ranks behind If and computed shapes are found by runs, and branches that shapes choose are taken."""
+"""Unknown ranks are found by running the graph, and branches decided by shapes are folded."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ SQUEEZE = f"""{HEAD}
       q = If (c) <then_branch = yes () => (float[] a) {{ a = Squeeze (u, one) }},
                   else_branch = no () => (float[] b) {{ b = Identity (u) }}>
       y = MatMul (q, w) }}"""
-#: A shape that inference does not follow: a product of lengths under ReduceProd.
+#: A shape that shape inference does not find: a product of lengths by ReduceProd.
 PRODUCT = f"""{HEAD} <float[4,1] w = {{1, 1, 1, 1}}, int64[2] halves = {{2, 2}}, int64[1] one_axis = {{1}},
       int64[1] rest = {{-1}}>
     {{ a = Cast <to = 1> (halves) r = ReduceProd (a) i = Cast <to = 7> (r) k = Expand (i, one_axis)
@@ -33,7 +33,7 @@ def rank(model, name):
     return None if known is None or known.shape is None else len(known.shape)
 
 
-def test_a_branch_that_shapes_choose_is_taken(run_onnx):
+def test_branch_decided_by_shapes_is_folded(run_onnx):
     model = parser.parse_model(SQUEEZE)
     assert rank(model, "q") is None
     probed = with_probed_shapes(model, _GraphRunner())
@@ -41,7 +41,7 @@ def test_a_branch_that_shapes_choose_is_taken(run_onnx):
     np.testing.assert_array_equal(run_onnx(probed, X)[0], run_onnx(model, X)[0])
 
 
-def test_branches_that_depend_on_the_number_of_samples_stay(run_onnx):
+def test_branches_decided_by_the_number_of_samples_are_unchanged(run_onnx):
     model = parser.parse_model(
         f"""{HEAD} <int64 first = {{0}}, int64 unit = {{1}}>
         {{ s = Shape (x) d = Gather (s, first) c = Equal (d, unit)
@@ -51,7 +51,7 @@ def test_branches_that_depend_on_the_number_of_samples_stay(run_onnx):
     assert with_probed_shapes(model, _GraphRunner()) == model
 
 
-def test_branches_that_depend_on_values_stay():
+def test_branches_decided_by_values_are_unchanged():
     model = parser.parse_model(
         f"""{HEAD} <float zero = {{0}}>
         {{ s = ReduceMax <keepdims = 0> (x) c = Greater (s, zero)
@@ -62,14 +62,14 @@ def test_branches_that_depend_on_values_stay():
 
 
 @pytest.mark.parametrize("text", [SQUEEZE, PRODUCT])
-def test_files_with_unknown_ranks_train(run_onnx, text):
+def test_training_with_unknown_ranks(run_onnx, text):
     model = parser.parse_model(text)
     options = {"max_iter": 200, "learning_rate": 0.05, "random_state": 0}
     trained = OrtGradientOptimizer(model, warm_start=True, **options).fit(X, y)
     np.testing.assert_allclose(trained.trained_coef_["w"], [[1], [2], [0], [-1]], atol=0.05)
-    given = trained.get_trained_onnx()
-    assert [n.op_type for n in given.graph.node] == [n.op_type for n in model.graph.node]
-    np.testing.assert_allclose(run_onnx(given, X)[0], trained.predict(X), rtol=1e-4, atol=1e-5)
+    result = trained.get_trained_onnx()
+    assert [n.op_type for n in result.graph.node] == [n.op_type for n in model.graph.node]
+    np.testing.assert_allclose(run_onnx(result, X)[0], trained.predict(X), rtol=1e-4, atol=1e-5)
 
 
 def test_ranks_of_computed_shapes_are_probed(run_onnx):
@@ -85,12 +85,12 @@ def test_ranks_of_computed_shapes_are_probed(run_onnx):
     np.testing.assert_array_equal(run_onnx(found, X)[0], run_onnx(model, X)[0])
 
 
-def test_ranks_that_differ_stay_unknown():
+def test_ranks_that_differ_are_unknown():
     model = parser.parse_model(f"""{HEAD} {{ s = Squeeze (x) y = Neg (s) }}""")
-    assert with_probed_shapes(model, _GraphRunner()) == model  # a single row has one dimension less
+    assert with_probed_shapes(model, _GraphRunner()) == model  # a single sample has one dimension less
 
 
-def test_graphs_that_fail_on_random_samples_stay():
+def test_graphs_that_fail_on_random_samples_are_unchanged():
     model = parser.parse_model(
         f"""{HEAD} <int64[2] k = {{7, -1}}> {{ s = Squeeze (x) y = Reshape (s, k) }}"""
     )

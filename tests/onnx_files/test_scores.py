@@ -1,4 +1,4 @@
-"""Raw scores are found behind every way of writing probabilities, and are what the loss needs."""
+"""The raw scores of the loss are found for every form of probabilities."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ X = np.random.RandomState(0).normal(size=(20, 2)).astype(np.float32)
 W = "float[2,3] w = {1, -1, 0.5, 0.3, 2, -1}"
 V = "float[2,1] v = {1, -2}"
 ONE = "float one = {1}, int64[1] columns = {1}"
-#: Body of a graph that ends with p, width of its scores, and link.
+#: Bodies of graphs with the output p.
 SOFTMAX = {
     "softmax": "z = MatMul (x, w) p = Softmax <axis = 1> (z)",
     "normalized twice": """z = MatMul (x, w) s = Softmax <axis = 1> (z) a = Abs (s) t = ReduceSum (a, columns)
@@ -74,7 +74,7 @@ def scores_and_probabilities(run_onnx):
 
 
 @pytest.mark.parametrize("name", SOFTMAX)
-def test_scores_under_a_softmax(name, scores_and_probabilities):
+def test_scores_before_a_softmax(name, scores_and_probabilities):
     model, scores = scores_of(graph(SOFTMAX[name], 3))
     assert (scores.score, scores.link, scores.n_outputs) == ("z", "softmax", 3)
     z, p = scores_and_probabilities(model, scores)
@@ -82,7 +82,7 @@ def test_scores_under_a_softmax(name, scores_and_probabilities):
 
 
 @pytest.mark.parametrize("name", SIGMOIDS)
-def test_scores_of_one_against_the_rest(name, scores_and_probabilities):
+def test_one_vs_rest_scores(name, scores_and_probabilities):
     model, scores = scores_of(graph(SIGMOIDS[name], 3))
     assert (scores.link, scores.n_outputs) == ("sigmoid", 3)
     z, p = scores_and_probabilities(model, scores)
@@ -92,14 +92,14 @@ def test_scores_of_one_against_the_rest(name, scores_and_probabilities):
 
 
 @pytest.mark.parametrize("name", BINARY)
-def test_one_score_for_two_classes(name, scores_and_probabilities):
+def test_binary_scores(name, scores_and_probabilities):
     model, scores = scores_of(graph(BINARY[name], 2))
     assert (scores.score, scores.link, scores.n_outputs) == ("z", "sigmoid", 1)
     z, p = scores_and_probabilities(model, scores)
     np.testing.assert_allclose(expit(z[:, 0]), p[:, 1], atol=1e-6)
 
 
-def test_probabilities_of_no_link_become_their_logarithms(scores_and_probabilities):
+def test_unlinked_probabilities_are_scored_by_their_logarithms(scores_and_probabilities):
     body = """z = MatMul (x, w) s = Softmax <axis = 1> (z) n = Neg (x) q = MatMul (n, w)
         t = Softmax <axis = 1> (q) a = Add (s, t) p = Mul (a, half)"""
     model, scores = scores_of(graph(body, 3))
@@ -108,7 +108,7 @@ def test_probabilities_of_no_link_become_their_logarithms(scores_and_probabiliti
     np.testing.assert_allclose(values, np.log(np.maximum(p, LOWEST)), rtol=1e-5, atol=1e-6)
 
 
-def test_decision_scores_of_votes_are_the_confidences():
+def test_votes_are_scored_by_their_confidences():
     body = """s = MatMul (x, w) a = Abs (s) b = Add (a, one) c = Mul (b, minus) d = Div (s, c)
         h = Greater (s, zero) votes = Cast <to = 1> (h) p = Add (votes, d)"""
     model = graph(body, 3)
@@ -116,7 +116,7 @@ def test_decision_scores_of_votes_are_the_confidences():
     assert (scores.score, scores.link) == ("s", "softmax")
 
 
-def test_scores_over_their_sum_without_probabilities():
+def test_scores_divided_by_their_sum():
     body = "z = MatMul (x, w) a = Abs (z) t = ReduceSum (a, columns) p = Div (z, t)"
     _, scores = scores_of(graph(body, 3))
     assert (scores.score, scores.link) == ("z", "sigmoid")
@@ -128,7 +128,7 @@ VOTES = """z = MatMul (x, w) m = Softmax <axis = 1> (z) best = ArgMax <axis = 1>
     p = Mul (vote, one)"""
 
 
-def test_votes_are_distributed_in_trained_scores(run_onnx, scores_and_probabilities):
+def test_votes_are_scored_by_member_probabilities(run_onnx, scores_and_probabilities):
     model, scores = scores_of(graph(VOTES, 3))
     values, p = scores_and_probabilities(model, scores)
     assert set(np.unique(p)) == {-1.0, 2.0}
@@ -136,7 +136,7 @@ def test_votes_are_distributed_in_trained_scores(run_onnx, scores_and_probabilit
     np.testing.assert_allclose(values, np.log(np.maximum(3 * members - 1, LOWEST)), rtol=1e-4, atol=1e-5)
 
 
-def test_classes_of_text_are_written():
+def test_string_labels():
     body = "z = MatMul (x, w) p = Sigmoid (z)"
     model = graph(body, 3)
     model.graph.output[0].type.tensor_type.elem_type = 8
@@ -148,6 +148,6 @@ def test_classes_of_text_are_written():
     assert scores.label == "label" and value_types(model)["label"].elem_type == 8
 
 
-def test_complete_scores_are_unchanged():
+def test_model_with_scores_is_unchanged():
     model = graph(SOFTMAX["softmax"], 3)
     assert scores_of(model)[0] is model

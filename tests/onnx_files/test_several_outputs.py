@@ -1,4 +1,4 @@
-"""One output of a file is trained and predicted; all of them come back."""
+"""``output_name`` selects the output to train and predict; the trained file has all outputs."""
 
 import numpy as np
 import pytest
@@ -13,14 +13,14 @@ from ortlearn.exceptions import ConversionError
 
 BOTH = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
 X = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32)
-KINDS = X.argmax(axis=1)
+CLASSES = X.argmax(axis=1)
 PAIRS = X[:, :2] - X[:, 1:]
 OPTIONS = {"warm_start": True, "random_state": 0, "max_iter": 100, "learning_rate": "Adam"}
 LOG = {**OPTIONS, "learning_loss": "log_loss"}
 
 
 def network(nodes, outputs):
-    """Return a network with a body and two heads."""
+    """Return a network with a hidden layer h."""
     return parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,3] x) => ({outputs})
         <float[3,4] w = {{{", ".join(["0.3", "-0.2", "0.1"] * 4)}}},
@@ -42,14 +42,14 @@ HIDDEN = network("y = MatMul (h, v)", "float[N,4] h, float[N,2] y")
     "file, output, moved", [(HEADS, "b", "u"), (LABELS, "b", "u"), (HEADS, "a", "v"), (LABELS, "a", "v")]
 )
 def test_classifiers(run_onnx, file, output, moved, cls):
-    y = KINDS if output == "b" else (X[:, 0] > 0).astype(int)
+    y = CLASSES if output == "b" else (X[:, 0] > 0).astype(int)
     trained = cls(file, output_name=output, **LOG).fit(X, y)
     assert is_classifier(trained) and trained.score(X, y) > 0.8
     assert set(trained.trained_coef_) == {"w", moved}
-    given = trained.get_trained_onnx()
-    assert (given.graph.output, given.graph.node) == (file.graph.output, file.graph.node)
+    result = trained.get_trained_onnx()
+    assert (result.graph.output, result.graph.node) == (file.graph.output, file.graph.node)
     names = [value.name for value in file.graph.output]
-    scores = dict(zip(names, run_onnx(given, X), strict=True))
+    scores = dict(zip(names, run_onnx(result, X), strict=True))
     np.testing.assert_array_equal(trained.predict(X), scores[output].argmax(axis=1))
     found = trained.decision_function(X)
     difference = scores[output] if output == "b" else np.diff(scores[output])[:, 0]
@@ -62,14 +62,14 @@ def test_regressors(run_onnx, file, output, cls):
     y = {"b": X, "y": PAIRS, "h": np.hstack([X, PAIRS[:, :1]])}[output] / 5
     trained = cls(file, output_name=output, **OPTIONS).fit(X, y)
     assert is_regressor(trained) and trained.score(X, y) > 0.3
-    given = trained.get_trained_onnx()
+    result = trained.get_trained_onnx()
     names = [value.name for value in file.graph.output]
-    outputs = dict(zip(names, run_onnx(given, X), strict=True))
+    outputs = dict(zip(names, run_onnx(result, X), strict=True))
     np.testing.assert_allclose(trained.predict(X), outputs[output], rtol=1e-5, atol=1e-6)
 
 
-def test_labels_go_with_the_output_of_their_weights():
-    """``i`` is of head ``a``: beside ``h`` there is no output of labels, so that it is a regressor's."""
+def test_labels_belong_to_the_output_they_are_computed_from():
+    """``i`` is computed from ``a``: without labels, ``h`` is the output of a regressor."""
     file = network("a = MatMul (h, v) i = ArgMax <axis = 1> (a)", "float[N,4] h, float[N,2] a, int64[N,1] i")
     assert source_task(file) == source_task(file, "a") == "classification"
     assert source_task(file, "h") == "regression" and source_task(file, "i") is None
@@ -78,11 +78,11 @@ def test_labels_go_with_the_output_of_their_weights():
     assert trainer.fit(X, np.hstack([X, X[:, :1]]) / 5).predict(X).shape == (80, 4)
 
 
-def test_exports_of_scikit_learn():
-    model = LogisticRegression().fit(X, KINDS)
+def test_exported_scikit_learn_model():
+    model = LogisticRegression().fit(X, CLASSES)
     file = to_onnx(model, X[:1], options={"zipmap": False}, target_opset={"": 18, "ai.onnx.ml": 3})
-    named = OrtGradientOptimizer(file, output_name="probabilities", **OPTIONS).fit(X, KINDS)
-    plain = OrtGradientOptimizer(file, **OPTIONS).fit(X, KINDS)
+    named = OrtGradientOptimizer(file, output_name="probabilities", **OPTIONS).fit(X, CLASSES)
+    plain = OrtGradientOptimizer(file, **OPTIONS).fit(X, CLASSES)
     np.testing.assert_array_equal(named.predict_proba(X), plain.predict_proba(X))
 
 
@@ -90,14 +90,14 @@ def test_errors():
     with pytest.raises(
         ConversionError, match=r"\['a', 'b'\], and not exactly one .* choose one by output_name"
     ):
-        OrtGradientOptimizer(HEADS, **LOG).fit(X, KINDS)
+        OrtGradientOptimizer(HEADS, **LOG).fit(X, CLASSES)
     with pytest.raises(ValueError, match=r"3 outputs, the model has 2. Set output_name"):
         OrtGradientOptimizer(HEADS, **OPTIONS).fit(X, X)
     for name in ("c", "x", "i", "h"):
         with pytest.raises(
             ConversionError, match=rf"output_name='{name}' is not a computed .*: choose one of \['a', 'b'\]"
         ):
-            OrtGradientOptimizer(LABELS, output_name=name, **LOG).fit(X, KINDS)
+            OrtGradientOptimizer(LABELS, output_name=name, **LOG).fit(X, CLASSES)
     with pytest.raises(ConversionError, match=r"output_name is for ONNX files, Ridge is .* output_name=None"):
         OrtGradientOptimizer(Ridge(), output_name="a").fit(X, X)
     own = network(
@@ -110,9 +110,9 @@ def test_errors():
         OrtGradientOptimizer(own, output_name="a", label_name="y").fit(X, PAIRS)
 
 
-def test_names_that_training_uses(run_onnx):
+def test_output_name_with_a_reserved_prefix(run_onnx):
     file = network("a = MatMul (h, v) ortlearn_b = MatMul (h, u)", "float[N,2] a, float[N,3] ortlearn_b")
-    trained = OrtGradientOptimizer(file, output_name="ortlearn_b", **LOG).fit(X, KINDS)
+    trained = OrtGradientOptimizer(file, output_name="ortlearn_b", **LOG).fit(X, CLASSES)
     np.testing.assert_array_equal(
         run_onnx(trained.get_trained_onnx(), X)[1].argmax(axis=1), trained.predict(X)
     )

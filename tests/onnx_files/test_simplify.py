@@ -1,4 +1,4 @@
-"""Nodes that do nothing go; nodes that look like it stay."""
+"""Nodes without effect are removed; nodes that resemble them are not."""
 
 import numpy as np
 import onnx
@@ -40,7 +40,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_kind(name):
+def test_idle_nodes(name):
     body, stays = CASES[name]
     model = parse(f"{HEAD} {SHAPES} {{ {body} b0 = Neg (a) y = ReduceMax <keepdims = 0> (b0) }}")
     before = model.SerializeToString()
@@ -50,15 +50,15 @@ def test_each_kind(name):
     if not stays:
         assert operators(simpler) == ["Neg", "ReduceMax"]
         assert simpler.graph.node[0].input[0] in ("x", "f", "v")
-        assert [tensor.name for tensor in simpler.graph.initializer] == []  # shapes nothing reads go too
+        assert [tensor.name for tensor in simpler.graph.initializer] == []  # unread shapes are removed
 
 
-def test_a_reshape_to_a_computed_shape_stays():
+def test_reshape_to_a_computed_shape_is_unchanged():
     model = parse(f"{HEAD} {{ s = Shape (x) a = Reshape (x, s) y = ReduceMax <keepdims = 0> (a) }}")
     assert "Reshape" in operators(remove_idle_nodes(model))
 
 
-def test_a_shape_that_is_an_input_with_a_default_stays():
+def test_shape_given_as_an_input_is_unchanged():
     model = parse(
         f"{HEAD.replace('float[2] v', 'int64[2] keep')} <int64[2] keep = {{-1, 2}}> "
         "{ a = Reshape (x, keep) y = ReduceMax <keepdims = 0> (a) }"
@@ -66,7 +66,7 @@ def test_a_shape_that_is_an_input_with_a_default_stays():
     assert "Reshape" in operators(remove_idle_nodes(model))
 
 
-def test_outputs_keep_their_names(run_onnx):
+def test_names_of_outputs_are_unchanged(run_onnx):
     model = parse(
         "g (float[N] x) => (float[N] y, float[N] z) { a = Identity (x) y = Identity (a) z = Neg (y) }"
     )
@@ -101,13 +101,13 @@ def test_subgraphs_read_remaining_tensors(run_onnx):
 @pytest.mark.parametrize(
     "name, source", [("d", "b"), ("c", "b"), ("b", "b"), ("x", "x"), ("nothing", "nothing")]
 )
-def test_the_tensor_before_idle_nodes(name, source):
+def test_origin_skips_idle_nodes(name, source):
     model = parse("g (float[N,2] x) => (float[N,2] d) <int64[2] keep = {-1, 2}> "
                   "{ a = Identity (x) b = Neg (a) c = Cast <to = 1> (b) d = Reshape (c, keep) }")  # fmt: skip
     assert ScoreView(model, value_types(model)).origin(name) == source
 
 
-def test_reshaped_scalars_stay():
+def test_reshaped_scalars_are_unchanged():
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (float x) => (float[1] y) <int64[1] vector = {-1}> { z = Reshape (x, vector) y = Neg (z) }"""

@@ -1,4 +1,4 @@
-"""Weights are found wherever a file keeps them, trained under a name, and written back where they were."""
+"""Weights in initializers, constants and subgraphs are named, trained and written back."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ TEXTS = {"constants": CONSTANTS, "filled": FILLED, "branches": BRANCHES}
 
 
 def half(elem_type):
-    """Return a linear model of another type."""
+    """Return a linear model of the given type."""
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
     infos = [helper.make_tensor_value_info(name, elem_type, ["N", k]) for name, k in (("x", 2), ("y", 1))]
     weight = numpy_helper.from_array(np.full((2, 1), 0.5).astype(dtype), "w")
@@ -44,7 +44,7 @@ def half(elem_type):
     "kind, names",
     [("constants", ["w", "b", "s"]), ("filled", ["w"]), ("branches", ["w_2", "w_3"])],
 )
-def test_weights_have_names_and_the_graph_computes_the_same(run_onnx, kind, names):
+def test_named_weights(run_onnx, kind, names):
     model = parser.parse_model(TEXTS[kind])
     named = with_named_weights(model)
     checker.check_model(named, full_check=True)
@@ -71,18 +71,18 @@ def test_values_are_written_to_the_locations_of_the_weights(run_onnx, kind):
     "kind, changed", [("constants", {"w", "b"}), ("filled", {"w"}), ("branches", {"w_2"})]
 )
 @pytest.mark.parametrize("cls", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-def test_a_trained_file_differs_in_its_weights_only(run_onnx, kind, changed, cls):
+def test_trained_file_differs_in_its_weights_only(run_onnx, kind, changed, cls):
     model = parser.parse_model(TEXTS[kind])
     trained = cls(model, max_iter=30, warm_start=True, random_state=0).fit(X, y[:, None])
-    given = trained.get_trained_onnx()
-    np.testing.assert_allclose(run_onnx(given, X)[0], trained.predict(X), rtol=1e-5)
-    before, after = weight_locations(model), weight_locations(given)
+    result = trained.get_trained_onnx()
+    np.testing.assert_allclose(run_onnx(result, X)[0], trained.predict(X), rtol=1e-5)
+    before, after = weight_locations(model), weight_locations(result)
     assert changed <= {n for n in before if not np.array_equal(before[n].value(), after[n].value())}
-    originals = {name: place.value().reshape(place.shape) for name, place in before.items()}
+    originals = {name: location.value().reshape(location.shape) for name, location in before.items()}
     if kind == "filled":
-        assert [n.op_type for n in given.graph.node] == ["Constant", "Identity", "MatMul"]
+        assert [n.op_type for n in result.graph.node] == ["Constant", "Identity", "MatMul"]
     else:
-        assert with_values(given, originals) == with_values(model, originals)
+        assert with_values(result, originals) == with_values(model, originals)
 
 
 def test_weights_of_loops_get_gradients(run_onnx):
@@ -94,30 +94,30 @@ def test_weights_of_loops_get_gradients(run_onnx):
            y = MatMul (h, v) }}""")
     assert to_trainable(model).trained == ["I2_v", "I3_w"]
     trained = OrtGradientOptimizer(model, max_iter=20, warm_start=True, random_state=0).fit(X, y[:, None])
-    given = trained.get_trained_onnx()
-    (body,) = [a.g for n in given.graph.node for a in n.attribute if a.name == "body"]
+    result = trained.get_trained_onnx()
+    (body,) = [a.g for n in result.graph.node for a in n.attribute if a.name == "body"]
     np.testing.assert_array_equal(numpy_helper.to_array(body.initializer[0]), trained.trained_coef_["w"])
-    np.testing.assert_allclose(run_onnx(given, X)[0], trained.predict(X), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run_onnx(result, X)[0], trained.predict(X), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("cls", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize("elem_type", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
-def test_halves_are_trained_in_float32_and_written_in_their_type(elem_type, cls):
+def test_half_precision_is_trained_in_float32(elem_type, cls):
     model = half(elem_type)
     assert {t.data_type for t in load_onnx(model).graph.initializer} == {TensorProto.FLOAT}
     options = {"max_iter": 500, "warm_start": True, "random_state": 0, "learning_rate": 0.05}
     trained = cls(model, **options).fit(X, y[:, None])
-    given = trained.get_trained_onnx()
+    result = trained.get_trained_onnx()
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
-    for name, place in weight_locations(given).items():
-        assert place.elem_type == elem_type
-        np.testing.assert_array_equal(place.value(), trained.trained_coef_[name].astype(dtype))
-    originals = {name: place.value() for name, place in weight_locations(model).items()}
-    assert with_values(given, originals) == with_values(model, originals)
+    for name, location in weight_locations(result).items():
+        assert location.elem_type == elem_type
+        np.testing.assert_array_equal(location.value(), trained.trained_coef_[name].astype(dtype))
+    originals = {name: location.value() for name, location in weight_locations(model).items()}
+    assert with_values(result, originals) == with_values(model, originals)
     np.testing.assert_allclose(trained.predict(X)[:, 0], y, atol=0.05)
 
 
-def test_values_beyond_a_type_are_an_error():
+def test_overflow_is_an_error():
     model = half(TensorProto.FLOAT16)
     with pytest.raises(WriteBackError, match=r"'w' has values up to 1e\+06, which overflow float16"):
         with_values(model, {"w": np.full((2, 1), 1e6, np.float32)})
@@ -125,7 +125,7 @@ def test_values_beyond_a_type_are_an_error():
     assert np.isinf(weight_locations(infinite)["w"].value()).all()
 
 
-def test_other_shapes_and_names_are_refused():
+def test_other_shapes_and_names_are_rejected():
     model = parser.parse_model(CONSTANTS)
     with pytest.raises(ValueError, match=r"'w' must have the shape \(2, 1\), got \(2,\)"):
         with_values(model, {"w": np.ones(2, np.float32)})

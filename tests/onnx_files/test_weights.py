@@ -1,4 +1,4 @@
-"""Weights are what a graph multiplies by and adds to products; nothing else unless it is named."""
+"""Weights to train are found by their use in the graph, or selected by name."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 
 
 def graph(body, shape="N,2", **initializers):
-    """Return a graph with initializers of ones (of given shapes), or of given integers."""
+    """Return a graph whose initializers are ones (if given by a shape) or a list of integers."""
     text = f'<ir_version: 8, opset_import: ["": 18]> g (float[{shape}] x) => (float[N,K] y) {{ {body} }}'
     model = parser.parse_model(text)
     for name, value in initializers.items():
@@ -39,22 +39,22 @@ AFFINE = {"w": (2, 3), "b": (3,)}
         ("c = Sub (x, m)  d = Div (c, s)  y = MatMul (d, w)", {"m": (2,), "s": (2,), "w": (2, 3)}, ["w"]),
         ("z = MatMul (x, w)  p = Sigmoid (z)  y = Sub (one, p)", {"w": (2, 3), "one": (1,)}, ["w"]),
         ("z = MatMul (x, w)  y = Mul (z, two)", {"w": (2, 3), "two": (1,)}, ["w"]),
-        # nothing is a product: what shifts and scales is learned, numbers of formulas are not
+        # without products, shifts and scales are learned, scalar constants are not
         ("z = Sub (x, b)  y = Mul (z, s)", {"b": (2,), "s": (2,)}, ["b", "s"]),
         ("z = Mul (x, s)  y = Mul (z, two)", {"s": (2,), "two": ()}, ["s"]),
         ("y = Pow (x, two)", {"two": (1,)}, []),
-        # rows of a table looked up under computed numbers; a constant number is no such thing
+        # tables are learned if their indices are computed, not if they are constant
         ("i = ArgMax (x)  y = Gather (t, i)", {"t": (4, 3)}, ["t"]),
         ("i = ArgMax (x)  u = Identity (t)  y = GatherElements (u, i)", {"t": (4, 3)}, ["t"]),
         ("z = Gather (t, k)  y = Pow (x, z)", {"t": (4, 2), "k": [1, 2]}, []),
         ("k = Constant <value_ints = [1]> ()  z = Gather (t, k)  y = Pow (x, z)", {"t": (4, 2)}, []),
     ],
 )
-def test_use_decides(body, initializers, expected):
+def test_learned_weights_by_use(body, initializers, expected):
     assert learned(graph(body, **initializers)) == expected
 
 
-#: Layers with learned inputs: nodes, roles by name (what is left out is not learned), and shapes.
+#: Layers: nodes, and the roles of the learned inputs.
 FUSED = {
     "LSTM": ("a, y = LSTM <hidden_size = 3> (x, w, r, b, , h, c, p)", "wrp weight, b intercept"),
     "GRU": ("a, y = GRU <hidden_size = 4> (x, w, r, b, , h)", "wr weight, b intercept"),
@@ -99,7 +99,7 @@ def test_fans_of_stacked_blocks(name, fans):
     assert find_weights(model)["w"].fans == fans
 
 
-def test_single_numbers_of_formulas_are_trained_by_their_name_only():
+def test_scalar_constants_are_trained_only_if_named():
     model = graph("z = MatMul (x, w) p = Pow (z, w_two) y = Div (p, w_root)", w=(2, 3), w_two=(), w_root=(1,))
     assert list(to_trainable(model, "w*").origins()) == ["w"]
     assert list(to_trainable(model, ["w", "w_root"]).origins()) == ["w", "w_root"]
@@ -127,12 +127,12 @@ NETWORK_SHAPES = {"v": (2, 3), "c": (3,), "s": (3,), "w": (3, 3), "u": (3,), "bo
         (["last", "s"], ["s", "body_t"]),
     ],
 )
-def test_nodes_operators_and_layers_select(pattern, expected):
-    """Weights that are not learned (the divisor) are trained only if named."""
+def test_selection_by_nodes_operators_and_layers(pattern, expected):
+    """Weights that are not learned, as the divisor, are trained only if named."""
     assert list(to_trainable(graph(NETWORK, **NETWORK_SHAPES), pattern).origins()) == expected
 
 
-def test_layers_in_the_names_of_weights():
+def test_selection_by_prefixes_of_names():
     shapes = {"net.0.weight": (2, 3), "net.1.weight": (3, 3), "net.1.bias": (3,), "out.weight": (3, 1)}
     body = """a = MatMul (x, "net.0.weight") b = Gemm (a, "net.1.weight", "net.1.bias")
         y = MatMul (b, "out.weight")"""
@@ -170,7 +170,7 @@ def test_fans_of_a_convolution():
     assert found["k"].fans == (75, 200) and found["b"].role == "intercept"
 
 
-def test_a_weight_after_the_scores_cannot_be_trained():
+def test_weight_after_the_scores_is_rejected():
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (int64[N] label, float[N,2] p)
         <float[2,2] w = {1, 2, 3, 4}, float[2] tail = {1, 1}>
@@ -237,10 +237,10 @@ def test_roles_of_a_batch_normalization():
     assert not weights["mean"].drawn and "running statistic" in weights["var"].reason
 
 
-def test_running_statistics_are_trained_by_their_names_only():
+def test_running_statistics_are_trained_only_if_named():
     model = graph(LAYERS, **NORMALIZED)
-    for asked in (None, "*"):
-        assert list(to_trainable(model, asked).origins()) == ["w", "scale", "shift", "v"]
+    for pattern in (None, "*"):
+        assert list(to_trainable(model, pattern).origins()) == ["w", "scale", "shift", "v"]
     assert list(to_trainable(model, ["mean", "v*"]).origins()) == ["mean", "v"]
     with pytest.raises(
         NoTrainableWeightError, match="'mea.' matches only running statistics, which are trained if named"
@@ -248,7 +248,7 @@ def test_running_statistics_are_trained_by_their_names_only():
         to_trainable(model, "mea*")
 
 
-def test_training_moves_scale_and_shift_but_not_the_statistics():
+def test_training_changes_scale_and_shift_but_not_the_statistics():
     model = graph(LAYERS, **NORMALIZED)
     X = np.random.RandomState(0).normal(size=(60, 2)).astype(np.float32)
     before = {name: array for name, (array, _) in get_train_initializer(model).items()}

@@ -1,4 +1,4 @@
-"""Trainings by the OpenVINO provider equal those of the CPU; it is built in, or a plugin."""
+"""Trainings by OpenVINO, built into onnxruntime or as a plugin, equal those of the CPU."""
 
 import numpy as np
 import onnx
@@ -24,7 +24,7 @@ PROVIDER = "OpenVINOExecutionProvider"
 
 @pytest.fixture(scope="module", autouse=True)
 def device():
-    """Return the device, or skip the tests with what onnxruntime says."""
+    """Return the device, or skip the tests with the message of its error."""
     try:
         return parse_device("openvino")
     except DeviceError as error:
@@ -66,7 +66,7 @@ CASES = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("trainer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize("name", CASES)
-def test_weights_are_those_of_the_cpu(name, trainer):
+def test_weights_equal_those_of_the_cpu(name, trainer):
     model, rows, labels, rate = CASES[name]
     options = {
         "learning_rate": rate,
@@ -87,7 +87,7 @@ def test_weights_are_those_of_the_cpu(name, trainer):
     assert PROVIDER in nodes and nodes.startswith("graph ")
 
 
-def test_the_loop_runs_there():
+def test_loop_runs_on_openvino():
     model, rows, labels, rate = CASES["network"]
     trained = OrtGradientOptimizer(model, learning_rate=rate, max_iter=2, device="openvino").fit(rows, labels)
     nodes = trained.get_node_providers()["epoch"]
@@ -95,7 +95,7 @@ def test_the_loop_runs_there():
     assert sum(nodes[PROVIDER].values()) > 10 * sum(nodes.get("CPUExecutionProvider", {}).values())
 
 
-def test_calls_of_fewer_samples_than_a_batch():
+def test_partial_fit_with_less_than_a_batch():
     trained = {}
     for device in ("cpu", "openvino"):
         trained[device] = OrtGradientOptimizer(
@@ -109,7 +109,7 @@ def test_calls_of_fewer_samples_than_a_batch():
         np.testing.assert_allclose(array, expected[weight], rtol=1e-3, atol=1e-5)
 
 
-def test_a_training_that_diverges_ends_with_the_same_weights():
+def test_diverging_training():
     found = {}
     for device in ("cpu", "openvino"):
         found[device] = OrtGradientOptimizer(
@@ -127,7 +127,7 @@ def test_a_training_that_diverges_ends_with_the_same_weights():
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.FidelityWarning")  # where there is bfloat16
-def test_half_precision_is_asked_for_by_an_option():
+def test_half_precision_option():
     options = ("openvino", {"load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "bf16"}}'})
     model, rows, labels, rate = CASES["network"]
     settings = {"learning_rate": rate, "max_iter": 2, "random_state": 0, "keep_better": False}

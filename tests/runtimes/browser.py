@@ -1,4 +1,4 @@
-"""A headless browser on pages of a server on this machine."""
+"""A headless browser, and a local server of its pages."""
 
 import functools
 import http.server
@@ -23,7 +23,7 @@ OPTIONS = [
 
 
 def browser():
-    """Return the program; skip the test where there is none."""
+    """Return the path of Chromium, or skip the test."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.skip("Chromium is not installed")
@@ -56,7 +56,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 class Address(str):
-    """Address of a server, and what pages have posted to it."""
+    """Address of a server, with the texts that pages post to it."""
 
     def __new__(cls, text, answers):
         found = super().__new__(cls, text)
@@ -78,7 +78,7 @@ def served(**mounts):
 
 
 def text_of(url, tmp_path, milliseconds=60000):
-    """Return the text in the element ``result`` of a page once its own clock has run so long."""
+    """Return the text of the element ``result`` of a page after some virtual time."""
     command = [
         browser(),
         *OPTIONS,
@@ -93,12 +93,12 @@ def text_of(url, tmp_path, milliseconds=60000):
     return unescape(match[1])
 
 
-#: A browser with WebGPU, by a program where there is no graphics card.
+#: Options of WebGPU, emulated in software.
 WEBGPU = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]
 
 
 def posted_by(address, page, tmp_path, options=()):
-    """Return the text that a page posts, by the clock of this machine."""
+    """Return the text that a page posts, in real time."""
     command = [browser(), *OPTIONS, *options, f"--user-data-dir={tmp_path / 'profile'}", f"{address}{page}"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -1,4 +1,4 @@
-"""Packages, written once, and what JavaScript needs to train them."""
+"""Fixtures of training packages, and helpers to run Node."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ RUNTIMES = Path(__file__).parents[2] / "runtimes"
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory):
-    """Return the folder of each package, which a test must not change."""
+    """Return the folders of the packages; tests must not change them."""
     root = tmp_path_factory.mktemp("packages")
     for name in PACKAGES:
         write_package(name, root / name)
@@ -21,12 +21,12 @@ def packages(tmp_path_factory):
 
 
 def modules_of(name):
-    """Return the folder of a runner with its npm packages; skip the test where they are not installed."""
+    """Return the folder of a runner with its npm packages; skip the test if they are not installed."""
     folder = RUNTIMES / name
     if shutil.which("node") is None:
         pytest.skip("Node is not installed")
     if not (folder / "node_modules").exists():
-        pytest.skip("its npm packages are not installed: make test-runtimes does that")
+        pytest.skip("its npm packages are not installed: run make test-runtimes")
     return folder
 
 

@@ -1,4 +1,4 @@
-"""Training packages that every runner is tested on."""
+"""Training packages on which every runner is tested."""
 
 import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor
@@ -18,7 +18,7 @@ y = np.sin(X[:, 0]) + X[:, 3] / 5
 TEXTS = np.array(["low", "middle", "high"])[np.digitize(y, [0.3, 1.0])]
 COSINE = LearningRateAdam(learning_rate="cosine")
 
-#: Model, learning rate, rows and labels, batch size.
+#: Model, learning rate, samples, labels and batch size.
 PACKAGES = {
     "logistic": (
         make_pipeline(StandardScaler(), LogisticRegression()),
@@ -52,7 +52,7 @@ PACKAGES = {
         64,
     ),
 }
-#: What is asked of the estimator, and of the export.
+#: Further parameters of the estimator, and of the export.
 OPTIONS = {"averages": {"average": True}, "later_averages": {"average": 1000}}
 EXPORTED = {"weights": {"weighted": True}}
 

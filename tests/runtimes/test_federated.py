@@ -1,4 +1,4 @@
-"""Ten Node processes whose rows never meet learn together."""
+"""Federated averages of ten Node processes."""
 
 import importlib.util
 
@@ -9,7 +9,7 @@ from .conftest import modules_of
 pytestmark = pytest.mark.runtimes
 
 
-def test_averages_learn_what_no_device_has(tmp_path):
+def test_averages_improve_over_rounds(tmp_path):
     source = modules_of("node") / "federated" / "coordinator.py"
     spec = importlib.util.spec_from_file_location("coordinator", source)
     coordinator = importlib.util.module_from_spec(spec)

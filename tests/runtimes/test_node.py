@@ -1,4 +1,4 @@
-"""The runner for Node: the record of a package, training, files, and what goes wrong."""
+"""The runner for Node: records of packages, training, files and errors."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.runtimes
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_it_trains_as_python_does(name, packages, tmp_path):
+def test_training_matches_python(name, packages, tmp_path):
     folder = modules_of("node")
     found = json.loads(node("test/run.mjs", packages[name], tmp_path / "trained", folder=folder))
     assert max(found["differences"].values()) < 1e-4
@@ -56,42 +56,42 @@ def broken(packages, tmp_path, name="logistic"):
     return shutil.copytree(packages[name], tmp_path / "broken")
 
 
-def test_a_wrong_class_is_named(packages):
+def test_unknown_class(packages):
     assert "y has tall, the classes are high,low,middle" in message(
         packages["logistic"], [[1, 2, 3, 4, 5]], ["tall"]
     )
 
 
-def test_a_wrong_shape_is_told(packages):
+def test_wrong_shape(packages):
     assert "must be of shape [,5]" in message(packages["logistic"], [[1, 2]], ["low"])
 
 
-def test_a_wrong_type_is_told(packages):
-    told = message(packages["logistic"], [[1, 2, "three", 4, 5]], ["low"])
-    assert 'X must be of type float32, and has "three"' in told
+def test_wrong_type(packages):
+    text = message(packages["logistic"], [[1, 2, "three", 4, 5]], ["low"])
+    assert 'X must be of type float32, and has "three"' in text
 
 
-def test_another_format_is_refused(packages, tmp_path):
+def test_unknown_format(packages, tmp_path):
     folder = broken(packages, tmp_path)
     manifest = json.loads((folder / "training.json").read_text())
     (folder / "training.json").write_text(json.dumps({**manifest, "format": 9}))
     assert "format 9" in message(folder, [[1, 2, 3, 4, 5]], ["low"])
 
 
-def test_a_missing_file_is_named(packages, tmp_path):
+def test_missing_file(packages, tmp_path):
     folder = broken(packages, tmp_path)
     (folder / "step.onnx").unlink()
     assert "step.onnx" in message(folder, [[1, 2, 3, 4, 5]], ["low"])
 
 
-def test_a_file_without_its_end_is_an_error(packages, tmp_path):
+def test_truncated_file(packages, tmp_path):
     folder = broken(packages, tmp_path)
     content = (folder / "weights.safetensors").read_bytes()
     (folder / "weights.safetensors").write_bytes(content[:-4])
     assert "is not complete" in message(folder, [[1, 2, 3, 4, 5]], ["low"])
 
 
-def test_labels_must_be_as_many_as_rows(packages):
+def test_inconsistent_numbers_of_samples(packages):
     assert "Inputs must have as many rows, and have X: 1, ortlearn_label: 2" in message(
         packages["logistic"], [[1, 2, 3, 4, 5]], ["low", "high"]
     )
@@ -109,7 +109,7 @@ console.log(JSON.stringify({ loss, score, values: Object.fromEntries(values) }))
 """
 
 
-def test_weights_of_rows_are_those_of_python(packages):
+def test_sample_weights_match_python(packages):
     _, _, X, y, _ = PACKAGES["weights"]
     weights = np.random.default_rng(3).uniform(0, 2, size=len(y))
     arguments = (json.dumps(part.tolist()) for part in (X, y, weights))
@@ -124,7 +124,7 @@ def test_weights_of_rows_are_those_of_python(packages):
         np.testing.assert_allclose(values, np.ravel(trainer.values[name]), rtol=1e-4, atol=1e-5)
 
 
-def test_weights_for_a_package_that_takes_none(packages):
+def test_sample_weights_without_support(packages):
     source = WEIGHTS.replace("JSON.parse(weights)", "[1]", 1)
     command = ("--input-type=module", "-e", source, packages["logistic"], "[[1,2,3,4,5]]", '["low"]', "[1]")
     found = subprocess.run(
@@ -133,14 +133,14 @@ def test_weights_for_a_package_that_takes_none(packages):
     assert "export it with weighted=True" in found.stderr
 
 
-def test_a_loss_that_is_not_finite_is_an_error(packages):
+def test_loss_that_is_not_finite(packages):
     assert "not finite" in message(packages["boosting"], [[1, 2, 3, 4, 5]] * 60, [1e38] * 60)
 
 
-def test_types_are_right():
+def test_typescript_types():
     folder = modules_of("node")
     compiler = folder / "node_modules" / ".bin" / "tsc"
     if not compiler.exists():
-        pytest.skip("TypeScript is not installed: make test-runtimes does that")
+        pytest.skip("TypeScript is not installed: run make test-runtimes")
     found = subprocess.run([compiler, "--project", "test"], cwd=folder, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout

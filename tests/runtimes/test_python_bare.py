@@ -1,4 +1,4 @@
-"""The reference runner, which needs numpy and onnxruntime alone."""
+"""The reference runner, which requires only numpy and onnxruntime."""
 
 import ast
 import importlib.util
@@ -38,7 +38,7 @@ def record_of(folder):
     return unpack_tensors((folder / "record.safetensors").read_bytes())[0]
 
 
-def test_it_is_short_and_needs_nothing_else():
+def test_length_and_imports():
     source = SOURCE.read_text()
     imported = {
         name.name if isinstance(node, ast.Import) else node.module
@@ -51,7 +51,7 @@ def test_it_is_short_and_needs_nothing_else():
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_it_ends_with_the_bits_of_the_record(name, packages):
+def test_training_reproduces_the_record(name, packages):
     trainer, record = Trainer(packages[name]), record_of(packages[name])
     columns = {name.removeprefix("column "): a for name, a in record.items() if name.startswith("column ")}
     orders = [record[f"order {n}"] for n in range(trainer.manifest["record"]["epochs"])]
@@ -62,10 +62,10 @@ def test_it_ends_with_the_bits_of_the_record(name, packages):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_it_trains_as_the_estimator_does(package):
+def test_training_matches_the_estimator(package):
     name, folder, trained = package
     _, _, X, y, _ = PACKAGES[name]
-    trained.set_weights(trained.get_weights())  # which forgets the states of the update
+    trained.set_weights(trained.get_weights())  # resets the states of the update
     export_training(trained, folder)
     trainer = Trainer(folder)
     trainer.train_epoch(trainer.columns(X, y), np.arange(len(X)))
@@ -120,7 +120,7 @@ def test_evaluation_of_one_hot_labels(labels, dtype, tmp_path):
 
 
 def weighted_package(folder, **options):
-    """Write a package that takes weights of rows, and return its trained estimator."""
+    """Write a package that supports sample weights, and return its trained estimator."""
     model, _, X, y, _ = PACKAGES["logistic"]
     options |= {"learning_rate": "SGD", "batch_size": 32, "random_state": 0, "learning_penalty": None}
     trained = OrtGradientOptimizer(model, **options).fit(X, y)
@@ -130,7 +130,7 @@ def weighted_package(folder, **options):
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_weights_of_rows(class_weight, tmp_path):
+def test_sample_weights(class_weight, tmp_path):
     _, _, X, y, _ = PACKAGES["logistic"]
     weights = np.random.default_rng(0).uniform(0, 3, size=len(y))
     trained = weighted_package(tmp_path, class_weight=class_weight)
@@ -153,20 +153,20 @@ def test_weights_of_rows(class_weight, tmp_path):
     ("name", "rows", "message"),
     [("weights", 3, r"weight must be of shape \[230\]"), ("logistic", 230, "export it with weighted=True")],
 )
-def test_weights_that_are_refused(name, rows, message, packages):
+def test_invalid_sample_weights(name, rows, message, packages):
     _, _, X, y, _ = PACKAGES[name]
     with pytest.raises(ValueError, match=message):
         Trainer(packages[name]).fit(X, y, sample_weight=np.ones(rows))
 
 
 @pytest.mark.parametrize("name", ["logistic", "network", "classes"])
-def test_rows_and_labels_must_be_as_many(name, packages):
+def test_inconsistent_numbers_of_samples(name, packages):
     _, _, X, y, _ = PACKAGES[name]
     with pytest.raises(ValueError, match="must be of shape"):
         Trainer(packages[name]).fit(X, y[:-1])
 
 
-def test_adapters_are_trained_as_they_are(tmp_path):
+def test_lora_adapters(tmp_path):
     file = OrtGradientOptimizer(PACKAGES["network"][0], max_iter=1, learning_rate="SGD", random_state=0)
     _, _, X, y, _ = PACKAGES["network"]
     file = file.fit(X, y).get_trained_onnx(fused=False)

@@ -1,4 +1,4 @@
-"""What the reference runner says of packages and samples that are wrong."""
+"""Errors of the reference runner on invalid packages and samples."""
 
 import json
 
@@ -16,14 +16,14 @@ def folder(tmp_path_factory):
     return root
 
 
-def test_another_format(folder, tmp_path):
+def test_unknown_format(folder, tmp_path):
     manifest = json.loads((folder / "training.json").read_text())
     (tmp_path / "training.json").write_text(json.dumps({**manifest, "format": 9}))
     with pytest.raises(ValueError, match="The package has format 9, this reads 1"):
         Trainer(tmp_path)
 
 
-def test_a_missing_file_is_named(folder, tmp_path):
+def test_missing_file(folder, tmp_path):
     (tmp_path / "training.json").write_text((folder / "training.json").read_text())
     with pytest.raises(FileNotFoundError, match="weights.safetensors"):
         Trainer(tmp_path)
@@ -43,7 +43,7 @@ def test_unknown_classes(tmp_path):
         Trainer(tmp_path).fit(PACKAGES["logistic"][2][:1], ["tall"])
 
 
-def test_a_loss_that_is_not_finite_leaves_the_weights(folder):
+def test_loss_that_is_not_finite_leaves_the_weights(folder):
     _, _, X, y, _ = PACKAGES["boosting"]
     trainer = Trainer(folder)
     before = dict(trainer.values)

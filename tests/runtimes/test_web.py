@@ -1,4 +1,4 @@
-"""The runner for the browser, in a headless one, with no network."""
+"""The runner for the browser, in a headless browser without a network."""
 
 import json
 import re
@@ -26,18 +26,18 @@ def found(packages, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_it_trains_as_python_does(name, found):
-    own = found[name]
-    assert max(own["differences"].values()) < 1e-4
-    assert own["epoch"] == 3
-    assert own["after"]["loss"] < own["before"]["loss"]
+def test_training_matches_python(name, found):
+    result = found[name]
+    assert max(result["differences"].values()) < 1e-4
+    assert result["epoch"] == 3
+    assert result["after"]["loss"] < result["before"]["loss"]
 
 
-#: Without texts among the classes and averages, which onnxruntime-web has no operators for there.
+#: Packages without string classes and averages, for which onnxruntime-web has no WebGPU operators.
 ON_WEBGPU = ["network", "boosting", "classes"]
 
 
-def test_webgpu_trains_as_python_does(packages, tmp_path):
+def test_webgpu_training_matches_python(packages, tmp_path):
     modules_of("web")
     root = next(iter(packages.values())).parent
     with served(core=RUNTIMES / "core", web=RUNTIMES / "web", packages=root) as address:
@@ -50,11 +50,11 @@ def test_webgpu_trains_as_python_does(packages, tmp_path):
         assert max(found["packages"][name]["differences"].values()) < 1e-4, name
 
 
-def test_the_page_of_the_documentation_learns(tmp_path):
-    """It shows two half moons, and separates them."""
+def test_page_of_the_documentation(tmp_path):
+    """The page separates two half moons."""
     modules_of("web")
     assert browser_training.write(tmp_path / "page")
     with served(page=tmp_path / "page") as address:
-        told = text_of(f"{address}/page/index.html", tmp_path, milliseconds=5000)
-    epoch, loss, share = map(float, re.match(r"Epoch (\d+): mean loss ([\d.]+), ([\d.]+) %", told).groups())
-    assert epoch >= 50 and loss < 0.4 and share > 90, told
+        text = text_of(f"{address}/page/index.html", tmp_path, milliseconds=5000)
+    epoch, loss, share = map(float, re.match(r"Epoch (\d+): mean loss ([\d.]+), ([\d.]+) %", text).groups())
+    assert epoch >= 50 and loss < 0.4 and share > 90, text

@@ -1,4 +1,4 @@
-"""Files that were damaged, altered or made up are errors, and run nothing."""
+"""Damaged, altered and forged files raise SavedFileError, and run no code."""
 
 import copy
 import io
@@ -27,7 +27,7 @@ RAN = []
 
 
 class Harmful:
-    """Runs code where it is unpickled."""
+    """Run code if unpickled."""
 
     def __reduce__(self):
         return RAN.append, ("ran",)
@@ -54,13 +54,10 @@ def zipped(path, parts, kind=zipfile.ZIP_STORED):
 
 
 def resealed(path, saved, change):
-    """Write a file whose record, or graphs, were changed by somebody who computes digests."""
-    content = read(saved)
-    manifest, parts = copy.deepcopy(content.manifest), dict(content.files)
-    for name in ("kind", "format", "sha256", "files"):
-        del manifest[name]
-    change(manifest, parts)
-    write(path, Content(manifest, parts))
+    """Write a file with a changed record or changed graphs, and valid digests."""
+    content = read_without_digests(saved)
+    change(content.manifest, content.files)
+    write(path, content)
     return path
 
 
@@ -76,63 +73,63 @@ def find(manifest, **fields):
     return next(node for node in nodes(manifest["record"]) if fields.items() <= node.items())
 
 
-def refused(path, match=None):
+def assert_rejected(path, match=None):
     with pytest.raises(SavedFileError, match=match) as caught:
         load(path)
     assert str(path) in str(caught.value) and not RAN
 
 
 def test_every_altered_byte_is_an_error(saved, tmp_path):
-    """But for those between the files of a zip file, which nothing reads."""
-    whole, path = saved.read_bytes(), tmp_path / "model.zip"
+    """Bytes between the members of the zip file are not read, and may change."""
+    intact, path = saved.read_bytes(), tmp_path / "model.zip"
     expected, draw = load(saved).predict(X), random.Random(0)
-    same, places = 0, draw.sample(range(len(whole)), 200)
-    for place in places:
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :])
+    same, positions = 0, draw.sample(range(len(intact)), 200)
+    for position in positions:
+        path.write_bytes(intact[:position] + bytes([intact[position] ^ 0x41]) + intact[position + 1 :])
         try:
             found = load(path).predict(X)
         except SavedFileError:
             continue
         same += 1
         np.testing.assert_array_equal(found, expected)
-    assert same < 0.05 * len(places)
+    assert same < 0.05 * len(positions)
 
 
-def test_a_file_cut_off_anywhere_is_an_error(saved, tmp_path):
-    whole, path = saved.read_bytes(), tmp_path / "model.zip"
-    for length in [*range(0, len(whole), 997), len(whole) - 1]:
-        path.write_bytes(whole[:length])
-        refused(path, "is not a saved estimator, or is damaged")
+def test_truncated_files_are_rejected(saved, tmp_path):
+    intact, path = saved.read_bytes(), tmp_path / "model.zip"
+    for length in [*range(0, len(intact), 997), len(intact) - 1]:
+        path.write_bytes(intact[:length])
+        assert_rejected(path, "is not a saved estimator, or is damaged")
 
 
 @pytest.mark.parametrize(
     "name", ["../outside.onnx", "/tmp/outside.onnx", "a/b.onnx", "C:\\outside.onnx", "x.pkl"]
 )
 def test_names_outside_of_the_folder_are_rejected(name, saved, tmp_path):
-    refused(zipped(tmp_path / "model.zip", [*members(saved).items(), (name, b"x")]), "does not list")
+    assert_rejected(zipped(tmp_path / "model.zip", [*members(saved).items(), (name, b"x")]), "does not list")
     content = read(saved)
     manifest = {key: value for key, value in content.manifest.items() if key != "sha256"}
     manifest["files"] = {**manifest["files"], name: {"bytes": 1, "sha256": "0" * 64}}
     manifest["sha256"] = files._digest(manifest)
     parts = {**members(saved), "manifest.json": json.dumps(manifest)}
-    refused(zipped(tmp_path / "model.zip", [*parts.items(), (name, b"x")]), "name in manifest.files")
+    assert_rejected(zipped(tmp_path / "model.zip", [*parts.items(), (name, b"x")]), "name in manifest.files")
     assert [path.name for path in tmp_path.iterdir()] == ["model.zip"]
 
 
 def test_a_zip_bomb_is_rejected_before_it_is_read(saved, tmp_path):
     parts = [*members(saved).items(), ("arrays-1.npz", b"\0" * 10**8)]
-    refused(zipped(tmp_path / "model.zip", parts, zipfile.ZIP_DEFLATED), "It is compressed")
+    assert_rejected(zipped(tmp_path / "model.zip", parts, zipfile.ZIP_DEFLATED), "It is compressed")
 
 
 def test_repeated_names_are_rejected(saved, tmp_path):
     parts = list(members(saved).items())
     with pytest.warns(UserWarning, match="Duplicate"):
         path = zipped(tmp_path / "model.zip", [*parts, parts[0]])
-    refused(path, "repeated names")
+    assert_rejected(path, "repeated names")
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_a_folder_holds_regular_files(kind, saved, tmp_path):
+def test_irregular_files_of_a_folder_are_rejected(kind, saved, tmp_path):
     write(tmp_path / "folder", read_without_digests(saved))
     path = next((tmp_path / "folder").glob("arrays-*.npz"))
     content = path.read_bytes()
@@ -144,13 +141,14 @@ def test_a_folder_holds_regular_files(kind, saved, tmp_path):
         os.mkfifo(path)
     else:
         path.mkdir()
-    refused(tmp_path / "folder", "arrays")
+    assert_rejected(tmp_path / "folder", "arrays")
 
 
 def read_without_digests(path):
     content = read(path)
-    left_out = ("kind", "format", "sha256", "files")
-    return Content({k: v for k, v in content.manifest.items() if k not in left_out}, content.files)
+    digests = ("kind", "format", "sha256", "files")
+    manifest = {key: value for key, value in content.manifest.items() if key not in digests}
+    return Content(copy.deepcopy(manifest), dict(content.files))
 
 
 def header(shape, descr, order="False"):
@@ -183,7 +181,7 @@ def test_arrays_are_as_large_as_their_bytes(content):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1", "?", "U5", "S3", "c16", ">f8", "f2"])
-def test_arrays_come_back_as_they_were(dtype, order):
+def test_arrays_round_trip(dtype, order):
     for shape in ((), (0,), (3,), (2, 3), (2, 0, 4)):
         array = np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype), order=order)
         found = unpack_arrays(pack_arrays({"a": array}))["a"]
@@ -262,7 +260,7 @@ def not_a_training(manifest, parts):
     manifest["record"]["resumption"] = [1]
 
 
-def a_pickle(manifest, parts):
+def pickled_object(manifest, parts):
     name = next(name for name in parts if name.endswith(".skops"))
     parts[name] = pickle.dumps(Harmful())
 
@@ -272,7 +270,7 @@ def damaged_graph(manifest, parts):
     parts[name] = parts[name][:50]
 
 
-def numbers_elsewhere(manifest, parts):
+def external_weights(manifest, parts):
     name = find(manifest, **{"$": "model"})["file"]
     model = onnx.load_model_from_string(parts[name])
     tensor = model.graph.initializer[0]
@@ -285,24 +283,32 @@ def numbers_elsewhere(manifest, parts):
 CHANGES = [
     *(unknown_record, unknown_kind, wrong_type, wrong_nested_type, missing_value, unknown_value, other_group),
     *(unknown_plugin, unknown_parameter_of_a_plugin, unknown_parameter, unknown_class, missing_array),
-    *(missing_file, other_weights, nested_deeply, another_state, a_pickle, damaged_graph, numbers_elsewhere),
-    not_a_training,
+    *(
+        missing_file,
+        other_weights,
+        nested_deeply,
+        another_state,
+        pickled_object,
+        damaged_graph,
+        external_weights,
+    ),
 ]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_forged_records_are_rejected(change, saved, tmp_path):
-    path = resealed(tmp_path / "model.zip", saved, change)
-    if change is not_a_training:
-        with pytest.raises(SavedFileError, match="record of the training has the wrong type"):
-            OrtGradientOptimizer(Ridge(), learning_rate="Adam").fit(X, X[:, 0], resume_from=path)
-        return
-    refused(path)
+    assert_rejected(resealed(tmp_path / "model.zip", saved, change))
+
+
+def test_forged_trainings_are_rejected(saved, tmp_path):
+    path = resealed(tmp_path / "model.zip", saved, not_a_training)
+    with pytest.raises(SavedFileError, match="record of the training has the wrong type"):
+        OrtGradientOptimizer(Ridge(), learning_rate="Adam").fit(X, X[:, 0], resume_from=path)
 
 
 @pytest.mark.filterwarnings("ignore::ortlearn.exceptions.OmittedWarning")
 def test_randomly_changed_records_run_no_code(saved, tmp_path):
-    """Whatever a value of the record is replaced by: an error of ours, or an estimator."""
+    """Any replaced value of the record leads to a SavedFileError or an estimator."""
     draw, n_refused = random.Random(0), 0
     values = [None, 0, -1, 1.5, "", "os.system", [], {}, True, {"$": "omitted", "name": "x"}, 10**30]
     for _ in range(120):
@@ -321,17 +327,17 @@ def test_randomly_changed_records_run_no_code(saved, tmp_path):
 def test_a_later_format_is_rejected(saved, tmp_path):
     manifest = {**read(saved).manifest, "format": 99}
     parts = {**members(saved), "manifest.json": json.dumps(manifest)}
-    refused(zipped(tmp_path / "model.zip", parts.items()), "format 99.*install a newer version")
+    assert_rejected(zipped(tmp_path / "model.zip", parts.items()), "format 99.*install a newer version")
 
 
-def test_other_files_are_no_estimators(tmp_path):
+def test_other_files_are_rejected(tmp_path):
     (tmp_path / "model.zip").write_bytes(b"text")
-    refused(tmp_path / "model.zip", "is not a saved estimator")
-    refused(zipped(tmp_path / "other.zip", [("a.txt", b"x")]), "lacks manifest.json")
+    assert_rejected(tmp_path / "model.zip", "is not a saved estimator")
+    assert_rejected(zipped(tmp_path / "other.zip", [("a.txt", b"x")]), "lacks manifest.json")
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing.zip")
     (tmp_path / "folder").mkdir()
-    refused(tmp_path / "folder", "manifest.json cannot be read")
+    assert_rejected(tmp_path / "folder", "manifest.json cannot be read")
 
 
 def test_the_schema_describes_the_manifest(saved):
@@ -355,14 +361,14 @@ VALUES = [
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_values_come_back_as_they_were(value):
+def test_values_round_trip(value):
     encoder = Encoder({})
     text = json.dumps(encoder.encode(value), allow_nan=False)
     found = Decoder({}, encoder.all_files(), ()).decode(json.loads(text))
     assert type(found) is type(value) and found == value
 
 
-def test_random_states_come_back_where_they_were():
+def test_random_states_round_trip():
     state = np.random.RandomState(3)
     state.normal(size=5)
     encoder = Encoder({})

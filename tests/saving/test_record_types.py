@@ -1,4 +1,4 @@
-"""Every class that a fitted model may be made of is listed, or a plugin."""
+"""Every class of which a fitted model may consist is a listed type or a plugin."""
 
 import importlib
 import pkgutil
@@ -13,16 +13,16 @@ from ortlearn.losses import BaseLoss
 from ortlearn.models.constraints.base import Constraint
 from ortlearn.penalties import BasePenalty
 
-#: Classes that are made for a training, and are no part of a fitted model; and what holds a function.
+#: Classes that exist during a training only, or hold a Python function.
 LEFT_OUT = {"FunctionLoss", "MarginLoss", "SmoothedLoss", "AnchoredPenalty", "SmoothedPenalty"}
 LEFT_OUT |= {"_ScaledPenalty", "_FromStart", "ScheduledLearningRate", "BaseSolver", "WrappedRate", "Rescaled"}
 LEFT_OUT |= {"Averaged"}
 
 
-def below(cls):
+def subclasses(cls):
     for sub in cls.__subclasses__():
         yield sub
-        yield from below(sub)
+        yield from subclasses(sub)
 
 
 @pytest.mark.parametrize("base", [Constraint, BaseLoss, BasePenalty, BaseLearningRate])
@@ -32,5 +32,5 @@ def test_every_class_is_listed_or_a_plugin(base):
         for info in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
             importlib.import_module(info.name)
     known = {info.value.rpartition(":")[2] for info in plugins.list_plugins()} | {*TYPES} | LEFT_OUT
-    own = {cls.__name__ for cls in below(base) if cls.__module__.startswith(f"{ortlearn.__name__}.")}
-    assert own and not own - known
+    defined = {cls.__name__ for cls in subclasses(base) if cls.__module__.startswith(f"{ortlearn.__name__}.")}
+    assert defined and not defined - known

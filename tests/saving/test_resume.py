@@ -1,6 +1,5 @@
-"""Trainings that are resumed, from wherever they were, end with the bits of those that ran through."""
+"""Resumed trainings end with the same bits as uninterrupted ones."""
 
-import os
 import pickle
 import signal
 import threading
@@ -23,6 +22,7 @@ from ortlearn.exceptions import SavedFileError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, PlateauSchedule
 from ortlearn.losses import FunctionLoss
 from ortlearn.training import batch_timer, loop
+from tests.saving.checkpoints import EveryState, training_state
 
 pytestmark = [pytest.mark.needs_callbacks, pytest.mark.filterwarnings("ignore")]
 
@@ -36,8 +36,8 @@ BOOSTED = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=5)
 MLP = MLPRegressor(hidden_layer_sizes=(3,), max_iter=2, random_state=0)
 
 
-def in_python(expected, predicted):
-    """The squared error."""
+def squared_error(expected, predicted):
+    """Return the squared error and its gradient."""
     return ((predicted - expected) ** 2).sum(axis=1) / 2, predicted - expected
 
 
@@ -75,61 +75,40 @@ def data(case):
     return (csr_matrix(X), Y) if case == "sparse" else (X, Y)
 
 
-def left(trained):
-    """Return all that a training leaves."""
-    state = trained._fitted.state
-    history = [{key: value for key, value in record.items() if key != "seconds"} for record in state.history]
-    arrays = {**trained.trained_coef_, **state.states, **(state.raw_weights or {})}
-    rest = history, state.best_epoch, state.n_seen, state.start_kept, state.seed
-    return {key: array.tobytes() for key, array in arrays.items()}, rest
-
-
 #: The two estimators take turns over the cases.
 @pytest.mark.parametrize(("kind", "case"), list(zip(cycle(KINDS), CASES, strict=False)))
-def test_every_checkpoint_leads_to_the_same_end(kind, case, tmp_path):
+def test_resuming_from_checkpoints(kind, case, tmp_path):
     rows, labels = data(case)
-    checkpoint = ModelCheckpoint(tmp_path / "whole", every=1)
-    whole = make(case, KINDS[kind]).set_callbacks(checkpoint).fit(rows, labels, **CASES[case][2])
-    files = sorted((tmp_path / "whole").glob("epoch-*.zip"))
-    assert len(files) == whole.n_iter_ > 1
+    checkpoint = ModelCheckpoint(tmp_path / "expected", every=1)
+    expected = make(case, KINDS[kind]).set_callbacks(checkpoint).fit(rows, labels, **CASES[case][2])
+    files = sorted((tmp_path / "expected").glob("epoch-*.zip"))
+    assert len(files) == expected.n_iter_ > 1
     for path in [files[0], files[len(files) // 2], files[-1]]:
         resumed = make(case, KINDS[kind]).fit(rows, labels, **CASES[case][2], resume_from=path)
-        assert left(resumed) == left(whole), path.name
+        assert training_state(resumed) == training_state(expected), path.name
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", ["Adam", "average", "plateau", "sparse"])
-def test_within_an_epoch(kind, case, tmp_path, monkeypatch):
-    """Calls are cut as short as they can be, and each of them leaves a file."""
+def test_resuming_within_an_epoch(kind, case, tmp_path, monkeypatch):
+    """Every call trains one batch, and writes a file."""
     monkeypatch.setattr(batch_timer, "SECONDS", 1e-9)
     monkeypatch.setattr(loop, "PAUSE", -1.0)
     monkeypatch.setitem(CASES, "sparse", (Ridge(), {"learning_rate": "Adam"}, {}))
-    kept = []
-
-    class All(ModelCheckpoint):
-        def _write_last(self, folder, estimator):
-            super()._write_last(folder, estimator)
-            os.replace(folder / "last.zip", folder / f"state-{len(kept)}.zip")
-            kept.append(folder / f"state-{len(kept)}.zip")
-
-        def _note_write_time(self, begun):
-            pass  # every file is due
-
     rows, labels = data(case)
-    whole = (
-        make(case, KINDS[kind], max_iter=3).set_callbacks(All(tmp_path, every=9, seconds=0)).fit(rows, labels)
-    )
-    batches = [saving.read_summary(path)["batches"] for path in kept]
-    assert {*range(6)} - {5} <= {*batches} and len(kept) >= 15
-    for path in kept[:: 4 if kind == "one_graph" else 5]:
+    checkpoint = EveryState(tmp_path)
+    expected = make(case, KINDS[kind], max_iter=3).set_callbacks(checkpoint).fit(rows, labels)
+    batches = [saving.read_summary(path)["batches"] for path in checkpoint.written]
+    assert {*range(5)} <= {*batches} and len(batches) >= 15
+    for path in checkpoint.written[:: 4 if kind == "one_graph" else 5]:
         resumed = make(case, KINDS[kind], max_iter=3).fit(rows, labels, resume_from=path)
-        assert left(resumed) == left(whole), path.name
+        assert training_state(resumed) == training_state(expected), path.name
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", ["Adam", "solver"])
-def test_an_interrupt_leaves_an_estimator_to_resume(kind, case, tmp_path):
-    whole = make(case, KINDS[kind], max_iter=8).fit(X, Y)
+def test_resuming_after_an_interrupt(kind, case, tmp_path):
+    expected = make(case, KINDS[kind], max_iter=8).fit(X, Y)
 
     class Interrupt(ModelCheckpoint):
         def on_fit_task_end(self, estimator, context):
@@ -147,13 +126,13 @@ def test_an_interrupt_leaves_an_estimator_to_resume(kind, case, tmp_path):
     np.testing.assert_array_equal(later.predict(X), trainer.predict(X))
     for source in (tmp_path / "interrupted.zip", later, pickle.loads(pickle.dumps(trainer)), trainer):
         resumed = make(case, KINDS[kind], max_iter=8).fit(X, Y, resume_from=source)
-        assert left(resumed) == left(whole)
-    assert left(trainer.fit(X, Y, resume_from=trainer)) == left(whole)
+        assert training_state(resumed) == training_state(expected)
+    assert training_state(trainer.fit(X, Y, resume_from=trainer)) == training_state(expected)
 
 
-def test_a_real_interrupt_at_any_moment():
+def test_interrupts_by_a_timer():
     options = {"learning_rate": "Adam", "batch_size": 2, "random_state": 0, "max_iter": 150}
-    whole = OrtGradientOptimizer(MLP, **options).fit(X, Y)
+    expected = OrtGradientOptimizer(MLP, **options).fit(X, Y)
     for delay in (0.05, 0.1, 0.2, 0.4):
         trainer, source = OrtGradientOptimizer(MLP, **options), None
         timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
@@ -163,14 +142,16 @@ def test_a_real_interrupt_at_any_moment():
             timer.join()
             time.sleep(0.01)
         except KeyboardInterrupt:
-            if getattr(trainer._fitted, "resumption", None) is not None:  # it came within the training
+            if (
+                getattr(trainer._fitted, "resumption", None) is not None
+            ):  # the interrupt came within the training
                 source = trainer
-        assert left(trainer.fit(X, Y, resume_from=source)) == left(whole)
+        assert training_state(trainer.fit(X, Y, resume_from=source)) == training_state(expected)
 
 
 def test_an_interrupted_stream_keeps_its_state(tmp_path):
     model = OrtGradientOptimizer(MLP, learning_rate="Adam", random_state=0).partial_fit(X, Y)
-    before = left(model)
+    before = training_state(model)
 
     class Interrupt(ModelCheckpoint):
         def on_fit_task_end(self, estimator, context):
@@ -179,47 +160,47 @@ def test_an_interrupted_stream_keeps_its_state(tmp_path):
     model.set_callbacks(Interrupt(tmp_path))
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X, Y)
-    assert left(model) == before
+    assert training_state(model) == before
 
 
-def test_random_states_are_those_of_the_beginning(tmp_path):
-    """Whatever they are made of: the training continues with what it had drawn."""
+def test_random_states(tmp_path):
+    """A resumed training continues with the seed drawn at its start."""
     for state in (None, np.random.RandomState(5)):
         options = {"random_state": state, "max_iter": 5, "early_stopping": True}
         checkpoint = ModelCheckpoint(tmp_path / f"{state is None}", every=2)
-        whole = make("Adam", OrtGradientOptimizer, **options).set_callbacks(checkpoint).fit(X, Y)
+        expected = make("Adam", OrtGradientOptimizer, **options).set_callbacks(checkpoint).fit(X, Y)
         resumed = make("Adam", OrtGradientOptimizer, **options).fit(X, Y, resume_from=checkpoint.folder)
-        assert left(resumed) == left(whole)
+        assert training_state(resumed) == training_state(expected)
 
 
 def test_a_second_fit_of_a_warm_start(tmp_path):
     trainer = make("Adam", OrtGradientOptimizer, warm_start=True).fit(X, Y)
     checkpoint = ModelCheckpoint(tmp_path, every=2)
-    whole = left(trainer.set_callbacks(checkpoint).fit(X, Y))
+    expected = training_state(trainer.set_callbacks(checkpoint).fit(X, Y))
     resumed = make("Adam", OrtGradientOptimizer, warm_start=True).fit(X, Y, resume_from=tmp_path)
-    assert left(resumed) == whole
+    assert training_state(resumed) == expected
 
 
-def test_a_loss_in_python_comes_from_the_estimator(tmp_path):
-    loss = {"learning_loss": FunctionLoss(in_python), "learning_penalty": None}
+def test_python_loss_is_taken_from_the_estimator(tmp_path):
+    loss = {"learning_loss": FunctionLoss(squared_error), "learning_penalty": None}
     kind = OrtGradientForwardBackwardOptimizer
     checkpoint = ModelCheckpoint(tmp_path, every=2)
-    whole = make("Adam", kind, **loss).set_callbacks(checkpoint).fit(X, Y)
-    assert left(make("Adam", kind, **loss).fit(X, Y, resume_from=tmp_path / "epoch-000002.zip")) == left(
-        whole
-    )
+    expected = make("Adam", kind, **loss).set_callbacks(checkpoint).fit(X, Y)
+    assert training_state(
+        make("Adam", kind, **loss).fit(X, Y, resume_from=tmp_path / "epoch-000002.zip")
+    ) == training_state(expected)
 
 
-def test_more_epochs_than_it_began_with(tmp_path):
+def test_larger_max_iter(tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
     longer = make("Adam", OrtGradientOptimizer, max_iter=9)
-    assert left(longer.fit(X, Y, resume_from=tmp_path)) == left(
+    assert training_state(longer.fit(X, Y, resume_from=tmp_path)) == training_state(
         make("Adam", OrtGradientOptimizer, max_iter=9).fit(X, Y)
     )
 
 
-def test_what_must_be_the_same(tmp_path):
+def test_other_parameters_models_and_samples_are_rejected(tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=2)
     make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
     with pytest.raises(SavedFileError, match=r"other parameters: batch_size=8 instead of 16"):
@@ -250,52 +231,56 @@ def test_trainings_that_cannot_be_resumed(tmp_path):
 
 def test_a_damaged_checkpoint_is_skipped(tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
-    whole = make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
+    expected = make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
     path = tmp_path / "epoch-000006.zip"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    assert left(make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=tmp_path)) == left(whole)
+    assert training_state(
+        make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=tmp_path)
+    ) == training_state(expected)
 
 
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_search_is_called_again(n_jobs, tmp_path):
-    """Its trainings find what they left, each in a folder of its own."""
+def test_resumed_search(n_jobs, tmp_path):
+    """Its trainings resume from separate folders."""
 
     def search(folder, max_iter, **options):
         checkpoint = ModelCheckpoint(folder, every=1, **options)
         trainer = make("Adam", OrtGradientOptimizer, max_iter=max_iter).set_callbacks(checkpoint)
         return GridSearchCV(trainer, {"batch_size": [8, 16]}, cv=2, n_jobs=n_jobs).fit(X, Y)
 
-    whole = search(tmp_path / "whole", 5)
-    search(tmp_path / "killed", 3)  # as if it had come no further
+    expected = search(tmp_path / "expected", 5)
+    search(tmp_path / "killed", 3)  # stands for an interrupted search
     epochs = sorted((tmp_path / "killed").rglob("epoch-*.zip"))
     assert len(epochs) == 5 * 3
     for path in (*epochs[2::6], *epochs[1::6]):
         path.unlink()
     stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "killed").rglob("epoch-*.zip")}
     again = search(tmp_path / "killed", 5, resume=True)
-    assert left(again.best_estimator_) == left(whole.best_estimator_)
+    assert training_state(again.best_estimator_) == training_state(expected.best_estimator_)
     for name in ("split0_test_score", "split1_test_score"):
-        np.testing.assert_array_equal(again.cv_results_[name], whole.cv_results_[name])
+        np.testing.assert_array_equal(again.cv_results_[name], expected.cv_results_[name])
     assert len(list((tmp_path / "killed").rglob("epoch-000005.zip"))) == 5
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items()), "an epoch ran twice"
 
 
-def test_resume_begins_anew_in_an_empty_folder(tmp_path):
-    whole = make("Adam", OrtGradientOptimizer).fit(X, Y)
+def test_resume_in_an_empty_folder(tmp_path):
+    expected = make("Adam", OrtGradientOptimizer).fit(X, Y)
     for _ in range(2):
         checkpoint = ModelCheckpoint(tmp_path, every=2, resume=True)
-        assert left(make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)) == left(whole)
+        assert training_state(
+            make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
+        ) == training_state(expected)
     assert [path.name for path in checkpoint.paths()] == [f"epoch-00000{i}.onnx" for i in (2, 4, 6)]
 
 
-def test_the_same_callback_while_a_training_is_resumed(tmp_path):
+def test_checkpoints_of_a_resumed_training(tmp_path):
     first = ModelCheckpoint(tmp_path, every=1)
     make("Adam", OrtGradientOptimizer, max_iter=3).set_callbacks(first).fit(X, Y)
     again = ModelCheckpoint(tmp_path, every=1)
     resumed = make("Adam", OrtGradientOptimizer).set_callbacks(again).fit(X, Y, resume_from=tmp_path)
-    assert left(resumed) == left(make("Adam", OrtGradientOptimizer).fit(X, Y))
+    assert training_state(resumed) == training_state(make("Adam", OrtGradientOptimizer).fit(X, Y))
     assert len(again.paths()) == 6
 
 
@@ -303,13 +288,15 @@ def test_classes_and_class_weights(tmp_path):
     model = MLPClassifier(hidden_layer_sizes=(3,), max_iter=2)
     options = {"learning_rate": "Adam", "class_weight": "balanced", "early_stopping": True, "random_state": 0}
     checkpoint = ModelCheckpoint(tmp_path, every=1)
-    whole = OrtGradientOptimizer(model, max_iter=4, **options).set_callbacks(checkpoint).fit(X, CLASSES)
+    expected = OrtGradientOptimizer(model, max_iter=4, **options).set_callbacks(checkpoint).fit(X, CLASSES)
     resumed = OrtGradientOptimizer(model, max_iter=4, **options)
-    assert left(resumed.fit(X, CLASSES, resume_from=tmp_path / "epoch-000002.zip")) == left(whole)
+    assert training_state(
+        resumed.fit(X, CLASSES, resume_from=tmp_path / "epoch-000002.zip")
+    ) == training_state(expected)
     solver = OrtGradientOptimizer(LogisticRegression(), random_state=0).set_callbacks(
         ModelCheckpoint(tmp_path / "solver", every=1)
     )
-    whole = solver.fit(X, CLASSES)
+    expected = solver.fit(X, CLASSES)
     for path in sorted((tmp_path / "solver").glob("*.zip")):
         resumed = OrtGradientOptimizer(LogisticRegression(), random_state=0).fit(X, CLASSES, resume_from=path)
-        assert left(resumed) == left(whole)
+        assert training_state(resumed) == training_state(expected)

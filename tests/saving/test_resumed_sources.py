@@ -1,6 +1,5 @@
-"""Trainings on sources that are resumed within a pass end with the bits of those that ran through."""
+"""Trainings on sources, resumed within a pass, end with the same bits as uninterrupted ones."""
 
-import os
 import pickle
 import signal
 
@@ -13,6 +12,7 @@ from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, 
 from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.exceptions import SavedFileError, SourceError
 from ortlearn.training import batch_timer, loop
+from tests.saving.checkpoints import EveryState, training_state
 
 pytestmark = [pytest.mark.needs_callbacks, pytest.mark.filterwarnings("ignore")]
 
@@ -41,7 +41,7 @@ def blocks(weights=False, labels=Y):
 
 
 def fit(case, kind, *callbacks, source=None, **more):
-    """Train on blocks of unknown number, or on an array with blocks that are read in any order."""
+    """Return an estimator, and a function that trains it on a source (by default ``blocks``)."""
     model, options, arguments = CASES[case]
     given = {"max_iter": 3, "random_state": 0, "batch_size": 8, **options}
     if case == "weights":
@@ -54,34 +54,9 @@ def fit(case, kind, *callbacks, source=None, **more):
     )
 
 
-def left(trained):
-    """Return all that a training leaves."""
-    state = trained._fitted.state
-    history = [{key: value for key, value in record.items() if key != "seconds"} for record in state.history]
-    arrays = {**trained.trained_coef_, **state.states, **(state.raw_weights or {})}
-    rest = history, state.best_epoch, state.n_seen, state.start_kept, state.seed
-    return {key: array.tobytes() for key, array in arrays.items()}, rest
-
-
-class All(ModelCheckpoint):
-    """Keep every state."""
-
-    def __init__(self, folder):
-        super().__init__(folder, every=9, seconds=0)
-        self.kept = []
-
-    def _write_last(self, folder, estimator):
-        super()._write_last(folder, estimator)
-        self.kept.append(folder / f"state-{len(self.kept)}.zip")
-        os.replace(folder / "last.zip", self.kept[-1])
-
-    def _note_write_time(self, begun):
-        pass  # every file is due
-
-
 @pytest.fixture
 def parts(monkeypatch):
-    """Every batch is a part of its own, of which callbacks hear."""
+    """Call the callbacks after every batch."""
     monkeypatch.setattr(batch_timer, "SECONDS", 1e-9)
     monkeypatch.setattr(loop, "PAUSE", -1.0)
 
@@ -89,18 +64,17 @@ def parts(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", CASES)
-def test_every_state_within_a_pass_leads_to_the_same_end(kind, case, parts, tmp_path):
-    checkpoint = All(tmp_path)
-    whole = fit(case, kind, checkpoint)[1]()
-    done = [saving.read_summary(path)["batches"] for path in checkpoint.kept]
-    assert {*range(27)} == {*done} and len(
-        done
-    ) >= 3 * 27  # three full chunks of 8 batches, and a last one of 3
-    for path in checkpoint.kept[:: 7 if kind == "one_graph" else 19]:
+def test_resuming_within_a_pass(kind, case, parts, tmp_path):
+    checkpoint = EveryState(tmp_path)
+    expected = fit(case, kind, checkpoint)[1]()
+    done = [saving.read_summary(path)["batches"] for path in checkpoint.written]
+    # three full chunks of 8 batches, and a last one of 3
+    assert {*range(27)} == {*done} and len(done) >= 3 * 27
+    for path in checkpoint.written[:: 7 if kind == "one_graph" else 19]:
         resumed = fit(case, kind)[1](resume_from=path)
-        assert left(resumed) == left(whole), path.name
-    assert left(fit(case, kind)[1](resume_from=checkpoint.kept[-1])) == left(whole)
-    assert left(fit(case, kind)[1](resume_from=tmp_path)) == left(whole)
+        assert training_state(resumed) == training_state(expected), path.name
+    assert training_state(fit(case, kind)[1](resume_from=checkpoint.written[-1])) == training_state(expected)
+    assert training_state(fit(case, kind)[1](resume_from=tmp_path)) == training_state(expected)
 
 
 class Interrupt(ModelCheckpoint):
@@ -118,7 +92,7 @@ class Interrupt(ModelCheckpoint):
 
 @pytest.fixture
 def interrupts():
-    """Interrupts raise KeyboardInterrupt: a process that was started in the background ignores them."""
+    """Let SIGINT raise KeyboardInterrupt: processes started in the background ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -127,8 +101,8 @@ def interrupts():
 @pytest.mark.usefixtures("interrupts", "parts")
 @pytest.mark.parametrize("at", [1, 8, 20, 33])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupt_leaves_an_estimator_to_resume(kind, at, tmp_path):
-    whole = fit("adam", kind)[1]()
+def test_resuming_after_an_interrupt(kind, at, tmp_path):
+    expected = fit("adam", kind)[1]()
     trainer, interrupted = fit("adam", kind, Interrupt(tmp_path / "own", at))
     with pytest.raises(KeyboardInterrupt):
         interrupted()
@@ -137,7 +111,7 @@ def test_an_interrupt_leaves_an_estimator_to_resume(kind, at, tmp_path):
     saving.save(trainer, tmp_path / "interrupted.zip")
     assert saving.read_summary(tmp_path / "interrupted.zip")["finished"] is False
     for source in (tmp_path / "interrupted.zip", pickle.loads(pickle.dumps(trainer)), trainer):
-        assert left(fit("adam", kind)[1](resume_from=source)) == left(whole)
+        assert training_state(fit("adam", kind)[1](resume_from=source)) == training_state(expected)
 
 
 @pytest.mark.parametrize("encoding", ["dictionary", "plain"])
@@ -147,15 +121,17 @@ def test_row_groups_of_a_pass_are_not_read_again(tmp_path, parts, encoding):
     options = {"use_dictionary": encoding == "dictionary", "row_group_size": 30}
     pq.write_table(columns, tmp_path / "rows.parquet", **options)
     source = {"source": tmp_path / "rows.parquet", "y": "y"}
-    checkpoint = All(tmp_path / "states")
-    whole = fit("adam", "one_graph", checkpoint, **source)[1]()
-    assert left(whole) != left(fit("in order", "one_graph", **source)[1]())
-    for path in checkpoint.kept[::13]:
-        assert left(fit("adam", "one_graph", **source)[1](resume_from=path)) == left(whole)
+    checkpoint = EveryState(tmp_path / "states")
+    expected = fit("adam", "one_graph", checkpoint, **source)[1]()
+    assert training_state(expected) != training_state(fit("in order", "one_graph", **source)[1]())
+    for path in checkpoint.written[::13]:
+        assert training_state(fit("adam", "one_graph", **source)[1](resume_from=path)) == training_state(
+            expected
+        )
 
 
-def test_a_source_that_fails_again_and_again():
-    """An error while a pass is resumed keeps what was there, and what came since."""
+def test_source_with_several_errors():
+    """An error of a resumed pass keeps its progress, and that of the pass before."""
     reads = []
 
     def failing():
@@ -167,16 +143,16 @@ def test_a_source_that_fails_again_and_again():
 
     trainer, train = fit("adam", "one_graph", source=failing)
     done = []
-    for at in (3, 0, 5):  # a chunk is trained on, nothing, and another chunk
-        failures = {len(reads) + 4: at}  # the first reads are a look, the count, and the first rows
+    for at in (3, 0, 5):  # after one chunk, none, and another one
+        failures = {len(reads) + 4: at}  # the first three reads precede the training
         with pytest.raises(SourceError, match="gone"):
             train(**({"resume_from": trainer} if done else {}))
         done.append(len(trainer._fitted.resumption.position.objectives))
     assert done == [8, 8, 16]
-    assert left(train(resume_from=trainer)) == left(fit("adam", "one_graph")[1]())
+    assert training_state(train(resume_from=trainer)) == training_state(fit("adam", "one_graph")[1]())
 
 
-def test_other_rows_are_rejected(tmp_path):
+def test_other_samples_are_rejected(tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     fit("weights", "one_graph", checkpoint)[1]()
     path = tmp_path / "epoch-000001.zip"
@@ -185,16 +161,16 @@ def test_other_rows_are_rejected(tmp_path):
             fit("weights", "one_graph", source=other)[1](resume_from=path)
 
 
-def test_a_killed_stream_of_calls_is_continued(tmp_path):
-    """A call of ``partial_fit`` is repeated as a whole: no state is written within it."""
+def test_partial_fit_continues_from_a_checkpoint(tmp_path):
+    """No state is written within a call of ``partial_fit``, which is repeated."""
     rows = list(blocks())
-    checkpoint = All(tmp_path)
+    checkpoint = EveryState(tmp_path)
     stream = OrtGradientOptimizer(MLP, learning_rate="Adam", average=20, batch_size=8, random_state=0)
     for part in rows:
         stream.set_callbacks(checkpoint).partial_fit(*part)
-    assert [saving.read_summary(path)["epochs"] for path in checkpoint.kept] == [1, 2, 3, 4, 5, 6, 7]
-    for path in checkpoint.kept[:-1]:
+    assert [saving.read_summary(path)["epochs"] for path in checkpoint.written] == [1, 2, 3, 4, 5, 6, 7]
+    for path in checkpoint.written[:-1]:
         later = saving.load(path)
         for part in rows[later.n_iter_ :]:
             later.partial_fit(*part)
-        assert left(later) == left(stream)
+        assert training_state(later) == training_state(stream)

@@ -17,7 +17,7 @@ ARRAYS = {
 }
 
 
-def test_arrays_come_back():
+def test_round_trip():
     found, metadata = unpack_tensors(pack_tensors(ARRAYS, {"made by": "a test"}))
     assert metadata == {"made by": "a test"}
     assert list(found) == list(ARRAYS)
@@ -26,8 +26,8 @@ def test_arrays_come_back():
         np.testing.assert_array_equal(found[name], array)
 
 
-def test_the_bytes_are_those_of_the_format():
-    """Eight bytes of length, a JSON header, and the numbers without gaps."""
+def test_bytes_of_the_format():
+    """Eight bytes of length, a JSON header, and the values without gaps."""
     content = pack_tensors({"x": np.array([1.0, 2.0], dtype=np.float32)})
     length = int.from_bytes(content[:8], "little")
     known = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
@@ -65,6 +65,6 @@ def test_mismatching_headers_are_rejected(known):
 @pytest.mark.parametrize(
     "content", [b"", bytes(7), b"\xff" * 8, (10).to_bytes(8, "little"), (2).to_bytes(8, "little") + b"[]"]
 )
-def test_no_header_is_an_error(content):
+def test_missing_headers_are_rejected(content):
     with pytest.raises(SavedFileError):
         unpack_tensors(content)

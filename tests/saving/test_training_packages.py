@@ -1,4 +1,4 @@
-"""Training packages: what is written, what cannot leave Python, and what a package must be."""
+"""Training packages: their contents, trainings without a package, and invalid packages."""
 
 import json
 
@@ -81,11 +81,11 @@ def test_schedule_and_batch_size(tmp_path):
 
 def test_the_state_of_the_update_continues(tmp_path):
     trained = fitted(Ridge())
-    export_training(trained, tmp_path / "own")
+    export_training(trained, tmp_path / "same")
     export_training(trained, tmp_path / "other", learning_rate="SGDNesterov")
-    own, _ = unpack_tensors((tmp_path / "own" / "state.safetensors").read_bytes())
+    same, _ = unpack_tensors((tmp_path / "same" / "state.safetensors").read_bytes())
     other, _ = unpack_tensors((tmp_path / "other" / "state.safetensors").read_bytes())
-    assert any(array.any() for array in own.values()) and not any(a.any() for a in other.values())
+    assert any(array.any() for array in same.values()) and not any(a.any() for a in other.values())
 
 
 @pytest.mark.parametrize(
@@ -123,20 +123,20 @@ def test_the_state_of_the_update_continues(tmp_path):
         ),
     ],
 )
-def test_trainings_that_require_python(trained, cure, tmp_path):
+def test_trainings_that_require_python_are_rejected(trained, cure, tmp_path):
     with pytest.raises(PackageError, match=cure):
         export_training(trained(), tmp_path / "package")
     assert not (tmp_path / "package").exists()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_steps_in_scikit_learn_are_named(tmp_path):
+def test_error_names_scikit_learn_steps(tmp_path):
     model = make_pipeline(FunctionTransformer(np.cbrt), Ridge())
     with pytest.raises(PackageError, match="FunctionTransformer"):
         export_training(fitted(model), tmp_path)
 
 
-def test_other_arguments(tmp_path):
+def test_invalid_arguments(tmp_path):
     with pytest.raises(NotFittedError):
         export_training(clone(fitted(Ridge())), tmp_path)
     with pytest.raises(ValueError, match="batch_size"):

@@ -1,4 +1,4 @@
-"""What setup.cfg asks for has none of the versions that advisories name, or that made-up files stop."""
+"""The requirements of setup.cfg exclude versions with security advisories or crashes."""
 
 import configparser
 import importlib.metadata
@@ -9,13 +9,13 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 SETUP = Path(__file__).parents[2] / "setup.cfg"
-#: The last version at fault, of packages that read files or objects of others.
+#: Last affected versions of packages that read untrusted files or objects.
 AFFECTED = {
     # To 1.20.1 CVE-2026-27489, CVE-2026-34445, CVE-2026-28500: external data, onnx.hub. The shape inference
-    # of 1.21.0 stops the process in test_hostile_models.py::test_operators_that_stop_onnxruntime.
+    # of 1.21.0 stops the process in test_hostile_models.py::test_operators_that_crash_onnxruntime.
     "onnx": "1.21.0",
     "protobuf": "6.33.4",  # CVE-2026-0994: depth of messages from JSON
-    "skops": "0.12.0",  # CVE-2025-54886: another reader where a file is no zip file
+    "skops": "0.12.0",  # CVE-2025-54886: fallback to another reader
     "joblib": "1.4.2",  # CVE-2024-34997: cached arrays
     "pyarrow": "23.0.0",  # CVE-2026-25087: use after free in Arrow files
     "lightgbm": "4.5.0",  # CVE-2024-43598: model files
@@ -34,13 +34,13 @@ def requirements():
 
 @pytest.mark.parametrize("name", AFFECTED)
 def test_no_version_with_an_advisory_is_allowed(name):
-    asked = [requirement for requirement in requirements() if requirement.name == name]
-    assert asked, f"{name} is not asked for"
-    for requirement in asked:
+    found = [requirement for requirement in requirements() if requirement.name == name]
+    assert found, f"{name} is not required"
+    for requirement in found:
         assert not requirement.specifier.contains(AFFECTED[name], prereleases=True), str(requirement)
 
 
-def test_what_is_installed_fits():
+def test_installed_versions_meet_the_requirements():
     for requirement in requirements():
         if requirement.name in AFFECTED:
             version = importlib.metadata.version(requirement.name)

@@ -1,4 +1,4 @@
-"""Weights that an ONNX file keeps in other files are read from the folder of the file only."""
+"""External data of an ONNX file are read from the folder of the file only."""
 
 import os
 
@@ -22,8 +22,8 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
-def written(folder, location, **entries):
-    """Write a linear model whose weight is in another file."""
+def write_model(folder, location, **entries):
+    """Write a linear model with an external weight."""
     weight = onnx.TensorProto(name="w", data_type=TensorProto.FLOAT, dims=(3, 1))
     weight.data_location = TensorProto.EXTERNAL
     for key, value in {"location": location, "length": str(SECRET.nbytes), **entries}.items():
@@ -42,13 +42,13 @@ def trained(source):
     return OrtGradientOptimizer(source, **options).fit(X, X[:, :1])
 
 
-def test_a_file_in_the_folder_is_read(folder):
+def test_file_in_the_folder(folder):
     (folder / "weights.bin").write_bytes(SECRET.tobytes())
-    assert np.isfinite(trained(written(folder, "weights.bin")).trained_coef_["w"]).all()
+    assert np.isfinite(trained(write_model(folder, "weights.bin")).trained_coef_["w"]).all()
 
 
 @pytest.mark.parametrize("kind", ["parent", "absolute", "link", "link to a folder", "hard link"])
-def test_a_file_elsewhere_is_refused(kind, folder):
+def test_files_outside_the_folder_are_rejected(kind, folder):
     secret, location = folder.parent / "secret.bin", "weights.bin"
     match kind:
         case "parent":
@@ -62,7 +62,7 @@ def test_a_file_elsewhere_is_refused(kind, folder):
             location = "linked/secret.bin"
         case "hard link":
             os.link(secret, folder / location)
-    path = written(folder, location)
+    path = write_model(folder, location)
     with pytest.raises(ConversionError, match="lack the file of some weights"):
         trained(path)
 
@@ -79,31 +79,31 @@ def test_a_file_elsewhere_is_refused(kind, folder):
         ({"offset": "one"}, "invalid literal"),
     ],
 )
-def test_places_that_do_not_hold_the_weight_are_refused(entries, words, folder):
+def test_invalid_offsets_and_lengths_are_rejected(entries, words, folder):
     (folder / "weights.bin").write_bytes(SECRET.tobytes())
     with pytest.raises(ConversionError, match=f"model.onnx.*{words}"):
-        trained(written(folder, "weights.bin", **entries))
+        trained(write_model(folder, "weights.bin", **entries))
 
 
 @pytest.mark.parametrize("location", ["missing.bin", "", "."])
-def test_a_file_that_is_not_there(folder, location):
+def test_missing_files_are_rejected(folder, location):
     with pytest.raises(ConversionError, match="lack the file of some weights"):
-        trained(written(folder, location))
+        trained(write_model(folder, location))
 
 
 @pytest.mark.parametrize("cls", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 def test_several_tensors_in_files_and_folders(folder, cls):
-    """Of a layer, of a Constant and of a branch, at offsets of two files; what comes back has them inside."""
-    whole = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+    """Tensors of an initializer, a Constant and a branch are embedded in the trained model."""
+    embedded = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,3] X) => (float[N,1] y) <float[3,2] w = {1, 2, 3, 4, 5, 6}, float zero = {0}>
         { z = MatMul (X, w) v = Constant <value = float[2,1] {1, -1}> ()
           s = ReduceSum <keepdims = 0> (X) c = Greater (s, zero)
           y = If (c) <then_branch = a () => (float[N,1] p) <float[2,1] u = {2, 3}> { p = MatMul (z, u) },
                       else_branch = b () => (float[N,1] q) { q = MatMul (z, v) }> }""")
-    apart, contents = onnx.ModelProto(), {"one.bin": b"padding.", "sub/two.bin": b""}
-    apart.CopyFrom(whole)
-    branch = apart.graph.node[-1].attribute[0].g
-    tensors = [apart.graph.initializer[0], apart.graph.node[1].attribute[0].t, branch.initializer[0]]
+    external, contents = onnx.ModelProto(), {"one.bin": b"padding.", "sub/two.bin": b""}
+    external.CopyFrom(embedded)
+    branch = external.graph.node[-1].attribute[0].g
+    tensors = [external.graph.initializer[0], external.graph.node[1].attribute[0].t, branch.initializer[0]]
     for tensor, name in zip(tensors, ("one.bin", "sub/two.bin", "one.bin"), strict=True):
         data = onnx.numpy_helper.to_array(tensor).tobytes()
         tensor.CopyFrom(onnx.TensorProto(name=tensor.name, dims=tensor.dims, data_type=1, raw_data=data))
@@ -113,25 +113,25 @@ def test_several_tensors_in_files_and_folders(folder, cls):
     (folder / "sub").mkdir()
     for name, content in contents.items():
         (folder / name).write_bytes(content)
-    (folder / "model.onnx").write_bytes(apart.SerializeToString())
+    (folder / "model.onnx").write_bytes(external.SerializeToString())
     options = {"learning_rate": "SGD", "max_iter": 2, "random_state": 0, "warm_start": True}
-    found, expected = (cls(s, **options).fit(X, X[:, :1]) for s in (folder / "model.onnx", whole))
+    found, expected = (cls(s, **options).fit(X, X[:, :1]) for s in (folder / "model.onnx", embedded))
     assert list(found.trained_coef_) == list(expected.trained_coef_) == ["w", "v", "u"]
     for name, array in expected.trained_coef_.items():
         np.testing.assert_array_equal(found.trained_coef_[name], array)
     given = found.get_trained_onnx()
     assert given.graph == expected.get_trained_onnx().graph
-    save_model(given, folder / "model.onnx")  # takes the place of the old one, the files beside it unread
+    save_model(given, folder / "model.onnx")  # replaces the model, and leaves the other files
     assert {name: (folder / name).read_bytes() for name in contents} == contents
     assert onnx.load(folder / "model.onnx", load_external_data=False) == given
 
 
 def test_more_than_two_gibibytes(folder):
-    """Only frozen weights may be as large; the file has no blocks on the disk."""
+    """Only frozen weights may be as large; the file is sparse."""
     n_rows = 200_000_000
     with open(folder / "weights.bin", "wb") as file:
         file.truncate(12 * n_rows)
-    path = written(folder, "weights.bin", length=str(12 * n_rows))
+    path = write_model(folder, "weights.bin", length=str(12 * n_rows))
     model = onnx.load(path, load_external_data=False)
     model.graph.initializer[0].dims[:] = [3, n_rows]
     model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = n_rows
@@ -140,9 +140,9 @@ def test_more_than_two_gibibytes(folder):
         trained(path)
 
 
-def test_bytes_have_no_folder(folder):
+def test_models_without_a_path_are_rejected(folder):
     (folder / "weights.bin").write_bytes(SECRET.tobytes())
-    path = written(folder, "weights.bin")
+    path = write_model(folder, "weights.bin")
     for source in (path.read_bytes(), onnx.load(path, load_external_data=False)):
-        with pytest.raises(ConversionError):
+        with pytest.raises(ConversionError, match="pass (the|its) path"):
             trained(source)

@@ -8,19 +8,19 @@ import pytest
 import ortlearn
 
 ROOT = Path(ortlearn.__file__).parent
-#: Builtins that run text, wherever they are named.
+#: Builtins that run text.
 BUILTINS = {"eval", "exec", "compile", "__import__"}
 #: Modules whose formats hold code, and those that start programs or open connections.
 MODULES = {
     *("pickle", "cPickle", "_pickle", "pickletools", "cloudpickle", "dill", "marshal", "shelve"),
     *("code", "codeop", "runpy", "subprocess", "socket", "ssl", "http", "urllib", "ftplib", "requests"),
 }
-#: Functions of other modules that do, by their last two names.
+#: Such functions of other modules, by their last two names.
 ATTRIBUTES = {
     *("os.system", "os.popen", "os.execv", "os.spawnv", "joblib.load", "joblib.dump", "pandas.read_pickle"),
     *("pd.read_pickle", "hub.load", "yaml.load", "torch.load", "builtins.eval", "builtins.exec"),
 }
-#: The kit for authors of plugins copies their own object in memory, as worker processes do; it reads no file.
+#: The checks of plugins copy an object in memory, as worker processes do; they read no file.
 ALLOWED = {("testing/parameters.py", "pickle")}
 
 
@@ -73,10 +73,10 @@ def test_no_file_runs_text_or_unpickles():
         "onnx.hub.load('model')",
     ],
 )
-def test_it_is_found(source):
+def test_forbidden_names_are_found(source):
     assert findings(source)
 
 
 @pytest.mark.parametrize("source", ["re.compile('a')", "model.eval()", "code = 1"])
-def test_what_only_looks_like_it_is_not(source):
+def test_similar_names_are_allowed(source):
     assert not findings(source)

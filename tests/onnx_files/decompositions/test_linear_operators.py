@@ -1,14 +1,15 @@
-"""Fused operators written as plain ones compute what onnxruntime computes."""
+"""Linear operators and scalers of ai.onnx.ml, as standard operators, against onnxruntime."""
 
 import numpy as np
 import pytest
-from onnx import TensorProto, checker, helper, parser
+from onnx import TensorProto, helper, parser
 from onnx.reference import ReferenceEvaluator
 
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import initializer_arrays
 from ortlearn.onnx_files.decompositions import decompose_operators
+from tests.onnx_files.decompositions.comparisons import check_same
 
 X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
 ROW = [0.5, -1.0, 2.0]
@@ -25,7 +26,7 @@ def fused(op_type, outputs, elem_type=TensorProto.FLOAT, **attributes):
 
 
 def classifier(rows, intercepts, link, labels=None, **outputs):
-    """Return a LinearClassifier; rows and intercepts as lists of numbers."""
+    """Return a LinearClassifier with the given coefficients and intercepts."""
     labels = labels or list(range(10, 10 + max(len(rows) // 3, 2)))
     kind = "classlabels_strings" if isinstance(labels[0], str) else "classlabels_ints"
     label_type = TensorProto.STRING if isinstance(labels[0], str) else TensorProto.INT64
@@ -42,23 +43,6 @@ def classifier(rows, intercepts, link, labels=None, **outputs):
         multi_class=0,
         **{kind: labels},
     )
-
-
-def check_same(run_onnx, model, X=X, runs=None):
-    """Compare a model with its decomposition, and return the latter."""
-    before = model.SerializeToString()
-    plain = decompose_operators(model)
-    assert model.SerializeToString() == before
-    checker.check_model(plain, full_check=True)
-    assert all(node.domain == "" for node in plain.graph.node)
-    expected = run_onnx(model, X) if runs is None else runs
-    for one, other in zip(expected, run_onnx(plain, X), strict=True):
-        if one.dtype.kind == "f":
-            np.testing.assert_allclose(other, one, atol=1e-5, rtol=1e-5)
-        else:
-            assert other.tolist() == one.tolist()
-        assert one.shape == other.shape
-    return plain
 
 
 @pytest.mark.parametrize("targets", [1, 3])
@@ -83,11 +67,17 @@ def test_linear_regressor(run_onnx, targets, intercepts, elem_type):
     assert shapes == {"coef": (3, targets), "intercept": (targets,)}
 
 
-@pytest.mark.parametrize("attributes", [{"post_transform": "CUBE"}, {"coefficients": [1.0]}])
-def test_unsupported_linear_regressors_are_refused(attributes):
+@pytest.mark.parametrize(
+    "attributes, message",
+    [
+        ({"post_transform": "CUBE"}, "post_transform is 'CUBE'"),
+        ({"coefficients": [1.0]}, "not a multiple of 3 rows"),
+    ],
+)
+def test_unsupported_linear_regressors_are_rejected(attributes, message):
     settings = {"coefficients": THREE, "targets": 3, **attributes}
     model = fused("LinearRegressor", {"y": (TensorProto.FLOAT, ["N", 3])}, **settings)
-    with pytest.raises(ConversionError, match="post_transform is 'CUBE'|not a multiple of 3 rows"):
+    with pytest.raises(ConversionError, match=message):
         decompose_operators(model)
 
 
@@ -111,7 +101,7 @@ def test_linear_classifier_of_three_classes(run_onnx, link, labels):
 
 @pytest.mark.parametrize("link", ["NONE", "LOGISTIC"])
 @pytest.mark.parametrize("labels", [[0, 1], ["no", "yes"]], ids=["ints", "text"])
-def test_opposite_rows_become_one_column(run_onnx, link, labels):
+def test_opposite_coefficients_become_one_column(run_onnx, link, labels):
     rows = [*(-v for v in ROW), *ROW]
     plain = check_same(run_onnx, classifier(rows, [-0.3, 0.3], link, labels))
     arrays = initializer_arrays(plain)
@@ -128,17 +118,17 @@ def test_opposite_rows_become_one_column(run_onnx, link, labels):
         ([*(-v for v in ROW), *ROW], [-0.3, 0.3], "SOFTMAX"),
     ],
 )
-def test_other_pairs_of_rows_stay_two_columns(run_onnx, rows, intercepts, link):
+def test_other_coefficients_have_two_columns(run_onnx, rows, intercepts, link):
     plain = check_same(run_onnx, classifier(rows, intercepts, link))
     assert initializer_arrays(plain)["coef"].shape == (3, 2)
 
 
 @pytest.mark.parametrize("link", ["NONE", "LOGISTIC"])
 @pytest.mark.parametrize("labels", [[0, 1], [5, 3]])
-def test_a_single_row_scores_the_second_class(run_onnx, link, labels):
-    # onnxruntime's own answer for one row depends on the signs of the coefficients: see the reference.
+def test_single_score_is_that_of_the_second_class(run_onnx, link, labels):
+    # The result of onnxruntime depends on the signs of the coefficients.
     model = classifier(ROW, [0.3], link, labels)
-    plain = check_same(run_onnx, model, runs=ReferenceEvaluator(model).run(None, {"x": X}))
+    plain = check_same(run_onnx, model, X, ReferenceEvaluator(model).run(None, {"x": X}))
     assert initializer_arrays(plain)["coef"].shape == (3, 1)
 
 
@@ -148,7 +138,7 @@ def test_missing_intercepts_are_zero(run_onnx):
     attributes = [a for a in model.graph.node[0].attribute if a.name != "intercepts"]
     del model.graph.node[0].attribute[:]
     model.graph.node[0].attribute.extend(attributes)
-    check_same(run_onnx, model, runs=runs)
+    check_same(run_onnx, model, X, runs)
 
 
 @pytest.mark.parametrize("rows, intercepts", [(THREE, [0, 5, 10]), ([*(-v for v in ROW), *ROW], [-1, 1])])
@@ -158,13 +148,13 @@ def test_labels_come_from_scores_before_they_saturate(run_onnx, rows, intercepts
     check_same(run_onnx, model, np.abs(X) * 10)
 
 
-def test_unknown_links_are_refused():
+def test_unknown_links_are_rejected():
     with pytest.raises(ConversionError, match="post_transform is 'CUBE'"):
         decompose_operators(classifier(THREE, [0.0] * 3, "CUBE"))
 
 
 @pytest.mark.parametrize("link", ["SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
-def test_a_single_row_with_softmax_is_refused(link):
+def test_single_score_with_softmax_is_rejected(link):
     with pytest.raises(ConversionError, match=f"post_transform is '{link}' for two classes"):
         decompose_operators(classifier(ROW, [0.0], link, [0, 1]))
 
@@ -178,7 +168,7 @@ def test_missing_labels(run_onnx):
     assert "ArgMax" not in {node.op_type for node in plain.graph.node}
 
 
-def test_chains_get_separate_weights(run_onnx):
+def test_weights_of_chains_are_separate(run_onnx):
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>
         g (float[N,3] x) => (float[N,1] y) <float[1] coef = {1}> {
@@ -200,7 +190,7 @@ def test_models_without_fused_operators_are_unchanged():
     assert decompose_operators(model).SerializeToString() == model.SerializeToString()
 
 
-def test_a_fused_model_given_as_onnx_is_trained():
+def test_scores_of_a_fused_classifier():
     model = classifier([*(-v for v in ROW), *ROW], [-0.3, 0.3], "LOGISTIC", ["no", "yes"])
     trainable = to_trainable(model)
     assert trainable.trained == ["I0_coef", "I1_intercept"]

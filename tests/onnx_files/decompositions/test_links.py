@@ -1,15 +1,16 @@
-"""Transforms of linear operators: what onnxruntime computes, and a gradient."""
+"""Transforms of linear operators, as standard operators, against onnxruntime."""
 
 import numpy as np
 import pytest
-from onnx import TensorProto, checker, helper
+from onnx import TensorProto, helper
 
 from ortlearn.graphs import initializer_arrays, value_types
 from ortlearn.onnx_files.decompositions import decompose_operators
+from tests.onnx_files.decompositions.comparisons import check_same
 
 ROWS = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5], [-2.0, 0.1, 0.3]], np.float32)
 LINKS = ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"]
-#: Near one half the probit is a difference of nearly equal float32 numbers, in onnxruntime too.
+#: Near one half, the probit is a difference of nearly equal float32 values.
 ATOL = {"PROBIT": 1e-4}
 X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
 
@@ -38,22 +39,12 @@ def for_link(link, columns):
     return rows, intercepts, data
 
 
-def check(run_onnx, model, data, atol=1e-5):
-    plain = decompose_operators(model)
-    checker.check_model(plain, full_check=True)
-    assert {node.domain for node in plain.graph.node} == {""}
-    for one, other in zip(run_onnx(model, data), run_onnx(plain, data), strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-5, atol=atol)
-        assert one.dtype == other.dtype
-    return plain
-
-
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("targets", [1, 2, 3])
 def test_linear_regressor(run_onnx, link, targets):
     rows, intercepts, data = for_link(link, targets)
     if link == "SOFTMAX_ZERO":
-        data = data[5:]  # nothing but zeros: the quotient of zeros
+        data = data[5:]  # without samples whose scores are all zero
     model = linear(
         "LinearRegressor",
         [("y", TensorProto.FLOAT, ["N", targets])],
@@ -62,7 +53,7 @@ def test_linear_regressor(run_onnx, link, targets):
         targets=targets,
         post_transform=link,
     )
-    plain = check(run_onnx, model, data, ATOL.get(link, 1e-5))
+    plain = check_same(run_onnx, model, data, atol=ATOL.get(link, 1e-5))
     shapes = {name: array.shape for name, array in initializer_arrays(plain).items()}
     assert shapes["coef"] == (3, targets) and shapes["intercept"] == (targets,)
     assert value_types(plain)["y"].shape == ("N", targets)
@@ -84,7 +75,7 @@ def test_linear_classifier(run_onnx, link, classes):
     )
     if link == "SOFTMAX_ZERO":
         data = data[5:]
-    assert initializer_arrays(check(run_onnx, model, data, ATOL.get(link, 1e-5)))["coef"].shape == (
+    assert initializer_arrays(check_same(run_onnx, model, data, atol=ATOL.get(link, 1e-5)))["coef"].shape == (
         3,
         classes,
     )

@@ -9,28 +9,10 @@ from onnx.reference import ReferenceEvaluator
 
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
-from ortlearn.graphs import (
-    initializer_arrays,
-)
+from ortlearn.graphs import initializer_arrays
 from ortlearn.onnx_files.decompositions import decompose_operators
+from tests.onnx_files.decompositions.comparisons import check_same
 from tests.onnx_files.decompositions.svm_models import KERNELS, N_FEATURES, X, classifier, regressor
-
-
-def check_same(run_onnx, model, X=X, expected=None):
-    """Compare a model with its decomposition, and return the latter."""
-    before = model.SerializeToString()
-    plain = decompose_operators(model)
-    assert model.SerializeToString() == before
-    checker.check_model(plain, full_check=True)
-    assert all(node.domain == "" for node in plain.graph.node)
-    expected = run_onnx(model, X) if expected is None else expected
-    for one, other in zip(expected, run_onnx(plain, X), strict=True):
-        if one.dtype.kind == "f":
-            np.testing.assert_allclose(other, one, atol=1e-5, rtol=1e-5)
-        else:
-            assert other.tolist() == one.tolist()
-        assert one.shape == other.shape
-    return plain
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -44,7 +26,7 @@ def test_regressor(run_onnx, kernel):
 
 @pytest.mark.parametrize("degree", [0.0, 1.0, 2.0, 5.0, 2.5, 40.0])
 def test_degrees_of_the_polynomial_kernel(run_onnx, degree):
-    # A base above zero, for degrees that are no integers, and below one for large ones.
+    # The base is positive for fractional degrees, and below one for large degrees.
     model = regressor("POLY", kernel_params=[0.02, 0.5, degree])
     check_same(run_onnx, model, np.clip(X, -1, 1))
 
@@ -61,7 +43,7 @@ def test_regressor_without_support_vectors(run_onnx):
 
 @pytest.mark.parametrize("elem_type", [TensorProto.DOUBLE, TensorProto.INT64])
 def test_other_types_of_input(run_onnx, elem_type):
-    # onnxruntime has no kernel of SVMRegressor for them: its float32 one says what is right.
+    # onnxruntime has a float32 kernel of SVMRegressor only.
     data = (X if elem_type == TensorProto.DOUBLE else np.round(X)).astype(
         helper.tensor_dtype_to_np_dtype(elem_type)
     )
@@ -70,7 +52,7 @@ def test_other_types_of_input(run_onnx, elem_type):
 
 
 @pytest.mark.parametrize("offset", [0.0, 100.0, -2000.0])
-def test_far_from_zero_the_rbf_kernel_keeps_its_digits(run_onnx, offset):
+def test_rbf_kernel_is_precise_far_from_zero(run_onnx, offset):
     vectors = np.random.default_rng(0).normal(size=(7, N_FEATURES)) + offset
     model = regressor(support_vectors=vectors.ravel().tolist())
     plain = check_same(run_onnx, model, (X + offset).astype(np.float32))
@@ -88,7 +70,7 @@ def test_far_from_zero_the_rbf_kernel_keeps_its_digits(run_onnx, offset):
         {"rho": []},
     ],
 )
-def test_unsupported_regressors_are_refused(changes):
+def test_unsupported_regressors_are_rejected(changes):
     with pytest.raises(ConversionError, match="SVMRegressor .* has invalid attributes"):
         decompose_operators(regressor(**changes))
 
@@ -113,7 +95,7 @@ def test_labels(run_onnx, labels, n_classes):
     assert set(run_onnx(plain, X)[0].tolist()) <= set(labels)
 
 
-def test_many_classes_have_equal_votes_and_the_first_wins(run_onnx):
+def test_ties_of_votes_are_won_by_the_first_class(run_onnx):
     model = classifier((2,) * 9, "SIGMOID", seed=3)
     plain = check_same(run_onnx, model, np.repeat(X, 5, axis=0))
     pairs = run_onnx(plain, X)[1]
@@ -156,7 +138,7 @@ def test_softmax_of_a_single_score(run_onnx, link):
 
 
 def test_logistic_of_a_single_score(run_onnx):
-    # onnxruntime 1.19 leaves the sigmoid out, later ones do not.
+    # onnxruntime 1.19 omits the sigmoid.
     label, scores = run_onnx(classifier((2, 3)), X)
     probabilities = 1 / (1 + np.exp(-scores.astype(np.float64)))
     check_same(run_onnx, classifier((2, 3), link="LOGISTIC"), X, [label, probabilities.astype(np.float32)])
@@ -190,7 +172,7 @@ def test_classifier_without_support_vectors(run_onnx, n_classes, sign):
         {"vectors_per_class": [7, 5]},
     ],
 )
-def test_unsupported_classifiers_are_refused(changes):
+def test_unsupported_classifiers_are_rejected(changes):
     with pytest.raises(ConversionError, match="SVMClassifier .* has invalid attributes"):
         decompose_operators(classifier((4, 5, 3), **changes))
 

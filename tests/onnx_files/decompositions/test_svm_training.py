@@ -1,22 +1,16 @@
-"""Gradients and scores of support vector machines of files, against formulas in float64."""
+"""Gradients and scores of support vector machines in ONNX files, against formulas in float64."""
 
 from itertools import combinations
 
 import numpy as np
+import onnxruntime
 import pytest
-from onnx import TensorProto
 
 from ortlearn.conversion import to_trainable
 from ortlearn.differentiation import gradient_of_loss
-from ortlearn.graphs import (
-    GraphBuilder,
-    TensorType,
-    append_nodes,
-    graph_names,
-    initializer_arrays,
-    make_value_info,
-)
+from ortlearn.graphs import initializer_arrays
 from ortlearn.onnx_files.decompositions import decompose_operators
+from tests.onnx_files.decompositions.comparisons import with_loss
 from tests.onnx_files.decompositions.svm_models import KERNELS, N_FEATURES, PARAMS, X, classifier, regressor
 
 BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
@@ -33,7 +27,7 @@ def kernel64(x, vectors, kind, gamma, coef0):
 
 
 def pairs64(x, weights, kind, counts):
-    """Return the scores s_ij; of two classes minus s_01, as the weights are."""
+    """Return the scores s_ij of the pairs of classes, or minus s_01 for two classes."""
     kernel = kernel64(x, weights["support_vectors"], kind, weights.get("gamma"), weights.get("coef0"))
     if len(counts) == 2:
         return kernel @ weights["dual_coef"].T + weights["intercept"]
@@ -48,7 +42,7 @@ def pairs64(x, weights, kind, counts):
 
 
 def coupled64(first, n_classes):
-    """Return the probabilities of one row: the linear system of the conditions of optimality."""
+    """Return the probabilities of one sample, which solve the optimality conditions."""
     matrix = np.zeros((n_classes + 1, n_classes + 1))
     matrix[-1, :-1] = matrix[:-1, -1] = 1
     for r, (i, j) in zip(first, combinations(range(n_classes), 2), strict=True):
@@ -85,14 +79,10 @@ def check_gradients(trainable, formula, backend, x, rng):
     }
     expected = formula(x.astype(np.float64), weights)
     mix = rng.normal(size=expected.shape)
-    op = GraphBuilder(18, existing_names=graph_names(graph.graph))
-    op.ReduceSum(op.Mul(trainable.head.score, mix.astype(np.float32)), keepdims=0, outputs=["loss"])
-    graph = append_nodes(graph, op, outputs=[make_value_info("loss", TensorType(TensorProto.FLOAT, ()))])
+    graph = with_loss(graph, trainable.head.score, mix.astype(np.float32))
     gradient = gradient_of_loss(graph, "loss", trainable.trained, backend)
     feeds = {trainable.input_name: x, **{n: weights[s].astype(np.float32) for s, n in names.items()}}
-    session = pytest.importorskip("onnxruntime").InferenceSession(
-        gradient.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(gradient.SerializeToString(), providers=["CPUExecutionProvider"])
     outputs = [value.name for value in gradient.graph.output]
     found = dict(zip(outputs, session.run(None, feeds), strict=True))
     np.testing.assert_allclose(found["loss"], (expected * mix).sum(), rtol=1e-4, atol=1e-4)
@@ -153,7 +143,7 @@ def test_gradients_of_a_regression(backend, offset):
 
 
 @pytest.mark.parametrize("n_classes", [3, 5])
-def test_trained_couplings_are_at_the_minimum(run_onnx, n_classes):
+def test_coupled_probabilities_are_optimal(run_onnx, n_classes):
     model = classifier((3,) * n_classes, calibrated=True)
     trainable = to_trainable(model, ["dual_coef"])
     assert "Loop" in {node.op_type for node in trainable.model.graph.node}
@@ -169,7 +159,7 @@ def test_trained_couplings_are_at_the_minimum(run_onnx, n_classes):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("counts", [(3, 4), (4, 5, 3)], ids=len)
-def test_weights_of_files(kernel, counts):
+def test_trained_weights(kernel, counts):
     for calibrated in (False, True):
         trainable = to_trainable(classifier(counts, kernel, calibrated))
         names = {trainable.original_names[name] for name in trainable.trained}
@@ -192,7 +182,8 @@ def test_scores(run_onnx, counts, calibrated, link):
     (raw,) = run_onnx(trainable.score_graph(), X, *trainable.initial_weights().values())
     label, values = run_onnx(model, X)
     if len(counts) == 2:  # above zero the second class wins
-        assert label.tolist() == np.array(["b", "a"])[(raw.ravel() >= 0).astype(int)].tolist() or calibrated
+        if not calibrated:
+            assert label.tolist() == np.where(raw.ravel() >= 0, "a", "b").tolist()
         odds = np.log(values[:, 1] / values[:, 0]) if calibrated else values[:, 0]
         np.testing.assert_allclose(raw.ravel(), odds, rtol=0.02, atol=0.02)
     else:

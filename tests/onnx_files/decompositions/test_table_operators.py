@@ -1,4 +1,4 @@
-"""Operators that choose and look up, written as plain ones: columns, encoders, vectors of features."""
+"""ArrayFeatureExtractor, LabelEncoder and FeatureVectorizer, as standard operators, against onnxruntime."""
 
 import numpy as np
 import pytest
@@ -7,15 +7,11 @@ from onnx import TensorProto, checker, helper, numpy_helper
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import (
-    GraphBuilder,
-    TensorType,
-    append_nodes,
-    graph_names,
     initializer_arrays,
     make_inputs_of,
-    make_value_info,
 )
 from ortlearn.onnx_files.decompositions import decompose_operators
+from tests.onnx_files.decompositions.comparisons import with_loss
 
 ML = "ai.onnx.ml"
 
@@ -63,7 +59,7 @@ def test_array_feature_extractor(run_onnx, shape, columns, kind, constant):
     assert found.tolist() == expected.tolist()
 
 
-def test_array_feature_extractor_of_unknown_rank_stays():
+def test_array_feature_extractor_of_unknown_rank_is_unchanged():
     node = helper.make_node("ArrayFeatureExtractor", ["x", "i"], ["y"], domain=ML)
     inputs = [("x", TensorProto.FLOAT, None), ("i", TensorProto.INT64, [1])]
     model = model_of(node, inputs, [("y", TensorProto.FLOAT, None)])
@@ -115,7 +111,7 @@ def test_label_encoder_of_tensors(run_onnx, keys):
 
 
 @pytest.mark.parametrize("values", [{"values_int64s": [1, 2]}, {"values_strings": ["a", "b"]}])
-def test_other_encoders_stay(values):
+def test_other_encoders_are_unchanged(values):
     node = helper.make_node("LabelEncoder", ["x"], ["y"], domain=ML, keys_int64s=[4, 5], **values)
     elem_type = TensorProto.INT64 if "values_int64s" in values else TensorProto.STRING
     model = model_of(node, [("x", TensorProto.INT64, ["N"])], [("y", elem_type, ["N"])])
@@ -124,15 +120,12 @@ def test_other_encoders_stay(values):
 
 @pytest.mark.needs_training
 @pytest.mark.parametrize("backend", ["rules", "ort"])
-def test_the_values_of_an_encoder_have_a_gradient(run_onnx, backend):
+def test_gradient_of_encoder_values(run_onnx, backend):
     node = helper.make_node(
         "LabelEncoder", ["x"], ["y"], domain=ML, keys_int64s=[4, 7], values_floats=[0.25, -3.0]
     )
     model = plain_of(model_of(node, [("x", TensorProto.INT64, ["N"])], [("y", TensorProto.FLOAT, ["N"])]))
-    op = GraphBuilder(existing_names=graph_names(model.graph))
-    op.ReduceSum(op.Mul("y", "y"), keepdims=0, outputs=["loss"])
-    model = append_nodes(model, op, outputs=[make_value_info("loss", TensorType(TensorProto.FLOAT, ()))])
-    onx = gradient_of_loss(make_inputs_of(model, ["table"]), "loss", ["table"], backend)
+    onx = gradient_of_loss(make_inputs_of(with_loss(model, "y", "y"), ["table"]), "loss", ["table"], backend)
     feeds = {"x": np.array([4, 7, 4, 100]), "table": np.array([1.0, 2.0, 3.0], np.float32)}
     np.testing.assert_allclose(run_onnx(onx, **feeds)[1], [4.0, 4.0, 6.0])
 
@@ -143,7 +136,7 @@ def test_feature_vectorizer(run_onnx):
     plain = plain_of(model_of(node, inputs, [("y", TensorProto.FLOAT, ["N", 3])]))
     a, b = np.array([[1.5, 2.0], [3.0, 4.0]], np.float32), np.array([[7], [8]])
     np.testing.assert_array_equal(run_onnx(plain, a, b)[0], [[1.5, 2.0, 7.0], [3.0, 4.0, 8.0]])
-    inputs[0] = ("a", TensorProto.FLOAT, ["N", 3])  # it would cut a column off
+    inputs[0] = ("a", TensorProto.FLOAT, ["N", 3])  # one column more than inputdimensions
     with pytest.raises(ConversionError, match="the first input has 3 columns"):
         decompose_operators(model_of(node, inputs, [("y", TensorProto.FLOAT, ["N", 3])]))
 

@@ -1,4 +1,4 @@
-"""The operator TreeEnsemble, written for runtimes that have only the older ones, gives what onnx defines."""
+"""TreeEnsemble, written with older operators, against the reference evaluator of onnx."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ X = np.random.default_rng(0).integers(-3, 4, size=(50, 3)).astype(np.float32)
 def tree_ensemble(splits, leaves, roots, dtype=np.float32, members=None, **attributes):
     """Return a model of splits (feature, mode, threshold, yes, no, tracks) and leaves (target, weight).
 
-    A branch is the number of a split, or ``("leaf", number)``.
+    A branch is the index of a split, or ``("leaf", index)``.
     """
     features, modes, thresholds, yes, no, tracks = zip(*splits, strict=True)
     targets, weights = zip(*leaves, strict=True)
@@ -24,7 +24,7 @@ def tree_ensemble(splits, leaves, roots, dtype=np.float32, members=None, **attri
     def tensor(values, kind=dtype):
         return numpy_helper.from_array(np.array(values, dtype=kind))
 
-    def numbers(side):
+    def indices(side):
         return [branch[1] if isinstance(branch, tuple) else branch for branch in side]
 
     def flags(side):
@@ -41,9 +41,9 @@ def tree_ensemble(splits, leaves, roots, dtype=np.float32, members=None, **attri
         nodes_featureids=list(features),
         nodes_modes=tensor(modes, np.uint8),
         nodes_splits=tensor(thresholds),
-        nodes_truenodeids=numbers(yes),
+        nodes_truenodeids=indices(yes),
         nodes_trueleafs=flags(yes),
-        nodes_falsenodeids=numbers(no),
+        nodes_falsenodeids=indices(no),
         nodes_falseleafs=flags(no),
         nodes_missing_value_tracks_true=list(tracks),
         leaf_targetids=list(targets),
@@ -101,7 +101,7 @@ def test_missing_values(run_onnx):
     check_same(run_onnx, tree_ensemble(SPLITS, [(0, value) for value in VALUES], [0, 3]), rows)
 
 
-def test_a_tree_that_is_one_leaf(run_onnx):
+def test_tree_of_one_leaf(run_onnx):
     leaves = [(0, value) for value in [*VALUES, 9.0]]
     without = ReferenceEvaluator(tree_ensemble(SPLITS, leaves, [0, 3])).run(None, {"x": X})[0]
     splits = [*SPLITS, (0, LEQ, 0.0, leaf(7), leaf(7), 0)]
@@ -122,7 +122,7 @@ def test_membership(run_onnx, tracks):
     check_same(run_onnx, model, rows)
 
 
-def test_float64_thresholds_stay_float64(run_onnx):
+def test_float64_thresholds(run_onnx):
     splits = [(0, LEQ, 1 / 3, leaf(0), leaf(1), 0)]
     model = tree_ensemble(splits, [(0, 1.0), (0, 2.0)], [0], dtype=np.float64)
     rows = np.array([[1 / 3 - 1e-9, 0, 0], [1 / 3 + 1e-9, 0, 0]])
@@ -139,7 +139,7 @@ def test_transforms(run_onnx, link, apply):
     np.testing.assert_allclose(run_onnx(plain, X)[0], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_file_can_be_trained():
+def test_trained_weights():
     trainable = to_trainable(tree_ensemble(SPLITS, [(0, value) for value in VALUES], [0, 3]))
     assert [trainable.original_names[name] for name in trainable.trained] == ["leaf_values"]
     assert (trainable.head.task, trainable.head.n_outputs) == ("regression", 1)

@@ -1,4 +1,4 @@
-"""Operators of decision trees written as a table of leaf values compute what onnxruntime computes."""
+"""Decision trees, as a table of leaf values, against onnxruntime."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,13 @@ from onnx import TensorProto, checker, helper, numpy_helper
 
 from ortlearn.graphs import initializer_arrays, value_types
 from ortlearn.onnx_files.decompositions import decompose_operators
+from tests.onnx_files.decompositions.comparisons import assert_same_outputs
 
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
 X = np.random.default_rng(0).integers(-3, 4, size=(60, 4)).astype(np.float32)
 
 
-def grown(n_trees=3, depth=3, modes=("BRANCH_LEQ",), missing=False, seed=0, uneven=True):
+def random_trees(n_trees=3, depth=3, modes=("BRANCH_LEQ",), missing=False, seed=0, uneven=True):
     """Return the attributes ``nodes_*`` of random trees, and their leaves as (tree, node)."""
     rng = np.random.default_rng(seed)
     names = "treeids nodeids featureids modes values truenodeids falsenodeids missing_value_tracks_true"
@@ -101,12 +102,7 @@ def check_same(run_onnx, model, rows=X, atol=1e-5):
     routes = [node for node in plain.graph.node if node.domain == "ai.onnx.ml"]
     assert [node.op_type for node in routes] == ["TreeEnsembleRegressor"]
     assert "leaf_values" in initializer_arrays(plain)
-    for one, other in zip(run_onnx(model, rows), run_onnx(plain, rows), strict=True):
-        assert one.shape == other.shape and one.dtype == other.dtype
-        if one.dtype.kind == "f":
-            np.testing.assert_allclose(other, one, atol=atol, rtol=1e-5)
-        else:
-            assert other.tolist() == one.tolist()
+    assert_same_outputs(run_onnx(plain, rows), run_onnx(model, rows), atol)
     return plain
 
 
@@ -114,7 +110,7 @@ def check_same(run_onnx, model, rows=X, atol=1e-5):
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE"])
 @pytest.mark.parametrize("base", [False, True])
 def test_regressor(run_onnx, n_targets, aggregate, base):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     values = entries(leaves, lambda tree, node: range(n_targets))
     more = {"base_values": [0.5, -1.0, 2.0][:n_targets]} if base else {}
     model = regressor(n_targets, aggregate_function=aggregate, **nodes, **weights("target", values), **more)
@@ -125,74 +121,74 @@ def test_regressor(run_onnx, n_targets, aggregate, base):
 
 @pytest.mark.parametrize("aggregate", ["MIN", "MAX"])
 def test_smallest_and_largest_leaf(run_onnx, aggregate):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     values = entries(leaves, lambda tree, node: [0])
     check_same(run_onnx, regressor(aggregate_function=aggregate, **nodes, **weights("target", values)))
 
 
 def test_smallest_leaf_of_several_targets_stays_fused():
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     values = entries(leaves, lambda tree, node: range(2))
     model = regressor(2, aggregate_function="MIN", **nodes, **weights("target", values))
-    assert stays(model)
+    assert is_unchanged(model)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("missing", [False, True])
-def test_every_branch(run_onnx, mode, missing):
-    nodes, leaves = grown(modes=[mode], missing=missing)
+def test_branch_modes(run_onnx, mode, missing):
+    nodes, leaves = random_trees(modes=[mode], missing=missing)
     rows = X.copy()
     if missing:
         rows[::3, :2] = np.nan
     check_same(run_onnx, regressor(**nodes, **weights("target", entries(leaves, lambda t, n: [0]))), rows)
 
 
-def test_branches_of_all_kinds_in_one(run_onnx):
-    nodes, leaves = grown(n_trees=6, modes=MODES, missing=True)
+def test_all_branch_modes_in_one_model(run_onnx):
+    nodes, leaves = random_trees(n_trees=6, modes=MODES, missing=True)
     rows = np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.2, np.float32(np.nan), X)
     check_same(run_onnx, regressor(**nodes, **weights("target", entries(leaves, lambda t, n: [0]))), rows)
 
 
 def test_one_target_per_tree(run_onnx):
-    nodes, leaves = grown(n_trees=6)
+    nodes, leaves = random_trees(n_trees=6)
     values = entries(leaves, lambda tree, node: [tree // 10 % 3])
     plain = check_same(run_onnx, regressor(3, **nodes, **weights("target", values)))
     assert initializer_arrays(plain)["leaf_values"].shape == (len(leaves),)
 
 
 def test_targets_with_unequal_numbers_of_trees(run_onnx):
-    nodes, leaves = grown(n_trees=6)
+    nodes, leaves = random_trees(n_trees=6)
     values = entries(leaves, lambda tree, node: [int(tree >= 12) + int(tree >= 42)])
     plain = check_same(run_onnx, regressor(3, **nodes, **weights("target", values)))
     assert initializer_arrays(plain)["leaf_values"].shape == (len(leaves),)
 
 
 def test_leaves_of_one_tree_that_add_to_several_targets(run_onnx):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     values = entries(leaves, lambda tree, node: [node % 2, 2] if node % 3 else [node % 3])
     plain = check_same(run_onnx, regressor(3, **nodes, **weights("target", values)))
     assert initializer_arrays(plain)["leaf_values"].shape == (len(leaves), 3)
 
 
 def test_trees_that_are_one_leaf(run_onnx):
-    nodes, leaves = grown(n_trees=2, depth=0)
+    nodes, leaves = random_trees(n_trees=2, depth=0)
     check_same(run_onnx, regressor(**nodes, **weights("target", entries(leaves, lambda t, n: [0]))))
 
 
 @pytest.mark.parametrize("n_targets", [1, 3])
 @pytest.mark.parametrize("link", ["LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
 def test_transforms_of_a_regression(run_onnx, n_targets, link):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     values = entries(leaves, lambda tree, node: range(n_targets), positive=True)
     model = regressor(n_targets, post_transform=link, **nodes, **weights("target", values))
-    # Near zero the formula of PROBIT loses most digits of float32, in onnxruntime as here.
+    # Near zero, the formula of PROBIT loses most digits of float32.
     check_same(run_onnx, model, atol=3e-4 if link == "PROBIT" else 1e-5)
 
 
 @pytest.mark.parametrize("elem_type", [TensorProto.FLOAT, TensorProto.DOUBLE])
-def test_numbers_as_tensors(run_onnx, elem_type):
+def test_values_as_tensors(run_onnx, elem_type):
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     nodes["nodes_values_as_tensor"] = np.array(nodes.pop("nodes_values")) + 1 / 3
     attributes = {**nodes, **weights("target", entries(leaves, lambda t, n: [0]))}
     attributes["target_weights_as_tensor"] = np.array(attributes.pop("target_weights"))
@@ -209,7 +205,7 @@ def test_numbers_as_tensors(run_onnx, elem_type):
 @pytest.mark.parametrize("link", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize("base", [False, True])
 def test_three_classes(run_onnx, classes, link, base):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     more = {"base_values": [0.5, -0.25, 0.0]} if base else {}
     values = entries(leaves, lambda tree, node: range(3))
     model = classifier(classes, post_transform=link, **nodes, **weights("class", values), **more)
@@ -217,7 +213,7 @@ def test_three_classes(run_onnx, classes, link, base):
 
 
 def test_one_class_per_tree(run_onnx):
-    nodes, leaves = grown(n_trees=6)
+    nodes, leaves = random_trees(n_trees=6)
     values = entries(leaves, lambda tree, node: [tree // 10 % 3])
     model = classifier([3, 4, 5], post_transform="SOFTMAX", **nodes, **weights("class", values))
     plain = check_same(run_onnx, model)
@@ -226,7 +222,7 @@ def test_one_class_per_tree(run_onnx):
 
 @pytest.mark.parametrize("classes", [[0, 1], [5, 3], ["no", "yes"]], ids=["range", "ints", "text"])
 def test_probabilities_of_two_classes(run_onnx, classes):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     values = entries(leaves, lambda tree, node: [0], positive=True)
     plain = check_same(run_onnx, classifier(classes, **nodes, **weights("class", values)))
     assert initializer_arrays(plain)["leaf_values"].shape == (len(leaves),)
@@ -235,7 +231,7 @@ def test_probabilities_of_two_classes(run_onnx, classes):
 @pytest.mark.parametrize("classes", [[0, 1], [5, 3], ["no", "yes"]], ids=["range", "ints", "text"])
 @pytest.mark.parametrize("base", [False, True])
 def test_a_sigmoid_of_two_classes(run_onnx, classes, base):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     more = {"base_values": [-0.5]} if base else {}
     values = entries(leaves, lambda tree, node: [0])
     model = classifier(classes, post_transform="LOGISTIC", **nodes, **weights("class", values), **more)
@@ -243,61 +239,61 @@ def test_a_sigmoid_of_two_classes(run_onnx, classes, base):
 
 
 @pytest.mark.parametrize("version", [1, 3])
-def test_the_number_of_targets_is_known(version):
-    nodes, leaves = grown()
+def test_inferred_number_of_targets(version):
+    nodes, leaves = random_trees()
     model = regressor(2, version=version, **nodes, **weights("target", entries(leaves, lambda t, n: [0, 1])))
     model.graph.output[0].type.tensor_type.ClearField("shape")
     assert value_types(decompose_operators(model))["y"].shape[1:] == (2,)
 
 
-def stays(model):
+def is_unchanged(model):
     return decompose_operators(model).SerializeToString() == model.SerializeToString()
 
 
 def test_leaves_without_a_value_add_nothing(run_onnx):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     values = entries(leaves[::2], lambda tree, node: [0])
     check_same(run_onnx, regressor(**nodes, **weights("target", values)))
     check_same(run_onnx, classifier([0, 1], post_transform="LOGISTIC", **nodes, **weights("class", values)))
 
 
 def test_a_value_for_each_of_two_classes(run_onnx):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     values = entries(leaves, lambda tree, node: [0, 1])
     model = classifier([4, 9], post_transform="SOFTMAX", **nodes, **weights("class", values))
     label, scores = run_onnx(decompose_operators(model), X)
     np.testing.assert_allclose(scores, run_onnx(model, X)[1], atol=1e-6)
-    # onnxruntime asks whether the score of the second class is above zero.
+    # The labels of onnxruntime depend on the score of the second class only.
     assert label.tolist() == np.array([4, 9])[scores.argmax(axis=1)].tolist()
 
 
 @pytest.mark.parametrize("base", [[0.5, 0.25], [0.5]])
 def test_two_classes_of_which_onnxruntime_reads_one_stay_fused(base):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     for outputs in ([0, 1], [1]):
         values = entries(leaves, lambda tree, node, outputs=outputs: outputs)
-        assert stays(classifier([0, 1], base_values=base, **nodes, **weights("class", values)))
+        assert is_unchanged(classifier([0, 1], base_values=base, **nodes, **weights("class", values)))
 
 
 def test_votes_for_leaves_stay_fused():
-    nodes, leaves = grown(n_trees=1)
+    nodes, leaves = random_trees(n_trees=1)
     values = [(tree, node, node, 1.0) for tree, node in leaves]
     classes = list(range(1 + max(node for _, node in leaves)))
-    assert stays(classifier(classes, **nodes, **weights("class", values)))
+    assert is_unchanged(classifier(classes, **nodes, **weights("class", values)))
     numbers = [(tree, node, 0, float(node)) for tree, node in leaves]
-    assert stays(regressor(**nodes, **weights("target", numbers)))
+    assert is_unchanged(regressor(**nodes, **weights("target", numbers)))
 
 
 def test_leaves_that_float32_cannot_number_stay_fused(monkeypatch):
-    nodes, leaves = grown()
+    nodes, leaves = random_trees()
     model = regressor(**nodes, **weights("target", entries(leaves, lambda tree, node: [0])))
-    assert not stays(model)
+    assert not is_unchanged(model)
     monkeypatch.setattr("ortlearn.onnx_files.decompositions.tree_operators.MAX_LEAVES", 10)
-    assert stays(model)
+    assert is_unchanged(model)
 
 
-def test_the_order_of_the_trees_is_that_of_the_operator(run_onnx):
-    nodes, leaves = grown(n_trees=4)
+def test_order_of_the_trees(run_onnx):
+    nodes, leaves = random_trees(n_trees=4)
     nodes["nodes_treeids"] = [100 - tree for tree in nodes["nodes_treeids"]]
     values = entries([(100 - tree, node) for tree, node in leaves], lambda tree, node: [0])
     plain = check_same(run_onnx, regressor(**nodes, **weights("target", values)))

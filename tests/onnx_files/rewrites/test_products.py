@@ -1,4 +1,4 @@
-"""Products by a vector, which onnxruntime and its gradient builder get wrong in some places."""
+"""Products by a vector, some of which onnxruntime and its gradient builder compute wrongly."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def model_of(text):
     return parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}')
 
 
-def test_the_product_of_a_transpose(run_onnx):
+def test_product_of_a_transpose(run_onnx):
     model = model_of(
         "g (float[3,N] x) => (float[N] y) <float[3] v = {1, -2, 0.5}> { t = Transpose (x) y = MatMul (t, v) }"
     )
@@ -32,7 +32,7 @@ def test_two_vectors(run_onnx):
     np.testing.assert_allclose(run_onnx(rewrite_forms(model), X[0])[0], X[0] @ W, rtol=1e-5)
 
 
-def test_matrices_stay():
+def test_products_of_matrices_are_unchanged():
     model = model_of("g (float[N,4] x, float[4,2] w) => (float[N,2] y) { y = MatMul (x, w) }")
     assert rewrite_forms(model) is model
 

@@ -1,4 +1,4 @@
-"""Roots of sums of squares keep their values, and have finite gradients at zero."""
+"""Roots have unchanged values, and finite gradients at zero."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from ortlearn.onnx_files.rewrites import rewrite_forms
 HEAD = '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float loss)'
 CONSTANTS = "<int64[1] one = {1}, float[1] third = {0.33333334}, float[1] two = {2}, float zero = {0}>"
 LAST = "loss = ReduceSum <keepdims = 0> (r)"
-#: Roots, and what they are of a row.
+#: Nodes of a root, and its NumPy function.
 GUARDED = {
     "of squares": ("s = ReduceSumSquare (x, one) r = Sqrt (s)", lambda v: np.sqrt((v * v).sum(1))),
     "of products": ("p = Mul (x, x) s = ReduceSum (p, one) r = Sqrt (s)", lambda v: np.sqrt((v * v).sum(1))),
     "of powers": ("p = Pow (x, two) s = ReduceSum (p, one) t = Transpose (s) r = Sqrt (t)",
                   lambda v: np.sqrt((v * v).sum(1))),
-    "of what is kept from below": ("p = Mul (x, x) m = Max (p, zero) r = Sqrt (m)", np.abs),
+    "of a maximum": ("p = Mul (x, x) m = Max (p, zero) r = Sqrt (m)", np.abs),
     "third": ("a = Abs (x) s = ReduceSum (a, one) r = Pow (s, third)", lambda v: np.cbrt(np.abs(v).sum(1))),
 }  # fmt: skip
 
@@ -24,7 +24,7 @@ GUARDED = {
 @pytest.mark.needs_training
 @pytest.mark.parametrize("backend", ["rules", "ort"])
 @pytest.mark.parametrize("name", GUARDED)
-def test_guarded(run_onnx, name, backend):
+def test_values_and_gradients(run_onnx, name, backend):
     body, root = GUARDED[name]
     model = parser.parse_model(f"{HEAD} {CONSTANTS} {{ {body} {LAST} }}")
     guarded = rewrite_forms(model)
@@ -48,6 +48,6 @@ def test_guarded(run_onnx, name, backend):
     "s = ReduceSumSquare (x, one) r = Pow (s, two)",
     "h = Transpose (x) p = Mul (x, x) m = Max (p, third) r = Sqrt (m)",
 ])  # fmt: skip
-def test_other_roots_stay(body):
+def test_other_roots_are_unchanged(body):
     model = parser.parse_model(f"{HEAD} {CONSTANTS} {{ {body} {LAST} }}")
     assert rewrite_forms(model) is model

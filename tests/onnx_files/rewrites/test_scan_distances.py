@@ -1,4 +1,4 @@
-"""Distances written with Scan, or as CDist: the same numbers, and gradients everywhere."""
+"""Distances written with Scan or CDist: their values and gradients as standard operators."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ X = RNG.normal(size=(6, 3)).astype(np.float32)
 CENTRES = RNG.normal(size=(4, 3)).astype(np.float32)
 CENTRES[0] = X[0]  # a distance of zero
 
-#: Nodes of the body that make ``item`` from the difference ``d``, and scipy's name for the result.
+#: Nodes of the body that compute ``item`` from the difference ``d``, and the metric of SciPy.
 BODIES = {
     "sum of squares": ("item = ReduceSumSquare <keepdims = 0> (d, axes)", {"metric": "sqeuclidean"}),
     "sum of products": (
@@ -24,8 +24,8 @@ BODIES = {
     "root in the body": (
         "q = ReduceSumSquare <keepdims = 0> (d, axes) item = Sqrt (q)", {"metric": "euclidean"}),
     "norm": ("item = ReduceL2 <keepdims = 0> (d, axes)", {"metric": "euclidean"}),
-    "sum of sizes": ("a = Abs (d) item = ReduceSum <keepdims = 0> (a, axes)", {"metric": "cityblock"}),
-    "sizes": ("item = ReduceL1 <keepdims = 0> (d, axes)", {"metric": "cityblock"}),
+    "sum of magnitudes": ("a = Abs (d) item = ReduceSum <keepdims = 0> (a, axes)", {"metric": "cityblock"}),
+    "absolute norm": ("item = ReduceL1 <keepdims = 0> (d, axes)", {"metric": "cityblock"}),
     "largest": ("a = Abs (d) item = ReduceMax <keepdims = 0> (a, axes)", {"metric": "chebyshev"}),
     "identities": (
         "e = Identity (d) q = ReduceSumSquare <keepdims = 0> (e, axes) item = Identity (q)",
@@ -75,7 +75,7 @@ def test_powers(run_onnx, dtype):
     assert found.dtype == kind
 
 
-def test_the_result_without_a_transpose(run_onnx):
+def test_result_without_a_transpose(run_onnx):
     model = scan("item = ReduceSumSquare <keepdims = 0> (d, axes)", "y = Identity (t)")
     del model.graph.output[0].type.tensor_type.shape.dim[:]
     expected = cdist(CENTRES, X, "sqeuclidean")
@@ -96,12 +96,12 @@ def test_carried_values_of_a_scan(run_onnx):
     ("q = Add (s, row) item = ReduceSumSquare <keepdims = 0> (q, axes)", "s2 = Identity (s)"),
     ("q = Mul (d, s) item = ReduceSum <keepdims = 0> (q, axes)", "s2 = Identity (s)"),
 ])  # fmt: skip
-def test_other_scans_stay(body, carried):
+def test_other_scans_are_unchanged(body, carried):
     model = scan(body, carried=carried)
     assert rewrite_scan_distances(model) is model
 
 
-def test_a_scan_backwards_stays():
+def test_backward_scan_is_unchanged():
     model = scan("item = ReduceSumSquare <keepdims = 0> (d, axes)")
     model.graph.node[0].attribute.append(helper.make_attribute("scan_input_directions", [1]))
     assert rewrite_scan_distances(model) is model
@@ -109,17 +109,17 @@ def test_a_scan_backwards_stays():
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 @pytest.mark.parametrize("exact", [True, False])
-def test_many_rows_by_a_product(run_onnx, monkeypatch, metric, exact):
+def test_distances_by_products(run_onnx, monkeypatch, metric, exact):
     if not exact:
         monkeypatch.setattr(distances, "EXACT", 5)
     root = "item = Sqrt (q)" if metric == "euclidean" else "item = Identity (q)"
-    far = CENTRES[1:] + 100  # far from zero, where products lose digits
+    far = CENTRES[1:] + 100  # where products lose digits
     model = without_scan(scan(f"q = ReduceSumSquare <keepdims = 0> (d, axes) {root}", centres=far))
     assert ("Gemm" in {node.op_type for node in model.graph.node}) is not exact
     np.testing.assert_allclose(run_onnx(model, X + 100)[0], cdist(X + 100, far, metric), rtol=1e-5)
 
 
-def test_too_many_rows_for_a_metric_without_product():
+def test_many_centres_of_a_metric_without_products():
     body = "a = Abs (d) item = ReduceSum <keepdims = 0> (a, axes)"
     assert (
         rewrite_scan_distances(scan(body, centres=np.zeros((distances.MANY, 2)))).graph.node[0].op_type
@@ -127,7 +127,7 @@ def test_too_many_rows_for_a_metric_without_product():
     )
 
 
-#: What follows the distances, up to the loss.
+#: Nodes from the distances to the loss.
 AFTER = "y = Transpose (t) w = Exp (y) loss = ReduceSum <keepdims = 0> (w)"
 ROOT = "v = Transpose (t) y = Sqrt (v) w = Exp (y) loss = ReduceSum <keepdims = 0> (w)"
 THIRD = "v = Transpose (t) y = Pow (v, third) w = Exp (y) loss = ReduceSum <keepdims = 0> (w)"
@@ -160,17 +160,17 @@ def test_gradients(run_onnx, monkeypatch, backend, exact, body, after, metric):
 
     np.testing.assert_allclose(loss, total(X, CENTRES), rtol=1e-5)
     assert np.isfinite(dx).all() and np.isfinite(dcentres).all()
-    # the distance of X[0] to CENTRES[0], zero, has a kink: compare the others
-    for place in [(1, 0), (3, 2), (5, 1)]:
+    # The distance of X[0] to CENTRES[0], zero, is not differentiable.
+    for index in [(1, 0), (3, 2), (5, 1)]:
         step = np.zeros(X.shape)
-        step[place] = 1e-6
+        step[index] = 1e-6
         expected = (total(X + step, CENTRES) - total(X - step, CENTRES)) / 2e-6
-        np.testing.assert_allclose(dx[place], expected, rtol=1e-3, atol=1e-3)
-        place = (place[0] % 3 + 1, place[1])
+        np.testing.assert_allclose(dx[index], expected, rtol=1e-3, atol=1e-3)
+        index = (index[0] % 3 + 1, index[1])
         step = np.zeros(CENTRES.shape)
-        step[place] = 1e-6
+        step[index] = 1e-6
         expected = (total(X, CENTRES + step) - total(X, CENTRES - step)) / 2e-6
-        np.testing.assert_allclose(dcentres[place], expected, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(dcentres[index], expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
@@ -192,7 +192,7 @@ def test_cdist(run_onnx, metric, elem_type):
     assert found.dtype == dtype
 
 
-def test_cdist_of_another_metric_stays():
+def test_cdist_of_another_metric_is_unchanged():
     node = helper.make_node("CDist", ["x", "c"], ["y"], domain="com.microsoft", metric="cosine")
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 3]) for name in "xcy"]
     graph = helper.make_graph([node], "g", infos[:2], infos[2:])

@@ -1,4 +1,4 @@
-"""Linear equations whose matrix is constant."""
+"""Solve with a constant matrix, against NumPy."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_linear_equations(run_onnx, lower, transposed):
     np.testing.assert_allclose(run_onnx(rewrite_forms(model), x)[0], expected, rtol=1e-4, atol=1e-6)
 
 
-def test_equations_of_a_computed_matrix_stay():
+def test_computed_matrix_is_unchanged():
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1]>
         g (float[3,3] a, float[3,N] x) => (float[3,N] y) { y = com.microsoft.Solve (a, x) }""")
     assert rewrite_forms(model) is model

@@ -1,4 +1,4 @@
-"""ONNX files do not say what they are for: their outputs and nodes do."""
+"""Tasks, links and scores of ONNX files are inferred from their outputs and nodes."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ X, CLASSES = load_iris(return_X_y=True)
 X = scale(X).astype(np.float32)
 TWO = (CLASSES == 1).astype(int)
 LABELS = np.stack([CLASSES > 0, CLASSES > 1, X[:, 0] > 0], axis=1).astype(int)
-STILL = {"warm_start": True, "max_iter": 1, "learning_rate": 1e-30}
+NO_STEP = {"warm_start": True, "max_iter": 1, "learning_rate": 1e-30}
 
 
 def exported(model, y):
@@ -37,25 +37,25 @@ def exported(model, y):
     ],
     ids=["members", "calibrated", "rest", "decisions"],
 )
-def test_all_members_of_a_file_train(model, y, link, n_scores, n_weights):
+def test_members_of_meta_estimators_are_trained(model, y, link, n_scores, n_weights):
     fitted, onx = exported(model, y)
-    trained = OrtGradientOptimizer(onx, **STILL).fit(X, y)
-    scores = trained._fitted.problem.trainable.head
+    trained = OrtGradientOptimizer(onx, **NO_STEP).fit(X, y)
+    scores = to_trainable(onx).head
     assert (scores.link, scores.n_outputs, len(trained.weights_to_train_)) == (link, n_scores, n_weights)
     np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
 
 
-def test_pairs_of_a_file():
+def test_one_vs_one():
     fitted, onx = exported(OneVsOneClassifier(LogisticRegression()), CLASSES)
     assert to_trainable(onx).head.score == "Csvcconc"
-    trained = OrtGradientOptimizer(onx, **STILL).fit(X, CLASSES)
+    trained = OrtGradientOptimizer(onx, **NO_STEP).fit(X, CLASSES)
     np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
 
 
 @pytest.mark.parametrize("model", [OneVsRestClassifier(LogisticRegression()), RidgeClassifier()])
-def test_a_matrix_of_labels(model):
+def test_multilabel(model):
     fitted, onx = exported(model, LABELS)
-    trained = OrtGradientOptimizer(onx, **STILL).fit(X, LABELS)
+    trained = OrtGradientOptimizer(onx, **NO_STEP).fit(X, LABELS)
     scores = trained._fitted.problem.trainable.head
     assert (scores.task, scores.link, scores.n_outputs) == ("multilabel", "sigmoid", 3)
     np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
@@ -69,7 +69,7 @@ def test_classes_in_any_order():
           best = ArgMax <axis = 1, keepdims = 0> (p) label = Gather (classes, best) }"""
     )
     rows = np.array([[3.0], [-3.0]], dtype=np.float32)
-    trained = OrtGradientOptimizer(model, **STILL).fit(rows, [7, 3])
+    trained = OrtGradientOptimizer(model, **NO_STEP).fit(rows, [7, 3])
     assert trained.predict(rows).tolist() == [7, 3]
     np.testing.assert_allclose(trained.losses(rows, [7, 3]), np.log(1 + np.exp(-3) + np.exp(-6)), rtol=1e-4)
 
@@ -85,13 +85,13 @@ FLAT = {
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_one_number_of_each_sample_is_of_the_second_class(name):
-    """As exporters write ``model(x).squeeze(1)`` and ``model(x)[:, 0]``."""
+def test_single_output_scores_the_second_class(name):
+    """As exported from ``model(x).squeeze(1)`` and ``model(x)[:, 0]``."""
     file = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 13]> g (float[N,4] x) => (float[N] y)
         <float[4,1] w = {{1, -1, 0.5, 1}}, float[1] b = {{0.1}}, int64[1] one = {{1}}, int64[1] all = {{-1}},
         float[1] no = {{0}}, int64 first = {{0}}, int64 second = {{1}}>
         {{ m = MatMul (x, w) z = Add (m, b) none = Mul (z, no) {FLAT[name]} }}""")
-    trained = OrtGradientOptimizer(file, learning_loss="log_loss", **STILL).fit(X, TWO)
+    trained = OrtGradientOptimizer(file, learning_loss="log_loss", **NO_STEP).fit(X, TWO)
     logits = X @ np.array([1, -1, 0.5, 1]) + 0.1
     np.testing.assert_allclose(trained.decision_function(X), logits, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(trained.predict_proba(X)[:, 1], 1 / (1 + np.exp(-logits)), rtol=1e-5)

@@ -1,4 +1,4 @@
-"""Functions that a file defines: their weights train with the others, and come back where they were."""
+"""Model-local functions: their weights are trained, and written back into the functions."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ W = "<float[3,1] w = {0.1, 0.2, 0.3}, float zero = {0}>"
 LAYER = f"""{OWN} layer (u) => (v)
     {{ w = Constant <value = float[3,1] {{0.1, 0.2, 0.3}}> () c = Constant <value = float[1] {{0.5}}> ()
        m = MatMul (u, w) v = Add (m, c) }}"""
-#: Graphs with functions, and their weights that are trained.
+#: Graphs with functions, and their trained weights.
 FILES = {
     "one": (f"{HEAD} {W} {{ z = MatMul (x, w) y = own.f (z) }} {OWN} f (u) => (v) {{ v = Tanh (u) }}", ["w"]),
     "nested": (
@@ -55,19 +55,19 @@ FILES = {
         {OWN} f (u) => (v) {{ v = Tanh (u) }}""",
         ["w"],
     ),
-    "branches in it": (
+    "branches inside": (
         f"""{HEAD} {W} {{ z = MatMul (x, w) y = own.f (z, zero) }}
         {OWN} f (u, zero) => (v) {{ s = ReduceSum <keepdims = 0> (u) c = Greater (s, zero)
         v = If (c) <then_branch = a () => (float[N,1] p) {{ p = Tanh (u) }},
                     else_branch = b () => (float[N,1] q) {{ q = Neg (u) }}> }}""",
         ["w"],
     ),
-    "an input left out": (
+    "an omitted input": (
         f"""{HEAD} {W} {{ z = MatMul (x, w) y = own.f (z) }} {OWN} f (u, low) => (v)
         {{ t = Clip (u, low) k = Constant <value = float[1,1] {{2}}> () v = MatMul (t, k) }}""",
         ["w", "k"],
     ),
-    "weights in it": (f"{HEAD} {{ z = own.layer (x) y = Tanh (z) }} {LAYER}", ["w", "c"]),
+    "weights inside": (f"{HEAD} {{ z = own.layer (x) y = Tanh (z) }} {LAYER}", ["w", "c"]),
     "weights of two calls": (
         f"""{HEAD} {{ a = own.layer (x) b = Neg (x) c = own.layer (b)
         d = Tanh (a) e = Tanh (c) y = Sub (d, e) }} {LAYER}""",
@@ -80,7 +80,7 @@ FILES = {
         {{ k = Constant <value = float[1,1] {{0.5}}> () m = MatMul (u, k) v = Tanh (m) }}""",
         ["w", "c", "k"],
     ),
-    "weights in branches of it": (
+    "weights in branches inside": (
         f"""{HEAD} {{ a = own.f (x) y = Tanh (a) }} {OWN} f (u) => (v) {{ s = ReduceSum <keepdims = 0> (u)
         o = Cast <to = 9> (s) v = If (o) <
           then_branch = a () => (float[N,1] p) <float[3,1] w = {{1, 2, 3}}> {{ p = MatMul (u, w) }},
@@ -92,13 +92,13 @@ FILES = {
         f"{HEAD} <float[1,1] w = {{2}}> {{ z = own.layer (x) y = MatMul (z, w) }} {LAYER}",
         ["w", "w_2", "c"],
     ),
-    "repeated numbers": (
+    "repeated values": (
         f"""{HEAD} {{ z = own.f (x) y = Tanh (z) }} {OWN} f (u) => (v)
         {{ s = Constant <value_ints = [3, 1]> () w = ConstantOfShape <value = float[1] {{0.5}}> (s)
         v = MatMul (u, w) }}""",
         ["w"],
     ),
-    "one that nothing calls": (
+    "unused": (
         f"{HEAD} {W} {{ z = MatMul (x, w) y = Tanh (z) }} {LAYER.replace('layer', 'other')}",
         ["w"],
     ),
@@ -110,7 +110,7 @@ def file_of(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_graph_without_functions_computes_the_same(run_onnx, name):
+def test_inlined_graph_is_equivalent(run_onnx, name):
     file = file_of(name)
     loaded = load_onnx(file)
     assert not loaded.functions and file == file_of(name)
@@ -119,32 +119,34 @@ def test_the_graph_without_functions_computes_the_same(run_onnx, name):
 
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("name", FILES)
-def test_the_file_comes_back(run_onnx, name, cls):
+def test_weights_are_written_into_functions(run_onnx, name, cls):
     file, names = file_of(name), FILES[name][1]
     trained = cls(file, keep_better=False, **OPTIONS).fit(X, Y)
     assert set(trained.trained_coef_) >= set(names)
-    given = trained.get_trained_onnx()
-    checker.check_model(given, full_check=True)
-    before, after = (np.square(run_onnx(model, X)[0] - Y).mean() for model in (file, given))
+    result = trained.get_trained_onnx()
+    checker.check_model(result, full_check=True)
+    before, after = (np.square(run_onnx(model, X)[0] - Y).mean() for model in (file, result))
     assert after < before
-    np.testing.assert_allclose(run_onnx(given, X)[0], trained.predict(X).reshape(-1, 1), rtol=1e-5, atol=1e-6)
-    places = weight_locations(given)
+    np.testing.assert_allclose(
+        run_onnx(result, X)[0], trained.predict(X).reshape(-1, 1), rtol=1e-5, atol=1e-6
+    )
+    locations = weight_locations(result)
     for key, array in trained.trained_coef_.items():
-        np.testing.assert_array_equal(places[key].value(), array)
+        np.testing.assert_array_equal(locations[key].value(), array)
     assert set(names) <= {
-        n for n, p in weight_locations(file).items() if (p.value() != places[n].value()).any()
+        n for n, p in weight_locations(file).items() if (p.value() != locations[n].value()).any()
     }
-    if name == "repeated numbers":
-        nodes = [node.op_type for node in given.functions[0].node]
+    if name == "repeated values":
+        nodes = [node.op_type for node in result.functions[0].node]
         assert nodes == ["Constant", "Constant", "MatMul"]
         return
-    own = {key: place.value().reshape(place.shape) for key, place in weight_locations(file).items()}
-    assert with_values(given, own) == with_values(file, own)
+    originals = {key: p.value().reshape(p.shape) for key, p in weight_locations(file).items()}
+    assert with_values(result, originals) == with_values(file, originals)
 
 
-def test_weights_of_two_calls_are_the_same_numbers():
-    """The gradient is the sum of those of both calls: -x beside x gives twice the step of one."""
-    names = ("weights in it", "weights of two calls")
+def test_two_calls_share_weights():
+    """The gradients of both calls add up: calls on x and -x double the step."""
+    names = ("weights inside", "weights of two calls")
     options = {
         "warm_start": True,
         "max_iter": 1,
@@ -162,8 +164,8 @@ def test_weights_of_two_calls_are_the_same_numbers():
     np.testing.assert_allclose(steps[1], 2 * steps[0], rtol=1e-4)
 
 
-def narrowed(message, elem_type):
-    """Change every float32 number and type of a message to another type."""
+def cast_floats(message, elem_type):
+    """Cast every float32 tensor and type in a message."""
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
@@ -174,23 +176,23 @@ def narrowed(message, elem_type):
             elif getattr(part, "elem_type", None) == TensorProto.FLOAT:
                 part.elem_type = elem_type
             else:
-                narrowed(part, elem_type)
+                cast_floats(part, elem_type)
 
 
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("elem_type", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
-@pytest.mark.parametrize("name", sorted(FILES.keys() - {"a constant from an attribute", "repeated numbers"}))
-def test_halves(name, elem_type, cls):
+@pytest.mark.parametrize("name", sorted(FILES.keys() - {"a constant from an attribute", "repeated values"}))
+def test_half_precision(name, elem_type, cls):
     file = file_of(name)
-    narrowed(file, elem_type)
+    cast_floats(file, elem_type)
     checker.check_model(file, full_check=True)
     trained = cls(file, keep_better=False, **OPTIONS).fit(X, Y)
-    given, places = trained.get_trained_onnx(), weight_locations(file)
-    assert {place.elem_type for place in weight_locations(given).values()} == {elem_type}
+    result, locations = trained.get_trained_onnx(), weight_locations(file)
+    assert {location.elem_type for location in weight_locations(result).values()} == {elem_type}
     for key, array in trained.trained_coef_.items():
         assert array.dtype == np.float32
         np.testing.assert_array_equal(
-            weight_locations(given)[key].value(), array.astype(places[key].value().dtype)
+            weight_locations(result)[key].value(), array.astype(locations[key].value().dtype)
         )
-    own = {key: place.value().reshape(place.shape) for key, place in places.items()}
-    assert with_values(given, own) == with_values(file, own)
+    originals = {key: p.value().reshape(p.shape) for key, p in locations.items()}
+    assert with_values(result, originals) == with_values(file, originals)

@@ -1,4 +1,4 @@
-"""Rows that a mask hides have finite gradients, whatever their softmax is."""
+"""The gradient of a softmax whose mask hides all positions of a sample is finite."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.onnx_files.rewrites import rewrite_forms
 
-#: What is replaced: rows of which the mask is all minus infinity, and numbers that are NaN.
+#: Replaced rows: their mask is minus infinity, or their softmax is NaN.
 CONDITIONS = {
     "rows of the mask": "r = ReduceMax {axes} (mask{last}) c = Equal (r, low) z = Where (c, zero, s)",
     "not a number": "c = IsNaN (s) z = Where (c, zero, s)",
@@ -48,7 +48,7 @@ def test_gradients(run_onnx, name, opset):
         np.testing.assert_allclose(gradient[index], (ends[0] - ends[1]) / 2e-2, rtol=1e-2, atol=1e-3)
 
 
-def test_numbers_that_are_nan_before_are_replaced_too(run_onnx):
+def test_earlier_nan_is_replaced_too(run_onnx):
     x = X.copy()
     x[0, 0] = np.nan
     model, feeds = model_of("not a number"), {"mask": MASK, "low": LOW}
@@ -64,14 +64,14 @@ def test_numbers_that_are_nan_before_are_replaced_too(run_onnx):
         "r = ReduceMax (x, last) c = Equal (r, zero) s = Tanh (x) z = Where (c, zero, s)",
     ],
 )
-def test_other_conditions_stay(nodes):
+def test_other_conditions_are_unchanged(nodes):
     model = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]> g (float[N,3] x) => (float[N,3] z)
         <float zero = {{0}}, int64[1] last = {{-1}}> {{ {nodes} }}""")
     assert rewrite_forms(model) is model
 
 
-def test_an_attention_that_hides_all_trains():
-    """As opset 23 defines it: rows of a sequence that is all padding are zero."""
+def test_training_of_a_fully_masked_attention():
+    """As in opset 23, the output of a fully masked sequence is zero."""
     model = parser.parse_model(f"""<ir_version: 10, opset_import: ["": 23]>
         g (float[N,4,3] x, bool[N,4,4] mask) => (float[N,4,3] y)
         <float[3,3] w = {{{", ".join(["0.1", "0.2", "-0.3"] * 3)}}}, int64[1] heads = {{1}}>

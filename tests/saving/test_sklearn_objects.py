@@ -1,4 +1,4 @@
-"""Trees and neighbour searches in files are loaded without being named; altered ones are refused."""
+"""Trees and neighbour searches are loaded without ``trusted``; altered ones are rejected."""
 
 import numpy as np
 import pytest
@@ -60,11 +60,11 @@ MODELS = {
 
 def fitted(name):
     model, y = MODELS[name]
-    return clone(model).fit(X, y)  # tests set attributes of it
+    return clone(model).fit(X, y)  # as tests change its attributes
 
 
-def again(model):
-    """Return a model written and read."""
+def reloaded(model):
+    """Return a model after a round trip."""
     content, reason = dump(model)
     assert not reason
     return load(content)
@@ -78,12 +78,12 @@ def outputs(model):
 @pytest.mark.parametrize("name", MODELS)
 def test_predictions_are_the_same(name):
     model = fitted(name)
-    for found, expected in zip(outputs(again(model)), outputs(model), strict=True):
+    for found, expected in zip(outputs(reloaded(model)), outputs(model), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_that_are_not_fitted(name):
+def test_unfitted_models(name):
     model = clone(MODELS[name][0])
     assert repr(load(dump(model)[0])) == repr(model)
 
@@ -114,7 +114,7 @@ def altered(tree, n_features=None, **changes):
 ALTERED = {
     "a child after the last node": {"left_child": (0, 10**6)},
     "a negative child": {"right_child": (0, -7)},
-    "a node that is its own child": {"left_child": (1, 1)},
+    "a node that is its nodes_of_kind child": {"left_child": (1, 1)},
     "a child that is an ancestor": {"left_child": (1, 0)},
     "two parents of a node": {"left_child": (0, 2)},
     "one child": {"right_child": (0, -1)},
@@ -131,13 +131,13 @@ ALTERED = {
 @pytest.mark.parametrize("kind", ["tree", "forest", "boosting"])
 def test_altered_trees(kind, name):
     model = fitted(kind)
-    assert len(outputs(again(model))) > 1
+    assert len(outputs(reloaded(model))) > 1
     owner = {"tree": lambda: model, "forest": lambda: model.estimators_[1]}.get(
         kind, lambda: model.estimators_[1, 0]
     )()
     owner.tree_ = altered(owner.tree_, **ALTERED[name])
     with pytest.raises(SavedFileError, match="tree has invalid indices"):
-        again(model)
+        reloaded(model)
 
 
 def test_trees_that_skops_trusts_are_checked(monkeypatch):
@@ -151,13 +151,13 @@ def test_trees_that_skops_trusts_are_checked(monkeypatch):
         load(content)
 
 
-def test_trees_in_other_places():
+def test_trees_in_unknown_attributes():
     model, other = fitted("tree"), fitted("forest").estimators_[0].tree_
     model.kept_ = [other]
     with pytest.raises(SavedFileError, match="attributes in which scikit-learn does not store them"):
-        again(model)
+        reloaded(model)
     model.kept_ = [model.tree_]  # the same tree twice is one
-    again(model)
+    reloaded(model)
 
 
 @pytest.mark.parametrize("change", ["columns", "features", "scores"])
@@ -170,7 +170,7 @@ def test_altered_boosting(change):
     else:
         model.init_ = DecisionTreeClassifier(max_depth=1).fit(X, CLASSES > 1)
     with pytest.raises(SavedFileError):
-        again(model)
+        reloaded(model)
 
 
 @pytest.mark.parametrize(
@@ -189,16 +189,16 @@ def test_altered_histograms(field, value):
     predictors = [predictor for stage in model._predictors for predictor in stage]
     for predictor in predictors:
         nodes = predictor.nodes
-        own = (nodes["is_leaf"] == 0) & (nodes["is_categorical"] == (field == "bitset_idx"))
-        if own.any():
-            nodes[field][np.flatnonzero(own)[0]] = value
+        nodes_of_kind = (nodes["is_leaf"] == 0) & (nodes["is_categorical"] == (field == "bitset_idx"))
+        if nodes_of_kind.any():
+            nodes[field][np.flatnonzero(nodes_of_kind)[0]] = value
             break
     with pytest.raises(SavedFileError, match="tree has invalid indices"):
-        again(model)
+        reloaded(model)
 
 
 @pytest.mark.parametrize("kind", [KDTree, BallTree])
-def test_trees_of_neighbours_are_built_again(kind):
+def test_trees_of_neighbours_are_rebuilt(kind):
     name = "kd_tree" if kind is KDTree else "ball_tree"
     model = KNeighborsClassifier(algorithm=name, leaf_size=4, metric="manhattan").fit(X, CLASSES)
     expected, tree = model.kneighbors(X), model._tree
@@ -206,5 +206,5 @@ def test_trees_of_neighbours_are_built_again(kind):
     state[1] = np.full_like(np.asarray(state[1]), 10**6)
     model._tree = kind(X[:5])
     model._tree.__setstate__(tuple(state))
-    for found, value in zip(again(model).kneighbors(X), expected, strict=True):
+    for found, value in zip(reloaded(model).kneighbors(X), expected, strict=True):
         np.testing.assert_array_equal(found, value)

@@ -1,4 +1,4 @@
-"""Operators on rows of numbers, written as plain ones: Normalizer, LpNormalization, Imputer."""
+"""Normalizer, LpNormalization and Imputer, as standard operators, against onnxruntime."""
 
 import numpy as np
 import pytest
@@ -7,16 +7,14 @@ from onnx import TensorProto, checker, helper
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import (
-    GraphBuilder,
-    TensorType,
-    append_nodes,
-    graph_names,
     initializer_arrays,
     make_inputs_of,
-    make_value_info,
 )
 from ortlearn.onnx_files.decompositions import decompose_operators
+from tests.onnx_files.decompositions.comparisons import with_loss
 
+#: Weights of the columns in the loss.
+WEIGHTS = np.array([1.0, 2.0, 4.0], np.float32)
 #: Positive, negative and mixed rows, one of zeros, and one whose largest value is zero.
 ROWS = np.array([[1, -3, 2], [3, 4, 12], [0, 0, 0], [-1, -2, -4], [0, -1, -2], [1e-9, 0, 2e-9]], np.float32)
 NUMBER = {np.float32: TensorProto.FLOAT, np.float64: TensorProto.DOUBLE, np.int64: TensorProto.INT64}
@@ -53,7 +51,7 @@ def test_normalizer(run_onnx, norm, dtype):
     assert found.dtype == np.float32
 
 
-def test_normalizer_of_another_norm_is_refused():
+def test_normalizer_of_another_norm_is_rejected():
     with pytest.raises(ConversionError, match="norm is 'L7'"):
         decompose_operators(single("Normalizer", norm="L7"))
 
@@ -71,14 +69,6 @@ def test_lp_normalization(run_onnx, p, axis, dtype):
     assert found.dtype == dtype
 
 
-def with_loss(model):
-    """Return the model with a sum of y weighed by position, for a gradient."""
-    op = GraphBuilder(existing_names=graph_names(model.graph))
-    weighed = op.Mul("y", np.array([1.0, 2.0, 4.0], np.float32))
-    op.ReduceSum(weighed, keepdims=0, outputs=["loss"])
-    return append_nodes(model, op, outputs=[make_value_info("loss", TensorType(TensorProto.FLOAT, ()))])
-
-
 @pytest.mark.needs_training
 @pytest.mark.parametrize("op_type, domain, attributes", [
     *(("Normalizer", "ai.onnx.ml", {"norm": norm}) for norm in ("MAX", "L1", "L2")),
@@ -86,7 +76,7 @@ def with_loss(model):
 ])  # fmt: skip
 @pytest.mark.parametrize("backend", ["rules", "ort"])
 def test_gradients_of_norms(run_onnx, op_type, domain, attributes, backend):
-    model = with_loss(plain_of(single(op_type, domain, **attributes)))
+    model = with_loss(plain_of(single(op_type, domain, **attributes)), "y", WEIGHTS)
     data = ROWS[[0, 1, 3]]
     _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"], backend), data)
     norm = {"MAX": lambda v: v.max(1), "L1": lambda v: np.abs(v).sum(1), 1: lambda v: np.abs(v).sum(1)}
@@ -97,21 +87,21 @@ def test_gradients_of_norms(run_onnx, op_type, domain, attributes, backend):
 
     x = data.astype(np.float64)
     expected = np.zeros_like(x)
-    for place in np.ndindex(*x.shape):
+    for index in np.ndindex(*x.shape):
         step = np.zeros_like(x)
-        step[place] = 1e-6
-        expected[place] = (loss(x + step) - loss(x - step)) / 2e-6
+        step[index] = 1e-6
+        expected[index] = (loss(x + step) - loss(x - step)) / 2e-6
     np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.needs_training
 @pytest.mark.parametrize("backend", ["rules", "ort"])
 @pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
-def test_a_row_of_zeros_has_a_finite_gradient(run_onnx, norm, backend):
-    model = with_loss(plain_of(single("Normalizer", norm=norm)))
+def test_gradient_of_zeros_is_finite(run_onnx, norm, backend):
+    model = with_loss(plain_of(single("Normalizer", norm=norm)), "y", WEIGHTS)
     _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"], backend), ROWS)
     assert np.isfinite(gradient).all()
-    np.testing.assert_allclose(gradient[2], [1.0, 2.0, 4.0], rtol=1e-6)  # what has no norm stays as it is
+    np.testing.assert_allclose(gradient[2], [1.0, 2.0, 4.0], rtol=1e-6)  # not divided by the norm
 
 
 MISSING = np.array([[1, np.nan, 0], [np.nan, -1, 2], [4, 5, np.nan]], np.float32)
@@ -135,7 +125,7 @@ def test_imputer_of_integers(run_onnx):
 
 
 def test_imputer_of_float64(run_onnx):
-    # onnxruntime has no kernel for it
+    # onnxruntime has no kernel for it.
     attributes = {"imputed_value_floats": [5.0, 6.0, 7.0], "replaced_value_float": np.nan}
     plain = plain_of(single("Imputer", dtype=np.float64, result=np.float64, **attributes))
     (found,) = run_onnx(plain, MISSING.astype(np.float64))
@@ -152,7 +142,7 @@ def test_invalid_imputers():
 @pytest.mark.parametrize("backend", ["rules", "ort"])
 def test_imputed_values_have_a_gradient(run_onnx, backend):
     model = single("Imputer", imputed_value_floats=[5.0, 6.0, 7.0], replaced_value_float=np.nan)
-    model = with_loss(plain_of(model))
+    model = with_loss(plain_of(model), "y", WEIGHTS)
     model = make_inputs_of(model, ["imputed_value"])
     gradient = gradient_of_loss(model, "loss", ["imputed_value", "x"], backend)
     data = np.where(np.isnan(MISSING), np.float32(np.nan), MISSING)
