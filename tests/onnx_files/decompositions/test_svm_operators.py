@@ -109,8 +109,7 @@ def test_classifier(run_onnx, kernel, calibrated, counts):
 @pytest.mark.parametrize("labels", [[7, -3, 5], ["b", "é", "a"]], ids=["ints", "text"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_labels(run_onnx, labels, n_classes):
-    plain = check_same(run_onnx, classifier((2, 3, 2)[:n_classes], labels=labels[:n_classes]))
-    assert set(run_onnx(plain, X)[0].tolist()) <= set(labels)
+    check_same(run_onnx, classifier((2, 3, 2)[:n_classes], labels=labels[:n_classes]))
 
 
 def test_many_classes_have_equal_votes_and_the_first_wins(run_onnx):
