@@ -1,4 +1,4 @@
-"""Fixtures of tests of definitions."""
+"""Fixtures for the tests of model definitions."""
 
 import numpy as np
 import pytest
@@ -9,13 +9,13 @@ from tests.plain_training import plain_training  # noqa: F401
 
 @pytest.fixture(scope="session")
 def run(run_onnx):
-    """Run a model by onnxruntime, as checks of definitions ask for it."""
+    """Return a function that runs a model on a dict of inputs, as `check_model` expects."""
     return lambda model, feeds: run_onnx(model, **feeds)
 
 
 @pytest.fixture(scope="session")
 def check_graph(run_onnx):
-    """Compare the graph of a fitted model of frames or text with scikit-learn, before and after a change."""
+    """Return a function that compares a graph with scikit-learn, before and after its weights change."""
 
     def predict(trainable, weights, X):
         return run_onnx(trainable.with_weights(weights), **read_columns(X, trainable.entry.schema))[0]

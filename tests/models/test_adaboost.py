@@ -1,4 +1,4 @@
-"""AdaBoostClassifier: votes predict, shares of votes are trained."""
+"""AdaBoostClassifier: predictions use votes, training uses probabilities."""
 
 import numpy as np
 import pytest
@@ -41,8 +41,8 @@ def test_votes_in_float32(member):
 
 
 @pytest.mark.parametrize("y", [THREE, THREE + 5.0, TEXT], ids=["numbers", "floats", "text"])
-def test_members_whose_largest_score_is_not_their_class(run, y):
-    """The votes of pairs decide, however large the score of one pair is."""
+def test_labels_follow_the_votes_of_pairs(run, y):
+    """A class with the largest sum of scores is not predicted without the most votes."""
     model = AdaBoostClassifier(SVC(C=100), n_estimators=3, random_state=0).fit(X, y)
     for member in model.estimators_:
         member.intercept_[:] += [0.0, 0.0, 8.0]
@@ -54,7 +54,7 @@ def test_members_whose_largest_score_is_not_their_class(run, y):
 
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 def test_trained_score(run, y):
-    """The decision of SAMME with a member's probabilities p in place of its votes: (k p - 1) / (k - 1)."""
+    """The score is the decision of SAMME with (k p - 1) / (k - 1) for the vote of a member."""
     model = AdaBoostClassifier(LEAVES, n_estimators=5, random_state=0).fit(X, y)
     written = write_model(model, {"X": TensorType(11, (None, 4))}, np.float64)
     (score,) = run(extract_model(written.model, [written.scores.score]), {"X": X})
@@ -65,13 +65,13 @@ def test_trained_score(run, y):
 
 
 def _sums_of_pairs(member):
-    """Return the scores of each class in its pairs, summed."""
+    """Return the sum of the scores of each class over its pairs."""
     pairs = member.set_params(decision_function_shape="ovo").decision_function(X)
     member.set_params(decision_function_shape="ovr")
     return pairs @ np.array([[1, -1, 0], [1, 0, -1], [0, 1, -1]])
 
 
-def test_an_early_end(run):
+def test_boosting_that_stops_early(run):
     y = (X[:, 0] > 0).astype(int)
     model = AdaBoostClassifier(n_estimators=5).fit(X, y)
     assert len(model.estimators_) == 1 < len(model.estimator_weights_)

@@ -1,4 +1,4 @@
-"""Clusters with centres: what their definitions promise."""
+"""Clusterings with centres: graph, training and write-back."""
 
 import numpy as np
 import pytest
@@ -69,11 +69,11 @@ def test_birch_as_a_step(run):
     check_model(model, X + 0.01, run=run)
 
 
-def test_norms_of_subclusters_follow():
+def test_write_back_updates_the_norms_of_subclusters():
     model = Birch(threshold=0.5).fit(X)
     moved = model.subcluster_centers_ + 10.0
     result = write_parameters(model, written(model).parameters, {"subcluster_centers": moved})
-    # the subclusters of samples move along, which predictions by old norms would not show
+    # with the old norms, samples would be assigned to other subclusters
     assert result.predict(X + 10.0).tolist() == model.predict(X).tolist()
 
 

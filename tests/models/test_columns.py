@@ -1,4 +1,4 @@
-"""Column transformers and unions: whatever they select, nest and pass, of frames and arrays."""
+"""Column transformers and unions of frames and arrays: selection, nesting and passthrough columns."""
 
 import numpy as np
 import pandas as pd
@@ -54,15 +54,15 @@ COLUMNS = {
         ],
         {},
     ),
-    "the rest passes": (
+    "remainder passes": (
         [("e", ENCODE, ["city", "kind"]), ("d", "drop", ["note", "fare"])],
         {"remainder": "passthrough"},
     ),
-    "the rest is scaled": (
+    "remainder is scaled": (
         [("e", ENCODE, ["city", "kind", "note"])],
         {"remainder": make_pipeline(FILL, SCALE)},
     ),
-    "factors": (
+    "weights of transformers": (
         [
             ("e", ENCODE, ["city"]),
             ("n", "passthrough", ["age", "member"]),
@@ -82,7 +82,7 @@ COLUMNS = {
         ],
         {},
     ),
-    "pipelines of nothing": (
+    "passthrough pipelines": (
         [
             ("p", make_pipeline("passthrough"), ["age"]),
             ("q", make_pipeline(FILL, make_union(make_pipeline("passthrough"), PCA(1))), ["fare", "age"]),
@@ -110,14 +110,14 @@ def columns(name, *steps):
 def test_selections_and_nestings(name, check_graph):
     dtype = (np.float32, np.float64)[list(COLUMNS).index(name) % 2]
     model = columns(name).fit(FRAME, Y)
-    backwards = FRAME[FRAME.columns[::-1]].assign(more="text nobody reads")
-    # positions are those of the fit: scikit-learn selects by them only where the names are the same
+    backwards = FRAME[FRAME.columns[::-1]].assign(more="an unused column")
+    # scikit-learn selects by position only if the columns have the order of the fit
     check_graph(
         model, FRAME, FRAME.iloc[:1], *([] if name in ("positions", "masks") else [backwards]), dtype=dtype
     )
 
 
-@pytest.mark.parametrize("name", ["names", "the rest is scaled", "text"])
+@pytest.mark.parametrize("name", ["names", "remainder is scaled", "text"])
 def test_polars(name, check_graph):
     frame = pl.DataFrame({c: FRAME[c].tolist() for c in FRAME}).with_columns(pl.col("fare").fill_nan(None))
     check_graph(columns(name).fit(frame, Y), frame, frame[:3], frame.select(frame.columns[::-1]))
@@ -131,7 +131,7 @@ def test_arrays_of_objects(check_graph):
 
 
 @pytest.mark.parametrize("side_by_side", [False, True])
-def test_text_passes_to_the_steps_that_read_it(side_by_side, check_graph):
+def test_passthrough_text_is_read_by_later_steps(side_by_side, check_graph):
     first = ColumnTransformer(
         [("p", "passthrough", ["city", "note"]), ("n", FILL, ["fare"]), ("m", "passthrough", ["age"])]
     )
@@ -165,7 +165,7 @@ def test_text_passes_to_the_steps_that_read_it(side_by_side, check_graph):
         ("*['t']*idf_", ["columns: named_transformers_['t']._tfidf.idf_"]),
     ],
 )
-def test_selected_parts_are_trained(pattern, found):
+def test_selected_weights_are_trained(pattern, found):
     scaled = Pipeline([("fill", FILL), ("scale", SCALE)])
     steps = [("n", scaled, ["age", "fare"]), ("t", TfidfVectorizer(), "note")]
     model = Pipeline([("columns", ColumnTransformer(steps)), ("ridge", Ridge())]).fit(FRAME, Y)
@@ -181,19 +181,22 @@ MEMBERS = {
         [("a", make_pipeline(first, last)), ("b", make_pipeline(OTHER, last))]
     ),
     "stack": lambda first, last: StackingRegressor([("a", make_pipeline(first, last))], cv=2),
-    "rest": lambda first, last: OneVsRestClassifier(make_pipeline(first, LogisticRegression())),
+    "one vs rest": lambda first, last: OneVsRestClassifier(make_pipeline(first, LogisticRegression())),
 }
 
 
+@pytest.mark.parametrize("remainder", ["drop", "passthrough", FILL], ids=str)
 @pytest.mark.parametrize("name", MEMBERS)
-def test_members_that_select_their_columns(name, check_graph):
-    model = MEMBERS[name](ColumnTransformer(SOME), Ridge())
-    model.fit(FRAME, np.digitize(Y, [1, 3]) if name == "rest" else Y)
-    trainable = check_graph(model, FRAME, FRAME[FRAME.columns[::-1]])
-    assert set(trainable.entry.schema.types()) == {"city", "age"} | ({"fare"} if name == "votes" else set())
+def test_members_that_select_their_columns(name, remainder, check_graph):
+    X = FRAME[["city", "age", "fare"]].fillna({"fare": 1.0})
+    model = MEMBERS[name](ColumnTransformer(SOME, remainder=remainder), Ridge())
+    model.fit(X, np.digitize(Y, [1, 3]) if name == "one vs rest" else Y)
+    trainable = check_graph(model, X, X[X.columns[::-1]])
+    reads_all = name == "votes" or remainder != "drop"
+    assert set(trainable.entry.schema.types()) == ({*X} if reads_all else {"city", "age"})
 
 
-def test_members_that_read_all_columns_beside_others_that_select(check_graph):
+def test_members_with_and_without_a_selection_of_columns(check_graph):
     X = FRAME[["kind", "age", "fare"]]
     boosting = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3)
     pipeline = make_pipeline(ColumnTransformer(SOME_KINDS), Ridge())
@@ -209,7 +212,7 @@ def test_bagged_pipelines_that_select_by_position(check_graph):
     check_graph(model.fit(FRAME, Y), FRAME)
 
 
-def test_categories_that_the_encoder_of_a_member_refuses():
+def test_unknown_categories_of_a_member_are_refused():
     X = FRAME[["city", "kind"]]
     members = [make_pipeline(OneHotEncoder(), Ridge()), make_pipeline(OrdinalEncoder(), Ridge())]
     model = VotingRegressor(list(zip("ab", members, strict=True))).fit(X, Y)
@@ -228,13 +231,13 @@ def test_columns_with_the_names_of_outputs(last, check_graph):
     checker.check_model(check_graph(model, X, X[names[::-1]]).model, full_check=True)
 
 
-def test_a_stack_that_passes_columns_its_members_do_not_read(check_graph):
+def test_a_stack_passes_columns_that_no_member_reads(check_graph):
     X = FRAME[["age", "member"]].astype(float)
     member = make_pipeline(ColumnTransformer([("n", SCALE, ["age"])]), Ridge())
     check_graph(StackingRegressor([("a", member)], passthrough=True, cv=2).fit(X, Y), X)
 
 
-def test_columns_of_an_array_that_only_pass(check_graph):
+def test_passthrough_columns_of_an_array(check_graph):
     X = RNG.normal(size=(N, 3))
     nothing = make_pipeline(make_pipeline("passthrough"))
     steps = ColumnTransformer([("p", nothing, [1]), ("s", make_pipeline(SCALE, nothing), [2, 0])])

@@ -1,4 +1,4 @@
-"""The elliptic envelope: distances from a location, outliers beyond an offset."""
+"""EllipticEnvelope: predictions, training and write-back."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_float32(run_onnx):
     np.testing.assert_array_equal(label.ravel(), model.predict(X + 100))
 
 
-def test_the_inverse_of_the_covariance_follows():
+def test_write_back_updates_the_precision():
     model = EllipticEnvelope(random_state=0).fit(X)
     written = write_model(model, {"X": TensorType(1, (None, 3))}, np.float64)
     factor = 2 * written.parameters["covariance"].value()

@@ -1,4 +1,4 @@
-"""Every definition keeps its promises: graph, gradients, write-back."""
+"""Linear models, networks and scalers: graph, gradients and write-back of their definitions."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_classifiers(model, y):
     check_model(model.fit(X, y), X)
 
 
-def test_coefficients_that_stay_positive():
+def test_positive_coefficients():
     check_model(linear_model.RidgeClassifier(positive=True).fit(X, THREE), X)
 
 
@@ -114,9 +114,9 @@ def test_pipelines():
     )
 
 
-def test_subclasses_compute_as_their_base():
+def test_subclasses_are_covered_unless_they_override_a_method():
     class Renamed(linear_model.Ridge):
-        """Nothing new."""
+        """A subclass without changes."""
 
     class Shifted(linear_model.Ridge):
         def predict(self, X):

@@ -1,4 +1,4 @@
-"""Sparse codes by a dictionary: thresholds, lasso, matching pursuit, least angles."""
+"""Sparse coding: threshold, lasso, orthogonal matching pursuit and least angle regression."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ ATOMS /= np.linalg.norm(ATOMS, axis=1, keepdims=True)
 #: Samples of few atoms each, and noise.
 CODES = RNG.normal(size=(40, 8)) * (RNG.uniform(size=(40, 8)) < 0.3)
 X = CODES @ ATOMS + 0.1 * RNG.normal(size=(40, 6))
-#: Samples whose codes keep their atoms where the dictionary moves a little.
+#: Samples whose codes use the same atoms after a small change of the dictionary.
 SMOOTH = (3 * np.eye(8)[:, [0, 3, 5]] + 1.5 * np.eye(8)[:, [4, 1, 7]]).T @ ATOMS
 SMOOTH += 0.3 * RNG.normal(size=SMOOTH.shape)
 
@@ -38,7 +38,7 @@ CODERS = {
 
 
 @pytest.mark.parametrize("name", CODERS)
-def test_codes_are_those_of_scikit_learn(run_onnx, name):
+def test_codes(run_onnx, name):
     model = SparseCoder(ATOMS, **CODERS[name]).fit(X)
     expected = model.transform(X)
     assert 0.1 < np.mean(expected != 0) < 0.8 or name == "alpha of one"
@@ -61,8 +61,8 @@ def test_learned_dictionaries(run_onnx, kind, algorithm):
 
 
 @pytest.mark.parametrize("name", ["omp of three", "lars of three", "lasso_lars"])
-def test_samples_that_no_atom_or_an_atom_alone_explains(run_onnx, name):
-    """The residual of an atom is zero after the first step, that of zeros before it."""
+def test_samples_of_zeros_and_of_one_atom(run_onnx, name):
+    """The residual of zeros is zero before the first step, that of an atom after it."""
     model = SparseCoder(ATOMS, **CODERS[name]).fit(X)
     rows = np.vstack([np.zeros(6), 2 * ATOMS[3]])
     found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), rows)[0]
@@ -71,16 +71,18 @@ def test_samples_that_no_atom_or_an_atom_alone_explains(run_onnx, name):
     np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
-def test_an_atom_twice_joins_once(run_onnx):
+def test_pursuit_selects_one_of_two_equal_atoms(run_onnx):
     atoms = ATOMS[[0, 1, 1, 2]]
     model = SparseCoder(atoms, transform_algorithm="omp", transform_n_nonzero_coefs=3).fit(X)
     found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), X)[0]
-    both = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])  # rounding decides which of the two joins
+    both = np.array(
+        [[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]]
+    )  # rounding decides which of the two is selected
     np.testing.assert_allclose(found @ both, model.transform(X) @ both, atol=1e-7)
     assert not (found[:, 1] * found[:, 2]).any()
 
 
-def test_codes_of_an_atom_twice_are_as_good(run_onnx):
+def test_lasso_with_two_equal_atoms_reconstructs_as_with_one(run_onnx):
     atoms = ATOMS[[0, 1, 1, 2]]
     model = SparseCoder(atoms, transform_algorithm="lasso_cd", transform_alpha=0.1).fit(X)
     once = SparseCoder(ATOMS[:3], transform_algorithm="lasso_cd", transform_alpha=0.1).fit(X)
@@ -96,7 +98,7 @@ def test_least_angles_of_an_atom_twice_are_refused(factor):
         sklearn_to_onnx(SparseCoder(atoms, transform_algorithm="lars").fit(X))
 
 
-def test_entries_that_change_their_sign_on_the_path(run_onnx):
+def test_coefficients_that_change_their_sign_on_the_path(run_onnx):
     atoms = np.random.RandomState(1).normal(size=(30, 20))
     rows = np.random.RandomState(2).normal(size=(60, 20))
     model = SparseCoder(atoms, transform_algorithm="lars", transform_n_nonzero_coefs=10).fit(rows)
@@ -110,7 +112,7 @@ def test_entries_that_change_their_sign_on_the_path(run_onnx):
 @pytest.mark.parametrize("scale", [0.05, 3.0, "other norms"])
 @pytest.mark.parametrize("seed", [0, 2])
 def test_lasso_of_more_atoms_than_features_is_the_minimum(run_onnx, seed, scale):
-    """Few iterations of coordinate descent do not reach it: scikit-learn warns, and least angles do."""
+    """Coordinate descent of scikit-learn stops early with a warning; the graph reaches the minimum."""
     rng = np.random.RandomState(seed)
     atoms = rng.normal(size=(20, 10))
     atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
@@ -130,17 +132,17 @@ def test_lasso_of_more_atoms_than_features_is_the_minimum(run_onnx, seed, scale)
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["threshold", "omp of three", "lasso_lars"])
-def test_a_dictionary_is_learned_from_codes(name):
+def test_training_recovers_the_dictionary_of_codes(name):
     expected = SparseCoder(ATOMS, **CODERS[name]).fit(X).transform(X)
     start = SparseCoder(ATOMS + 0.02 * RNG.normal(size=ATOMS.shape), **CODERS[name]).fit(X)
-    # where other atoms are chosen, the error jumps
+    # the error is not continuous where the selected atoms change
     same = ((start.transform(X) != 0) == (expected != 0)).all(axis=1)
     rows, expected = X[same], expected[same]
     options = {"max_iter": 300, "learning_rate": "LBFGS", "random_state": 0}
     ours = OrtGradientOptimizer(start, warm_start=True, **options).fit(rows, expected)
     before, after = (np.square(m.transform(rows) - expected).mean() for m in (start, ours))
     assert len(rows) > 15 and after < 0.1 * before
-    # float32 may choose the other one of two atoms that correlate equally
+    # float32 may select the other of two atoms with equal correlations
     gaps = np.abs(ours.to_sklearn().transform(rows) - ours.transform(rows)).max(axis=1)
     assert np.mean(gaps < 1e-3) > 0.95
 

@@ -1,4 +1,4 @@
-"""Discriminant analysis: what its definitions promise."""
+"""Discriminant analysis and nearest centroids: graph, training and write-back."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_definitions(model, y, run):
 
 @pytest.mark.parametrize("n_components", [None, 1])
 @pytest.mark.parametrize("solver", ["svd", "eigen"])
-def test_coordinates_of_a_step(solver, n_components, run):
+def test_linear_discriminants_as_a_transformer(solver, n_components, run):
     steps = LinearDiscriminantAnalysis(solver=solver, n_components=n_components), LogisticRegression()
     model = make_pipeline(*steps).fit(X, THREE)
     check_model(model, X, run=run)
@@ -49,14 +49,14 @@ def test_coordinates_of_a_step(solver, n_components, run):
     assert found == [*shift, "scalings_"]
 
 
-def test_a_step_without_coordinates_is_refused():
+def test_a_solver_without_transform_is_refused():
     model = make_pipeline(LinearDiscriminantAnalysis(solver="lsqr"), LogisticRegression())
     model.steps = [(name, step.fit(X, THREE)) for name, step in model.steps]
     with pytest.raises(ConversionError, match="does not transform"):
         write_model(model, {"X": TensorType(1, (None, 4))})
 
 
-def test_a_classifier_is_trained_on_its_decisions_alone():
+def test_a_classifier_has_no_weights_of_transform():
     trainable = to_trainable(LinearDiscriminantAnalysis().fit(X, THREE))
     assert trainable.declared
     assert set(trainable.origins().values()) == {"coef_", "intercept_"}
@@ -86,7 +86,7 @@ SIZES = np.array([1.0, 5.0, 0.2, 30.0])
 @pytest.mark.parametrize("shrink_threshold", [None, 0.3])
 @pytest.mark.parametrize("y", [THREE > 0, THREE, TEXT], ids=["two", "three", "text"])
 def test_nearest_centroids(y, shrink_threshold, priors, metric, run):
-    """Features of several sizes: distances of those that are divided name other classes than the plain."""
+    """Features differ in scale, so that scaled distances predict other classes than plain ones."""
     shares = {"given": np.array([0.7, 0.2, 0.1])[: len(set(y))]}.get(priors, priors)
     shares = shares if isinstance(shares, str) else list(shares / shares.sum())
     model = NearestCentroid(metric=metric, shrink_threshold=shrink_threshold, priors=shares).fit(X * SIZES, y)
@@ -96,7 +96,7 @@ def test_nearest_centroids(y, shrink_threshold, priors, metric, run):
     assert found == {"centroids_", *deviations, *({"class_prior_"} if priors != "uniform" else ())}
 
 
-def test_centroids_of_a_feature_that_never_changes_in_a_class(run):
+def test_centroids_of_a_feature_that_is_constant_in_each_class(run):
     rows = np.column_stack([X, THREE])
     with pytest.warns(UserWarning, match="zero standard deviation"):
         model = NearestCentroid(priors="empirical").fit(rows, THREE)

@@ -1,4 +1,4 @@
-"""Dummy estimators: constants that are trained, and strategies that no graph has."""
+"""Dummy estimators: trained constants, and random strategies that are refused."""
 
 import numpy as np
 import pandas as pd
@@ -47,8 +47,7 @@ def test_objectives(model):
     check_objective(model.fit(X, y), X, y)
 
 
-def test_training_finds_the_constant_of_the_other_strategy():
-    """The constant of one fit becomes that of another: by the loss, not by the data alone."""
+def test_training_finds_the_constant_that_minimises_the_loss():
     start = DummyRegressor(strategy="constant", constant=0.0).fit(X, Y)
     options = {"warm_start": True, "learning_rate": "LBFGS", "max_iter": 300}
     for loss, expected in (("squared_error", Y.mean()), ("absolute_error", np.median(Y))):
@@ -77,7 +76,7 @@ def test_random_strategies(strategy):
         OrtGradientOptimizer(model, warm_start=True).fit(X, THREE)
 
 
-def test_outputs_of_one_class():
+def test_outputs_of_one_class_are_refused():
     with pytest.raises(ConversionError, match="remove this output"):
         to_trainable(DummyClassifier().fit(X, np.column_stack([THREE, np.zeros(60)])))
 

@@ -1,4 +1,4 @@
-"""Unusual labels and samples: nothing trained, a model predicts what scikit-learn does."""
+"""Unusual labels and samples: before training, predictions equal those of scikit-learn."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
-#: Numbers that float32 holds: a threshold does not fall between one and its rounding.
+#: Values that float32 represents exactly, so that rounding crosses no threshold.
 X = RNG.normal(size=(40, 3)).astype(np.float32).astype(np.float64)
 Y = X @ [1.0, -2.0, 0.5] + 0.3 * RNG.normal(size=40)
 TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
@@ -78,14 +78,14 @@ REGRESSORS = [
     PLSRegression(1),
     TransformedTargetRegressor(linear_model.Ridge()),
 ]
-#: Labels that classes may have.
+#: Labels of several types.
 NAMES = {
     "bools": np.array([False, True])[TWO],
     "negative numbers": np.array([-5, 3])[TWO],
     "texts out of order": np.array(["b", "a", "c"])[THREE],
     "floats": np.array([2.0, -1.0, 7.0])[THREE],
 }
-#: Samples that stand out.
+#: Unusual samples.
 SAMPLES = {
     "a constant column": X * [1, 0, 1] + [0, 2, 0],
     "one column": X[:, :1],
@@ -95,12 +95,12 @@ pytestmark = pytest.mark.filterwarnings("ignore", "error::ortlearn.exceptions.Fi
 
 
 def kind(value):
-    """Return the name of a class, for the name of a test."""
+    """Return a name for a test id."""
     return value if isinstance(value, str) else type(value).__name__
 
 
 def values_of(model, method, samples):
-    """Return what a method gives; of several outputs, side by side."""
+    """Return the result of a method as one array, with several outputs side by side."""
     found = getattr(model, method)(samples)
     return np.hstack(found) if isinstance(found, list) else np.asarray(found)
 
@@ -108,17 +108,17 @@ def values_of(model, method, samples):
 TOLERANCES = {"float64": 1e-5, "float32": 1e-3}
 
 
-def check(model, samples, y, asked=None, dtypes=tuple(TOLERANCES)):
-    """Compare an optimizer of a fitted model with scikit-learn, in both types by default."""
+def check(model, samples, y, X_test=None, dtypes=tuple(TOLERANCES)):
+    """Compare an optimizer of a fitted model with scikit-learn, in both dtypes by default."""
     model = clone(model).fit(samples, y)
-    asked = samples if asked is None else asked
+    X_test = samples if X_test is None else X_test
     for dtype in dtypes:
         tolerance = TOLERANCES[dtype]
         ours = OrtGradientOptimizer(model, dtype=dtype, **STILL).fit(samples, y)
         for method in METHODS:
             if not hasattr(model, method):
                 continue
-            expected, found = (values_of(own, method, asked) for own in (model, ours))
+            expected, found = (values_of(own, method, X_test) for own in (model, ours))
             assert found.shape == expected.shape, method
             if expected.dtype.kind == "f" and method != "predict" or found.dtype.kind == "f":
                 scale = max(1.0, np.abs(expected).max())
@@ -129,7 +129,7 @@ def check(model, samples, y, asked=None, dtypes=tuple(TOLERANCES)):
 
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=kind)
 def test_labels_and_samples_of_classifiers(model):
-    number = CLASSIFIERS.index(model)  # every model takes each kind of samples, three of labels, both types
+    number = CLASSIFIERS.index(model)  # each model sees all samples, three kinds of labels, both dtypes
     names, samples, types = list(NAMES.values()), list(SAMPLES.values()), list(TOLERANCES)
     for turn in range(3):
         dtype = types[(number + turn) % 2]
@@ -214,7 +214,7 @@ def test_ties_of_one_against_the_rest():
 
 
 def test_ties_of_code_words():
-    # with one bit for two classes, or more, some have the same word
+    # there are more classes than code words
     model = OutputCodeClassifier(LOGISTIC, code_size=0.5, random_state=2).fit(X, np.arange(40) % 5)
     assert len(np.unique(model.code_book_, axis=0)) < 5
     check(OutputCodeClassifier(LOGISTIC, code_size=0.5, random_state=2), X, np.arange(40) % 5)
@@ -244,7 +244,7 @@ def test_ties_of_code_words():
     ids=kind,
 )
 def test_one_class(model, y, run_onnx):
-    """There is nothing to train: the graph alone is compared."""
+    """A model of one class has no trainable weights: compare its graph only."""
     samples = np.abs(X).round()
     model = clone(model).fit(samples, y)
     graph = sklearn_to_onnx(model, dtype=np.float64)

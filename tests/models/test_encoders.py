@@ -1,4 +1,4 @@
-"""Encoders of categories, imputers of text: every kind of column, missing, rare and unknown categories."""
+"""Encoders and imputers of categories: columns of all types; missing, rare and unknown categories."""
 
 import numpy as np
 import pandas as pd
@@ -21,11 +21,11 @@ Y = np.array([3.0, -2.0, 5.0, 0.0])[NUMBERS] + 0.1 * RNG.normal(size=80)
 
 
 def named(*names):
-    """Return a column with these in the place of the numbers."""
+    """Return a column with these values for the numbers 0 to 3."""
     return np.array(names, dtype=object)[NUMBERS]
 
 
-#: A column of each kind, and samples of categories that it does not have.
+#: A column of each type, and samples with unknown categories.
 COLUMNS = {
     "text": (named("Oslo", "Lima", "Rome", "Bern"), np.array(["Paris", ""], dtype=object)),
     "None": (named("Oslo", "Lima", "Rome", None), np.array(["Paris", None], dtype=object)),
@@ -53,15 +53,15 @@ ENCODERS = {
 }
 
 
-def frame(place):
-    """Return a frame with all columns, or with the categories that they do not have."""
-    columns = {kind: pair[place] for kind, pair in COLUMNS.items()}
+def frame(index):
+    """Return a frame of all columns (0), or of samples with unknown categories (1)."""
+    columns = {kind: pair[index] for kind, pair in COLUMNS.items()}
     return pd.DataFrame({k: pd.Series(v, dtype=getattr(v, "dtype", None)) for k, v in columns.items()})
 
 
 @pytest.mark.parametrize("name", ENCODERS)
 @pytest.mark.filterwarnings("ignore:Found unknown categories")
-def test_encoders_of_every_kind_of_column(name, check_graph):
+def test_encoders(name, check_graph):
     dtype = (np.float32, np.float64)[list(ENCODERS).index(name) % 2]
     X, new = frame(0), frame(1)
     assert X["None"].isna().sum() and X["None"].dtype == object
@@ -91,13 +91,13 @@ def test_selected_encodings_are_trained_in_a_pipeline():
 
 
 @pytest.mark.parametrize("encoder", [OneHotEncoder(), OneHotEncoder(handle_unknown="ignore")], ids=str)
-def test_a_text_that_stands_for_a_missing_one(encoder):
+def test_a_category_that_equals_the_text_of_a_missing_value(encoder):
     X = named("None", "Lima", "Rome", None)[:, None]
     with pytest.warns(FallbackWarning, match="the text of a missing value"):
         to_trainable(make_pipeline(encoder, Ridge()).fit(X, Y), X=X)
 
 
-def test_categories_that_float32_does_not_tell_apart(check_graph):
+def test_categories_that_are_equal_in_float32(check_graph):
     X = 1 + NUMBERS[:, None] * 1e-9
     model = make_pipeline(OneHotEncoder(), Ridge()).fit(X, Y)
     with pytest.raises(ConversionError, match="are equal in float32"):
@@ -127,7 +127,7 @@ def test_imputers_of_text(name, check_graph):
 
 
 @pytest.mark.parametrize("missing", [pd.NA, np.nan])
-def test_numbers_that_are_missing_as_pandas_has_them(missing, check_graph):
+def test_missing_values_of_nullable_columns(missing, check_graph):
     X = pd.DataFrame({"a": pd.array(named(7, 1, 3, pd.NA), dtype="Int64"), "b": RNG.normal(size=80)})
     X = X.astype({"b": "Float64"})
     check_graph(make_pipeline(SimpleImputer(missing_values=missing), Ridge()).fit(X, Y), X)

@@ -1,4 +1,4 @@
-"""Factorizations without negative numbers: the iteration of scikit-learn, its gradient and its objective."""
+"""Nonnegative matrix factorizations: transform, gradients and objective."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from ortlearn.testing import check_model, check_objective
 RNG = np.random.RandomState(0)
 X = RNG.gamma(1.0, size=(30, 2)) @ RNG.gamma(1.0, size=(2, 5)) + 0.1 * RNG.uniform(size=(30, 5))
 ZEROS = X * (RNG.uniform(size=X.shape) < 0.8)
-#: A tolerance of so much stops early, far from the minimum.
+#: A tolerance that stops early, far from the minimum.
 EARLY = {"tol": 1e-2}
 MU = {"solver": "mu"}
 MODELS = {
@@ -58,7 +58,7 @@ def test_gradients_and_write_back(run, name):
     check_model(fitted(name), X[:12], run=run)
 
 
-def test_a_component_of_zeros_has_no_codes(run_onnx):
+def test_a_component_of_zeros(run_onnx):
     model = fitted("coordinates")
     model.components_[1] = 0
     found = run_onnx(sklearn_to_onnx(model, dtype=np.float64), X)[0]
@@ -79,7 +79,7 @@ def test_the_penalty_is_that_of_the_components():
     np.testing.assert_allclose([penalty.l1, penalty.l2], [0.1 * 0.2, 0.5 * 0.1 * 0.8])
 
 
-def test_training_lowers_the_error_and_keeps_the_signs():
+def test_training_lowers_the_error_with_nonnegative_components():
     start = NMF(2, tol=1.0, random_state=0).fit(X)
     start.components_ = start.components_ * RNG.uniform(0.5, 1.5, size=(2, 5))
     options = {"learning_rate": "LBFGS", "max_iter": 100, "random_state": 0}

@@ -1,4 +1,4 @@
-"""Factor analysis and sparse PCA: factors that solve a small system."""
+"""Factor analysis and sparse PCA: transform, likelihood and write-back."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 
 from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.estimators import OrtGradientOptimizer
-from ortlearn.graphs import TensorType
-from ortlearn.models import all_covered, linear_systems, write_model
+from ortlearn.graphs import TensorType, extract_model
+from ortlearn.models import all_covered, linear_systems, projections, write_model
 from ortlearn.testing import check_model, check_objective
 
 RNG = np.random.RandomState(0)
@@ -44,12 +44,10 @@ def test_float32_far_from_zero(run_onnx, model):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
 
 
-def test_the_likelihood_is_the_objective_of_factor_analysis(run):
+def test_the_objective_of_factor_analysis_is_the_likelihood(run):
     model = FactorAnalysis(2, tol=1e-12, max_iter=20000, svd_method="lapack").fit(X)
     check_objective(model, X, run=run)
     written = write_model(model, {"X": TensorType(11, (None, 5))}, np.float64)
-    from ortlearn.graphs import extract_model
-
     likelihood = run(extract_model(written.model, [written.scores.likelihood]), {"X": X})[0]
     np.testing.assert_allclose(likelihood[:, 0], model.score_samples(X))
 
@@ -70,8 +68,6 @@ def test_factors_are_features_of_a_pipeline():
 
 
 def test_systems_that_are_too_large_have_no_definition(monkeypatch):
-    from ortlearn.models import projections
-
     monkeypatch.setattr(projections, "LARGEST", 2)
     assert linear_systems.LARGEST > 64
     for kind in (FactorAnalysis, SparsePCA):

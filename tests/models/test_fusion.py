@@ -1,4 +1,4 @@
-"""Fused operators compute what the graphs do that they take the place of, and what scikit-learn does."""
+"""Fused operators compute the same as the nodes they replace, and as scikit-learn."""
 
 import numpy as np
 import pytest
@@ -39,12 +39,12 @@ X = X.astype(np.float32)
 TWO = (THREE > 0).astype(int)
 TEXTS = np.array(["low", "middle", "top"])
 FEW = {"n_estimators": 7, "random_state": 0}
-#: Operators that compute a prediction by trees, besides the constants of it.
+#: The operator of a fused tree model.
 TREES = "TreeEnsembleRegressor"
 
 
 def graphs(model, dtype=np.float32, n_features=5):
-    """Return the graph of a model as it is trained, and as it is run."""
+    """Return the graphs of a model for training and for inference."""
     elem_type = 1 if dtype == np.float32 else 11
     written = write_model(model, {"X": TensorType(elem_type, (None, n_features))}, dtype)
     return written.model, fuse(written.model, written.fused)
@@ -55,7 +55,7 @@ def operators(model):
 
 
 def check_same(model, rows, run, dtype=np.float32, atol=1e-5, wanted=TREES):
-    """Check that both graphs of a model give the same for some rows; return the outputs of the fused one."""
+    """Check that both graphs of a model have equal outputs, and return those of the fused one."""
     plain, fused = graphs(model, dtype, rows.shape[1])
     checker.check_model(fused, full_check=True)
     assert wanted not in operators(plain) and wanted in operators(fused)
@@ -96,7 +96,7 @@ def test_regressors(run_onnx, model, dtype):
     model.fit(ROWS, Y[:, 0])
     (found,) = check_same(model, ROWS, run_onnx, dtype, atol=1e-3)
     expected = model.predict(ROWS)
-    # scikit-learn hands float32 to init
+    # scikit-learn passes float32 to init
     is_exact = dtype == np.float64 and not isinstance(getattr(model, "init", None), Ridge)
     np.testing.assert_allclose(found.ravel(), expected, atol=(1e-9 if is_exact else 1e-5) * 500)
 
@@ -133,15 +133,15 @@ def test_ties_of_votes(run_onnx):
 
 
 def test_samples_at_thresholds(run_onnx):
-    """Samples at a threshold, and the next numbers on both sides, go where scikit-learn sends them."""
+    """Samples at a threshold, and next to it on both sides, reach the leaves of scikit-learn."""
     model = RandomForestRegressor(max_depth=5, **FEW).fit(ROWS, Y[:, 0])
     trees = [member.tree_ for member in model.estimators_]
     pairs = [(f, t) for tree in trees for f, t in zip(tree.feature, tree.threshold, strict=True) if f >= 0]
     rows = np.repeat(ROWS[:1], 3 * len(pairs), axis=0)
-    for place, (feature, threshold) in enumerate(pairs):
+    for i, (feature, threshold) in enumerate(pairs):
         near = np.float32(threshold)
         around = near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(-np.inf))
-        rows[3 * place : 3 * place + 3, feature] = around
+        rows[3 * i : 3 * i + 3, feature] = around
     (found,) = check_same(model, rows, run_onnx, atol=1e-3)
     np.testing.assert_allclose(found.ravel(), model.predict(rows), rtol=1e-5, atol=1e-3)
 
@@ -196,7 +196,7 @@ def test_trees_of_a_single_leaf(run_onnx):
     np.testing.assert_allclose(found.ravel(), model.predict(ROWS), rtol=1e-5)
 
 
-def test_leaves_beyond_the_integers_of_float32_are_looked_up(monkeypatch):
+def test_more_leaves_than_float32_has_integers_are_not_fused(monkeypatch):
     model = RandomForestRegressor(max_depth=4, **FEW).fit(ROWS, Y[:, 0])
     assert TREES in operators(graphs(model, np.float64)[1])
     monkeypatch.setattr(tree_nodes, "MAX_LEAVES", 10)
@@ -226,14 +226,14 @@ def test_linear_classifiers(run_onnx, y, scaled):
 
 
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
-def test_a_score_of_zero_is_the_first_class(run_onnx, kind):
+def test_a_score_of_zero_predicts_the_first_class(run_onnx, kind):
     model = kind(fit_intercept=False).fit(X, TEXTS[TWO])
     rows = np.concatenate([X, np.zeros((1, 5), dtype=np.float32)])
     label = check_same(model, rows, run_onnx, wanted="LinearClassifier")[0]
     assert label.tolist() == model.predict(rows).tolist() and label[-1] == "low"
 
 
-def test_a_score_of_zero_is_the_second_class_of_boosting(run_onnx):
+def test_a_score_of_zero_of_boosting_predicts_the_second_class(run_onnx):
     rows, y = np.zeros((10, 1), dtype=np.float32), np.array(["a", "b"] * 5)
     model = GradientBoostingClassifier(init="zero", n_estimators=2).fit(rows, y)
     assert not model.decision_function(rows).any()
@@ -241,7 +241,7 @@ def test_a_score_of_zero_is_the_second_class_of_boosting(run_onnx):
     assert label.tolist() == model.predict(rows).tolist() == ["b"] * 10
 
 
-def test_scores_that_are_read_twice_are_computed_once(run_onnx):
+def test_scores_with_two_consumers(run_onnx):
     model = OneVsOneClassifier(LogisticRegression()).fit(X, THREE)
     _, fused = graphs(model)
     assert operators(fused).count("LinearRegressor") == operators(fused).count("LinearClassifier") == 3
@@ -258,7 +258,7 @@ def test_classes_of_a_network(run_onnx):
     np.testing.assert_allclose(shares, model.predict_proba(X), atol=1e-5)
 
 
-def test_scales_are_divided_into_coefficients_within_float32(run_onnx):
+def test_scales_are_fused_unless_coefficients_overflow(run_onnx):
     model = make_pipeline(StandardScaler(), Ridge()).fit(ROWS, Y[:, 0])
     assert operators(graphs(model)[1]) == ["Sub", "LinearRegressor"]
     (found,) = check_same(model, ROWS, run_onnx, wanted="LinearRegressor", atol=1e-3)
@@ -268,8 +268,7 @@ def test_scales_are_divided_into_coefficients_within_float32(run_onnx):
     assert operators(graphs(model)[1]) == ["Sub", "Div", "MatMul", "Add"]
 
 
-def test_trained_values_go_into_the_operator():
-    """The values of parameters are read when a graph is fused, not when they are declared."""
+def test_fusion_uses_the_values_in_the_graph():
     model = Ridge().fit(ROWS, Y[:, 0])
     written = write_model(model, {"X": TensorType(1, (None, 5))})
     for tensor in written.model.graph.initializer:

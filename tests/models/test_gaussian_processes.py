@@ -1,4 +1,4 @@
-"""Gaussian processes: what their definitions promise."""
+"""Gaussian processes: graph, gradients and write-back of all kernels."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from ortlearn.testing import check_gradient_rule, check_model
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(25, 3)) + 0.2
-ROWS = RNG.normal(size=(8, 3))  # away from the rows of the training: distances have a slope there
+ROWS = RNG.normal(size=(8, 3))  # not samples of the fit, where distances have no derivative
 Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=25)
 THREE = np.digitize(Y, [-0.3, 0.6])
 KERNELS = {
@@ -86,8 +86,8 @@ def test_classifiers_in_float32(run):
     assert label.tolist() == model.predict(ROWS).tolist()
 
 
-class Mine(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
-    """A kernel of a user."""
+class UserKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
+    """A user-defined kernel."""
 
     def __init__(self):
         pass
@@ -99,11 +99,11 @@ class Mine(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
 @pytest.mark.parametrize(
     "kernel, said",
     [
-        (Mine(), "is not supported"),
+        (UserKernel(), "is not supported"),
         (PairwiseKernel(metric=lambda a, b, gamma: float(a @ b)), "is not supported"),
     ],
 )
-def test_kernels_without_a_form(kernel, said):
+def test_unsupported_kernels(kernel, said):
     model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(np.abs(X), Y)
     with pytest.raises(ConversionError, match=said):
         written(model)
@@ -120,7 +120,7 @@ def test_classifiers_of_pairs_have_no_probabilities():
     ours = OrtGradientOptimizer(model, max_iter=3, warm_start=True, random_state=0).fit(X, THREE)
     assert not hasattr(ours, "predict_proba")
     assert ours.predict(X).tolist() == ours.to_sklearn().predict(X).tolist()
-    # the loss is that of the products of the probabilities of pairs
+    # the loss uses normalised products of the probabilities of pairs
     pairs = ours.to_sklearn().base_estimator_.estimators_
     second = [member.predict_proba(ROWS)[:, 1] for member in pairs]
     products = [(1 - second[0]) * (1 - second[1]), second[0] * (1 - second[2]), second[1] * second[2]]
@@ -140,14 +140,14 @@ def test_kernels_of_histograms(metric):
     check_model(classifier, new)
 
 
-def test_kernels_that_were_computed_before():
+def test_precomputed_kernels():
     kernel, gram = PairwiseKernel(metric="precomputed"), X @ X.T
     model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(gram, Y)
     check_model(model, ROWS @ X.T)
 
 
-def test_compound_kernels_are_those_of_several_classes():
-    """Fitted processes do not have this kernel: it combines those of the members of a classifier."""
+def test_compound_kernels_of_several_classes():
+    """scikit-learn uses this kernel to combine those of the members of a classifier only."""
     model = GaussianProcessClassifier(1.0 * RBF(), optimizer=None).fit(X, THREE)
     assert isinstance(model.kernel_, CompoundKernel)
     scales = [
@@ -159,7 +159,7 @@ def test_compound_kernels_are_those_of_several_classes():
 
 
 @pytest.mark.parametrize("nu", [0.3, 0.8, 1.0, 3.5, 7.2])
-def test_lengths_of_matern_kernels_have_slopes(nu):
+def test_gradients_of_matern_length_scales(nu):
     kernel = Matern(1.3, nu=nu)
     model = GaussianProcessRegressor(kernel, alpha=0.5, optimizer=None).fit(X, Y)
     graph = written(model)
@@ -187,7 +187,7 @@ def test_names_and_reasons():
     ]
 
 
-def test_deviations_follow_from_the_rows():
+def test_write_back_updates_standard_deviations():
     model = GaussianProcessRegressor(2.0 * RBF(1.5), alpha=0.1, optimizer=None).fit(X, Y)
     graph = written(model)
     (name,) = [name for name, p in graph.parameters.items() if p.attribute == "X_train_"]

@@ -1,4 +1,4 @@
-"""Hashes of words and of texts: the very columns that scikit-learn counts in."""
+"""HashingVectorizer and FeatureHasher: columns equal those of scikit-learn."""
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ VECTORIZERS = {
     "default": {},
     "sums": {"norm": None},
     "shares": {"norm": "l1", "alternate_sign": False},
-    "presence": {"norm": None, "binary": True, "n_features": 3},  # a hash of each sign in one column
+    "presence": {"norm": None, "binary": True, "n_features": 3},  # one column has hashes of both signs
     "capitals": {"lowercase": False, "token_pattern": r"\S+"},
     "without some": {"stop_words": ["the", "fox"]},
     "without English words": {"stop_words": "english"},
@@ -46,7 +46,7 @@ def test_columns_of_texts(columns, signs, check_graph):
 
 
 def test_the_largest_negative_hash(check_graph):
-    # its absolute value is no 32-bit number
+    # its absolute value exceeds 32 bits
     X = TEXTS.copy()
     X[0, 0] = "aaaiTBFZ"
     assert murmurhash3_32(X[0, 0]) == -(2**31)
@@ -64,7 +64,7 @@ def test_hashing_has_no_parameters():
 
 
 DICTIONARIES = [{"length": len(text) / 50, "kind": text[:1]} for text in DOCUMENTS]
-STAY = {
+UNSUPPORTED = {
     "pairs of words": (HashingVectorizer(n_features=8, ngram_range=(1, 2)), DOCUMENTS, "hashes n-grams"),
     "characters": (HashingVectorizer(n_features=8, analyzer="char"), DOCUMENTS, "hashes n-grams"),
     "any text": (HashingVectorizer(n_features=8, token_pattern=r".+"), DOCUMENTS, "matches any text"),
@@ -74,9 +74,9 @@ STAY = {
 }
 
 
-@pytest.mark.parametrize("name", STAY)
+@pytest.mark.parametrize("name", UNSUPPORTED)
 def test_hashing_steps_that_stay_in_scikit_learn(name):
-    step, X, reason = STAY[name]
+    step, X, reason = UNSUPPORTED[name]
     model = make_pipeline(step, Ridge()).fit(X, Y)
     with pytest.warns(FallbackWarning, match=reason):
         trained = OrtGradientOptimizer(model, warm_start=True, max_iter=3, random_state=0).fit(X, Y)

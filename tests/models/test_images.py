@@ -21,7 +21,7 @@ def reshaped(*shape):
 
 
 def patches_in(last):
-    """Return a pipeline of flat images, patches of which go to an estimator."""
+    """Return a pipeline that fits an estimator to patches of flat images."""
     return make_pipeline(reshaped(8, 8), PatchExtractor(patch_size=(4, 3)), reshaped(12), last)
 
 
@@ -49,7 +49,7 @@ def test_a_pipeline_of_patches(run_onnx):
     np.testing.assert_allclose(distances, model.transform(X), atol=1e-9)
 
 
-def test_invalid_sample_shapes(run_onnx):
+def test_reshaped_samples(run_onnx):
     model = reshaped(2, 4, 8).fit(X)
     found = run_onnx(sklearn_to_onnx(model, 64), X.astype(np.float32))[0]
     np.testing.assert_array_equal(found, model.transform(X))
@@ -58,7 +58,7 @@ def test_invalid_sample_shapes(run_onnx):
 @pytest.mark.parametrize(
     "options", [{"shape": ()}, {"shape": (40, 64)}, {"shape": (-1, 64), "order": "F"}, {}]
 )
-def test_other_uses_of_reshape_have_no_form(options):
+def test_other_uses_of_reshape_are_not_covered(options):
     assert not all_covered(FunctionTransformer(np.reshape, kw_args=options))
 
 
@@ -76,8 +76,8 @@ def test_estimators_without_an_onnx_form():
     "in_front, message",
     [(True, "from 40 to 1200, .*: transform X first"), (False, r"\(1200, 4\) for 40 samples")],
 )
-def test_patches_are_trained_on_before(in_front, message):
-    """Labels and weights are of images: more samples than these are an error, which says what to do."""
+def test_steps_that_change_the_number_of_samples_are_refused(in_front, message):
+    """Labels and sample weights belong to images; the last step can be trained on patches instead."""
     model = patches_in(KMeans(4, random_state=0)).fit(X)
     if in_front:  # a function that cannot be converted to ONNX
         model.set_params(**{"functiontransformer-2__func": lambda x, shape: x.reshape(shape)})

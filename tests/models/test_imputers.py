@@ -1,4 +1,4 @@
-"""Imputers of numbers: rounds of regressions, nearest samples, columns without values, other gaps later."""
+"""Imputers of numeric features, also of columns without values and of other gaps than in the fit."""
 
 import numpy as np
 import pandas as pd
@@ -49,19 +49,14 @@ ROUNDS = {
 
 
 def columns_of(options, rows):
-    """Return options that fit rows: a limit for each column that has values."""
+    """Return options with one limit for all columns if a column has no values."""
     empty = rows is EMPTY and "max_value" in options
     return {**options, "max_value": 1.0} if empty else options
 
 
-QUICK = ("one round", "no round", "limits", "a pipeline")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [GAPS, EMPTY], ids=["gaps", "empty column"])
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ROUNDS]
-)
+@pytest.mark.parametrize("name", ROUNDS)
 def test_rounds_of_regressions(name, rows, run):
     model = IterativeImputer(**columns_of(ROUNDS[name], rows)).fit(rows)
     for samples in (rows, NEW, NEW[:1], NEW[1:2]):
@@ -69,7 +64,7 @@ def test_rounds_of_regressions(name, rows, run):
     check_model(model, NEW[1:], run=run)
 
 
-def test_a_column_that_is_kept_without_values():
+def test_an_empty_feature_that_is_kept():
     model = IterativeImputer(keep_empty_features=True).fit(EMPTY)
     assert_same_transformation(model, NEW, 1e-9, 1e-5)
 
@@ -95,17 +90,17 @@ def test_other_marks_of_missing_values(run):
         check_model(model, np.where(np.isnan(NEW), -9.0, NEW), run=run)
 
 
-def test_draws_stay_in_scikit_learn():
+def test_sampling_from_the_posterior_stays_in_scikit_learn():
     imputer = IterativeImputer(sample_posterior=True, random_state=0)
     assert not all_covered(imputer.fit(GAPS))
     with pytest.warns(FallbackWarning, match="'iterativeimputer'"):
         to_trainable(make_pipeline(imputer, Ridge()).fit(GAPS, X[:, 0]), X=GAPS)
 
 
-def test_regressions_are_trained_and_come_back():
+def test_regressions_are_trained_and_written_back():
     model = IterativeImputer(max_iter=3, tol=1e-9).fit(GAPS[:15])
     optimizer = OrtGradientOptimizer(model, max_iter=20, learning_rate=0.01, warm_start=True, random_state=0)
-    optimizer.fit(GAPS, X)  # towards the values that are missing
+    optimizer.fit(GAPS, X)  # the targets are the missing values
     assert optimizer.train_losses_[-1] < 0.95 * optimizer.train_losses_[0]
     trained = optimizer.to_sklearn()
     for before, after in zip(model.imputation_sequence_, trained.imputation_sequence_, strict=True):
@@ -143,7 +138,7 @@ def test_samples_that_share_no_column():
         assert_same_transformation(KNNImputer(**options).fit(rows), new, 1e-12, 1e-5)
 
 
-def test_the_sample_itself_is_nearest():
+def test_a_sample_of_the_fit_is_its_own_nearest():
     rows = np.concatenate([X, X[:1]])
     holes = rows.copy()
     holes[:, 2] = np.nan
@@ -156,7 +151,7 @@ def test_samples_of_neighbours_are_trained():
     model = KNNImputer(n_neighbors=3).fit(GAPS)
     optimizer = OrtGradientOptimizer(model, max_iter=20, learning_rate=0.01, warm_start=True, random_state=0)
     optimizer.fit(GAPS, X)
-    # which samples are the nearest changes on the way
+    # the nearest samples change during training
     assert optimizer.train_losses_[-1] < 0.995 * optimizer.train_losses_[0]
     trained = optimizer.to_sklearn()
     np.testing.assert_allclose(optimizer.transform(NEW), trained.transform(NEW), atol=1e-4)
@@ -165,7 +160,7 @@ def test_samples_of_neighbours_are_trained():
 
 @pytest.mark.parametrize("strategy", ["callable", "median", "most_frequent", "constant"])
 @pytest.mark.parametrize("kept", [True, False])
-def test_one_value_for_each_column(strategy, kept):
+def test_simple_imputers(strategy, kept):
     options = {"strategy": np.max if strategy == "callable" else strategy, "keep_empty_features": kept}
     model = SimpleImputer(add_indicator=True, **options).fit(GAPS if strategy == "callable" else EMPTY)
     assert_same_transformation(model, NEW, 1e-12, 1e-6)

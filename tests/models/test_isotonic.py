@@ -1,4 +1,4 @@
-"""Isotonic regressions rise or fall, within their bounds, whatever is trained."""
+"""IsotonicRegression stays monotonic and within its bounds during training."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.testing import check_model, check_objective
 
-PLAIN = {"warm_start": True, "max_iter": 2000, "keep_better": False, "learning_rate": "Adam"}
+OPTIONS = {"warm_start": True, "max_iter": 2000, "keep_better": False, "learning_rate": "Adam"}
 RNG = np.random.RandomState(0)
 X = RNG.uniform(-2, 2, size=(60, 1))
 Y = np.tanh(X[:, 0]) + 0.2 * RNG.normal(size=60)
@@ -31,7 +31,7 @@ def test_directions_and_bounds(increasing, bounds):
 
 @pytest.mark.parametrize("increasing", [True, False])
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
-def test_a_training_stays_in_order_and_in_bounds(increasing, bounds):
+def test_trained_levels_stay_monotonic_and_in_bounds(increasing, bounds):
     model = IsotonicRegression(increasing=increasing, out_of_bounds="clip", **bounds)
     model.fit(X, sign_of(increasing) * Y)
     other = 3 * RNG.normal(size=60)
@@ -53,24 +53,24 @@ def test_the_objective():
 @pytest.mark.parametrize("bounds", [{}, {"y_min": -0.9, "y_max": 0.9}], ids=str)
 def test_levels_follow_new_labels(bounds):
     """A level is the mean of its new labels, as in a new fit."""
-    places = np.repeat([[0.0], [1.0], [2.0]], 20, axis=0)
+    positions = np.repeat([[0.0], [1.0], [2.0]], 20, axis=0)
     old, new = (np.repeat(levels, 20) for levels in ([-0.5, 0.0, 0.5], [-0.8, 0.3, 0.6]))
-    model = IsotonicRegression(**bounds).fit(places, old)
-    ours = OrtGradientOptimizer(
-        model, warm_start=True, max_iter=2000, keep_better=False, learning_rate="Adam"
+    model = IsotonicRegression(**bounds).fit(positions, old)
+    ours = OrtGradientOptimizer(model, **OPTIONS)
+    np.testing.assert_allclose(
+        ours.fit(positions, new).to_sklearn().y_thresholds_, [-0.8, 0.3, 0.6], atol=0.02
     )
-    np.testing.assert_allclose(ours.fit(places, new).to_sklearn().y_thresholds_, [-0.8, 0.3, 0.6], atol=0.02)
 
 
 def test_a_level_parts_again():
-    """Between bounds, thresholds that the fit made equal are trained apart."""
-    places = np.repeat([[0.0], [1.0], [2.0], [3.0]], 20, axis=0)
+    """With bounds, training separates levels that were equal in the fit."""
+    positions = np.repeat([[0.0], [1.0], [2.0], [3.0]], 20, axis=0)
     old, new = (np.repeat(levels, 20) for levels in ([0.0, 0.5, 0.5, 1.0], [0.0, 0.2, 0.8, 1.0]))
-    model = IsotonicRegression(y_min=-1, y_max=2).fit(places, old)
-    ours = OrtGradientOptimizer(
-        model, warm_start=True, max_iter=2000, keep_better=False, learning_rate="Adam"
+    model = IsotonicRegression(y_min=-1, y_max=2).fit(positions, old)
+    ours = OrtGradientOptimizer(model, **OPTIONS)
+    np.testing.assert_allclose(
+        ours.fit(positions, new).to_sklearn().y_thresholds_, [0, 0.2, 0.8, 1], atol=0.02
     )
-    np.testing.assert_allclose(ours.fit(places, new).to_sklearn().y_thresholds_, [0, 0.2, 0.8, 1], atol=0.02)
 
 
 @pytest.mark.parametrize("outside", ["nan", "raise"])

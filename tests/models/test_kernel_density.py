@@ -1,4 +1,4 @@
-"""Kernel densities: what their definition promises."""
+"""KernelDensity: graph, training and write-back."""
 
 import warnings
 
@@ -77,8 +77,8 @@ def test_normalisation_constants_beyond_scikit_learn():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_samples_beyond_reach(dtype, run_onnx):
-    """They have no density, a finite loss, and under a kernel without end a density that is no zero."""
+def test_samples_far_from_the_fit(dtype, run_onnx):
+    """A density of zero has a finite loss; the log-density of a Gaussian kernel stays finite."""
     far = np.array([[60.0, 0.0, 0.0], X[0]])
     model = KernelDensity(kernel="linear", bandwidth=0.5).fit(X)
     (found,) = run_onnx(written(model, dtype).model, far.astype(dtype))
@@ -93,7 +93,7 @@ def test_samples_beyond_reach(dtype, run_onnx):
     assert found[0] < -5000
 
 
-def test_counts_are_not_trained():
+def test_the_tophat_kernel_is_not_trained():
     model = KernelDensity(kernel="tophat", bandwidth=3.0).fit(X)
     with pytest.raises(NoTrainableWeightError, match="counts samples within the bandwidth"):
         to_trainable(model, X=X)
@@ -121,5 +121,5 @@ def test_bandwidth_is_trained_if_selected():
     assert ours.to_sklearn().bandwidth_ < 4.0 and ours.score(NEW) > model.score(NEW)
 
 
-def test_metrics_without_a_form():
+def test_other_metrics_are_not_covered():
     assert not all_covered(KernelDensity(metric="canberra", algorithm="ball_tree").fit(X))

@@ -1,4 +1,4 @@
-"""Kernel ridge regression and maps into spaces of kernels: what their definitions promise."""
+"""Kernel ridge regression and kernel approximations: graph, training and write-back."""
 
 import warnings
 
@@ -30,7 +30,7 @@ from ortlearn.testing import check_model
 
 RNG = np.random.RandomState(0)
 X = np.abs(RNG.normal(size=(40, 3))) + 0.1
-NEW = np.abs(RNG.normal(size=(9, 3))) + 0.2  # away from the samples of the fit: distances have a slope there
+NEW = np.abs(RNG.normal(size=(9, 3))) + 0.2  # not samples of the fit, where distances have no derivative
 Y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=40)
 SEVERAL = np.column_stack([Y, 5 - 2 * Y])
 #: Every kernel of scikit-learn, with parameters other than its defaults.
@@ -50,7 +50,7 @@ def trained(model, n_columns=3):
     return sorted(p.attribute for p in found if not p.reason)
 
 
-def test_every_kernel_of_scikit_learn_has_a_form():
+def test_all_kernels_of_scikit_learn_are_supported():
     assert kernels.PAIRWISE == KERNELS.keys() | {"precomputed"}
 
 
@@ -75,19 +75,19 @@ def test_fractional_powers(run):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_samples_that_were_sparse(kernel, run):
+def test_sparse_fits(kernel, run):
     for model in (KernelRidge(alpha=0.5, kernel=kernel), Nystroem(kernel, n_components=3, random_state=0)):
         check_model(model.fit(csr_array(X), Y), NEW, run=run)
     check_model(KernelPCA(2, kernel=kernel).fit(csr_array(X)), NEW, run=run)
 
 
-def test_kernel_pca_of_a_kernel_that_was_computed_before(run):
+def test_kernel_pca_of_a_precomputed_kernel(run):
     check_model(KernelPCA(2, kernel="precomputed").fit(X @ X.T), NEW @ X.T, run=run)
 
 
 @pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
 def test_zeros_of_histograms(kernel, run_onnx):
-    """A feature that is zero in both samples is no difference."""
+    """A feature that is zero in both samples adds nothing."""
     rows, new = X.copy(), NEW.copy()
     rows[::2, 0] = new[::2, 0] = new[0] = 0.0
     model = Nystroem(kernel, n_components=3, random_state=0, **KERNELS[kernel]).fit(rows)
@@ -95,8 +95,7 @@ def test_zeros_of_histograms(kernel, run_onnx):
     np.testing.assert_allclose(found, model.transform(new), rtol=1e-9)
 
 
-def test_kernels_that_were_computed_before(run):
-    """A sample is its kernel with all samples of the fit."""
+def test_precomputed_kernels(run):
     model = KernelRidge(alpha=0.5, kernel="precomputed").fit(X @ X.T, Y)
     check_model(model, NEW @ X.T, run=run)
     assert trained(model, len(X)) == ["dual_coef_"]
@@ -113,7 +112,7 @@ def test_kernels_that_were_computed_before(run):
         before.predict(X)
 
 
-def test_samples_of_a_kernel_are_not_held_out_before_the_fit():
+def test_early_stopping_of_an_unfitted_precomputed_kernel_requires_validation_data():
     gram, options = X @ X.T, {"early_stopping": True, "max_iter": 3, "random_state": 0}
     for model in (
         KernelRidge(kernel="precomputed"),
@@ -128,7 +127,7 @@ def test_samples_of_a_kernel_are_not_held_out_before_the_fit():
             assert ours.predict(NEW @ X.T).shape == (9,)
 
 
-def test_functions_have_no_form():
+def test_callable_kernels_are_not_covered():
     own = {"kernel": lambda a, b: float(a @ b)}
     for model in (KernelRidge(**own), Nystroem(n_components=3, **own)):
         assert not all_covered(model.fit(X, Y))
@@ -137,7 +136,7 @@ def test_functions_have_no_form():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_features_far_from_zero(kernel, dtype, run_onnx):
-    """Kernels of distances keep their digits where features are large and differences small."""
+    """Kernels of distances stay accurate if differences are small relative to the features."""
     far = (X + 1e4).astype(np.float32).astype(np.float64)
     model = KernelRidge(alpha=0.5, kernel=kernel, gamma=0.5).fit(far, Y)
     new = (NEW + 1e4).astype(np.float32)
@@ -172,8 +171,8 @@ def test_nystroem_of_more_parameters(run):
 
 
 @pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
-def test_samples_of_histograms_stay_nonnegative(kernel):
-    """scikit-learn refuses negative numbers: training leads to none."""
+def test_trained_components_stay_nonnegative(kernel):
+    """scikit-learn rejects negative values for these kernels."""
     model = make_pipeline(Nystroem(kernel, n_components=5, random_state=0), Ridge()).fit(X, Y)
     options = {"weights_to_train": "*", "warm_start": True, "learning_rate": "SGD", "max_iter": 30}
     ours = OrtGradientOptimizer(model, keep_better=False, random_state=0, **options).fit(X, 9 * Y)
@@ -185,7 +184,7 @@ def test_samples_of_histograms_stay_nonnegative(kernel):
 @pytest.mark.parametrize(
     "model", [RBFSampler(gamma=0.7), RBFSampler(gamma="scale"), SkewedChi2Sampler(skewedness=0.05)], ids=str
 )
-def test_random_waves(model, run):
+def test_random_fourier_features(model, run):
     model = model.set_params(n_components=4, random_state=0).fit(X)
     check_model(model, NEW, run=run)
     assert trained(model) == ["random_offset_", "random_weights_"]
@@ -220,10 +219,11 @@ def test_maps_without_parameters(model, dtype, run_onnx):
 
 
 def test_gradients_pass_through_maps_without_parameters(run):
-    for first in (AdditiveChi2Sampler(), PolynomialCountSketch(n_components=5, random_state=0)):
-        model = make_pipeline(RBFSampler(n_components=3, random_state=0), first, Ridge())
-        if isinstance(first, AdditiveChi2Sampler):
-            model = make_pipeline(Nystroem(n_components=1, random_state=0), first, Ridge())
+    for first, second in (
+        (Nystroem(n_components=1, random_state=0), AdditiveChi2Sampler()),
+        (RBFSampler(n_components=3, random_state=0), PolynomialCountSketch(n_components=5, random_state=0)),
+    ):
+        model = make_pipeline(first, second, Ridge())
         graph = to_trainable(model.fit(X, Y), "*", X=X)
         assert {"Sin", "MatMul"} & {node.op_type for node in graph.model.graph.node}
         check_model(model, NEW, run=run)

@@ -1,4 +1,4 @@
-"""Objectives of classes whose fits only approach a minimum, or have none, and of what is made of others."""
+"""Objectives of meta-estimators, and of models whose fits only approach a minimum or have none."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ HALF = np.where(X[:, 0] > 1, -1, TWO)
 
 
 def stacked(last):
-    """Return a stack of a ridge and a last model."""
+    """Return a stack with a ridge below the last model."""
     return ensemble.StackingRegressor([("a", Ridge())], last)
 
 
@@ -148,7 +148,7 @@ def test_passive_aggressive_models_have_no_penalty(name, y, params, loss):
     assert (repr(found.loss), repr(found.penalty)) == (repr(loss), "NoPenalty()")
 
 
-def test_delta_of_huber_is_that_of_the_last_round():
+def test_delta_of_huber_boosting():
     model = ensemble.GradientBoostingRegressor(loss="huber", n_estimators=1, random_state=0).fit(X, Y)
     first = np.median(Y)
     assert objective_of(model, 80).loss.delta == pytest.approx(np.quantile(np.abs(Y - first), 0.9), rel=0.05)
@@ -169,7 +169,7 @@ def test_penalty_falls_with_the_number_of_samples():
     ],
 )
 def test_penalties_of_older_releases(params, l1, l2):
-    """Before scikit-learn 1.8, ``penalty`` says what ``l1_ratio`` and ``C`` do."""
+    """Before scikit-learn 1.8, ``penalty`` selects what ``l1_ratio`` and ``C`` select now."""
     fitted = LogisticRegression(C=0.125).fit(X, TWO)
     vars(fitted).update({"l1_ratio": None, **params})
     found = objective_of(fitted, 80).penalty.get_params()
@@ -187,8 +187,8 @@ def test_losses_of_signs(loss):
     check_loss(SignedLabelLoss(loss))
 
 
-class WithPoisson(linear_model.LinearRegression):
-    """Linear regression whose definition says what is not so."""
+class Misdeclared(linear_model.LinearRegression):
+    """Linear regression with a wrong definition."""
 
 
 class PoissonDefinition(LeastSquaresDefinition):
@@ -208,8 +208,8 @@ class NamingDefinition(LeastSquaresDefinition):
         (NamingDefinition, "name no parameter"),
     ],
 )
-def test_an_objective_that_does_not_suit_is_found(definition, message):
-    fitted = WithPoisson().fit(X, Y)
-    with plugins.temporary(plugins.MODELS, public_path(WithPoisson), definition):
+def test_check_model_rejects_wrong_objectives(definition, message):
+    fitted = Misdeclared().fit(X, Y)
+    with plugins.temporary(plugins.MODELS, public_path(Misdeclared), definition):
         with pytest.raises((AssertionError, PluginError), match=message):
             check_model(fitted, X)

@@ -1,4 +1,4 @@
-"""Label propagation: what its definition promises."""
+"""Label propagation and spreading: graph, training and write-back."""
 
 import warnings
 
@@ -67,14 +67,14 @@ def test_features_far_from_zero(dtype, run_onnx):
     np.testing.assert_allclose(found, model.predict_proba(new), atol=1e-3 if dtype == np.float32 else 1e-5)
 
 
-def test_attributes_that_depend_on_the_shares():
+def test_write_back_updates_the_transduction():
     model = LabelPropagation(gamma=1.5).fit(X, SOME)
     shares = model.label_distributions_[:, ::-1]
     result = write_parameters(model, written(model).parameters, {"label_distributions": shares})
     assert result.transduction_.tolist() == (2 - np.argmax(model.label_distributions_, axis=1)).tolist()
 
 
-def test_training_on_samples_that_have_labels():
+def test_training():
     model = LabelSpreading(gamma=1.5).fit(X, SOME)
     ours = OrtGradientOptimizer(model, warm_start=True, max_iter=20, random_state=0).fit(X, THREE)
     assert ours.score(X, THREE) >= model.score(X, THREE)

@@ -1,4 +1,4 @@
-"""The definitions of the tutorial predict as LightGBM, and write trained values back."""
+"""The definitions of the tutorial predict as LightGBM and write weights back."""
 
 import doctest
 
@@ -22,7 +22,7 @@ SMALL = {"n_estimators": 6, "num_leaves": 6, "verbose": -1, "n_jobs": 1, "random
 
 @pytest.fixture(scope="module", autouse=True)
 def definitions():
-    """Register the definitions as the page writes them."""
+    """Register the definitions in the page."""
     page = (DOCS / "tutorials/add-a-model.md").read_text(encoding="utf-8")
     found = {}
     for example in doctest.DocTestParser().get_examples(page):

@@ -1,4 +1,4 @@
-"""Symmetric positive definite systems, solved by elimination, and the digamma function."""
+"""Solutions of symmetric positive definite systems, and the digamma function."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ RNG = np.random.default_rng(0)
 
 
 def model_of(op, inputs, outputs, elem_type=TensorProto.DOUBLE):
-    """Return the model of a builder from the shapes of its inputs and the ranks of its outputs."""
+    """Return the model of a builder, given shapes of inputs and ranks of outputs."""
     given = [helper.make_tensor_value_info(name, elem_type, shape) for name, shape in inputs.items()]
     results = [helper.make_tensor_value_info(name, elem_type, [None] * rank) for name, rank in outputs]
     graph = helper.make_graph(op.nodes, "system", given, results, initializer=op.initializers)
@@ -22,7 +22,7 @@ def model_of(op, inputs, outputs, elem_type=TensorProto.DOUBLE):
 
 
 def solved(dtype, size, width, *leading):
-    """Return the graph of a solution from matrix and right-hand side, with random ones for it."""
+    """Return a graph that solves a system, and a random matrix and right-hand side."""
     op = GraphBuilder(18, dtype=dtype, existing_names=["matrix", "right"])
     solution, pivots = solve_positive(op, "matrix", "right", size, width)
     logarithm = op.ReduceSum(op.Log(op.Concat(*pivots, axis=-1)), [-2, -1], keepdims=0)

@@ -1,4 +1,4 @@
-"""Manifolds: new samples placed by their neighbours."""
+"""Isomap and locally linear embedding: embeddings of new samples."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_samples_of_the_fit_far_from_zero(run_onnx, model):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
-def test_the_embedding_of_the_fit_follows():
+def test_write_back_updates_the_embedding():
     model = Isomap(n_neighbors=6).fit(X)
     written = write_model(model, {"X": TensorType(1, (None, 3))}, np.float64)
     trained = [name for name, parameter in written.parameters.items() if not parameter.reason]

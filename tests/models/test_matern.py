@@ -44,8 +44,8 @@ def test_values(nu, run_onnx):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("nu", SMOOTHNESS)
-def test_borders(nu, dtype, run_onnx):
-    """A distance of zero is the one that scikit-learn takes for it; a large one gives zero."""
+def test_zero_and_large_distances(nu, dtype, run_onnx):
+    """scikit-learn uses the machine epsilon for a distance of zero; the kernel underflows at large ones."""
     squares = np.array([[0.0, 1e8, 1e12, 1e30, np.inf, np.nan]], dtype=dtype)
     (found,) = run_onnx(graph_of(nu, dtype), squares=squares)
     at_zero = exact(nu, np.finfo(float).eps) if nu < 1 else 1.0
@@ -55,8 +55,8 @@ def test_borders(nu, dtype, run_onnx):
 
 
 @pytest.mark.parametrize("nu", SMOOTHNESS)
-def test_slopes(nu):
-    squares = np.array([[0.1, 0.3, 1.0, 5.0, 30.0]])  # near zero the slope of a rough kernel is endless
+def test_gradients(nu):
+    squares = np.array([[0.1, 0.3, 1.0, 5.0, 30.0]])  # near zero the gradient of a rough kernel is infinite
     check_gradient_rule(graph_of(nu, np.float64), squares, wrt=[0], rtol=1e-6, atol=1e-9)
 
 

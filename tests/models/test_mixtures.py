@@ -1,4 +1,4 @@
-"""Mixtures and clusters: what their definitions promise."""
+"""Gaussian mixtures and k-means: graph, training and write-back."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_mixtures(kind, covariance_type, n_components, run):
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCES)
-def test_covariances_follow_from_the_factors_of_precisions(covariance_type):
+def test_write_back_updates_the_covariances(covariance_type):
     model = GaussianMixture(2, covariance_type=covariance_type, random_state=0).fit(X)
     graph = written(model)
     values = {"precisions_cholesky": 1.1 * graph.parameters["precisions_cholesky"].value()}
@@ -59,12 +59,12 @@ def test_covariances_follow_from_the_factors_of_precisions(covariance_type):
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCES)
-def test_variances_of_a_constant_column_stay_above_a_bound(covariance_type):
+def test_variances_stay_above_a_bound(covariance_type):
     """Without reg_covar the likelihood has no maximum if a column is binary."""
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.normal(size=(200, 2)), rng.integers(0, 2, 200)])
     if covariance_type in ("tied", "spherical"):
-        rows = np.round(rows * [0, 0, 1])  # the whole component has no variance
+        rows = np.round(rows * [0, 0, 1])  # no feature of a component has a variance
     mixture = GaussianMixture(2, covariance_type=covariance_type, random_state=0).fit(rows)
     options = {"learning_rate": "LBFGS", "warm_start": True, "keep_better": False, "dtype": "float64"}
     trained = OrtGradientOptimizer(mixture, max_iter=200, **options).fit(rows).to_sklearn()
@@ -80,10 +80,10 @@ def test_names_and_constraints():
     shares = {"log(weights_)": "kept on the simplex", "means_": None}
     triangular, positive = "kept triangular, the diagonal positive", "kept positive"
     for covariance_type in COVARIANCES:
-        kept = triangular if covariance_type in ("full", "tied") else positive
+        text = triangular if covariance_type in ("full", "tied") else positive
         parameters = written(GaussianMixture(2, covariance_type=covariance_type).fit(X)).parameters.values()
         found = {p.form.text.format(p.expression): p.constraint and p.constraint.text for p in parameters}
-        assert found == {**shares, "precisions_cholesky_": kept}
+        assert found == {**shares, "precisions_cholesky_": text}
 
 
 @pytest.mark.parametrize("kind", [KMeans, MiniBatchKMeans])
@@ -96,7 +96,7 @@ def test_clusters(kind, run):
 
 
 @pytest.mark.parametrize("n_clusters", [1, 2, 6])
-def test_a_tree_of_clusters(n_clusters, run):
+def test_bisecting_k_means(n_clusters, run):
     model = BisectingKMeans(n_clusters, random_state=0).fit(X)
     check_model(model, X, run=run)
     graph = written(model)

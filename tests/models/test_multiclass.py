@@ -46,7 +46,7 @@ def test_output_codes(member):
 
 @pytest.mark.parametrize("member", [MEMBERS[0], MEMBERS[1], Ridge()], ids=name_of)
 @pytest.mark.filterwarnings("ignore:Label 2 is present in all training examples")
-def test_one_against_the_rest_with_a_class_of_all_samples(member):
+def test_one_vs_rest_with_a_label_of_all_samples(member):
     model = OneVsRestClassifier(member).fit(X, LABELS)
     trained = to_trainable(model)
     assert {origin.partition(".")[0] for origin in trained.origins().values()} == {
@@ -69,7 +69,7 @@ def test_self_training():
     ours = OrtGradientOptimizer(model, warm_start=True, **options).fit(X, y)
     assert set(ours.weights_to_train_.values()) == {"coef_", "intercept_"}
     np.testing.assert_array_equal(ours.to_sklearn().predict(X), ours.predict(X))
-    # samples without a label make no difference to the training, only to the fit before
+    # training ignores samples without a label
     known = OrtGradientOptimizer(model, warm_start=True, **options).fit(X[y >= 0], y[y >= 0])
     np.testing.assert_array_equal(known.trained_coef_["coef"], ours.trained_coef_["coef"])
     search = GridSearchCV(SelfTrainingClassifier(LogisticRegression()), {"threshold": [0.8]}, cv=2)
@@ -78,7 +78,7 @@ def test_self_training():
 
 @pytest.mark.parametrize("several", [False, True])
 def test_probabilities_of_very_low_scores(run_onnx, several):
-    """The logarithms of sigmoids stay finite beyond -709, where float64 has no exponential."""
+    """Logarithms of sigmoids stay finite where the exponential underflows in float64."""
     model = SGDClassifier(loss="log_loss", random_state=0).fit(X, FOUR)
     model.intercept_ = model.intercept_ - 3000.0
     scores = model.decision_function(X)
@@ -97,7 +97,7 @@ def test_probabilities_of_very_low_scores(run_onnx, several):
 @pytest.mark.filterwarnings("ignore:Label .* is present in all training examples")
 @pytest.mark.parametrize("label", [0, 1])
 def test_score_of_a_constant_label(label, run_onnx):
-    """_ConstantPredictor: the logit of the lowest probability in a logarithm, 1e-5, or of its complement."""
+    """The score is the logit of 1e-5, the lowest probability in a loss, or of its complement."""
     model = OneVsRestClassifier(LogisticRegression()).fit(X, np.where([False, False, True], label, LABELS))
     written = write_model(model, {"X": TensorType(TensorProto.DOUBLE, (None, 3))}, np.float64)
     (score,) = run_onnx(extract_model(written.model, [written.scores.score]), X=X)

@@ -1,4 +1,4 @@
-"""Naive Bayes: what its definitions promise."""
+"""Naive Bayes: graph, constraints and write-back."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_definitions(name, y, run):
     check_model(getattr(naive_bayes, name)(**params).fit(columns, y), columns, run=run)
 
 
-def test_columns_that_are_zeros_and_ones_already(run):
+def test_binary_columns(run):
     columns = (COUNTS > 1).astype(np.float64)
     check_model(naive_bayes.BernoulliNB(binarize=None).fit(columns, THREE), columns, run=run)
 
@@ -52,7 +52,7 @@ def test_names_and_constraints():
 
 
 def test_a_column_that_was_constant_in_the_fit(run_onnx):
-    """Its variance is near zero: in float32, the probabilities of another value were noise."""
+    """Its variance is near zero, which amplifies rounding errors in float32."""
     columns = X.copy()
     columns[:, 2] = 3.0
     model = naive_bayes.GaussianNB().fit(columns, THREE)
@@ -62,7 +62,7 @@ def test_a_column_that_was_constant_in_the_fit(run_onnx):
     np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-4)
 
 
-def test_a_category_that_no_table_has_is_an_error(run):
+def test_unknown_categories_are_an_error(run):
     model = naive_bayes.CategoricalNB().fit(COUNTS, THREE)
     written = write_model(model, {"X": TensorType(1, (None, 5))})
     with pytest.raises(Exception, match="out of data bounds"):

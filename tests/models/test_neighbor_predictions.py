@@ -1,13 +1,10 @@
-"""Distances in float32 lead to what scikit-learn predicts, in differences and in products."""
+"""Predictions from float32 distances, computed by differences or by products."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.decomposition import KernelPCA
-from sklearn.neighbors import (
-    KNeighborsRegressor,
-    RadiusNeighborsRegressor,
-)
+from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsRegressor
 
 from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.models import distances
@@ -15,11 +12,11 @@ from ortlearn.models import distances
 X, Y = load_diabetes(return_X_y=True)
 X = (20 * X[:60, :5]).astype(np.float32).astype(np.float64)
 Y = Y[:60]
-ROWS = np.vstack([X[:5], X[5:15] + 0.125])  # some are rows of the fit
+ROWS = np.vstack([X[:5], X[5:15] + 0.125])  # some are samples of the fit
 
 MODELS = {
     "neighbours": KNeighborsRegressor(3),
-    "neighbours of two targets": KNeighborsRegressor(3),
+    "two targets": KNeighborsRegressor(3),
     "by distance": KNeighborsRegressor(3, weights="distance"),
     "manhattan": KNeighborsRegressor(3, metric="manhattan", weights="distance"),
     "minkowski": KNeighborsRegressor(3, metric="minkowski", p=3),

@@ -1,4 +1,4 @@
-"""Definitions of nearest neighbours."""
+"""Nearest neighbours: graph, training and write-back."""
 
 import numpy as np
 import pytest
@@ -134,8 +134,8 @@ def test_other_metrics_and_weights_have_no_definition():
 
 @pytest.mark.parametrize("y", [Y, SEVERAL], ids=["one", "two"])
 @pytest.mark.parametrize("algorithm", ["kd_tree", "brute"])
-def test_samples_of_a_bootstrap_keep_one_value(y, algorithm):
-    """Which of equally near samples the nearest are is not known: values that part would tell."""
+def test_duplicate_samples_share_one_target(y, algorithm):
+    """Predictions do not depend on which of several equal samples is the nearest."""
     chosen = np.random.RandomState(0).randint(0, 30, 90)
     model = neighbors.KNeighborsRegressor(4, algorithm=algorithm).fit(X[chosen], y[chosen])
     check_model(model, NEW)

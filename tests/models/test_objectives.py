@@ -1,6 +1,6 @@
-"""The objective of a definition is the one that scikit-learn minimised, and no other.
+"""The objective of a definition is minimal at the optimum of scikit-learn.
 
-At scikit-learn's optimum, ours falls in no direction; with another hyper-parameter it does.
+With another hyper-parameter, it decreases in some direction.
 """
 
 import copy
@@ -43,7 +43,7 @@ EXACT = {"tol": 1e-12, "max_iter": 200_000}
 
 
 def case(model, y, changed, weights=WEIGHTS, **options):
-    """Return a case: an estimator, labels, a hyper-parameter that was not the fitted one, and weights."""
+    """Return a case: an estimator, labels, a hyper-parameter to change, and sample weights."""
     name = f"{type(model).__name__}-{'-'.join(f'{k}={v}' for k, v in changed.items())}"
     return pytest.param(model, y, changed, weights, options, id=name)
 
@@ -183,7 +183,7 @@ STOCHASTIC = [
 
 
 def changed_copy(model, values):
-    """Return a copy whose hyper-parameters are not those it was fitted with."""
+    """Return a copy of a fitted model with other hyper-parameters."""
     model = copy.deepcopy(model)
     for path, value in values.items():
         *parent, name = path.split(".")
@@ -195,7 +195,7 @@ def changed_copy(model, values):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("model, y, changed, weights, options", [*LINEAR, *C_MODELS, *OTHERS, *STOCHASTIC])
-def test_scikit_learn_minimised_it(model, y, changed, weights, options, run):
+def test_fits_minimise_the_objective(model, y, changed, weights, options, run):
     unweighted = weights is None or not has_fit_parameter(model, "sample_weight")
     for given in [{}] if unweighted else [{}, {"sample_weight": weights}]:
         fitted = clone(model).fit(X, y, **given)
@@ -221,7 +221,7 @@ TRAINED = [
 
 
 @pytest.mark.parametrize("model, y", TRAINED, ids=lambda value: type(value).__name__)
-def test_training_with_the_declared_objective_gives_the_same_model(model, y):
+def test_training_with_the_objective_reaches_the_fit(model, y):
     fitted = clone(model).fit(X, y)
     found = objective_of(fitted, len(X))
     trainer = OrtGradientOptimizer(
@@ -233,7 +233,7 @@ def test_training_with_the_declared_objective_gives_the_same_model(model, y):
         dtype="float64",
         random_state=0,
     ).fit(X, y)
-    # scores of several classes may differ by a number, which changes no probability
+    # scores of several classes are unique up to a constant
     methods = ("predict_proba", "decision_function", "predict")
     method = next(method for method in methods if hasattr(fitted, method))
     expected = getattr(fitted, method)(X)

@@ -1,4 +1,4 @@
-"""Features pooled by clusters."""
+"""FeatureAgglomeration."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_pooled_features(run_onnx, pooling, n_clusters):
     check_model(make_pipeline(model, Ridge()).fit(X, X[:, 0]), X)
 
 
-def test_explain_says_why_nothing_is_trained():
+def test_explain_reports_no_parameters():
     model = FeatureAgglomeration(2).fit(X)
     assert any("no parameters" in row.reason for row in explain(model, X).rows)
 

@@ -1,4 +1,4 @@
-"""Definitions of projections: PCA and its relatives, kernel PCA, partial least squares."""
+"""Projections: PCA, random projections, kernel PCA and partial least squares."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ KERNELS = ["linear", "poly", "rbf", "sigmoid", "cosine"]
 
 
 def expressions(model):
-    """Return the trained parameters of a model, as users see them."""
+    """Return the names of the trained parameters as users see them."""
     written = write_model(model, {"X": TensorType(1, (None, X.shape[1]))})
     found = [p for p in written.parameters.values() if not p.reason]
     return sorted(p.form.text.format(p.expression) for p in found)
@@ -49,7 +49,7 @@ def test_linear_projections(model, names):
     assert expressions(model) == names
 
 
-def test_components_that_are_not_stored_stay_zero():
+def test_write_back_of_sparse_components():
     model = SparseRandomProjection(3, density=0.5, compute_inverse_components=True, random_state=0).fit(X)
     written = write_model(model, {"X": TensorType(1, (None, 4))})
     before = model.components_.toarray()
@@ -67,9 +67,8 @@ def test_neighborhood_components():
 def test_kernel_pca(kernel):
     model = decomposition.KernelPCA(2, kernel=kernel, gamma=0.2, coef0=0.5).fit(X)
     check_model(model, X + 0.01)
-    assert expressions(model) == [
-        *("X_fit_", "_centerer.K_fit_all_", "_centerer.K_fit_rows_", "eigenvectors_ / sqrt(eigenvalues_)"),
-    ]
+    centerer = ["_centerer.K_fit_all_", "_centerer.K_fit_rows_"]
+    assert expressions(model) == ["X_fit_", *centerer, "eigenvectors_ / sqrt(eigenvalues_)"]
 
 
 def test_kernel_pca_with_an_eigenvalue_of_zero():
@@ -79,7 +78,7 @@ def test_kernel_pca_with_an_eigenvalue_of_zero():
     check_model(model, rows)
 
 
-def test_kernel_pca_by_a_function_has_no_definition():
+def test_kernel_pca_of_a_callable_kernel_is_not_covered():
     model = decomposition.KernelPCA(2, kernel=lambda a, b: float(a @ b)).fit(X)
     assert not all_covered(model)
 
@@ -102,7 +101,7 @@ def test_singular_vectors_of_two_sets_of_features(n_components, scale):
 
 
 @pytest.mark.parametrize("kind", [PLSRegression, PLSCanonical, CCA])
-def test_first_steps_write_only_the_parameters_of_transform(kind):
+def test_steps_before_the_last_have_the_parameters_of_transform_only(kind):
     first = kind(2).fit(X, SEVERAL)
     model = make_pipeline(first, Ridge().fit(first.transform(X), Y))
     written = write_model(model, {"X": TensorType(1, (None, 4))})
@@ -117,7 +116,7 @@ def test_first_steps_write_only_the_parameters_of_transform(kind):
     np.testing.assert_allclose(trained.x_rotations_, 3 * first.x_rotations_)
 
 
-def test_dependent_attributes_are_updated():
+def test_write_back_updates_the_mixing_matrix():
     model = decomposition.FastICA(2, random_state=0).fit(X)
     written = write_model(model, {"X": TensorType(1, (None, 4))}, np.float64)
     trained = write_parameters(model, written.parameters, {"components": 2 * model.components_.T})

@@ -1,4 +1,4 @@
-"""Every definition: the trained score is what scikit-learn computes, and parameters come back as they are."""
+"""All definitions: scores equal those of scikit-learn, and unchanged parameters are written back."""
 
 from itertools import combinations
 
@@ -38,7 +38,7 @@ NAMES = sorted(
 RNG = np.random.RandomState(0)
 ROWS = RNG.normal(size=(60, 3)).astype(np.float32).astype(np.float64)
 VALUES = ROWS @ [1.0, -2.0, 0.5] + 0.1 * RNG.normal(size=60)
-#: Estimators that the catalogue does not have, with their rows.
+#: Estimators that are not in the catalogue, with samples.
 OWN = {
     "HalvingGridSearchCV": (
         lambda: HalvingGridSearchCV(Ridge(), {"alpha": [1, 9]}, cv=2, random_state=0),
@@ -49,9 +49,9 @@ OWN = {
         ROWS,
     ),
 }
-#: Estimators that are only found in others.
+#: Estimators that are only members of others.
 PARTS = {"_ConstantPredictor"}
-#: Definitions whose score is what no method returns, that take documents or images, or are found in others.
+#: Definitions whose score no method returns, of documents or images, or of members.
 ELSEWHERE = PARTS | {
     "AdaBoostClassifier",
     "CountVectorizer",
@@ -61,12 +61,12 @@ ELSEWHERE = PARTS | {
     "PatchExtractor",
     "TfidfVectorizer",
 }
-#: Where the first case has two classes, and the score one column.
+#: The data to use if the first case has two classes, and one column of scores.
 DATA = {"OneVsOneClassifier": "classes"}
 
 
 def fitted(name):
-    """Return a fitted estimator of a class, and rows of numbers."""
+    """Return a fitted estimator of a class, and numeric samples."""
     if name in OWN:
         make, X = OWN[name]
         return make().fit(X, VALUES), X
@@ -90,14 +90,14 @@ def run(written, tensors, X):
 
 
 def outputs(scores):
-    """Return the tensor of each method that has a separate one."""
+    """Return the output tensor of each method."""
     found = {"transform": scores.transformed, "predict_proba": scores.probabilities}
     found |= {"predict": scores.prediction, "decision_function": scores.decision}
     return {method: tensor for method, tensor in found.items() if tensor and isinstance(tensor, str)}
 
 
 def predicted(scores, score):
-    """Return what raw scores say of probabilities or predictions."""
+    """Return probabilities or predictions from raw scores."""
     if scores.link == "softmax":
         return softmax(score, axis=1)
     if scores.link == "log":
@@ -111,7 +111,7 @@ def predicted(scores, score):
 
 
 def expected(model, X, scores, found):
-    """Return the raw scores, or what follows from them, by scikit-learn; and the same of the graph."""
+    """Return scores or predictions of scikit-learn, and the same from the scores of the graph."""
     name = type(model).__name__
     if scores.task == "transformation":
         values = model.transform(X)
@@ -123,7 +123,7 @@ def expected(model, X, scores, found):
     if scores.task == "unsupervised" and hasattr(model, "inverse_transform"):
         missed = X - model.inverse_transform(model.transform(X))
         return 0.5 * np.square(missed).sum(axis=1), found
-    if name == "Birch":  # it predicts clusters of subclusters
+    if name == "Birch":  # its labels are those of clusters of subclusters
         return model.transform(X).min(axis=1) ** 2, found
     if scores.task == "unsupervised":
         return np.square(X - model.cluster_centers_[model.predict(X)]).sum(axis=1), found
@@ -135,13 +135,13 @@ def expected(model, X, scores, found):
         return sums_of_pairs(model, X), found
     if name == "OutputCodeClassifier":
         return closeness_of_words(model, X), found
-    if name == "VotingClassifier":  # of votes that have no gradient
+    if name == "VotingClassifier":  # hard votes have no gradient
         return np.mean([member.predict_proba(X) for member in model.estimators_], axis=0), softmax(
             found, axis=1
         )
     if hasattr(model, "predict_proba"):
         right = model.predict_proba(X)
-        inside = right.min(axis=1) > 0.03  # where no probability is raised to the lowest one
+        inside = right.min(axis=1) > 0.03  # other probabilities may be clipped
         rows = inside if inside.any() else slice(None)
         return right[rows], predicted(scores, found)[rows]
     return model.decision_function(X), found
@@ -159,14 +159,14 @@ def sums_of_pairs(model, X):
 
 
 def closeness_of_words(model, X):
-    """Return minus the squared distances to the code words, but for what all of them share."""
-    said = np.column_stack([member.decision_function(X) for member in model.estimators_])
-    distances = np.square(said[:, None] - model.code_book_).sum(axis=2)
-    return np.square(said).sum(axis=1, keepdims=True) - distances
+    """Return minus the squared distances to the code words, without the term that all have in common."""
+    decisions = np.column_stack([member.decision_function(X) for member in model.estimators_])
+    distances = np.square(decisions[:, None] - model.code_book_).sum(axis=2)
+    return np.square(decisions).sum(axis=1, keepdims=True) - distances
 
 
-def assert_parameters_come_back(model, written, X):
-    """Check that a model whose parameters are written back as they are has the same parameters."""
+def assert_write_back_keeps_parameters(model, written, X):
+    """Check that writing back unchanged parameters does not change a model."""
     values = {key: parameter.value() for key, parameter in written.parameters.items()}
     again = write(write_parameters(model, written.parameters, values), X)
     for key, value in values.items():
@@ -175,7 +175,7 @@ def assert_parameters_come_back(model, written, X):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ELSEWHERE])
-def test_scores_and_outputs_are_those_of_scikit_learn(name):
+def test_scores_and_outputs(name):
     model, X = fitted(name)
     written = write(model, X)
     tensors = outputs(written.scores)
@@ -190,7 +190,7 @@ def test_scores_and_outputs_are_those_of_scikit_learn(name):
             right = getattr(model, method)(X)
             right = right.toarray() if hasattr(right, "toarray") else np.asarray(right)
             np.testing.assert_allclose(found.reshape(right.shape), right, **near, err_msg=method)
-    assert_parameters_come_back(model, written, X)
+    assert_write_back_keeps_parameters(model, written, X)
 
 
 @pytest.mark.parametrize(
@@ -212,13 +212,13 @@ def test_scores_and_outputs_are_those_of_scikit_learn(name):
     ],
     ids=str,
 )
-def test_parameters_that_a_plain_model_does_not_have_come_back(model):
+def test_write_back_of_parameters_that_the_catalogue_lacks(model):
     y = np.digitize(VALUES, [-1, 1]) if "Discriminant" in str(model) else VALUES
     X = ROWS
     for step in model[:-1] if hasattr(model, "steps") else ():
         X = step.fit(X, y).transform(X)  # PLSRegression.fit_transform transforms y too
     (model[-1] if hasattr(model, "steps") else model).fit(X, y)
-    assert_parameters_come_back(model, write(model, ROWS), ROWS)
+    assert_write_back_keeps_parameters(model, write(model, ROWS), ROWS)
 
 
 def test_every_definition_has_a_case():

@@ -1,4 +1,4 @@
-"""Special functions, against scipy's."""
+"""The error function, compared with SciPy."""
 
 import numpy as np
 from onnx import helper
@@ -9,7 +9,7 @@ from ortlearn.graphs import GraphBuilder, TensorType
 from ortlearn.models.special_functions import erf
 
 
-def test_error_function_and_its_slope(run_onnx):
+def test_error_function_and_its_derivative(run_onnx):
     x = np.concatenate([np.linspace(-7, 7, 2001), [0.0, 1e-9, -1 / 32, 1 / 32, 40.0]])
     op = GraphBuilder(dtype=np.float64, types={"x": TensorType(11, x.shape)})
     total = op.ReduceSum(erf(op, "x"), keepdims=0)

@@ -1,4 +1,4 @@
-"""B-splines in a graph: every degree, knots and extrapolation, ties, missing values, trained knots."""
+"""SplineTransformer: all degrees, knots and extrapolations; missing values and trained knots."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from tests.pairwise import pairwise
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(60, 3))
-#: Columns of few values, whose quantiles are equal, and of one.
+#: Columns with equal quantiles, and a constant column.
 TIED = np.column_stack([np.round(X[:, :2]), np.full(60, 0.7)])
 MODES = ["error", "constant", "linear", "continue", "periodic"]
 
@@ -38,7 +38,7 @@ ROWS = {"distinct": X, "tied": TIED, "one column": X[:, :1]}
 def test_splines(rows, mode, degree, knots, bias):
     if mode == "linear" and degree < 2:
         rows = rows[:, :1]  # scikit-learn continues the splines of later columns from other knots
-    inside = mode == "error" or (mode == "constant" and degree == 0)  # it fails beyond the knots
+    inside = mode == "error" or (mode == "constant" and degree == 0)  # scikit-learn raises beyond the knots
     for n_knots in (7, 3) if degree < 3 else (7,):
         model = SplineTransformer(n_knots, degree, knots=knots, extrapolation=mode, include_bias=bias)
         model.fit(rows)
@@ -60,11 +60,11 @@ def test_knots_are_trained(mode, degree):
     check_model(model, 1.2 * rows)
 
 
-def test_trained_knots_come_back_in_order():
+def test_trained_knots_stay_in_order():
     model = SplineTransformer(4, 3, knots="quantile").fit(X)
     moved = X + 0.3
     optimizer = OrtGradientOptimizer(model, max_iter=30, learning_rate=0.05, warm_start=True, random_state=0)
-    optimizer.fit(moved, model.transform(X))  # the splines of knots that are farther right
+    optimizer.fit(moved, model.transform(X))  # the targets have their knots farther right
     assert optimizer.train_losses_[-1] < 0.6 * optimizer.train_losses_[0]
     trained = optimizer.to_sklearn()
     knots = [spline.t for spline in trained.bsplines_]
@@ -95,7 +95,7 @@ def test_values_beyond_the_knots_are_nan_if_scikit_learn_refuses_them():
     assert np.isnan(found[60:]).all() and not np.isnan(found[:60]).any()
 
 
-def test_lines_of_several_columns_stay_in_scikit_learn():
+def test_linear_extrapolation_of_degree_one_stays_in_scikit_learn():
     model = make_pipeline(SplineTransformer(degree=1, extrapolation="linear"), Ridge()).fit(X, X[:, 0])
     with pytest.warns(FallbackWarning, match="from other knots in columns after the first"):
         assert to_trainable(model, X=X).entry.front is not None

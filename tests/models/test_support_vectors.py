@@ -1,4 +1,4 @@
-"""Support vector machines: what their definitions promise."""
+"""Support vector machines: graph, gradients, training and write-back."""
 
 import warnings
 
@@ -65,7 +65,7 @@ def test_settings_of_classifiers(kind, settings, y, run):
 
 
 def test_many_classes_and_ties(run):
-    """Votes are broken as libsvm does where all pairs lie at zero, and by confidence if asked for."""
+    """Ties of votes are broken as in libsvm, or by confidence with break_ties=True."""
     many = np.digitize(Y, np.quantile(Y, [0.2, 0.4, 0.6, 0.8]))
     for break_ties in (False, True):
         model = SVC(break_ties=break_ties, probability=True, random_state=0).fit(X, many)
@@ -108,7 +108,7 @@ def test_names_and_constraints():
     }
 
 
-def test_sums_keep_their_digits_in_float32(run):
+def test_sums_that_cancel_in_float32(run):
     """Terms of both signs nearly cancel, and samples are far from zero."""
     rows = X.astype(np.float32) + np.float32(1000)
     model = SVR(C=1e4, gamma=0.5).fit(rows.astype(np.float64), Y)
@@ -117,7 +117,7 @@ def test_sums_keep_their_digits_in_float32(run):
     np.testing.assert_allclose(found.ravel(), model.predict(rows), atol=1e-6 * scale)
 
 
-def test_kernels_without_a_form_are_refused():
+def test_callable_kernels_are_refused():
     model = SVC(kernel=lambda a, b: a @ b.T).fit(X, THREE)
     with pytest.raises(ConversionError, match="its kernel is a Python function"):
         write_model(model, {"X": TensorType(1, (None, X.shape[1]))})
@@ -125,21 +125,20 @@ def test_kernels_without_a_form_are_refused():
 
 @pytest.mark.parametrize("y", [THREE > 0, THREE, TEXT], ids=["two", "three", "text"])
 @pytest.mark.parametrize("kind", [SVC, lambda **params: NuSVC(nu=0.2, **params)], ids=["SVC", "NuSVC"])
-def test_classifiers_of_kernels_that_were_computed_before(kind, y, run):
-    """A sample is its kernel with all samples of the fit, also those that are no support vectors."""
+def test_classifiers_of_precomputed_kernels(kind, y, run):
+    """Samples have a kernel value for each sample of the fit, not only for support vectors."""
     model = kind(kernel="precomputed").fit(X @ X.T, y)
     assert len(model.support_) < len(X)
     check_model(model, (X[:20] + 0.1) @ X.T, run=run)
 
 
 @pytest.mark.parametrize("kind", [SVR, NuSVR, OneClassSVM])
-def test_scores_of_kernels_that_were_computed_before(kind, run):
+def test_scores_of_precomputed_kernels(kind, run):
     check_model(kind(kernel="precomputed").fit(X @ X.T, Y), (X[:20] + 0.1) @ X.T, run=run)
 
 
 @pytest.mark.parametrize("kind", [SVR, SVC])
-def test_a_computed_kernel_is_trained_as_the_same_kernel_is(kind):
-    """Weights of a linear kernel learn the same, whether it is computed in the graph or before."""
+def test_a_precomputed_kernel_is_trained_as_a_linear_one(kind):
     y = Y if kind is SVR else THREE
     options = {"weights_to_train": ["dual_coef_", "intercept_"], "warm_start": True, "keep_better": False}
     options |= {"learning_rate": LearningRateSGD(1e-3), "max_iter": 3, "shuffle": False, "dtype": "float64"}

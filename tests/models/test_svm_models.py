@@ -1,7 +1,8 @@
-"""Support vector machines of scikit-learn as graphs: the same predictions, before any training."""
+"""Predictions of support vector machines converted to ONNX."""
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.linear_model import Perceptron
@@ -14,7 +15,7 @@ from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.exceptions import ConversionError
 
 KERNELS = ["linear", "poly", "rbf", "sigmoid"]
-#: The calibration of SVC is on its way out of scikit-learn, but what has been fitted with it is converted.
+#: scikit-learn deprecates probability=True.
 CALIBRATED = pytest.mark.filterwarnings("ignore:.*probability.*:FutureWarning")
 
 
@@ -26,7 +27,7 @@ def iris():
 
 
 def labels_of(y, kind, n_classes):
-    """Return two or three classes as numbers or texts."""
+    """Return labels of two or three classes as integers or text."""
     y = y if n_classes == 3 else (y > 0).astype(int)
     return {"ints": 5 - 2 * y, "text": np.array(["setosa", "versicolor", "virginica"])[y]}[kind]
 
@@ -90,8 +91,6 @@ def test_novelty_detection(run_onnx, iris, kernel):
 
 
 def test_sparse_features(run_onnx, iris):
-    from scipy.sparse import csr_array
-
     X, y = iris
     for model in (SVC().fit(csr_array(X), y), SVR().fit(csr_array(X), y)):
         found = run_onnx(sklearn_to_onnx(model, 4), X)[0].ravel()
@@ -116,7 +115,7 @@ def test_other_kernels_are_refused(kind):
 
 
 @pytest.mark.parametrize("member", [SVC(), LinearSVC(), Perceptron()], ids=str)
-def test_decisions_of_one_against_rest(run_onnx, iris, member):
+def test_decisions_of_one_vs_rest(run_onnx, iris, member):
     X, y = iris
     model = make_pipeline(StandardScaler(), OneVsRestClassifier(member)).fit(X, y)
     label, decision = run_onnx(sklearn_to_onnx(model, 4), X)
@@ -124,7 +123,7 @@ def test_decisions_of_one_against_rest(run_onnx, iris, member):
     np.testing.assert_allclose(decision, model.decision_function(X), rtol=1e-4, atol=1e-4)
 
 
-def test_calibration_of_decisions_becomes_plain_operators(iris):
+def test_calibrated_decisions_use_standard_operators(iris):
     X, y = iris
     model = CalibratedClassifierCV(SVC(), cv=2).fit(X, y)
     assert {node.domain for node in sklearn_to_onnx(model, 4).graph.node} == {""}

@@ -1,4 +1,4 @@
-"""Vectorizers: terms of any kind in documents of any language, and the weights of the terms."""
+"""Text vectorizers: terms of all kinds, and the training of their weights."""
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ WORDS = [
 ]
 RNG = np.random.RandomState(0)
 DOCUMENTS = ["", *(" ".join(RNG.choice(WORDS, RNG.randint(1, 8))) for _ in range(59))]
-#: Documents of nothing, of unknown words, of spaces and letters that are not ASCII.
+#: Empty documents, unknown words, and spaces and letters that are not ASCII.
 OTHERS = [
     "",
     " ",
@@ -101,7 +101,7 @@ def test_terms_that_are_never_counted(term):
     "pattern",
     [r"(\w\w)\w*", r"\b[a-z]+\b", "fox|foxes", "[a-z]+?", r"\w*", r"[^\W\d]+", "(?i)fox", r"fox(?=\.)"],
 )
-def test_patterns_that_onnxruntime_reads_otherwise_stay_in_scikit_learn(pattern):
+def test_unsupported_token_patterns_stay_in_scikit_learn(pattern):
     model = make_pipeline(CountVectorizer(token_pattern=pattern, min_df=1), Ridge()).fit(DOCUMENTS, Y)
     with pytest.warns(FallbackWarning, match="token_pattern=.* is not supported"):
         assert to_trainable(model, X=DOCUMENTS).entry.front is not None

@@ -1,4 +1,4 @@
-"""Topics of documents."""
+"""LatentDirichletAllocation."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_shares_of_topics(run, run_onnx, params):
         check_model(model, X[:10], run=run)
 
 
-def test_expectations_of_words_follow():
+def test_write_back_updates_the_word_distributions():
     model = LatentDirichletAllocation(3, max_iter=4, random_state=0).fit(X)
     written = write_model(model, {"X": TensorType(1, (None, 8))})
     expected = model.exp_dirichlet_component_.copy()

@@ -1,9 +1,9 @@
-"""Definitions of transformers of numbers, imputers and selectors."""
+"""Numeric transformers, imputers and feature selectors."""
 
 import numpy as np
 import pytest
 from sklearn import feature_selection, preprocessing
-from sklearn.ensemble import RandomTreesEmbedding
+from sklearn.ensemble import RandomTreesEmbedding, VotingClassifier
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -26,7 +26,7 @@ BINS = {"n_bins": 4, "quantile_method": "averaged_inverted_cdf"}
 
 
 def check_transformation(model, rows):
-    """Check the graph of a transformer in both types, and that there is nothing to train."""
+    """Compare the graph of a transformer with scikit-learn, and check that it has no parameters."""
     assert all_covered(model)
     expected = model.transform(rows)
     expected = expected.toarray() if hasattr(expected, "toarray") else expected
@@ -72,7 +72,7 @@ def test_quantiles_of_a_normal_distribution(rows, n_quantiles):
     model = preprocessing.QuantileTransformer(n_quantiles=n_quantiles, output_distribution="normal").fit(rows)
     beyond = np.concatenate([rows, 2 * rows, GAPS, rows + 1e-8, rows - 1e-8])
     found = transformed(model, beyond, np.float64)
-    # the smallest share is 1e-7 at both ends; at the upper one scikit-learn has lost digits of it
+    # quantiles are clipped to 1e-7 at both ends; scikit-learn rounds at the upper one
     np.testing.assert_allclose(found, model.transform(beyond), atol=1e-9)
     if rows is X and n_quantiles > 1:
         check_model(model, 0.9 * X + 0.01)
@@ -202,9 +202,7 @@ def test_selectors(model):
 
 
 @pytest.mark.parametrize("name", ["RFE", "RFECV"])
-def test_a_recursive_selector_predicts_in_other_models(name):
-    from sklearn.ensemble import VotingClassifier
-
+def test_recursive_selectors_as_members(name):
     selector = getattr(feature_selection, name)(LogisticRegression())
     model = VotingClassifier([("some", selector), ("all", LogisticRegression())], voting="soft").fit(X, Y > 0)
     check_model(model, X)
@@ -215,7 +213,7 @@ def test_a_selector_without_columns_has_no_definition():
     assert not all_covered(model)
 
 
-def test_steps_in_front_are_held():
+def test_only_the_last_step_is_trained_by_default():
     model = make_pipeline(
         SimpleImputer(),
         preprocessing.PowerTransformer(),

@@ -1,4 +1,4 @@
-"""The gradient of a leaf's value is the sum over the rows in it of the gradients of their scores."""
+"""The gradient of the value of a leaf is the sum of the gradients of the scores of its samples."""
 
 import numpy as np
 import pytest
@@ -39,8 +39,8 @@ def table_gradient(run_onnx, model, scores, factors, backend):
     return run_onnx(gradient, X=X, factors=factors, leaf_values=table)[1]
 
 
-def places_of(members, reached):
-    """Return where the leaf that a row reaches in each tree is in the table."""
+def indices_of(members, reached):
+    """Return the index of the leaf of each sample and tree in the table, and the number of leaves."""
     leaves = [np.flatnonzero(tree.tree_.children_left < 0) for tree in members]
     starts = np.cumsum([0, *map(len, leaves)])
     columns = [np.searchsorted(own, reached[:, t]) + starts[t] for t, own in enumerate(leaves)]
@@ -55,9 +55,9 @@ def test_forests(run_onnx, estimator, n_targets, backend):
     factors = np.random.default_rng(0).normal(size=(len(X), n_targets)).astype(np.float32)
     model = sklearn_to_onnx(fitted, X.shape[1])
     found = table_gradient(run_onnx, model, model.graph.output[0].name, factors, backend)
-    places, n_leaves = places_of(fitted.estimators_, fitted.apply(X))
+    indices, n_leaves = indices_of(fitted.estimators_, fitted.apply(X))
     expected = np.zeros((n_leaves, n_targets))
-    np.add.at(expected, places, factors[:, None])
+    np.add.at(expected, indices, factors[:, None])
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
 
 
@@ -72,7 +72,7 @@ def test_boosting(run_onnx, n_classes, backend):
     factors = np.random.default_rng(0).normal(size=(len(X), width)).astype(np.float32)
     found = table_gradient(run_onnx, model, added.output[0], factors, backend)
     reached = fitted.apply(X).reshape(len(X), -1).astype(int)
-    places, n_leaves = places_of(fitted.estimators_.ravel(), reached)
+    indices, n_leaves = indices_of(fitted.estimators_.ravel(), reached)
     expected = np.zeros(n_leaves)
-    np.add.at(expected, places, np.tile(factors, len(fitted.estimators_)))
+    np.add.at(expected, indices, np.tile(factors, len(fitted.estimators_)))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Trees and forests in float32 predict what scikit-learn does, at thresholds, gaps and categories too."""
+"""Predictions of trees and forests in float32: thresholds, missing values and categories."""
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.tree import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-)
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.graphs import initializer_arrays
@@ -151,7 +148,7 @@ CATEGORIES = np.array([10.0, -3.0, 2.5, 7.0, 100.0])
 
 
 def with_categories(missing):
-    """Return rows with two columns of categories, and numbers they decide."""
+    """Return samples with two columns of categories, and a target that depends on them."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 4, size=(200, 2))
     X = np.column_stack([rng.normal(size=200), CATEGORIES[codes[:, 0]], rng.normal(size=200), codes[:, 1]])
@@ -167,7 +164,7 @@ def test_splits_on_categories(run_onnx, missing, dtype):
     X, y = with_categories(missing)
     fitted = HistGradientBoostingRegressor(max_iter=8, categorical_features=[1, 3]).fit(X, y)
     assert any(predictor.nodes["is_categorical"].any() for (predictor,) in fitted._predictors)
-    # Categories that the training has not seen go where missing ones go.
+    # Unknown categories are treated as missing values.
     rows = np.concatenate([X, X])
     rows[200:, 1], rows[200:300, 3] = CATEGORIES[4], 17
     (found,) = run_onnx(sklearn_to_onnx(fitted, 4, dtype), rows.astype(dtype))

@@ -1,4 +1,4 @@
-"""Trees, forests and boosting: what their definitions promise."""
+"""Trees, forests and boosting: graph, gradients, training and write-back."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ X = RNG.normal(size=(120, 5))
 Y = X[:, 0] * X[:, 1] + 0.1 * RNG.normal(size=120)
 TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-0.4, 0.4])
 FEW = {"n_estimators": 4, "random_state": 0}
-#: Leaves of both classes: the score of a share of zero has no derivative.
+#: Leaves of all classes: the score of a probability of zero has no derivative.
 MIXED = {"min_samples_leaf": 20, "random_state": 0}
 EVEN = {"n_estimators": 4, "bootstrap": True, **MIXED}
 
@@ -80,7 +80,7 @@ def shown(model):
 @pytest.mark.parametrize("model", REGRESSORS, ids=shown)
 def test_regressors(model, run):
     positive = getattr(model, "loss", "") in ("poisson", "gamma")
-    # scikit-learn hands float32 to init.
+    # scikit-learn passes float32 to init
     rtol = 1e-6 if isinstance(getattr(model, "init", None), Ridge) else 1e-7
     check_model(model.fit(X, np.exp(Y) if positive else Y), X, run=run, rtol=rtol)
 
@@ -98,7 +98,7 @@ def test_weighted_median_of_trees(run):
 def test_classifiers(model, y, run):
     model = model.fit(X, y)
     if isinstance(model, GradientBoostingClassifier) and y is not TWO and model.init is None:
-        return  # the next test: scores of several classes are written back in two places
+        return  # see the next test: base values of several classes are written back separately
     check_model(
         model, X, run=run, rtol=1e-6 if getattr(model, "init", "zero") not in ("zero", None) else 1e-7
     )
@@ -231,7 +231,7 @@ def test_a_forest_of_pure_leaves_is_trained_and_written_back():
 
 
 @pytest.mark.parametrize("rate", [1e-4, 1e-3, 1e-2, "Adam"])
-def test_no_rate_throws_a_class_that_no_tree_votes_for_over_the_others(rate):
+def test_training_keeps_the_accuracy_at_any_learning_rate(rate):
     model = RandomForestClassifier(30, max_depth=2, random_state=0).fit(X[::2], THREE[::2])
     trained = OrtGradientOptimizer(model, warm_start=True, max_iter=5, learning_rate=rate, random_state=0)
     assert (trained.fit(X, THREE).predict(X) == THREE).mean() >= (model.predict(X) == THREE).mean() - 0.05

@@ -1,4 +1,4 @@
-"""Searches, thresholds, frozen estimators and transformed targets compute what the estimator inside does."""
+"""Searches, thresholds, calibration, frozen estimators and transformed targets."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def search(model, **grid):
 
 
 def check(model, y):
-    """Check that an optimizer predicts what a model does, before and after a training."""
+    """Compare an optimizer with scikit-learn before and after training."""
     model.fit(X, y)
     still = OrtGradientOptimizer(model, **STILL).fit(X, y)
     moved = OrtGradientOptimizer(model, **MOVED).fit(X, y)
@@ -65,7 +65,7 @@ def check(model, y):
         if expected.dtype.kind == "f":
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
         else:
-            assert (found == expected).mean() > 0.98  # float32 may put a sample on the other side
+            assert (found == expected).mean() > 0.98  # float32 may move a sample across the threshold
     return moved
 
 
@@ -141,8 +141,8 @@ def test_a_log_link_under_transformed_targets():
 
 SPLINES = make_pipeline(Curves(n_knots=3), Ridge())
 FROZEN = FrozenEstimator(make_pipeline(Curves(n_knots=3), Ridge()).fit(X, Y))
-#: Models with a step that stays in scikit-learn, somewhere inside.
-BENT = {
+#: Models with a nested step that stays in scikit-learn.
+FALLBACK = {
     "search": search(SPLINES, ridge__alpha=1.0),
     "search in a pipeline": make_pipeline(StandardScaler(), search(SPLINES, ridge__alpha=1.0)),
     "step before a search": make_pipeline(Curves(), search(Ridge(), alpha=1.0)),
@@ -159,10 +159,10 @@ BENT = {
 }
 
 
-@pytest.mark.parametrize("name", BENT)
-def test_a_step_inside_stays_in_scikit_learn(name):
+@pytest.mark.parametrize("name", FALLBACK)
+def test_a_nested_step_stays_in_scikit_learn(name):
     with pytest.warns(FallbackWarning, match="curves|frozenestimator") as caught:
-        trained = check(BENT[name], TWO if "threshold" in name else Y)
+        trained = check(FALLBACK[name], TWO if "threshold" in name else Y)
     assert len(caught) == 2  # one for each fit
     assert trained._fitted.problem.trainable.entry.front is not None
 
@@ -184,7 +184,7 @@ def test_frozen_estimators_are_trained_if_selected_or_outermost():
         to_trainable(VotingRegressor([("frozen", half)]).fit(X, Y))
 
 
-def test_a_frozen_encoder_reads_its_columns():
+def test_a_frozen_transformer_of_selected_columns():
     scaler = FrozenEstimator(StandardScaler().fit(X[:, :2]))
     check(make_pipeline(ColumnTransformer([("f", scaler, [0, 1]), ("p", "passthrough", [3])]), Ridge()), Y)
 
@@ -254,7 +254,7 @@ def test_inverses_of_powers(rates, run_onnx):
     np.testing.assert_allclose(_inverse(positive, run_onnx, values), np.abs(TARGETS), rtol=1e-4)
 
 
-def test_an_inverse_that_no_graph_has():
+def test_unsupported_inverses_are_refused():
     products = PolynomialFeatures().fit(TARGETS)
     for transformer in (products, FunctionTransformer(special.erf, inverse_func=special.erfinv)):
         with pytest.raises(ConversionError, match="inverse .*is not"):

@@ -1,4 +1,4 @@
-"""Parameters stay what they have to be, whatever is trained, and those that belong together stay together."""
+"""Constrained parameters stay valid during training."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ X = RNG.randn(60, 3).astype(np.float32)
 LABELS = np.digitize(X @ [1.0, -2.0, 0.5] + 0.5 * RNG.randn(60), [-1.0, 1.0])
 COUNTS = RNG.poisson(3.0, (60, 3)).astype(np.float32)
 
-#: Constraint, and an array that it holds for.
+#: A constraint, and an array that satisfies it.
 HELD = {
     "positive": (Positive(), np.array([[0.3, 2.0], [1e-3, 40.0]])),
     "negative": (Positive(-1), np.array(-0.7)),
@@ -56,7 +56,7 @@ HELD = {
 
 
 def only_constraint(constraint, values, dtype):
-    """Return a graph that adds an array under a constraint to its input."""
+    """Return a graph that adds a constrained array to its input."""
     dims = ",".join(map(str, values.shape))
     kind = "double" if dtype == np.float64 else "float"
     value = f"{kind}[{dims}]" if dims else kind
@@ -68,7 +68,7 @@ def only_constraint(constraint, values, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", HELD)
-def test_the_graph_computes_the_parameter_from_free_numbers(kind, dtype, run_onnx):
+def test_the_graph_computes_the_parameter_from_free_values(kind, dtype, run_onnx):
     constraint, values = HELD[kind]
     assert constraint.holds(values)
     tolerance = 1e-5 if dtype == np.float32 else 1e-9
@@ -83,7 +83,7 @@ def test_the_graph_computes_the_parameter_from_free_numbers(kind, dtype, run_onn
 
 
 @pytest.mark.parametrize("kind", HELD)
-def test_any_free_numbers_give_an_array_of_the_set(kind, run_onnx):
+def test_all_free_values_satisfy_the_constraint(kind, run_onnx):
     constraint, values = HELD[kind]
     model, put = only_constraint(constraint, values, np.float64)
     free = initializer_arrays(model)["w"]
@@ -118,7 +118,7 @@ def test_any_free_numbers_give_an_array_of_the_set(kind, run_onnx):
         (Triangular(2.0), [[1.0, 0.0], [0.0, 3.0]]),
     ],
 )
-def test_arrays_outside_of_the_set(constraint, values):
+def test_arrays_that_violate_the_constraint(constraint, values):
     assert not constraint.holds(np.array(values))
 
 
@@ -132,7 +132,7 @@ def test_arrays_outside_of_the_set(constraint, values):
         (Rising(), [[0.0], [0.0], [2.0]], 1e-5),
     ],
 )
-def test_the_edge_of_the_set_is_reached_nearly(constraint, values, tolerance):
+def test_boundary_values_have_finite_free_values(constraint, values, tolerance):
     values = np.array(values)
     assert constraint.holds(values)
     free = constraint.free(values)
@@ -142,7 +142,7 @@ def test_the_edge_of_the_set_is_reached_nearly(constraint, values, tolerance):
 
 @pytest.mark.parametrize("backend", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("kind", HELD)
-def test_gradients_of_free_numbers(kind, backend, run_onnx):
+def test_gradients_of_free_values(kind, backend, run_onnx):
     constraint, values = HELD[kind]
     model, _ = only_constraint(constraint, values, np.float64)
     free = initializer_arrays(model)["w"]
@@ -164,8 +164,8 @@ def test_gradients_of_free_numbers(kind, backend, run_onnx):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
-#: Estimators, features, labels and what must hold of their attributes after any training.
-KEPT = {
+#: Estimators, samples, and constraints of their attributes.
+CONSTRAINED = {
     "gaussian": (GaussianNB(), X, {"var_": Positive(), "class_prior_": Simplex(logarithm=True)}),
     "multinomial": (
         MultinomialNB(),
@@ -179,9 +179,9 @@ KEPT = {
 
 
 @pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-@pytest.mark.parametrize("case", KEPT)
+@pytest.mark.parametrize("case", CONSTRAINED)
 def test_constraints_hold_during_training(case, kind, run_onnx):
-    estimator, features, kept = KEPT[case]
+    estimator, features, constraints = CONSTRAINED[case]
     model = estimator.fit(features, LABELS)
     trained = kind(model, learning_rate=0.3, warm_start=True, max_iter=3, random_state=0)
     trained.fit(features, LABELS)
@@ -189,20 +189,20 @@ def test_constraints_hold_during_training(case, kind, run_onnx):
         name: origin.rpartition(".")[2].partition("[")[0].removeprefix("log(").removesuffix(")")
         for name, origin in trained.weights_to_train_.items()
     }
-    assert set(names.values()) >= set(kept)
+    assert set(names.values()) >= set(constraints)
     stored = initializer_arrays(trained.onnx_)
     for name, attribute in names.items():
         np.testing.assert_array_equal(stored[name], trained.trained_coef_[name])
-        if attribute in kept:
-            assert kept[attribute].holds(trained.trained_coef_[name])
+        if attribute in constraints:
+            assert constraints[attribute].holds(trained.trained_coef_[name])
     outputs = run_onnx(trained.onnx_, features)
     np.testing.assert_array_equal(np.ravel(outputs[0]), trained.predict(features))
     np.testing.assert_allclose(outputs[1], trained.predict_proba(features), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("case", KEPT)
+@pytest.mark.parametrize("case", CONSTRAINED)
 def test_warm_starts_begin_at_the_parameters_of_the_model(case, run_onnx):
-    estimator, features, _ = KEPT[case]
+    estimator, features, _ = CONSTRAINED[case]
     model = estimator.fit(features, LABELS)
     trained = OrtGradientOptimizer(model, learning_rate=1e-30, warm_start=True, max_iter=1).fit(
         features, LABELS

@@ -1,4 +1,4 @@
-"""Linear models fitted under positive=True keep coefficients of 0 or above, and reach the same optimum."""
+"""Linear models with positive=True keep nonnegative coefficients and reach the optimum of scikit-learn."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty
 
 RNG = np.random.RandomState(0)
 X = RNG.randn(120, 6)
-#: Half of the slopes are below zero.
+#: Half of the true coefficients are negative.
 Y = X @ [2.0, -1.0, 0.5, -2.0, 0.1, -0.1] + 0.1 * RNG.randn(120)
 BOTH = np.stack([Y, -Y], axis=1)
 CLASSES = np.digitize(Y, [-1.0, 1.0])
@@ -52,7 +52,7 @@ MODELS = {
 
 
 def coefficients(trained):
-    """Return what holds coefficients, by name."""
+    """Return the trained coefficients by name."""
     return {
         name: trained.trained_coef_[name]
         for name, origin in trained.weights_to_train_.items()
@@ -62,7 +62,7 @@ def coefficients(trained):
 
 @pytest.mark.parametrize("warm", [False, True], ids=["fresh", "warm"])
 @pytest.mark.parametrize("name", MODELS)
-def test_no_rate_takes_coefficients_below_zero(name, warm, run_onnx):
+def test_coefficients_stay_nonnegative(name, warm, run_onnx):
     model, y = MODELS[name]
     model = clone(model).fit(X, y) if warm else clone(model)
     trained = OrtGradientOptimizer(model, learning_rate=0.2, max_iter=3, warm_start=warm, random_state=0)
@@ -141,7 +141,7 @@ def test_solver_finds_the_solution_of_scikit_learn(model, penalty):
     ],
     ids=["lasso", "elastic net"],
 )
-def test_a_proximal_step_and_the_bound_together(model, penalty):
+def test_the_bound_with_a_proximal_step(model, penalty):
     trained = OrtGradientOptimizer(
         clone(model),
         learning_rate=0.2,

@@ -1,4 +1,4 @@
-"""Fixtures for estimators of other packages: small samples, and a round trip through training."""
+"""Fixtures for estimators of other packages."""
 
 import pickle
 
@@ -39,7 +39,7 @@ def samples():
 
 @pytest.fixture
 def retrain():
-    """Train an estimator from its own weights, check what comes of it, and return it."""
+    """Return a function that trains a fitted estimator, checks the result and returns the optimizer."""
 
     def train(model, X, y, atol=1e-5, **params):
         params = {"learning_rate": "Adam", "max_iter": 10, "keep_better": False, "random_state": 0} | params
@@ -61,7 +61,7 @@ def retrain():
 
 @pytest.fixture
 def scores_of(run):
-    """Return the scores that the loss of a fitted estimator compares with labels."""
+    """Return a function that computes the scores in the loss of a fitted estimator."""
 
     def scores(model, X):
         written = write_model(model, {"X": TensorType(TensorProto.DOUBLE, (None, X.shape[1]))}, np.float64)
@@ -72,7 +72,7 @@ def scores_of(run):
 
 @pytest.fixture
 def search():
-    """Return the best parameters of an estimator in a grid search."""
+    """Return a function that returns the best parameters of a grid search."""
 
     def find(model, X, y, **grid):
         trainer = OrtGradientOptimizer(

@@ -1,4 +1,4 @@
-"""Estimators of CatBoost, whose splits compare float32 numbers."""
+"""Estimators of CatBoost, whose splits compare float32 values."""
 
 import pickle
 
@@ -98,7 +98,7 @@ def test_scaled_sums(samples, run):
     ],
     ids=["trees", "uncertainty", "shares"],
 )
-def test_what_is_refused(model, labels, message, samples):
+def test_unsupported_models_are_refused(model, labels, message, samples):
     fitted = model.fit(samples.X, getattr(samples, labels))
     with pytest.raises(ConversionError, match=message):
         OrtGradientOptimizer(fitted, warm_start=True).fit(samples.X, samples.two)

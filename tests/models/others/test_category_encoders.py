@@ -1,4 +1,4 @@
-"""Encoders of category_encoders, before and after their tables change."""
+"""Encoders of category_encoders, before and after training."""
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,7 @@ def frame(samples):
 
 
 def others(X):
-    """Return samples with values that no fit has seen, and missing ones."""
+    """Return samples with unknown and missing values."""
     X = X.iloc[:20].copy()
     X.loc[:5, "text"], X.loc[6:9, "text"], X.loc[10:12, "whole"] = "never", None, 77
     return X

@@ -1,4 +1,4 @@
-"""Pipelines and ensembles of imbalanced-learn: what samples the labels acts in a fit only."""
+"""Pipelines and ensembles of imbalanced-learn, whose samplers act in a fit only."""
 
 import numpy as np
 import pytest

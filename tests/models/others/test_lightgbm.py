@@ -1,4 +1,4 @@
-"""Estimators of LightGBM, as the definitions that come with ortlearn write them."""
+"""Estimators of LightGBM."""
 
 import numpy as np
 import pandas as pd
@@ -137,7 +137,7 @@ def test_frames_that_are_refused(change, message, frame):
     ],
     ids=["linear", "binary", "one_against_rest", "function"],
 )
-def test_what_is_refused(model, labels, message, samples):
+def test_unsupported_models_are_refused(model, labels, message, samples):
     fitted = model.fit(samples.X, getattr(samples, labels))
     with pytest.raises(ConversionError, match=message):
         OrtGradientOptimizer(fitted, warm_start=True).fit(samples.X, getattr(samples, labels))

@@ -1,4 +1,4 @@
-"""Definitions of other packages' estimators are written as anybody could write them."""
+"""Definitions for other packages use public names only."""
 
 import importlib
 import sys
@@ -28,7 +28,7 @@ DECLARED = [
 
 
 @pytest.mark.parametrize("name", DECLARED)
-def test_definitions_are_declared_for_classes_that_are_there(name):
+def test_definitions_are_declared_for_existing_classes(name):
     module, _, kind = name.rpartition(".")
     pytest.importorskip(module.partition(".")[0])
     found = getattr(importlib.import_module(module), kind)
@@ -45,7 +45,7 @@ def test_only_public_names_are_imported(path):
         assert name in importlib.import_module(module).__all__
 
 
-def test_no_package_is_imported_with_its_definitions():
+def test_definitions_do_not_import_their_package():
     known = {*sys.stdlib_module_names, "numpy", "ortlearn"}
     found = {
         name.partition(".")[0]

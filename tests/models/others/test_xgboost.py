@@ -189,7 +189,7 @@ def test_categories_of_frames(columns, samples, retrain):
     ],
     ids=["survival", "raw", "function"],
 )
-def test_what_is_refused(model, labels, message, samples):
+def test_unsupported_models_are_refused(model, labels, message, samples):
     fitted = model.fit(samples.X, getattr(samples, labels))
     with pytest.raises(ConversionError, match=message):
         OrtGradientOptimizer(fitted, warm_start=True).fit(samples.X, getattr(samples, labels))

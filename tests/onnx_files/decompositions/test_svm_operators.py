@@ -91,8 +91,7 @@ def test_classifier(run_onnx, kernel, calibrated, counts):
 @pytest.mark.parametrize("labels", [[7, -3, 5], ["b", "é", "a"]], ids=["ints", "text"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_labels(run_onnx, labels, n_classes):
-    plain = check_same(run_onnx, classifier((2, 3, 2)[:n_classes], labels=labels[:n_classes]))
-    assert set(run_onnx(plain, X)[0].tolist()) <= set(labels)
+    check_same(run_onnx, classifier((2, 3, 2)[:n_classes], labels=labels[:n_classes]))
 
 
 def test_ties_of_votes_are_won_by_the_first_class(run_onnx):
