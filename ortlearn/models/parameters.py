@@ -1,4 +1,4 @@
-"""Parameters: which fitted attribute is in a graph, in which form, and how it is written back."""
+"""Fitted attributes as parameters of a graph, and their trained values written back."""
 
 import copy
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from .registry import definition_or_default
 
 
 class Access:
-    """Reads and writes an array that an estimator holds otherwise than as one attribute."""
+    """Read and write an array of an estimator that is not a single attribute."""
 
     def read(self, owner: Any) -> np.ndarray:
         """Return the array.
@@ -37,7 +37,7 @@ class Access:
         Parameters
         ----------
         owner : object
-            Copy of the estimator; it is changed.
+            Copy of the estimator, changed in place.
         value : ndarray of float64
             Array of the same shape.
         """
@@ -46,7 +46,7 @@ class Access:
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """A fitted attribute as a graph holds it, with the arguments of :meth:`ModelWriter.parameter`."""
+    """A fitted attribute in a graph; see :meth:`ModelWriter.parameter` for the fields."""
 
     name: str  # of the initializer
     owner: Any
@@ -57,28 +57,28 @@ class Parameter:
     constraint: Constraint | None = None
     drawn: bool = False
     reason: str = ""
-    step: str | None = None  # of the pipeline, which owns it
-    path: str = ""  # expression of the owner, from the step on: "estimators_[3]", empty for the step itself
+    step: str | None = None  # of a pipeline
+    path: str = ""  # expression of the owner in the step: "estimators_[3]", empty for the step itself
     access: Access | None = None
 
     @property
     def expression(self) -> str:
-        """Expression of the attribute from the step on, ``estimators_[3].coef_``."""
+        """Expression of the attribute in the step, such as ``estimators_[3].coef_``."""
         entry = "" if self.index is None else f"[{str(self.index).strip('()')}]"
         return f"{self.path}.{self.attribute}{entry}" if self.path else f"{self.attribute}{entry}"
 
     def value(self) -> np.ndarray:
-        """Return the attribute as the graph holds it."""
+        """Return the value of the parameter in the graph."""
         return self.form.forward(self._read(self.owner))
 
     def _read(self, owner: Any) -> np.ndarray:
         if self.access:
             return self.access.read(owner)
-        whole = attrgetter(self.attribute)(owner)
-        return np.asarray(whole if self.index is None else whole[self.index])
+        array = attrgetter(self.attribute)(owner)
+        return np.asarray(array if self.index is None else array[self.index])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the attribute of an owner, a copy that is changed, from the array of the graph."""
+        """Set the attribute of ``owner`` in place from its value in the graph."""
         before = self._read(owner)
         new = self.form.inverse(np.asarray(value, dtype=np.float64), before)
         if self.access:
@@ -107,7 +107,7 @@ def _set_entry(owner: Any, attribute: str, index: Any, value: np.ndarray) -> Non
 def write_parameters(
     estimator: Any, parameters: Mapping[str, Parameter], values: Mapping[str, np.ndarray]
 ) -> Any:
-    """Return a copy of an estimator that holds trained parameters.
+    """Return a copy of an estimator with trained parameters.
 
     Examples
     --------
