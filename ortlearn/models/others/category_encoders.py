@@ -106,7 +106,7 @@ class TargetDefinition(EncoderDefinition):
 
 
 class LeaveOneOutDefinition(TargetDefinition):
-    """LeaveOneOutEncoder and CatBoostEncoder: means of labels, smoothed by ``a`` times the overall mean."""
+    """LeaveOneOutEncoder and CatBoostEncoder: means of labels, smoothed by ``a`` samples of the mean."""
 
     def _rows(self, model: Any, name: Any) -> np.ndarray:
         """Return the mask of the rows that are categories, not missing values."""
