@@ -99,7 +99,7 @@ def _dense(y: Any) -> Any:
 
 
 def _score(problem: Problem, sums: ScoreSums) -> float:
-    """Return the score of all samples from sums over the shards."""
+    """Return the score from means over all samples."""
     scores = problem.trainable.head
     if sums.labels is None:
         value = float(sums.value[0])

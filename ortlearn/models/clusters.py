@@ -199,7 +199,7 @@ def _full_product(op: ModelWriter, x: str, means: str, cholesky: str, shape: tup
     return op.Sub(op.Reshape(op.MatMul(x, side_by_side), [-1, n_components, n_columns]), offsets)
 
 
-TOPHAT_REASON = "it only selects the samples within the bandwidth: a step function, whose gradient is zero"
+TOPHAT_REASON = "it only selects the samples within the bandwidth, a step function with zero gradient"
 BANDWIDTH = "the likelihood of training samples grows without bound as it shrinks"
 INFINITE_SUPPORT = frozenset(("exponential", "gaussian"))  # kernels written as logarithms
 
@@ -222,7 +222,7 @@ class KernelDensityDefinition(ModelDefinition):
 
     # h is the bandwidth, w the sample weights, c the integral of the kernel k (Silverman, B. W., "Density
     # estimation for statistics and data analysis", 1986, section 4.2)
-    untrained = "it counts samples within the bandwidth: a step function, whose gradient is zero"
+    untrained = "it counts samples within the bandwidth, a step function with zero gradient"
 
     def covers(self, model: Any) -> bool:
         power = (model.metric_params or {}).get("p", 2)

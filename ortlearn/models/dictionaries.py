@@ -17,7 +17,7 @@ DEGENERATE = 1e-12  # atoms are parallel if their absolute cosine exceeds one mi
 
 
 class DictionaryDefinition(ModelDefinition):
-    """DictionaryLearning, MiniBatchDictionaryLearning, SparseCoder; no gradient of the support."""
+    """DictionaryLearning, MiniBatchDictionaryLearning, SparseCoder; the choice of atoms has no gradient."""
 
     def covers(self, model: Any) -> bool:
         if model.transform_algorithm == "lasso_lars" and model.positive_code:

@@ -12,7 +12,7 @@ from ..penalties import NoPenalty
 from .base import ModelDefinition, Objective, Route
 from .constraints.signs import Positive
 from .forms import Kept
-from .objectives import common_objective, objective_of, with_penalty_times
+from .objectives import common_objective, objective_of, with_scaled_penalty
 from .scores import (
     Scores,
     binary_classes,
@@ -89,7 +89,7 @@ def response(op: ModelWriter, estimator: Any, scores: Scores) -> str:
     """Return the decision function of a classifier as columns, or its probabilities if it has none."""
     by_decision = hasattr(estimator, "decision_function")
     if by_decision and not scores.decided:
-        raise op.fail(estimator, "its decision_function cannot be converted to ONNX.")
+        raise op.fail(estimator, "its decision_function is not supported: use another classifier.")
     return output_of(op, scores, "decision_function" if by_decision else "predict_proba")
 
 
@@ -119,7 +119,7 @@ def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Obj
         return None
     if weights is not None and len(set(weights)) > 1 and not isinstance(found.penalty, NoPenalty):
         return None
-    return with_penalty_times(found, 1 / len(model.estimators_))
+    return with_scaled_penalty(found, 1 / len(model.estimators_))
 
 
 def _voted(
@@ -229,7 +229,7 @@ class AdaBoostRegressorDefinition(ModelDefinition):
         if len(columns) == 1:
             return regression(op, columns[0])
         values = op.Concat(*columns, axis=1)
-        reason = "it only selects the median member: a step function, whose gradient is zero"
+        reason = "it only selects the member that is the median, a step function with zero gradient"
         weights = op.parameter(model, "estimator_weights_", reason=reason)
         _, order = op.TopK(values, [len(columns)], axis=1, largest=0, n_outputs=2)
         sums = op.CumSum(op.Gather(weights, order, axis=0), 1)

@@ -205,11 +205,12 @@ def _power(op: GraphBuilder, values: str, exponent: float) -> str:
 
 
 class TopicsDefinition(ModelDefinition):
-    """LatentDirichletAllocation: topic proportions of documents; the bound is no sum over documents."""
+    """LatentDirichletAllocation: topic proportions of documents, without an objective."""
 
     # With counts x and B = exp(digamma(components_) - digamma(sum of a topic)), parameters g of a document
     # become doc_topic_prior_ + t * (x / (t B)) B', t = exp(digamma(g) - digamma(sum g)) (Hoffman, Blei and
-    # Bach, "Online learning for latent Dirichlet allocation", NIPS 2010, algorithm 2).
+    # Bach, "Online learning for latent Dirichlet allocation", NIPS 2010, algorithm 2). The bound on the
+    # likelihood is not a sum over documents.
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         size = len(model.components_)

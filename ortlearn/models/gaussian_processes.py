@@ -68,7 +68,8 @@ class _Kernel:
             return op.constant([1.0])  # stationary kernels
         write = next((STATIONARY[kind] for kind in type(kernel).__mro__ if kind in STATIONARY), None)
         if write is None:
-            raise op.fail(self.process, f"the kernel {kernel} is not supported.")
+            reason = f"the kernel {kernel} is not supported: use those of sklearn.gaussian_process.kernels."
+            raise op.fail(self.process, reason)
         return write(self, kernel, path)
 
     def rows(self) -> str:
@@ -126,7 +127,8 @@ def _pairwise(kernel: _Kernel, part: Any, path: str, diagonal: bool) -> str:
     """Append a kernel of sklearn.metrics.pairwise."""
     op, metric = kernel.op, part.metric
     if not isinstance(metric, str) or metric not in PAIRWISE or (diagonal and metric == "precomputed"):
-        raise op.fail(kernel.process, f"the kernel {part} is not supported.")
+        supported = ", ".join(sorted(PAIRWISE - {"precomputed"}))
+        raise op.fail(kernel.process, f"the metric of {part} is not supported: use one of {supported}.")
     kwargs = part.pairwise_kernels_kwargs or {}
     if diagonal and metric in KERNEL_METRICS:
         return op.constant([0.0 if metric == "additive_chi2" else 1.0])

@@ -18,14 +18,14 @@ from .registry import all_covered
 from .scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
 from .writer import FITTED, ModelWriter
 
-SELECTION = "it only selects the nearest samples: a step function, whose gradient is zero"
+NO_GRADIENT = "it only selects the nearest samples, a step function with zero gradient"
 #: Supported metrics, and their aliases.
 METRICS = {
     **{name: name for name in ("chebyshev", "cosine", "euclidean", "manhattan", "minkowski", "sqeuclidean")},
     **{"cityblock": "manhattan", "infinity": "chebyshev", "l1": "manhattan"},
     **{"l2": "euclidean", "p": "minkowski"},
 }
-Function = Callable[[str], str]  # of a tensor
+Function = Callable[[str], str]  # of tensors
 
 
 class _Neighbors(ModelDefinition):
@@ -35,7 +35,7 @@ class _Neighbors(ModelDefinition):
         metric, power = model.effective_metric_, model.effective_metric_params_.get("p", 2)
         known = isinstance(metric, str) and metric in METRICS and power >= 1
         weights = getattr(model, "weights", None) in (None, "uniform", "distance")
-        # samples without neighbours have no label
+        # an outlier label, for samples without neighbours, is not supported
         no_label = getattr(model, "outlier_label", None) is None
         return known and weights and no_label and isinstance(model._fit_X, np.ndarray)
 
@@ -46,7 +46,7 @@ class _Neighbors(ModelDefinition):
 
 
 def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[str, Function]:
-    """Append values that increase with the distances to samples; return them and their map to distances."""
+    """Append values ordered as distances to training samples; return them and the function to distances."""
     rows = op.parameter(model, "_fit_X", role="intercept", reason=reason)
     return ordered_distances(op, x, rows, model.effective_metric_, model.effective_metric_params_)
 
@@ -54,7 +54,7 @@ def _distances(op: ModelWriter, model: Any, x: str, reason: str = "") -> tuple[s
 def ordered_distances(
     op: ModelWriter, x: str, rows: str, metric: str, params: Mapping[str, Any]
 ) -> tuple[str, Function]:
-    """Append values that increase with the distances to rows; return them and their map to distances."""
+    """Append values ordered as distances to ``rows``; return them and the function to distances."""
     metric = METRICS[metric]
     if metric == "cosine":
         cosines = products(op, unit_rows(op, x), unit_rows(op, rows))
@@ -74,13 +74,13 @@ def ordered_distances(
 
 def nearest(op: ModelWriter, model: Any, x: str, count: int, reason: str = "") -> tuple[str, str]:
     """Append distances to the nearest samples in increasing order, and their indices, (n, count)."""
-    ordered, finished = _distances(op, model, x, reason)
-    values, numbers = op.TopK(ordered, [count], axis=1, largest=0, n_outputs=2)
-    return finished(values), numbers
+    ordered, to_distances = _distances(op, model, x, reason)
+    values, indices = op.TopK(ordered, [count], axis=1, largest=0, n_outputs=2)
+    return to_distances(values), indices
 
 
 def _reciprocal(op: ModelWriter, distances: str) -> str:
-    """Append ``1 / distances``; for a distance of zero, a value that outweighs all other samples."""
+    """Append ``1 / distances``, finite at zero, where it outweighs all other samples."""
     return op.Reciprocal(op.Max(distances, float(np.sqrt(np.finfo(op.float_dtype).tiny))))
 
 
@@ -88,25 +88,25 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
     """Return the function from a value for each training sample to the mean over neighbours."""
     by_distance = model.weights == "distance"
     if model.n_neighbors is None:
-        ordered, finished = _distances(op, model, x, "" if by_distance else SELECTION)
-        distances = finished(ordered)
+        ordered, to_distances = _distances(op, model, x, "" if by_distance else NO_GRADIENT)
+        distances = to_distances(ordered)
         weights = op.ones_where(op.LessOrEqual(distances, float(model.radius)))
         if by_distance:
             weights = op.Mul(weights, _reciprocal(op, distances))
         # NaN without samples within the radius
         shares = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
         return lambda values: op.MatMul(shares, values)
-    distances, numbers = nearest(op, model, x, model.n_neighbors, "" if by_distance else SELECTION)
+    distances, indices = nearest(op, model, x, model.n_neighbors, "" if by_distance else NO_GRADIENT)
     if not by_distance:
-        return lambda values: op.ReduceMean(op.Gather(values, numbers, axis=0), [1], keepdims=0)
+        return lambda values: op.ReduceMean(op.Gather(values, indices, axis=0), [1], keepdims=0)
     weights = _reciprocal(op, distances)
     shares = op.Unsqueeze(op.Div(weights, op.ReduceSum(weights, [1], keepdims=1)), [2])
-    return lambda values: op.ReduceSum(op.Mul(op.Gather(values, numbers, axis=0), shares), [1], keepdims=0)
+    return lambda values: op.ReduceSum(op.Mul(op.Gather(values, indices, axis=0), shares), [1], keepdims=0)
 
 
 @dataclass(frozen=True)
 class _ValuesOfSamples(Form):
-    """Values of training samples; equal samples, which a bootstrap repeats, share a value."""
+    """Values of training samples, stored once for the duplicates of a bootstrap."""
 
     first: np.ndarray
     group: np.ndarray
@@ -145,13 +145,13 @@ class NeighborsRegressorDefinition(_Neighbors):
 class NeighborsClassifierDefinition(_Neighbors):
     """KNeighborsClassifier and RadiusNeighborsClassifier: votes, weighted by distances or not."""
 
-    untrained = "it counts votes of the nearest training samples: a step function, whose gradient is zero"
+    untrained = "it counts votes of the nearest training samples, a step function with zero gradient"
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         mean = _mean(op, model, x)
         if not isinstance(model.classes_, list):
             return classes_of_probabilities(op, _votes(op, mean, model._y, model.classes_), model.classes_)
-        shares = [_votes(op, mean, *own) for own in zip(model._y.T, model.classes_, strict=True)]
+        shares = [_votes(op, mean, *pair) for pair in zip(model._y.T, model.classes_, strict=True)]
         return multioutput(op, shares, model.classes_)
 
 
@@ -174,16 +174,16 @@ class NeighborsTransformerDefinition(_Neighbors):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         by_distance = model.mode == "distance"
-        ordered, finished = _distances(op, model, x, "" if by_distance else SELECTION)
+        ordered, to_distances = _distances(op, model, x, "" if by_distance else NO_GRADIENT)
         if model.n_neighbors is None:
-            near = op.ones_where(op.LessOrEqual(finished(ordered), float(model.radius)))
+            near = op.ones_where(op.LessOrEqual(to_distances(ordered), float(model.radius)))
         else:
             count = model.n_neighbors + by_distance
-            values, numbers = op.TopK(ordered, [count], axis=1, largest=0, n_outputs=2)
+            values, indices = op.TopK(ordered, [count], axis=1, largest=0, n_outputs=2)
             nothing = op.ones_where(op.Less(ordered, 0.0))
             ones = op.ones_where(op.GreaterOrEqual(values, 0.0))
-            near = op.ScatterElements(nothing, numbers, ones, axis=1)
-        result = op.Mul(finished(ordered), near) if by_distance else near
+            near = op.ScatterElements(nothing, indices, ones, axis=1)
+        result = op.Mul(to_distances(ordered), near) if by_distance else near
         return transformation(op, result, len(model._fit_X))
 
 
@@ -195,12 +195,12 @@ class LocalOutlierFactorDefinition(_Neighbors):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         count = model.n_neighbors_
-        distances, numbers = nearest(op, model, x, count, FITTED)
+        distances, indices = nearest(op, model, x, count, FITTED)
         table = op.parameter(model, "_distances_fit_X_", role="table", reason=FITTED)
-        farthest = op.Gather(op.Gather(table, count - 1, axis=1), numbers, axis=0)
+        farthest = op.Gather(op.Gather(table, count - 1, axis=1), indices, axis=0)
         reach = op.ReduceMean(op.Max(distances, farthest), [1], keepdims=1)
         densities = op.parameter(model, "_lrd", role="table", constraint=Positive())
-        around = op.ReduceMean(op.Gather(densities, numbers, axis=0), [1], keepdims=1)
+        around = op.ReduceMean(op.Gather(densities, indices, axis=0), [1], keepdims=1)
         factor = op.Mul(around, op.Add(reach, 1e-10))
         return detection(op, op.Sub(-float(model.offset_), factor))
 
@@ -213,9 +213,9 @@ class IsomapDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         with op.inside("nbrs_"):
-            distances, numbers = nearest(op, model.nbrs_, x, model.n_neighbors, FITTED)
+            distances, indices = nearest(op, model.nbrs_, x, model.n_neighbors, FITTED)
         geodesics = op.parameter(model, "dist_matrix_", role="table", reason=FITTED)
-        paths = op.Add(op.Gather(geodesics, numbers, axis=0), op.Unsqueeze(distances, [2]))
+        paths = op.Add(op.Gather(geodesics, indices, axis=0), op.Unsqueeze(distances, [2]))
         shortest = op.ReduceMin(paths, [1], keepdims=0)
         kernel = op.Mul(op.Mul(shortest, shortest), -0.5)
         result = projected_kernel(op, model, kernel, "kernel_pca_.")
@@ -237,9 +237,9 @@ class LocallyLinearDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         size = int(model.n_neighbors)
         with op.inside("nbrs_"):
-            _, numbers = nearest(op, model.nbrs_, x, size, FITTED)
+            _, indices = nearest(op, model.nbrs_, x, size, FITTED)
             rows = op.parameter(model.nbrs_, "_fit_X", role="intercept", reason=FITTED)
-        differences = op.Sub(op.Gather(rows, numbers, axis=0), op.Unsqueeze(x, [1]))
+        differences = op.Sub(op.Gather(rows, indices, axis=0), op.Unsqueeze(x, [1]))
         pairs = op.Mul(op.Unsqueeze(differences, [2]), op.Unsqueeze(differences, [1]))
         matrix = op.ReduceSum(pairs, [3], keepdims=0)
         trace = op.ReduceSum(op.Mul(differences, differences), [1, 2], keepdims=1)
@@ -248,7 +248,7 @@ class LocallyLinearDefinition(ModelDefinition):
         ones = op.Add(op.Mul(op.ReduceSum(matrix, [2], keepdims=1), 0.0), 1.0)
         weights, _ = solve_positive(op, matrix, ones, size, 1)
         weights = op.Div(weights, op.ReduceSum(weights, [1], keepdims=1))
-        embeddings = op.Gather(op.parameter(model, "embedding_", role="table"), numbers, axis=0)
+        embeddings = op.Gather(op.parameter(model, "embedding_", role="table"), indices, axis=0)
         result = op.ReduceSum(op.Mul(embeddings, weights), [1], keepdims=0)
         return transformation(op, result, model.embedding_.shape[1])
 
@@ -257,7 +257,7 @@ class LabelPropagationDefinition(ModelDefinition):
     """LabelPropagation and LabelSpreading: the mean of ``label_distributions_``, weighted by a kernel."""
 
     # Zhu, X. and Ghahramani, Z., "Learning from labeled and unlabeled data with label propagation",
-    # CMU-CALD-02-107, 2002; weights are relative to the largest, so that remote samples have a prediction
+    # CMU-CALD-02-107, 2002; the softmax keeps the weights of remote samples from underflowing to zero
     unlabelled = -1
 
     def covers(self, model: Any) -> bool:
@@ -273,10 +273,10 @@ class LabelPropagationDefinition(ModelDefinition):
             sums = op.MatMul(weights, self._shares(op, model))
         else:
             with op.inside("nn_fit"):
-                numbers = nearest(op, model.nn_fit, x, model.n_neighbors, SELECTION)[1]
-            near = op.Gather(self._shares(op, model), numbers, axis=0)
+                indices = nearest(op, model.nn_fit, x, model.n_neighbors, NO_GRADIENT)[1]
+            near = op.Gather(self._shares(op, model), indices, axis=0)
             sums = op.ReduceSum(near, [1], keepdims=0)
-        # training samples that no label has reached have shares of zero
+        # distributions of training samples without a propagated label are zero
         probabilities = op.Div(sums, op.ReduceSum(sums, [1], keepdims=1))
         return classes_of_probabilities(op, probabilities, model.classes_)
 

@@ -1,4 +1,4 @@
-"""The objective that a fitted estimator minimises, as loss and penalty."""
+"""Objectives of fitted estimators, as a loss and a penalty."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,25 +12,25 @@ from .registry import definition_or_default, fitted_part
 
 
 def objective_of(estimator: Any, total_weight: float) -> Objective | None:
-    """Return the objective that a fitted estimator minimises.
+    """Return the objective that a fitted estimator minimises, from its hyper-parameters.
 
-    For a pipeline, it is that of the last step, for a search that of the best estimator, and for an ensemble
-    that of its members if they agree. Losses of ortlearn are means over samples: the objective of
-    scikit-learn is divided by the sum of the weights and by the factor of its loss.
+    The objective of a pipeline is that of its last step, of a search that of its best estimator, and of an
+    ensemble that of its members if they agree. The objective of scikit-learn is divided by the sum of the
+    sample weights and by the factor of its loss.
 
     Parameters
     ----------
     estimator : estimator
         Fitted.
     total_weight : float
-        Sum of the sample weights, including class weights; the number of samples without weights.
+        Sum of the sample weights, including class weights; the number of samples if they are not weighted.
         Penalties such as ``alpha`` of ``Ridge`` and ``C`` of ``LogisticRegression`` depend on it.
 
     Returns
     -------
     Objective or None
-        None if the class minimises no sum over samples, as nearest neighbours and naive Bayes, or one that no
-        loss and penalty express, as kernel machines with a norm of functions.
+        None if no loss and penalty express the objective, or if it is not a sum over samples: kernel
+        machines with the norm of their function space, neighbours, naive Bayes.
 
     Examples
     --------
@@ -51,8 +51,8 @@ def objective_of(estimator: Any, total_weight: float) -> Objective | None:
 def is_flexible(estimator: Any) -> bool:
     """Return whether training a fitted estimator may overfit few samples.
 
-    Networks, trees and kernel machines may; they are trained with early stopping on held-out samples, unlike
-    penalised linear models.
+    True for networks, trees and kernel machines, which are trained with early stopping on held-out samples;
+    False for penalised linear models.
 
     Examples
     --------
@@ -80,21 +80,21 @@ def elastic(l1: float = 0.0, l2: float = 0.0, intercept: bool = False) -> BasePe
 
 
 def single_value(values: Any) -> float | None:
-    """Return a hyper-parameter that may have a value for each output; None if these differ."""
+    """Return the value of a hyper-parameter for all outputs; None if it differs between outputs."""
     found = np.unique(np.asarray(values, dtype=np.float64))
     return float(found[0]) if len(found) == 1 else None
 
 
 def common_objective(members: Iterable[Any], total_weight: float) -> Objective | None:
-    """Return the objective of all members of an ensemble, or None if they are missing or differ."""
+    """Return the objective of the members of an ensemble; None if objectives are missing or differ."""
     found = [objective_of(member, total_weight) for member in members]
     parts = [objective and (objective.loss, objective.penalty) for objective in found]
     keys = {part and repr([(type(p), sorted(p.get_params().items())) for p in part]) for part in parts}
     return found[0] if len(keys) == 1 else None
 
 
-def with_penalty_times(objective: Objective, factor: float) -> Objective | None:
-    """Return an objective with its penalty multiplied, or None if the penalty has no factor."""
+def with_scaled_penalty(objective: Objective, factor: float) -> Objective | None:
+    """Return an objective with its penalty multiplied; None if the penalty has no strength to scale."""
     penalty = objective.penalty
     if factor == 1 or isinstance(penalty, NoPenalty):
         return objective

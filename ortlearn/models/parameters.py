@@ -1,4 +1,4 @@
-"""Parameters: fitted attributes in a graph, their form there, and how they are written back."""
+"""Fitted attributes as parameters of a graph, and their trained values written back."""
 
 import copy
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from .registry import definition_or_default
 
 
 class Access:
-    """Read and write access to an array that is not one attribute of an estimator."""
+    """Read and write an array of an estimator that is not a single attribute."""
 
     def read(self, owner: Any) -> np.ndarray:
         """Return the array.
@@ -37,7 +37,7 @@ class Access:
         Parameters
         ----------
         owner : object
-            Copy of the estimator; it is changed.
+            Copy of the estimator, changed in place.
         value : ndarray of float64
             Array of the same shape.
         """
@@ -46,7 +46,7 @@ class Access:
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """A fitted attribute in a graph; the fields are the arguments of :meth:`ModelWriter.parameter`."""
+    """A fitted attribute in a graph; see :meth:`ModelWriter.parameter` for the fields."""
 
     name: str  # of the initializer
     owner: Any
@@ -57,28 +57,28 @@ class Parameter:
     constraint: Constraint | None = None
     drawn: bool = False
     reason: str = ""
-    step: str | None = None  # name of the pipeline step that has it
-    path: str = ""  # expression of the owner, from the step on: "estimators_[3]", empty for the step itself
+    step: str | None = None  # of a pipeline
+    path: str = ""  # expression of the owner in the step: "estimators_[3]", empty for the step itself
     access: Access | None = None
 
     @property
     def expression(self) -> str:
-        """Expression of the attribute from the step on, ``estimators_[3].coef_``."""
+        """Expression of the attribute in the step, such as ``estimators_[3].coef_``."""
         entry = "" if self.index is None else f"[{str(self.index).strip('()')}]"
         return f"{self.path}.{self.attribute}{entry}" if self.path else f"{self.attribute}{entry}"
 
     def value(self) -> np.ndarray:
-        """Return the attribute in its form in the graph."""
+        """Return the value of the parameter in the graph."""
         return self.form.forward(self._read(self.owner))
 
     def _read(self, owner: Any) -> np.ndarray:
         if self.access:
             return self.access.read(owner)
-        whole = attrgetter(self.attribute)(owner)
-        return np.asarray(whole if self.index is None else whole[self.index])
+        array = attrgetter(self.attribute)(owner)
+        return np.asarray(array if self.index is None else array[self.index])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        """Set the attribute of an owner, in place, from the array of the graph."""
+        """Set the attribute of ``owner`` in place from its value in the graph."""
         before = self._read(owner)
         new = self.form.inverse(np.asarray(value, dtype=np.float64), before)
         if self.access:
@@ -123,7 +123,7 @@ def write_parameters(
     memo: dict[int, Any] = {}
     result = copy.deepcopy(estimator, memo)
     owners: dict[int, Any] = {}
-    for name, parameter in parameters.items():  # in the order of their declaration
+    for name, parameter in parameters.items():  # in the order in which they were declared
         if name in values:
             owner = memo[id(parameter.owner)]
             parameter.write(owner, values[name])

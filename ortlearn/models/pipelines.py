@@ -17,12 +17,12 @@ IDLE = (None, "passthrough")  # steps that return their input
 
 
 def is_idle(step: Any) -> bool:
-    """Return whether a step returns its input; samplers of imbalanced-learn only resample in a fit."""
+    """Return whether a step returns its input; samplers of imbalanced-learn only act in fit."""
     return step in IDLE or hasattr(step, "fit_resample")
 
 
 class PipelineDefinition(ModelDefinition):
-    """Pipeline: each step transforms the output of the previous one."""
+    """Pipeline: each step takes the output of the previous step."""
 
     takes_columns = True
 
@@ -86,30 +86,30 @@ class _SideBySide(ModelDefinition):
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         for _, step, positions in self.parts(model):
-            # members of a chain also receive predictions
-            own = columns if positions is None else [columns[i] for i in positions if i < len(columns)]
-            yield Route(None if step in IDLE else step, own)
+            # members of a chain also take predictions, beyond these columns
+            some = columns if positions is None else [columns[i] for i in positions if i < len(columns)]
+            yield Route(None if step in IDLE else step, some)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         found: list[tuple[Any, int]] = []
         for name, step, positions in self.parts(model):
-            own = x if positions is None else op.columns(x, positions)
+            part = x if positions is None else op.columns(x, positions)
             if step in IDLE:
                 width = model.n_features_in_ if positions is None else len(positions)
             else:
-                scores = op.write(step, own, f"{self.prefix}['{name}']")
-                own, width = scores.transformed, scores.n_outputs
-                if own is None:
+                scores = op.write(step, part, f"{self.prefix}['{name}']")
+                part, width = scores.transformed, scores.n_outputs
+                if part is None:
                     raise op.fail(model, f"its part {name!r} does not transform.")
             factor = (model.transformer_weights or {}).get(name)
             if factor is not None:
-                own = op.Mul(op.matrix(own), float(factor))
+                part = op.Mul(op.matrix(part), float(factor))
             if width:
-                found.append((own, width))
+                found.append((part, width))
         n_columns = sum(width for _, width in found)
-        if not any(op.has_text(own) for own, _ in found):
-            return transformation(op, op.joined([op.matrix(own) for own, _ in found]), n_columns)
-        columns = tuple(op.column(own, i) for own, width in found for i in range(width))
+        if not any(op.has_text(part) for part, _ in found):
+            return transformation(op, op.joined([op.matrix(part) for part, _ in found]), n_columns)
+        columns = tuple(op.column(part, i) for part, width in found for i in range(width))
         return transformation(op, Columns(columns), n_columns)
 
 
@@ -140,12 +140,12 @@ def column_positions(model: Any) -> Iterator[tuple[str, Any, list[int]]]:
 
 
 def _inside(model: Any) -> tuple[str, Any]:
-    """Return attribute and inner estimator."""
+    """Return the attribute of the inner estimator, and that estimator."""
     return inner_part(model) or ("", model)
 
 
 class InnerDefinition(ModelDefinition):
-    """Meta-estimators that predict as their inner estimator does."""
+    """Meta-estimators with the predictions of their inner estimator."""
 
     takes_columns = True
     inner: Sequence[str] = ("estimator_",)
@@ -201,8 +201,8 @@ class ThresholdDefinition(InnerDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores = super().write(op, model, x)
-        method, has_shares = model.response_method, hasattr(_inside(model)[1], "predict_proba")
-        of_probability = method == "predict_proba" or (method == "auto" and has_shares)
+        method, has_probabilities = model.response_method, hasattr(_inside(model)[1], "predict_proba")
+        of_probability = method == "predict_proba" or (method == "auto" and has_probabilities)
         # by default, the positive class is the second one
         positive = getattr(model, "pos_label", None)
         number = 1 if positive is None else int(np.flatnonzero(scores.classes == positive)[0])

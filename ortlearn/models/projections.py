@@ -17,7 +17,7 @@ from .writer import ModelWriter
 
 
 class LinearProjectionDefinition(ModelDefinition):
-    """``(x - mean_) @ components_.T``, without the mean if the projection has none."""
+    """``(x - mean_) @ components_.T``, or ``x @ components_.T`` without an attribute ``mean_``."""
 
     def covers(self, model: Any) -> bool:
         return isinstance(model.components_, np.ndarray)
@@ -47,7 +47,7 @@ class SparseProjectionDefinition(LinearProjectionDefinition):
         if isinstance(components, np.ndarray):
             return super().write(op, model, x)
         coordinates = components.tocoo()
-        # entries that are not stored read the zero after the values
+        # entries that are not stored refer to the zero appended to the values
         positions = np.full(components.shape[::-1], components.nnz)
         positions[coordinates.col, coordinates.row] = np.arange(components.nnz)
         values = op.parameter(model, "components_.data", role="table")
@@ -71,8 +71,8 @@ class PCADefinition(LinearProjectionDefinition):
 
     def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
         scale = np.sqrt(model.explained_variance_)[:, None] if model.whiten else 1.0
-        back = op.MatMul(y, (scale * model.components_).astype(op.float_dtype))
-        return op.Add(back, model.mean_.astype(op.float_dtype))
+        product = op.MatMul(y, (scale * model.components_).astype(op.float_dtype))
+        return op.Add(product, model.mean_.astype(op.float_dtype))
 
 
 class KernelPCADefinition(KernelDefinition):
@@ -87,10 +87,10 @@ def projected_kernel(op: ModelWriter, model: Any, kernel: str, at: str = "") -> 
     """Return a kernel centred and projected by the KernelPCA at a path such as ``"kernel_pca_."``."""
     eigenvalues = attrgetter(f"{at}eigenvalues_")(model)
     centred = centred_kernel(op, kernel, model, f"{at}_centerer.")
-    known = eigenvalues != 0
-    form = Scaled(1 / np.sqrt(np.where(known, eigenvalues, 1)), "{} / sqrt(eigenvalues_)")
+    is_nonzero = eigenvalues != 0
+    form = Scaled(1 / np.sqrt(np.where(is_nonzero, eigenvalues, 1)), "{} / sqrt(eigenvalues_)")
     result = op.MatMul(centred, op.parameter(model, f"{at}eigenvectors_", form=form, role="weight"))
-    return result if known.all() else op.Mul(result, known.astype(op.float_dtype))
+    return result if is_nonzero.all() else op.Mul(result, is_nonzero.astype(op.float_dtype))
 
 
 class PLSRegressionDefinition(ModelDefinition):
@@ -101,7 +101,7 @@ class PLSRegressionDefinition(ModelDefinition):
         coef = op.parameter(model, "coef_", form=Transposed(), role="weight")
         intercept = op.parameter(model, "intercept_", form=Reshaped((-1,)), role="intercept")
         predicted = op.Add(op.MatMul(centred, coef), intercept)
-        reason = "transform uses it, predict does not"
+        reason = "only transform uses it, not predict"
         deviations = op.parameter(model, "_x_std", role="scale", constraint=Positive(), reason=reason)
         rotations = op.parameter(model, "x_rotations_", role="weight", reason=reason)
         transformed = op.MatMul(op.Div(centred, deviations), rotations)
@@ -141,8 +141,8 @@ class FactorAnalysisDefinition(ModelDefinition):
         precision = op.Add(products(op, scaled, loadings), np.eye(n_components, dtype=op.float_dtype))
         projection, pivots = solve_positive(op, precision, scaled, n_components, n_features)
         factors = products(op, centred, projection)
-        missed = op.Sub(centred, op.MatMul(factors, loadings))
-        squares = op.ReduceSum(op.Div(op.Mul(missed, missed), noise), [1], keepdims=1)
+        residual = op.Sub(centred, op.MatMul(factors, loadings))
+        squares = op.ReduceSum(op.Div(op.Mul(residual, residual), noise), [1], keepdims=1)
         squares = op.Add(squares, op.ReduceSum(op.Mul(factors, factors), [1], keepdims=1))
         determinants = op.ReduceSum(op.Log(op.Concat(*pivots, axis=0)), keepdims=0)
         determinants = op.Add(determinants, op.ReduceSum(op.Log(op.Mul(noise, 2 * np.pi)), keepdims=0))

@@ -79,7 +79,7 @@ class SplineTransformerDefinition(ModelDefinition):
 
 def _knots(op: ModelWriter, model: Any, n_knots: int) -> str:
     """Append all knots, one row per feature."""
-    reason = "" if model.bsplines_[0].k else "splines of degree 0 are step functions, whose gradient is zero"
+    reason = "" if model.bsplines_[0].k else "splines of degree 0 are step functions with zero gradient"
     options: Any = {"name": "knots", "access": _BaseKnots(), "constraint": Rising(), "reason": reason}
     base = op.parameter(model, "bsplines_[*].t", **options)
     return op.Transpose(op.MatMul(_extension(model, n_knots).astype(op.float_dtype), base), perm=[1, 0])

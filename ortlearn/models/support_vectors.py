@@ -21,7 +21,7 @@ from .scores import Scores, classification, decisions, detection, regression
 from .writer import ModelWriter
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
-HYPER = "hyper-parameter of the kernel, set when it was fitted"
+HYPER = "hyper-parameter of the kernel, fixed in fit"
 
 
 def _kernel(op: ModelWriter, model: Any, x: str) -> str:
@@ -99,9 +99,9 @@ class _SupportVectorDefinition(ModelDefinition):
         if model._sparse and not issparse(model.dual_coef_):
             # with explicit zeros, which libsvm expects
             rows, columns = model.dual_coef_.shape
-            places = np.tile(np.arange(columns, dtype=np.int32), rows)
-            starts = np.arange(0, rows * columns + 1, columns, dtype=np.int32)
-            parts = (model.dual_coef_.ravel(), places, starts)
+            indices = np.tile(np.arange(columns, dtype=np.int32), rows)
+            indptr = np.arange(0, rows * columns + 1, columns, dtype=np.int32)
+            parts = (model.dual_coef_.ravel(), indices, indptr)
             model.dual_coef_ = type(model._dual_coef_)(parts, (rows, columns))
         model._intercept_ = sign * np.asarray(model.intercept_)
         model._dual_coef_ = sign * model.dual_coef_

@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from tests.cli.conftest import FEATURES, wine_frame
-from tests.saving.test_sklearn_memory import altered
+from tests.saving.test_sklearn_objects import altered
 
 OUT = ("--out", "never.onnx")
 WINE = ("wine.csv", "--label", "kind")

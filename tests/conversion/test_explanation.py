@@ -132,9 +132,7 @@ def test_reason_if_nothing_is_trained(case):
 
 
 def test_errors_of_estimators_have_the_same_facts():
-    with pytest.raises(
-        NoTrainableWeightError, match=r"votes of the nearest training samples.*gradient is zero"
-    ):
+    with pytest.raises(NoTrainableWeightError, match=r"votes of the nearest training samples.*zero gradient"):
         OrtGradientOptimizer(KNeighborsClassifier(3)).fit(X, LABELS)
 
 

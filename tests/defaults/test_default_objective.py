@@ -208,7 +208,7 @@ def test_warning_for_an_approximate_penalty():
     X, y = DIABETES
     model = HistGradientBoostingRegressor(l2_regularization=2.0, max_iter=5, random_state=0).fit(X, y)
     with pytest.warns(
-        ObjectiveWarning, match="approximation in training: l2_regularization is of the leaves"
+        ObjectiveWarning, match="approximation in training: l2_regularization applies to the leaves"
     ):
         OrtGradientOptimizer(model, max_iter=1, learning_rate=1e-9, keep_better=False).fit(X, y)
     assert "nearly as HistGradientBoostingRegressor does" in str(explain(model, X))

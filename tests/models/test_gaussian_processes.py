@@ -99,8 +99,8 @@ class UserKernel(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
 @pytest.mark.parametrize(
     "kernel, said",
     [
-        (UserKernel(), "is not supported"),
-        (PairwiseKernel(metric=lambda a, b, gamma: float(a @ b)), "is not supported"),
+        (UserKernel(), "is not supported: use those of sklearn"),
+        (PairwiseKernel(metric=lambda a, b, gamma: float(a @ b)), "is not supported: use one of"),
     ],
 )
 def test_unsupported_kernels(kernel, said):

@@ -29,7 +29,7 @@ TESTS = (
     "tests/penalties",
     "tests/preprocessing",
     "tests/saving/test_saved_estimators.py",
-    "tests/saving/test_sklearn_memory.py",
+    "tests/saving/test_sklearn_objects.py",
     "tests/search/test_searches.py",
 )
 #: Packages that run these tests, and those whose objects they pass or save.

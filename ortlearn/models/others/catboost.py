@@ -14,7 +14,7 @@ from ... import losses
 from .. import Access, ModelWriter, Objective, Scores
 from ..forms import AsIs, Scaled
 from ..trees import Nodes, leaf_numbers, leaf_sums
-from .splits import OF_CLASSES, Booster, Kind, boosting_objective
+from .boosters import CLASSIFIERS, Booster, Kind, boosting_objective
 
 CLASS_WEIGHTS = ("auto_class_weights", "class_weights", "scale_pos_weight")  # parameters
 
@@ -30,7 +30,7 @@ def _document(model: Any) -> dict[str, Any]:
 def _loss_of(model: Any) -> tuple[str, dict[str, float]]:
     """Return the name of the loss and its options, of ``"Quantile:alpha=0.7"``."""
     name, _, text = str(model.get_all_params()["loss_function"]).partition(":")
-    if name == "MultiQuantile":  # several outputs, without a loss here
+    if name == "MultiQuantile":  # several outputs, without a corresponding loss
         return name, {}
     pairs = [option.partition("=") for option in text.split(";") if option]
     return name, {key: float(value) for key, _, value in pairs}
@@ -49,7 +49,7 @@ class LeafValues(Access):
         # a copy shares its leaves with the buffer it was read from until it is shrunk
         owner.shrink(ntree_start=0, ntree_end=owner.tree_count_)
         owner.set_leaf_values(value.ravel())
-        owner._n_features_in = self.n_features  # which a copy loses
+        owner._n_features_in = self.n_features  # a copy loses it
 
 
 class Bias(Access):
@@ -69,7 +69,7 @@ class Bias(Access):
 class CatBoostDefinition(Booster):
     """CatBoostRegressor and CatBoostClassifier: binary, multiclass, one-vs-all or multilabel."""
 
-    supported = "another one, such as 'RMSE'", "'Logloss' or 'MultiClass'"
+    supported = "another objective, such as 'RMSE'", "'Logloss' or 'MultiClass'"
     kinds = {
         **{name: Kind() for name in ("Expectile", "LogCosh", "Lq", "MAPE", "MultiQuantile")},
         "Huber": Kind(lambda options: losses.HuberLoss(options["delta"])),
@@ -98,10 +98,10 @@ class CatBoostDefinition(Booster):
         if kind.output == "logit" and model.get_probability_threshold() != 0.5:
             raise op.fail(model, "its threshold is not 0.5: wrap it in a FixedThresholdClassifier instead.")
         raw, n_scores = _raw_scores(op, model, x)
-        if kind.output not in OF_CLASSES:
-            return self.numbers(op, kind, raw, options, n_scores)
+        if kind.output not in CLASSIFIERS:
+            return self.regression_scores(op, kind, raw, options, n_scores)
         classes = range(n_scores) if name == "MultiLogloss" else np.asarray(model.classes_)
-        return OF_CLASSES[kind.output](op, raw, classes)
+        return CLASSIFIERS[kind.output](op, raw, classes)
 
 
 def _raw_scores(op: ModelWriter, model: Any, x: str) -> tuple[str, int]:

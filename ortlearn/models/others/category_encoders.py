@@ -1,4 +1,4 @@
-"""category_encoders: a table with a row for each category of a column, as ``transform`` without y."""
+"""category_encoders: a table of encoded categories for each column, as ``transform`` without y."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .. import Access, ModelDefinition, ModelWriter, Scores, category_numbers
 from ..scores import transformation
 
 UNKNOWN, MISSING = -1, -2  # codes of unknown and missing values
-#: Unsupported parameters: with them, an output is not a table of one column.
+#: Unsupported parameters, as the output is then not a table of one column.
 UNSUPPORTED = ("composite_cols", "drop_invariant", "hierarchy", "min_group_size")
 
 
@@ -19,13 +19,13 @@ def _is_missing(value: Any) -> bool:
 
 
 class EncoderDefinition(ModelDefinition):
-    """Base class of encoders of some columns, which pass the others through."""
+    """Base class of encoders of some columns, which leave the other columns unchanged."""
 
     takes_columns = True
     continuous = False
 
     def covers(self, model: Any) -> bool:
-        """Return whether each column has its own table."""
+        """Return whether the encoding is one table for each column."""
         handled = [getattr(model, name, None) for name in ("handle_unknown", "handle_missing")]
         plain = all(isinstance(value, str) and value != "error" for value in handled)
         return plain and not any(getattr(model, name, None) for name in UNSUPPORTED)
@@ -47,7 +47,7 @@ class EncoderDefinition(ModelDefinition):
 
 def _mapping(encoder: Any, name: Any) -> Any:
     """Return the table of a column."""
-    return next(own["mapping"] for own in encoder.mapping if own["col"] == name)
+    return next(entry["mapping"] for entry in encoder.mapping if entry["col"] == name)
 
 
 def _entries(values: Any, default: Any) -> tuple[list[Any], list[Any], Any]:
@@ -106,10 +106,10 @@ class TargetDefinition(EncoderDefinition):
 
 
 class LeaveOneOutDefinition(TargetDefinition):
-    """LeaveOneOutEncoder and CatBoostEncoder: means of labels, smoothed by ``a`` labels of the mean."""
+    """LeaveOneOutEncoder and CatBoostEncoder: means of labels, smoothed by ``a`` samples of the mean."""
 
     def _rows(self, model: Any, name: Any) -> np.ndarray:
-        """Return a mask of the rows of categories other than missing values."""
+        """Return the mask of the rows that are categories, not missing values."""
         return np.array([not _is_missing(category) for category in model.mapping[name].index.tolist()])
 
     def _means(self, model: Any, name: Any) -> np.ndarray:
@@ -141,7 +141,7 @@ class LeaveOneOutDefinition(TargetDefinition):
 
 
 class FixedDefinition(EncoderDefinition):
-    """Base class of encoders that learn categories only."""
+    """Base class of encoders without trained values."""
 
     untrained = "it learns categories or words, which have no gradient"
 

@@ -1,7 +1,7 @@
 """LightGBM: sums of the values of leaves."""
 
-# Reads Booster.dump_model and get_leaf_output, and sets set_leaf_output. Splits follow "Missing Value Handle"
-# and "Categorical Feature Support" of LightGBM's advanced topics.
+# Booster.dump_model returns trees, and get_leaf_output leaves. Splits follow "Missing Value Handle" and
+# "Categorical Feature Support" of LightGBM's advanced topics.
 
 import copy
 from operator import itemgetter
@@ -14,7 +14,15 @@ from .. import Access, ModelWriter, Objective, Scores
 from ..forms import AsIs, Scaled
 from ..scores import regression
 from ..trees import Nodes, leaf_sums
-from .splits import OF_CLASSES, Booster, CategorySplit, Kind, boosting_objective, tree_leaves, with_codes
+from .boosters import (
+    CLASSIFIERS,
+    Booster,
+    CategorySplit,
+    Kind,
+    boosting_objective,
+    tree_leaves,
+    with_codes,
+)
 
 ZERO = 1e-35  # largest magnitude that counts as zero
 
@@ -23,14 +31,14 @@ class LeafOutputs(Access):
     """Values of the leaves, tree by tree."""
 
     def __init__(self, sizes: list[int]):
-        self.leaves = [(tree, leaf) for tree, size in enumerate(sizes) for leaf in range(size)]
+        self.positions = [(tree, leaf) for tree, size in enumerate(sizes) for leaf in range(size)]
 
     def read(self, owner: Any) -> np.ndarray:
-        return np.array([owner.booster_.get_leaf_output(*leaf) for leaf in self.leaves])
+        return np.array([owner.booster_.get_leaf_output(*position) for position in self.positions])
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        for leaf, output in zip(self.leaves, value, strict=True):
-            owner.booster_.set_leaf_output(*leaf, output)
+        for position, output in zip(self.positions, value, strict=True):
+            owner.booster_.set_leaf_output(*position, output)
 
 
 def _splits(tree: dict[str, Any]) -> list[dict[str, Any]]:
@@ -42,11 +50,11 @@ def _splits(tree: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _nodes(splits: list[dict[str, Any]], zeros: dict[int, int]) -> tuple[Nodes, list[CategorySplit]]:
-    """Return the splits of a tree as arrays, and those on categories, which have no comparison yet."""
-    # ``zeros`` has the columns that replace others if zeros are missing values. Missing values and unknown
+    """Return the splits of a tree as arrays, and its splits on categories, whose thresholds are not set."""
+    # ``zeros`` maps columns to their copies with missing values for zeros. Missing values and unknown
     # categories go right at a split on categories.
     children: dict[str, list[int]] = {"left_child": [], "right_child": []}
-    feature, threshold, missing_left, on_categories = [], [], [], []
+    feature, threshold, missing_left, category_splits = [], [], [], []
     for number, split in enumerate(splits):
         for side, numbers in children.items():
             child = split[side]
@@ -55,14 +63,14 @@ def _nodes(splits: list[dict[str, Any]], zeros: dict[int, int]) -> tuple[Nodes, 
         feature.append(zeros[column] if _misses_zeros(split) else column)
         if split["decision_type"] == "==":
             categories = tuple(map(int, str(limit).split("||")))
-            on_categories.append(CategorySplit(number, column, categories, left=True, missing_left=False))
+            category_splits.append(CategorySplit(number, column, categories, left=True, missing_left=False))
             limit, low = 0.0, False
         else:  # missing values count as zero if the fit had none
             low = limit >= 0 if split["missing_type"] == "None" else split["default_left"]
         threshold.append(limit)
         missing_left.append(low)
     left, right = children.values()
-    return Nodes.of_splits(left, right, feature, threshold, missing_left), on_categories
+    return Nodes.of_splits(left, right, feature, threshold, missing_left), category_splits
 
 
 def _misses_zeros(split: dict[str, Any]) -> bool:
@@ -74,7 +82,7 @@ class LGBMDefinition(Booster):
     """LGBMRegressor, LGBMClassifier, and LGBMRanker, whose raw scores rank the samples of a query."""
 
     takes_columns = True
-    supported = "a classifier or another one", "'binary', 'multiclass' or 'multiclassova'"
+    supported = "a classifier or another objective", "'binary', 'multiclass' or 'multiclassova'"
     kinds = {
         "binary": Kind(lambda params: losses.LogLoss(), "logit"),
         "cross_entropy": Kind(lambda params: losses.CrossEntropyLoss(), "share"),
@@ -110,14 +118,14 @@ class LGBMDefinition(Booster):
         of_two = name == "multiclassova" and booster["num_tree_per_iteration"] == 2
         kind = self.kind_of(op, model, f"{name} of two classes" if of_two else name)
         raw = _raw_scores(op, model, booster, x)
-        if kind.output in OF_CLASSES:
+        if kind.output in CLASSIFIERS:
             pairs = [option.partition(":") for option in options]
             slope = next((float(value) for key, _, value in pairs if key == "sigmoid"), 1.0)
             score = raw if slope == 1 else op.Mul(raw, slope)
-            return OF_CLASSES[kind.output](op, score, model.classes_, decision=raw)
+            return CLASSIFIERS[kind.output](op, score, model.classes_, decision=raw)
         if "sqrt" in options and kind.loss and kind.output == "number":
             return regression(op, op.Mul(raw, op.Abs(raw)))
-        return self.numbers(op, kind, raw, _params(model))
+        return self.regression_scores(op, kind, raw, _params(model))
 
 
 def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) -> str:
@@ -140,15 +148,15 @@ def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) ->
         x, n_columns = op.Concat(x, present, axis=1), n_columns + len(zeros)
     nodes = [_nodes(splits, zeros) for splits in parts]
 
-    def truncated(column: str) -> str:  # LightGBM truncates categories to integers
+    def to_integer(column: str) -> str:  # LightGBM truncates categories to integers
         return op.Where(op.Less(column, 0.0), op.Ceil(column), op.Floor(column))
 
-    numbers = tree_leaves(op, x, n_columns, nodes, truncated, in_float32=False)
+    numbers = tree_leaves(op, x, n_columns, nodes, to_integer, in_float32=False)
     return leaf_sums(op, table, numbers, n_rounds, n_scores)
 
 
 def _params(model: Any) -> dict[str, Any]:
-    """Return the parameters of the fit by their main names rather than aliases."""
+    """Return the parameters of the fit by their main names instead of aliases."""
     return copy.deepcopy(model.booster_).params
 
 
@@ -165,7 +173,7 @@ def _categories(op: ModelWriter, model: Any, booster: dict[str, Any]) -> dict[in
     if known and len(positions) != len(known):
         raise op.fail(
             model,
-            f"it splits on {len(positions)} of {len(known)} columns of categories, and LightGBM does not say "
-            "which: drop columns of a single category, and convert ordered categories to numbers.",
+            f"it splits on {len(positions)} of {len(known)} columns of categories, and LightGBM does not "
+            "report which: drop columns of a single category, and convert ordered categories to numbers.",
         )
     return dict(zip(positions, known, strict=True)) if known else {}

@@ -8,7 +8,7 @@ from ... import losses
 from .. import ModelWriter, Objective, Scores
 from ..forms import AsIs, Form, Scaled
 from ..trees import leaf_sums
-from .splits import OF_CLASSES, Booster, Kind, boosting_objective, tree_leaves, with_codes
+from .boosters import CLASSIFIERS, Booster, Kind, boosting_objective, tree_leaves, with_codes
 from .xgboost_json import BaseScore, Document, LeafValues, LinearWeights, document_of
 
 
@@ -16,7 +16,7 @@ class XGBDefinition(Booster):
     """XGBoost's regressors, classifiers, and XGBRanker, whose raw scores rank the samples of a query."""
 
     takes_columns = True
-    supported = "a classifier or another one", "'binary:logistic' or 'multi:softprob'"
+    supported = "a classifier or another objective", "'binary:logistic' or 'multi:softprob'"
     kinds = {
         "binary:hinge": Kind(lambda params: losses.HingeLoss(), "hinge"),
         "binary:logistic": Kind(lambda params: losses.LogLoss(), "logit"),
@@ -58,10 +58,10 @@ class XGBDefinition(Booster):
         kind = self.kind_of(op, model, "custom" if is_custom else document.objective)
         raw = _raw_scores(op, model, document, x)
         if not is_classifier:
-            return self.numbers(op, kind, raw, model.get_params(), document.n_scores)
+            return self.regression_scores(op, kind, raw, model.get_params(), document.n_scores)
         if kind.output == "logit" and document.n_scores > 1:
-            return OF_CLASSES["labels"](op, raw, range(document.n_scores), decision="")
-        return OF_CLASSES[kind.output](op, raw, np.asarray(model.classes_))
+            return CLASSIFIERS["labels"](op, raw, range(document.n_scores), decision="")
+        return CLASSIFIERS[kind.output](op, raw, np.asarray(model.classes_))
 
 
 def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:
@@ -72,14 +72,14 @@ def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:
     options: Any = {"name": "base_values", "access": BaseScore()}
     options["reason"] = "the values of leaves, or the intercept, are trained instead"
     base = op.parameter(model, "base_score", role="intercept", **options)
-    if document.is_linear:  # XGBoost adds the first one to all scores of a linear model
+    if document.is_linear:  # XGBoost adds the first base score to all scores of a linear model
         return op.Add(_linear(op, model, x), op.Gather(base, [0], axis=0))
     used = document.trees()
     factors = document.factors(used)
     form: Form = AsIs() if factors is None else Scaled(factors, "{} * weight_drop")
     options = {"form": form, "name": "leaf_values", "access": LeafValues()}
     table = op.parameter(model, "get_booster().leaf_values", role="table", **options)
-    trees = [(document.nodes(tree), list(document.on_categories(tree))) for tree in used]
+    trees = [(document.nodes(tree), list(document.category_splits(tree))) for tree in used]
     numbers = tree_leaves(op, x, model.n_features_in_, trees, op.Floor)
     sums = leaf_sums(op, table, numbers, len(used) // document.n_scores, document.n_scores)
     return op.Add(sums, base)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import Access
 from ..trees import Nodes
-from .splits import CategorySplit
+from .boosters import CategorySplit
 
 __all__ = ["BaseScore", "Document", "LeafValues", "LinearWeights", "document_of"]
 
@@ -32,10 +32,10 @@ def _texts(known: dict[str, Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class UsedTree:
-    """A tree that predictions use, and its reachable nodes: splits, the root first, and leaves."""
+class Tree:
+    """Index and reachable nodes of a tree used in predictions; the root is the first split."""
 
-    number: int
+    index: int
     splits: list[int]
     leaves: list[int]
 
@@ -51,8 +51,8 @@ class Document:
         self.attributes = learner["attributes"]
         self.n_scores = max(int(self.sizes["num_class"]), int(self.sizes.get("num_target", 1)), 1)
 
-    def put_into(self, model: Any) -> None:
-        """Set the booster of an estimator."""
+    def load_into(self, model: Any) -> None:
+        """Load this booster into an estimator."""
         model.get_booster().load_model(bytearray(json.dumps(self.content), "utf-8"))
 
     @property
@@ -84,8 +84,8 @@ class Document:
             if known["values"]
         }
 
-    def trees(self) -> list[UsedTree]:
-        """Return the trees by round and score."""
+    def trees(self) -> list[Tree]:
+        """Return the trees in the order of round and score."""
         rank: dict[int, int] = {}
         order = []
         for number, score in enumerate(self.model["tree_info"][: self.n_trees]):
@@ -93,44 +93,44 @@ class Document:
             order.append((rank[score], score, number))
         return [self._tree(number) for _, _, number in sorted(order)]
 
-    def _tree(self, number: int) -> UsedTree:
+    def _tree(self, number: int) -> Tree:
         tree, waiting = self.model["trees"][number], [0]
         for node in waiting:
             if tree["left_children"][node] >= 0:
                 waiting += [tree["left_children"][node], tree["right_children"][node]]
         splits = [node for node in waiting if tree["left_children"][node] >= 0]
-        return UsedTree(number, splits, [node for node in waiting if tree["left_children"][node] < 0])
+        return Tree(number, splits, [node for node in waiting if tree["left_children"][node] < 0])
 
-    def factors(self, trees: list[UsedTree]) -> np.ndarray | None:
-        """Return the weight of each leaf's tree by dropout of trees (DART); None if all are one."""
+    def factors(self, trees: list[Tree]) -> np.ndarray | None:
+        """Return the weight of the tree of each leaf, by dropout of trees (DART); None if all are one."""
         weights = self.model.get("weight_drop") or self.booster.get("weight_drop") or [1.0]
         if set(weights) == {1.0}:
             return None
-        return np.concatenate([np.full(len(own.leaves), weights[own.number]) for own in trees])
+        return np.concatenate([np.full(len(tree.leaves), weights[tree.index]) for tree in trees])
 
-    def nodes(self, own: UsedTree) -> Nodes:
-        """Return a tree as arrays; splits on categories have no comparison yet."""
-        tree, n_splits = self.model["trees"][own.number], len(own.splits)
-        number = {node: i for i, node in enumerate(own.splits)}
-        number |= {node: n_splits + i for i, node in enumerate(own.leaves)}
-        values = np.array([tree["split_conditions"][node] for node in own.splits], dtype=np.float32)
+    def nodes(self, tree: Tree) -> Nodes:
+        """Return a tree as arrays; the thresholds of splits on categories are not set."""
+        content, n_splits = self.model["trees"][tree.index], len(tree.splits)
+        number = {node: i for i, node in enumerate(tree.splits)}
+        number |= {node: n_splits + i for i, node in enumerate(tree.leaves)}
+        values = np.array([content["split_conditions"][node] for node in tree.splits], dtype=np.float32)
         return Nodes.of_splits(
-            left=[number[tree["left_children"][node]] for node in own.splits],
-            right=[number[tree["right_children"][node]] for node in own.splits],
-            feature=[tree["split_indices"][node] for node in own.splits],
-            threshold=np.nextafter(values, np.float32(-np.inf)),  # smaller ones go left
-            missing_left=[bool(tree["default_left"][node]) for node in own.splits],
+            left=[number[content["left_children"][node]] for node in tree.splits],
+            right=[number[content["right_children"][node]] for node in tree.splits],
+            feature=[content["split_indices"][node] for node in tree.splits],
+            threshold=np.nextafter(values, np.float32(-np.inf)),  # smaller values go left
+            missing_left=[bool(content["default_left"][node]) for node in tree.splits],
         )
 
-    def on_categories(self, own: UsedTree) -> Iterator[CategorySplit]:
+    def category_splits(self, tree: Tree) -> Iterator[CategorySplit]:
         """Yield the splits on categories of a tree: named categories go right, others left."""
-        tree = self.model["trees"][own.number]
-        number = {node: i for i, node in enumerate(own.splits)}
-        parts = (tree[f"categories_{name}"] for name in ("nodes", "segments", "sizes"))
+        content = self.model["trees"][tree.index]
+        number = {node: i for i, node in enumerate(tree.splits)}
+        parts = (content[f"categories_{name}"] for name in ("nodes", "segments", "sizes"))
         for node, begin, size in zip(*parts, strict=True):
             if node in number:
-                named, low = tree["categories"][begin : begin + size], bool(tree["default_left"][node])
-                yield CategorySplit(number[node], tree["split_indices"][node], tuple(named), False, low)
+                named, low = content["categories"][begin : begin + size], bool(content["default_left"][node])
+                yield CategorySplit(number[node], content["split_indices"][node], tuple(named), False, low)
 
 
 class LeafValues(Access):
@@ -146,20 +146,20 @@ class LeafValues(Access):
         document = document_of(owner)
         for (values, begin, end), own in zip(self._entries(document), value, strict=True):
             values[begin:end] = np.ravel(own).astype(np.float32).astype(float).tolist()
-        document.put_into(owner)
+        document.load_into(owner)
 
     @staticmethod
     def _entries(document: Document) -> Iterator[tuple[list[float], int, int]]:
         """Yield the list with the values of each leaf, and their begin and end."""
         size = document.n_scores
-        for own in document.trees():
-            tree = document.model["trees"][own.number]
-            for leaf in own.leaves:
+        for tree in document.trees():
+            content = document.model["trees"][tree.index]
+            for leaf in tree.leaves:
                 if document.has_vectors:
-                    row = tree["right_children"][leaf]
-                    yield tree["leaf_weights"], row * size, (row + 1) * size
+                    row = content["right_children"][leaf]
+                    yield content["leaf_weights"], row * size, (row + 1) * size
                 else:
-                    yield tree["split_conditions"], leaf, leaf + 1
+                    yield content["split_conditions"], leaf, leaf + 1
 
 
 class LinearWeights(Access):
@@ -179,7 +179,7 @@ class LinearWeights(Access):
         table = self._table(document)
         table[self.rows] = value
         document.model["weights"] = table.astype(np.float32).astype(float).ravel().tolist()
-        document.put_into(owner)
+        document.load_into(owner)
 
 
 class BaseScore(Access):
@@ -202,4 +202,4 @@ class BaseScore(Access):
         text = ",".join(f"{np.float32(number):.9g}" for number in value)
         in_brackets = document.sizes["base_score"].startswith("[")
         document.sizes["base_score"] = f"[{text}]" if in_brackets else text
-        document.put_into(owner)
+        document.load_into(owner)

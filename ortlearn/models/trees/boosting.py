@@ -97,17 +97,17 @@ def _first_scores(op: ModelWriter, model: Any, x: str) -> str:
     """Append the initial scores."""
     if not _starts_from_constants(model):
         scores = op.write(model.init_, x, at="init_")
-        return _linked(op, model, scores) if is_classifier(model) else scores.predicted
+        return _raw_scores(op, model, scores) if is_classifier(model) else scores.predicted
     options: Any = {"role": "intercept", "name": FIRST}
     if is_classifier(model):
         return op.parameter(model, "_raw_predict_init(X)", **options, access=_FirstScores())
     return op.parameter(model, "init_.constant_", **options, form=Reshaped((-1,)))
 
 
-def _linked(op: ModelWriter, model: Any, scores: Scores) -> str:
-    """Append the raw scores under the link of the loss from a classifier's probabilities."""
+def _raw_scores(op: ModelWriter, model: Any, scores: Scores) -> str:
+    """Append the raw scores of the initial classifier: its probabilities under the link of the loss."""
     if not isinstance(scores.probabilities, str):
-        raise op.fail(model, "init has no probabilities.")
+        raise op.fail(model, "the probabilities of its init are not supported: use another init.")
     logarithms = op.Log(op.Max(scores.probabilities, float(np.finfo(np.float64).eps)))
     if model.estimators_.shape[1] > 1:
         return op.Sub(logarithms, op.ReduceMean(logarithms, [1], keepdims=1))
@@ -125,7 +125,7 @@ class _FirstScores(Access):
         shares = owner._loss.link.inverse(value if value.size == 1 else value[None]).ravel()
         owner.init_.class_prior_ = np.append(1 - shares, shares) if shares.size == 1 else shares
         rest = (value - self.read(owner)) / owner.learning_rate
-        if value.size > 1:  # raw scores of several classes may have any mean, log-probabilities may not
+        if value.size > 1:  # leaves add the part of multiclass scores that is no log-probability
             for member, own in zip(owner.estimators_[0], rest, strict=True):
                 member.tree_.value[member.tree_.children_left < 0] += own
 
@@ -148,7 +148,7 @@ class HistGradientBoostingDefinition(ModelDefinition):
         return Objective(LOSSES[model.loss](model), elastic(l2=strength), reason)
 
     def grows(self, model: Any) -> bool:
-        return not np.any(model.is_categorical_)  # categories may have other numbers in another fit
+        return not np.any(model.is_categorical_)  # codes of categories differ between fits
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
         return model._raw_predict(X)
@@ -186,8 +186,8 @@ class HistGradientBoostingDefinition(ModelDefinition):
 def _split_on_categories(
     op: ModelWriter, model: Any, predictors: Sequence[Any], x: Any
 ) -> tuple[Nodes, str, int]:
-    """Return trees and samples with a column for each split on categories, 0 for those that go left."""
-    # the model numbers the categories itself, and puts their columns first
+    """Return nodes and samples with a column for each split on categories, 0 for samples that go left."""
+    # the preprocessor of the model encodes categories, and puts their columns first
     positions = {name: own for name, _, own in column_positions(model._preprocessor)}
     categories = model._preprocessor.named_transformers_["encoder"].categories_
     numbers = [position for name, own in positions.items() if name != "encoder" for position in own]
@@ -196,19 +196,19 @@ def _split_on_categories(
     is_split = (table["is_leaf"] == 0) & (table["is_categorical"] == 1)
     feature, threshold = nodes.feature - len(categories), nodes.threshold.copy()
     tree = np.repeat(np.arange(len(predictors)), nodes.sizes)
-    known, position_of = model._bin_mapper.make_known_categories_bitsets()
+    known, bitset_of = model._bin_mapper.make_known_categories_bitsets()
     columns = [op.matrix(op.columns(x, numbers, model.n_features_in_))] if numbers else []
     count = len(numbers)
-    for number, (position, values) in enumerate(zip(positions["encoder"], categories, strict=True)):
-        own = np.flatnonzero(is_split & (table["feature_idx"] == number))
+    for index, (position, values) in enumerate(zip(positions["encoder"], categories, strict=True)):
+        own = np.flatnonzero(is_split & (table["feature_idx"] == index))
         if not len(own):
             continue
         missing = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
-        seen = _members(known[position_of[number]], len(values)) & ~missing
+        seen = _bits(known[bitset_of[index]], len(values)) & ~missing
         right = np.empty((len(values) + 1, len(own)), dtype=op.float_dtype)
-        for column, split in enumerate(own):
-            node = table[split]
-            left = _members(predictors[tree[split]].raw_left_cat_bitsets[node["bitset_idx"]], len(values))
+        for column, number in enumerate(own):
+            node = table[number]
+            left = _bits(predictors[tree[number]].raw_left_cat_bitsets[node["bitset_idx"]], len(values))
             unseen = not node["missing_go_to_left"]
             right[:, column] = np.append(unseen, np.where(seen, ~left, unseen))
         found = op.Gather(right, category_numbers(op, op.column(x, position), values), axis=0)
@@ -220,7 +220,7 @@ def _split_on_categories(
     return nodes, op.joined(columns), count
 
 
-def _members(bits: np.ndarray, count: int) -> np.ndarray:
-    """Return whether the bits of the first numbers are set in some 32-bit words."""
+def _bits(bits: np.ndarray, count: int) -> np.ndarray:
+    """Return the first ``count`` bits of 32-bit words as booleans, zero beyond the last word."""
     found = np.unpackbits(bits.astype("<u4").view(np.uint8), bitorder="little").astype(bool)
     return np.resize(np.append(found, np.zeros(max(0, count - len(found)), dtype=bool)), count)

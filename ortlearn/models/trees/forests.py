@@ -1,4 +1,4 @@
-"""Decision trees and forests: means of the values of leaves, or of their depths."""
+"""Decision trees and forests: means of the values or the depths of leaves."""
 
 import copy
 from typing import Any
@@ -22,8 +22,8 @@ from ..scores import Scores, classes_of_probabilities, detection, multioutput, r
 from ..writer import ModelWriter
 from .nodes import STEM, TREE_LEAVES, Nodes, leaf_numbers, leaf_sums, trees_of
 
-#: Lowest probability of a forest, in votes of one tree: with a lower one, the gradient 1 / LOWEST of the
-#: logarithm would make a class without votes jump in the first step.
+#: Lowest probability of a forest, in votes of one tree: with LOWEST, the gradient 1 / LOWEST of the logarithm
+#: would be too large for a class without votes.
 VOTE = 0.1
 
 
@@ -48,7 +48,7 @@ def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
     return op.shared[id(model)]
 
 
-#: Losses that criteria decrease, and that the values of leaves minimise.
+#: Losses minimised by the values of leaves, by criterion.
 CRITERIA = {
     "squared_error": losses.SquaredErrorLoss,
     "friedman_mse": losses.SquaredErrorLoss,
@@ -58,23 +58,23 @@ CRITERIA = {
 }
 
 
-#: Forests in which trees fitted on other samples may replace some; subclasses may sample in other ways.
+#: Forests whose trees may be replaced by trees fitted on other samples; subclasses may sample differently.
 FORESTS = (ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor)
-#: Smallest number of trees of which some can be replaced.
+#: Smallest number of trees in such a forest.
 FEWEST_TREES = 4
 
 
 class _Trees(ModelDefinition):
     """Trees and forests, without an objective for the Gini impurity and the Poisson deviance."""
 
-    evidence = 2.0  # measured: one standard error is too few for noisy labels
+    evidence = 2.0  # in measurements, noisy labels did harm more often with one standard error
     ignores_weightless = True
 
     def grows(self, model: Any) -> bool:
         return type(model) in FORESTS and len(model.estimators_) >= FEWEST_TREES
 
     def joined(self, model: Any, other: Any, share: float) -> Any:
-        """Replace the first trees by as many of the other forest."""
+        """Return the forest with its first trees replaced by trees of the other forest."""
         found, n_new = copy.copy(model), round(share * len(model.estimators_))
         found.estimators_ = copy.deepcopy([*other.estimators_[:n_new], *model.estimators_[n_new:]])
         return found
@@ -98,7 +98,7 @@ class TreeRegressorDefinition(_Trees):
 
 
 class TreeClassifierDefinition(_Trees):
-    """Trees and forests that predict classes: the class shares of each leaf stay on the simplex."""
+    """Classification trees and forests; the class probabilities of each leaf stay on the simplex."""
 
     def grows(self, model: Any) -> bool:
         return super().grows(model) and model.n_outputs_ == 1
@@ -120,7 +120,7 @@ class TreeClassifierDefinition(_Trees):
             form=Reshaped((-1, len(sizes), max(sizes)) if several else (-1, sizes[0])),
             # for one tree, the logarithm of a share is too steep near zero
             constraint=Shares(tuple(map(int, sizes)), n_trees**-0.5, grows=n_trees > 1),
-            reason="" if max(sizes) > 1 else "there is only one class",
+            reason="" if max(sizes) > 1 else "all training samples have the same class",
         )
         if n_trees > 1:
             mean = op.Div(mean, float(n_trees))
@@ -160,11 +160,11 @@ class IsolationForestDefinition(ModelDefinition):
         table = op.parameter(model, expression, role="table", name=STEM, access=_Depths())
         nodes = Nodes.of_trees(trees_of(model), model.estimators_features_)
         depth = leaf_sums(op, table, leaf_numbers(op, nodes, x, model.n_features_in_))
-        whole = float(len(model.estimators_) * _iforest._average_path_length([model.max_samples_])[0])
+        scale = float(len(model.estimators_) * _iforest._average_path_length([model.max_samples_])[0])
         log2 = float(np.log(2))
-        # trees of a single sample give 1/2
-        exponent = op.Mul(depth, -log2 / whole) if whole else op.Sub(op.Mul(depth, 0.0), log2)
-        reason = "" if model.contamination != "auto" else "constant of the paper"
+        # trees of a single sample score 1/2
+        exponent = op.Mul(depth, -log2 / scale) if scale else op.Sub(op.Mul(depth, 0.0), log2)
+        reason = "" if model.contamination != "auto" else "constant for contamination='auto'"
         offset = op.parameter(model, "offset_", form=Reshaped((-1,)), role="intercept", reason=reason)
         return detection(op, op.Sub(op.Neg(op.Exp(exponent)), offset))
 

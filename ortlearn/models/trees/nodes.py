@@ -1,4 +1,4 @@
-"""The nodes of trees as arrays, the graph that finds the leaves of samples, and the fused operator for it."""
+"""Nodes of trees as arrays, and the leaves of samples as a graph or as a fused operator."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Nodes:
         """Return the nodes of a tree: the splits first, the root before the others, then the leaves.
 
         Arguments have an item for each split, as the attributes; leaf k has the number ``n_splits + k``.
-        :meth:`joined` puts the nodes of several trees together.
+        :meth:`joined` concatenates trees.
 
         Examples
         --------
@@ -81,14 +81,14 @@ class Nodes:
 
     @classmethod
     def joined(cls, parts: Sequence[Nodes]) -> Nodes:
-        """Return the nodes of several trees as one, in this order."""
+        """Concatenate the nodes of several trees."""
         values = {name: [getattr(part, name) for part in parts] for name in cls.__dataclass_fields__}
         depth = max(values.pop("depth"))
         return cls(depth=depth, **{name: np.concatenate(arrays) for name, arrays in values.items()})
 
     @classmethod
     def of_trees(cls, trees: Sequence[Any], columns: Sequence[np.ndarray] | None = None) -> Nodes:
-        """Return the nodes of trees, attributes ``tree_``, which may be grown on some columns of X each."""
+        """Return the nodes of ``tree_`` attributes; ``columns`` are the columns of X of each tree."""
         names = ("children_left", "children_right", "threshold", "missing_go_to_left")
         left, right, threshold, missing = (np.concatenate([getattr(t, n) for t in trees]) for n in names)
         features = [tree.feature for tree in trees]
@@ -100,7 +100,7 @@ class Nodes:
 
     @classmethod
     def of_predictors(cls, predictors: Sequence[Any]) -> Nodes:
-        """Return the nodes of the trees of gradient boosting on histograms."""
+        """Return the nodes of the predictors of histogram-based gradient boosting."""
         nodes = np.concatenate([predictor.nodes for predictor in predictors])
         sizes, depth = np.array([len(predictor.nodes) for predictor in predictors]), int(nodes["depth"].max())
         is_leaf, missing_left = nodes["is_leaf"] != 0, nodes["missing_go_to_left"] != 0
@@ -116,7 +116,7 @@ def rounded_down(thresholds: np.ndarray) -> np.ndarray:
 
 
 def rounded_to_nearest(thresholds: np.ndarray) -> np.ndarray:
-    """Return the nearest float32 to each threshold, the smaller of two, for samples rounded from float64."""
+    """Return the nearest float32 to each threshold, the smaller of two, for samples rounded to float32."""
     # rounding is monotone; samples of float32 may be next to a threshold midway between two neighbours
     with np.errstate(over="ignore", invalid="ignore"):
         rounded, below = thresholds.astype(np.float32), rounded_down(thresholds)
@@ -125,7 +125,7 @@ def rounded_to_nearest(thresholds: np.ndarray) -> np.ndarray:
 
 
 def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return column, threshold, next node and leaf number of each node, of shape (n_trees, n_nodes)."""
+    """Return column, threshold, following node and leaf number of each node, of shape (n_trees, n_nodes)."""
     # Nodes are renumbered, the root first, the right child of a split just before the left one: the next node
     # is following + (x <= threshold). Leaves follow themselves, as comparisons with NaN are false.
     shape = len(nodes.sizes), int(nodes.sizes.max())
@@ -150,7 +150,7 @@ def _tables(nodes: Nodes, n_features: int, thresholds: np.ndarray) -> tuple[np.n
 def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_float32: bool = True) -> str:
     """Append the indices of the leaves that samples reach, among the leaves of all trees, int64 (n, n_trees).
 
-    ``in_float32`` says whether the trees compare float32 samples with their thresholds.
+    ``in_float32`` is whether the trees compare float32 samples with their thresholds.
     """
     double = op.float_dtype == np.float64
     if in_float32:
@@ -162,7 +162,7 @@ def leaf_numbers(op: ModelWriter, nodes: Nodes, x: str, n_features: int, in_floa
     *tables, leaves = _tables(nodes, n_features, thresholds)
     # With trees first, neighbouring look-ups are in the same tree, in nearby memory.
     x = op.Transpose(x, perm=[1, 0])
-    if nodes.missing_left.any():  # these splits read columns where missing values are low
+    if nodes.missing_left.any():  # these splits read copies of columns with -inf for missing values
         low = op.constant(-np.inf, dtype=thresholds.dtype)
         x = op.Concat(x, op.Where(op.IsNaN(x), low, x), axis=0)
     columns, limits, following = tables
@@ -184,9 +184,9 @@ def leaf_sums(
 ) -> str:
     """Append the sums of the values of the leaves that samples reach, of shape (n, n_scores).
 
-    The table has the values of all leaves, (n_leaves,), or (n_leaves, ...) for sums (n, ...); numbers are
-    those of :func:`leaf_numbers`. A boosting round has a tree for each score. ``first`` are initial scores,
-    (n_scores,) or (n, n_scores).
+    The table has the values of all leaves, (n_leaves,), or (n_leaves, ...) for sums (n, ...); ``numbers``
+    are those of :func:`leaf_numbers`. A boosting round has a tree for each score. ``first`` are initial
+    scores, (n_scores,) or (n, n_scores).
     """
     values = op.Gather(table, numbers, axis=0)
     if len(op.shape(table) or ()) > 1:
@@ -204,7 +204,7 @@ def leaf_sums(
     return op.Add(sums, first) if first and not base else sums
 
 
-MAX_LEAVES = 2**24  # the operator returns float32, which represents integers exactly up to this one
+MAX_LEAVES = 2**24  # the operator returns float32, which represents integers exactly up to this number
 
 
 @dataclass(frozen=True)

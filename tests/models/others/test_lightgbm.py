@@ -117,7 +117,7 @@ def test_categories_of_frames(columns, frame, retrain):
     "change, message",
     [
         (lambda X: X.assign(c=X["c"].cat.rename_categories({"u": "nan"})), "is the text 'nan'"),
-        (lambda X: X.assign(i=pd.Categorical(X["i"], ordered=True)), "does not say which"),
+        (lambda X: X.assign(i=pd.Categorical(X["i"], ordered=True)), "not report which"),
     ],
 )
 def test_frames_that_are_refused(change, message, frame):

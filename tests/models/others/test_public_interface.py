@@ -15,7 +15,7 @@ FILES = sorted(Path(ortlearn.models.others.__file__).parent.glob("[a-z]*.py"))
 #: Modules whose names are documented.
 PUBLIC = {
     *("ortlearn.losses", "ortlearn.penalties", "ortlearn.models", "ortlearn.models.forms"),
-    *("ortlearn.models.scores", "ortlearn.models.trees", "ortlearn.models.others.splits"),
+    *("ortlearn.models.scores", "ortlearn.models.trees", "ortlearn.models.others.boosters"),
     "ortlearn.models.others.xgboost_json",
 }
 

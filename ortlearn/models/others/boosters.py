@@ -13,7 +13,7 @@ from ..scores import binary_classes, class_scores, decisions, indicator, regress
 from ..trees import Nodes, leaf_numbers
 
 __all__ = [
-    "OF_CLASSES",
+    "CLASSIFIERS",
     "Booster",
     "CategorySplit",
     "Kind",
@@ -33,7 +33,7 @@ def _labels(op: ModelWriter, raw: str, classes: Any, **outputs: Any) -> Scores:
 
 
 #: Writers of the outputs of classifiers by the kind of their raw scores.
-OF_CLASSES: dict[str, Callable[..., Scores]] = {
+CLASSIFIERS: dict[str, Callable[..., Scores]] = {
     "hinge": _hinge,
     "labels": _labels,
     "logit": binary_classes,
@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     """The loss of an objective, from the parameters of the fit, and the kind of its raw scores."""
 
     loss: Callable[[Any], BaseLoss] | None = None  # None without a corresponding loss
-    output: str = "number"  # or "share", the logit of a number from 0 to 1, or a key of OF_CLASSES
+    output: str = "number"  # or "share", the logit of a value from 0 to 1, or a key of CLASSIFIERS
 
 
 class Booster(ModelDefinition):
@@ -56,15 +56,17 @@ class Booster(ModelDefinition):
     supported: tuple[str, str]  # advice in errors for regressors, and for classifiers
 
     def kind_of(self, op: ModelWriter, model: Any, name: str) -> Kind:
-        """Return the kind of an objective; an unsupported one is an error."""
+        """Return the kind of an objective, or raise a ConversionError if it is not supported."""
         kind, is_classifier = self.kinds.get(name), hasattr(model, "predict_proba")
-        if kind is None or (kind.output in OF_CLASSES) is not is_classifier:
+        if kind is None or (kind.output in CLASSIFIERS) is not is_classifier:
             advice = self.supported[is_classifier]
             raise op.fail(model, f"its objective {name!r} is not supported: use {advice}.")
         return kind
 
-    def numbers(self, op: ModelWriter, kind: Kind, raw: str, params: Any, n_scores: int = 1) -> Scores:
-        """Return the outputs of a regressor from raw scores, of shape (n, n_scores)."""
+    def regression_scores(
+        self, op: ModelWriter, kind: Kind, raw: str, params: Any, n_scores: int = 1
+    ) -> Scores:
+        """Return the outputs of a regressor from raw scores of shape (n, n_scores)."""
         if kind.output == "share":
             return regression(op, op.Sigmoid(raw), n_scores)
         return regression(op, raw, n_scores, kind.loss(params).link if kind.loss else "identity")
@@ -76,7 +78,7 @@ class CategorySplit(NamedTuple):
     node: int  # number within its tree
     feature: int  # column of the categories
     categories: tuple[int, ...]
-    left: bool  # whether these go left, and all others right
+    left: bool  # whether these categories go left, and all others right
     missing_left: bool
 
 
@@ -85,10 +87,10 @@ def tree_leaves(
     x: str,
     n_columns: int,
     trees: Sequence[tuple[Nodes, Sequence[CategorySplit]]],
-    to_integers: Callable[[str], str],
+    to_integer: Callable[[str], str],
     in_float32: bool = True,
 ) -> str:
-    """Append the leaves of samples in trees with splits on categories, which ``to_integers`` rounds."""
+    """Append the leaves of samples in trees with splits on categories, made integers by ``to_integer``."""
     # each of these splits becomes a column, 0 for samples that go left and 1 for the others
     nodes = Nodes.joined([own for own, _ in trees])
     first = np.cumsum(nodes.sizes) - nodes.sizes
@@ -102,34 +104,34 @@ def tree_leaves(
         named = [np.append(False, np.isin(values, split.categories)) != split.left for split in found]
         right = np.stack(named, axis=1).astype(op.float_dtype)
         column = op.columns(x, [position])
-        numbers = op.Reshape(category_numbers(op, to_integers(column), values), [-1])
+        numbers = op.Reshape(category_numbers(op, to_integer(column), values), [-1])
         sides = op.Gather(right, numbers, axis=0)
         of_missing = np.array([[not split.missing_left for split in found]], dtype=op.float_dtype)
         if np.any(of_missing != right[:1]):
             sides = op.Where(op.IsNaN(column), of_missing, sides)
         columns.append(sides)
-        own = [split.node for split in found]
-        feature[own] = np.arange(n_columns, n_columns + len(found))
-        threshold[own], missing_left[own] = 0.5, False
+        indices = [split.node for split in found]
+        feature[indices] = np.arange(n_columns, n_columns + len(found))
+        threshold[indices], missing_left[indices] = 0.5, False
         n_columns += len(found)
     nodes = replace(nodes, feature=feature, threshold=threshold, missing_left=missing_left)
     return leaf_numbers(op, nodes, op.joined(columns), n_columns, in_float32)
 
 
 def with_codes(op: ModelWriter, model: Any, x: Any, known: Mapping[int, Sequence[Any]]) -> str:
-    """Append the matrix of X with columns of known categories replaced by codes, NaN for others."""
+    """Append the matrix of X, with categories replaced by their codes, and by NaN if unknown."""
     name, n_features = type(model).__name__, model.n_features_in_
-    numbers = [position for position in range(n_features) if position not in known]
-    columns = [op.matrix(op.columns(x, numbers, n_features), name)] if numbers else []
+    numeric = [position for position in range(n_features) if position not in known]
+    columns = [op.matrix(op.columns(x, numeric, n_features), name)] if numeric else []
     if not known:
         return columns[0]
     for position, categories in known.items():
         column = op.column(x, position)
         if op.has_text(column) and "nan" in categories:
-            raise op.fail(model, "a category is the text 'nan', which means a missing value: rename it.")
+            raise op.fail(model, "a category is the text 'nan', which stands for a missing value: rename it.")
         number = op.Cast(category_numbers(op, column, categories), to=op.elem_type)
         columns.append(op.Where(op.Greater(number, 0.0), op.Sub(number, 1.0), float("nan")))
-    return op.columns(op.joined(columns), np.argsort([*numbers, *known]), n_features)
+    return op.columns(op.joined(columns), np.argsort([*numeric, *known]), n_features)
 
 
 def boosting_objective(loss: BaseLoss, l1: float, l2: float, rate: float, total_weight: float) -> Objective:
