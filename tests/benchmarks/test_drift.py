@@ -1,24 +1,12 @@
 """Data, scores and summary of the drift benchmark."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from benchmarks.drift import cases, data, measurement, report
 
 
-@pytest.fixture(scope="module")
-def parts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        from benchmarks.drift import cases, data, measurement, report
-
-        yield cases, data, measurement, report
-
-
-def test_each_drift_changes_its_distribution(parts):
-    _, data, _, _ = parts
+def test_each_drift_changes_its_distribution():
     covariate, concept, share = (data.drifted("generated", drift, 0, 1) for drift in data.DRIFTS)
     moved = [
         (d.draws[0][0].mean(axis=0) - d.X_old.mean(axis=0)) / d.X_old.std(axis=0)
@@ -32,8 +20,7 @@ def test_each_drift_changes_its_distribution(parts):
 
 @pytest.mark.parametrize("source", ["generated", "digits"])
 @pytest.mark.parametrize("drift", ["covariate", "concept", "share"])
-def test_draws_have_different_samples(parts, source, drift):
-    _, data, _, _ = parts
+def test_draws_have_different_samples(source, drift):
     found = data.drifted(source, drift, 0, 2)
     (X, y, *test), (X_again, y_again, *test_again) = found.draws
     assert X.shape == X_again.shape and len(X) == len(y) >= max(data.SIZES[source])
@@ -46,8 +33,7 @@ def test_draws_have_different_samples(parts, source, drift):
     np.testing.assert_array_equal(one.X_old, found.X_old)
 
 
-def test_mean_of_draws(parts):
-    _, _, measurement, _ = parts
+def test_mean_of_draws():
     good, bad = measurement.Adapted(0.5, 0.2, 1.0, "", ["a"]), measurement.Adapted(0.7, 0.4, 3.0, "", ["b"])
     assert measurement.averaged([good, bad]) == measurement.Adapted(
         0.6, pytest.approx(0.3), 2.0, "", ["a", "b"]
@@ -57,8 +43,7 @@ def test_mean_of_draws(parts):
     assert np.isnan(found.accuracy) and found.error == "ValueError: no"
 
 
-def test_brier_score_includes_unknown_classes(parts):
-    _, _, measurement, _ = parts
+def test_brier_score_includes_unknown_classes():
 
     class Model:
         classes_ = np.array([0, 2])
@@ -70,8 +55,7 @@ def test_brier_score_includes_unknown_classes(parts):
     assert measurement.brier(Model(), np.zeros((1, 1)), np.array([1])) == pytest.approx(1 + 0.75**2 + 0.25**2)
 
 
-def test_summary(parts):
-    _, _, measurement, report = parts
+def test_summary():
 
     def row(*accuracies, drift="share", error=""):
         results = [measurement.Adapted(a, 1 - a, 1.0, "", []) for a in accuracies]
@@ -96,8 +80,7 @@ def test_summary(parts):
 
 
 @pytest.mark.slow
-def test_one_case(parts):
-    cases, data, measurement, _ = parts
+def test_one_case():
     rows = measurement.measure(cases.Case("generated", "concept", "scaled", "LogisticRegression", 0), {})
     assert [row.n_new for row in rows] == list(data.SIZES["generated"])
     last = rows[-1].adapted

@@ -1,30 +1,17 @@
 """Pairs, scores and summary of the benchmark of default parameters."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from benchmarks.first_hour import measurement, pairs, report
 
 
-@pytest.fixture(scope="module")
-def parts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        from benchmarks.first_hour import measurement, pairs, report
-
-        yield measurement, pairs, report
-
-
-def test_pairs_are_distinct(parts):
-    _, pairs, _ = parts
+def test_pairs_are_distinct():
     assert len({pair.name for pair in pairs.PAIRS}) == len(pairs.PAIRS) >= 48
     assert len({pair.dataset for pair in pairs.PAIRS}) >= 10
 
 
-def test_summary_counts_errors_as_misses(parts):
-    measurement, _, report = parts
+def test_summary_counts_errors_as_misses():
 
     def row(fresh, warm, **details):
         sklearn = measurement.Training(score=0.9, seconds=1.0, gap=0.0)
@@ -42,16 +29,14 @@ def test_summary_counts_errors_as_misses(parts):
     assert report.table(rows).row_count == 3
 
 
-def test_scores_of_invalid_predictions(parts):
-    measurement, _, _ = parts
+def test_scores_of_invalid_predictions():
     y = np.array([1.0, 2.0])
     assert measurement.score("D2 Poisson", y, np.array([-1.0, 2.0])) == -np.inf
     assert measurement.score("R2", y, np.array([np.nan, 2.0])) == -np.inf
     assert measurement.score("D2 pinball 0.8", y, y) == 1.0
 
 
-def test_one_pair(parts):
-    measurement, pairs, _ = parts
+def test_one_pair():
     pair = next(pair for pair in pairs.PAIRS if pair.name == "thousands scaled Ridge")
     (row,) = measurement.measure(pair, {"max_iter": 50, "learning_rate": "LBFGS", "learning_penalty": None})
     assert row.fresh.score == pytest.approx(row.sklearn.score, abs=0.01)
@@ -59,7 +44,6 @@ def test_one_pair(parts):
     assert row.fresh.rate == "LearningRateLBFGS()" and not row.fresh.error
 
 
-def test_exceptions_are_recorded(parts):
-    measurement, pairs, _ = parts
+def test_exceptions_are_recorded():
     (row,) = measurement.measure(pairs.Pair("few_rows", "raw", "Ridge"), {"max_iter": 0})
     assert "max_iter" in row.fresh.error and not row.sklearn.error

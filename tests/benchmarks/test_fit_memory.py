@@ -1,25 +1,16 @@
 """The benchmark of memory, on which the advice on large data is based."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from benchmarks import bench_fit_memory as memory
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
-@pytest.fixture(scope="module")
-def memory():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        from benchmarks import bench_fit_memory
-
-        yield bench_fit_memory
-
-
-def test_private_memory_is_measured(memory):
+def test_private_memory_is_measured():
     with memory.Peak() as peak:
         block = np.ones(60 * 2**20, dtype=np.uint8)
         kept = memory.private_memory()
@@ -28,7 +19,7 @@ def test_private_memory_is_measured(memory):
     assert 55 < peak.added < 120
 
 
-def test_memory_map_is_not_private(memory, tmp_path):
+def test_memory_map_is_not_private(tmp_path):
     memory.write_rows(tmp_path / "rows.npy", 100_000, "float32")
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
     assert rows.nbytes > 35 * 2**20
@@ -38,7 +29,7 @@ def test_memory_map_is_not_private(memory, tmp_path):
 
 
 @pytest.mark.parametrize("way", ["map chunks", "map scaler fitted each", "sparse"])
-def test_ways(way, memory, tmp_path, capsys):
+def test_ways(way, tmp_path, capsys):
     assert way in memory.WAYS.values()
     memory.measure(way, 2000, str(tmp_path))
     number, unit = capsys.readouterr().out.split()

@@ -1,22 +1,9 @@
 """The benchmark of predictions."""
 
-from pathlib import Path
-
-import pytest
-
-ROOT = Path(__file__).parents[2]
+from benchmarks import bench_predict as bench
 
 
-@pytest.fixture(scope="module")
-def bench():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        from benchmarks import bench_predict
-
-        yield bench_predict
-
-
-def test_both_files_run_equally_often_and_alternate(bench):
+def test_both_files_run_equally_often_and_alternate():
     order = []
     times = bench.compare(lambda: order.append("ours"), lambda: order.append("theirs"), rounds=4, seconds=0.0)
     assert [len(part) for part in times] == [4, 4]
@@ -24,7 +11,7 @@ def test_both_files_run_equally_often_and_alternate(bench):
     assert order[2:6] == ["theirs", "theirs", "ours", "ours"] and order[6:8] == ["ours", "ours"]
 
 
-def test_files_of_a_model(bench, monkeypatch):
+def test_files_of_a_model(monkeypatch):
     monkeypatch.setattr(bench, "ROWS", (1, 3))
     found = list(bench.files(["StandardScaler, LogisticRegression"], 100, 2, 0.0))
     assert [(name, rows) for name, rows, _, _ in found] == [
@@ -33,7 +20,7 @@ def test_files_of_a_model(bench, monkeypatch):
     assert all(min(map(min, times)) > 0 and own > 0 for _, _, times, own in found)
 
 
-def test_outputs_agree_and_every_model_has_a_limit(bench):
+def test_outputs_agree_and_every_model_has_a_limit():
     X, _ = bench.data(50)
     for name in ("Ridge", "RandomForestClassifier, 100 trees", "MLPClassifier, 2 classes"):
         model, trainer = bench.trained(name, 60)
@@ -44,7 +31,7 @@ def test_outputs_agree_and_every_model_has_a_limit(bench):
     assert set(bench.LIMITS) == set(bench.MODELS)
 
 
-def test_output(bench, capsys, monkeypatch):
+def test_output(capsys, monkeypatch):
     monkeypatch.setattr(bench, "ROWS", (1,))
     monkeypatch.setattr(bench, "predictors", lambda *args: [("Ridge", 7.0)])
     monkeypatch.setattr(bench, "methods", lambda *args: [("float32", [[3.0], [1.0]])])

@@ -1,20 +1,13 @@
 """The benchmark of searches that train candidates together."""
 
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
+from benchmarks import bench_search
 
 
 def test_both_searches_have_the_same_results():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        from benchmarks import bench_search
-
-        for case in bench_search.CASES[:2]:
-            small = replace(case, rows=60, features=4)
-            found = bench_search.measure(small, {"learning_rate__eta0": [0.01, 0.1]}, 1, max_iter=2)
-            assert found.alone > 0 and found.together > 0 and found.difference < 1e-5
-            assert found.ratio == found.together / found.alone
+    for case in bench_search.CASES[:2]:
+        small = replace(case, rows=60, features=4)
+        found = bench_search.measure(small, {"learning_rate__eta0": [0.01, 0.1]}, 1, max_iter=2)
+        assert found.alone > 0 and found.together > 0 and found.difference < 1e-5
+        assert found.ratio == found.together / found.alone

@@ -2,27 +2,17 @@
 
 import doctest
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-ROOT = Path(__file__).parents[2]
+from benchmarks.shards import __main__ as main
+from benchmarks.shards import cost_model, problems, report, rounds, strategies
 
 
-@pytest.fixture(scope="module")
-def parts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        from benchmarks.shards import __main__, cost_model, problems, report, rounds, strategies
-
-        yield __main__, cost_model, problems, report, rounds, strategies
-
-
-def test_outer_momentum_is_nesterov(parts):
+def test_outer_momentum_is_nesterov():
     """Sutskever et al., 2013, in the form of torch.optim.SGD: v = m v + g, w -= r (g + m v)."""
-    *_, rounds, _ = parts
     outer, key, count = rounds.Outer(0.5, 0.9), ("w", None), ("w", "count")
     old, mean = np.array([1.0, 2.0]), np.array([0.0, 2.5])
     state = np.array([3.0])
@@ -38,8 +28,7 @@ def test_outer_momentum_is_nesterov(parts):
 
 
 @pytest.mark.slow
-def test_one_shard_is_independent_of_the_number_of_averages(parts):
-    _, _, problems, _, rounds, strategies = parts
+def test_one_shard_is_independent_of_the_number_of_averages():
     for problem in problems.PROBLEMS[1:5:2]:
         shards = rounds.Shards(problem, 1, 0)
         losses = [
@@ -49,8 +38,7 @@ def test_one_shard_is_independent_of_the_number_of_averages(parts):
         assert len(losses) == 7 and sum(np.array_equal(plain, one) for one in others) == 5
 
 
-def test_average_after_each_batch_equals_a_batch_of_all_shards(parts):
-    _, _, problems, _, rounds, _ = parts
+def test_average_after_each_batch_equals_a_batch_of_all_shards():
     problem = problems.PROBLEMS[0]
     given, shards = problem.data(0), rounds.Shards(problem, 2, 0)
     losses, score = shards.train(rounds.Strategy("", often_until=1), 1.0, 1)
@@ -69,14 +57,12 @@ def test_average_after_each_batch_equals_a_batch_of_all_shards(parts):
     assert score == pytest.approx(np.mean((scores > 0) == given.y_test), abs=1e-3)
 
 
-def test_diverging_training_has_infinite_losses(parts):
-    _, _, problems, _, rounds, _ = parts
+def test_diverging_training_has_infinite_losses():
     losses, score = rounds.Shards(problems.PROBLEMS[1], 4, 0).train(rounds.Strategy(""), 1e12, 2)
     assert np.isinf(losses[-1]) and np.isnan(score)
 
 
-def test_smaller_batches_make_as_many_updates_as_one_machine(parts):
-    _, _, problems, _, rounds, _ = parts
+def test_smaller_batches_make_as_many_updates_as_one_machine():
     strategy, shards = rounds.Strategy("", divides_batch=True), rounds.Shards(problems.PROBLEMS[0], 4, 0)
     updates = []
     shards.step.run_epoch = lambda order, size, buffers: updates.append(len(order) / size) or np.zeros(1)
@@ -87,16 +73,14 @@ def test_smaller_batches_make_as_many_updates_as_one_machine(parts):
     assert updates[4:] == [problems.N_TRAIN / problems.BATCH / 4] * 2
 
 
-def test_shards_of_rows_sorted_by_label(parts):
-    _, _, problems, _, rounds, _ = parts
+def test_shards_of_rows_sorted_by_label():
     shards = rounds.Shards(problems.PROBLEMS[0], 4, 0, by_label=True)
     assert [len(np.unique(data.y)) for data in shards.data[::3]] == [1, 1]
     mixed = rounds.Shards(problems.PROBLEMS[0], 4, 0)
     assert [len(np.unique(data.y)) for data in mixed.data] == [2] * 4
 
 
-def test_topics_of_documents_are_learned(parts):
-    problems = parts[2]
+def test_topics_of_documents_are_learned():
     X, y = problems.documents(1500, 0)
     np.testing.assert_allclose(np.sqrt(X.multiply(X).sum(axis=1)), 1.0, rtol=1e-5)
     assert X.shape == (1500, problems.N_WORDS) and X.nnz < 0.03 * X.shape[0] * X.shape[1]
@@ -106,15 +90,13 @@ def test_topics_of_documents_are_learned(parts):
     assert (problems.documents(1500, 1)[0] != X).nnz > 0
 
 
-def test_passes_to_a_target(parts):
-    report = parts[3]
+def test_passes_to_a_target():
     assert report.passes_to([3.0, 2.04, 1.0], 2.0) == 2
     assert report.passes_to([3.0, np.inf], 2.0) == np.inf
 
 
 @pytest.fixture
-def runs(parts):
-    report = parts[3]
+def runs():
     one = [report.Run("p", "once", scale, 1, 0, [4.0, 3.9, 2.5, 2.0], 0.9) for scale in ("1", "√k", "k")]
     ends = {
         ("once", "1"): 3.0,
@@ -127,8 +109,7 @@ def runs(parts):
     return one + [report.Run("p", s, c, 4, 0, [v] * 4, 0.8) for (s, c), v in ends.items()]
 
 
-def test_tables_of_losses(parts, runs):
-    report = parts[3]
+def test_tables_of_losses(runs):
     losses = report.losses_table(runs).splitlines()
     assert losses[0] == "| problem | averages | 4 shards: rate times 1, √k, k |"
     assert losses[2] == "| p | once | 1.50 / 1.10 / 2.05 |"
@@ -142,8 +123,8 @@ def test_tables_of_losses(parts, runs):
     assert report.one_machine_table(runs).splitlines()[-1] == "| p | 4 | 2.000 | 0.900 | 2.000 | 2.000 |"
 
 
-def test_block_of_a_page_is_replaced(parts, tmp_path):
-    report, page = parts[3], tmp_path / "page.md"
+def test_block_of_a_page_is_replaced(tmp_path):
+    page = tmp_path / "page.md"
     page.write_text("a\n<!-- x: begin -->\nold\n<!-- x: end -->\nb\n")
     report.write_block(page, "x", "new")
     assert page.read_text() == "a\n<!-- x: begin -->\nnew\n<!-- x: end -->\nb\n"
@@ -151,8 +132,7 @@ def test_block_of_a_page_is_replaced(parts, tmp_path):
         report.write_block(page, "y", "new")
 
 
-def test_quick_run_and_report_of_saved_results(parts, tmp_path, monkeypatch, capsys):
-    main = parts[0]
+def test_quick_run_and_report_of_saved_results(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["shards", "--quick", "--json", str(tmp_path / "runs.json")])
     monkeypatch.setattr(main, "PROBLEMS", main.PROBLEMS[:1])
     main.main()
@@ -165,8 +145,7 @@ def test_quick_run_and_report_of_saved_results(parts, tmp_path, monkeypatch, cap
     assert measured.splitlines()[2:] == lines[2:] and len(lines) > 20
 
 
-def test_fitted_costs(parts):
-    cost_model = parts[1]
+def test_fitted_costs():
     assert doctest.testmod(cost_model).failed == 0
     shards, size = (grid.ravel() for grid in np.meshgrid([2, 8, 32], [1e3, 1e6, 1e7]))
     found = cost_model.fit_rounds(shards, size, 0.004 + shards * (0.0005 + size * 2e-9))
@@ -180,14 +159,13 @@ def test_fitted_costs(parts):
 
 
 @pytest.fixture
-def costs(parts):
-    cost_model = parts[1]
+def costs():
     rounds = cost_model.Measured((0.005, 0.001, 1e-9), (64, 1e7), 0.1)
     return cost_model.Costs(rounds, cost_model.Measured((1e-6, 1e-9, 1e-10), (1000, 1e6), 0.1), 0.9)
 
 
-def test_estimates(parts, costs):
-    estimate = parts[1].estimate
+def test_estimates(costs):
+    estimate = cost_model.estimate
     found = estimate(
         costs, 1e6, 100, 1e4, 4, shards_per_worker=2, averages=3, batch_size=100, bytes_per_weight=4
     )
@@ -202,8 +180,8 @@ def test_estimates(parts, costs):
     assert twice.speedup == pytest.approx(estimate(costs, 1e6, 100, 1e4, 4).speedup / 2)
 
 
-def test_estimates_for_trees_and_networks_are_extrapolated(parts, costs):
-    estimate = parts[1].estimate
+def test_estimates_for_trees_and_networks_are_extrapolated(costs):
+    estimate = cost_model.estimate
     plain = estimate(costs, 1e9, 100, 1e6, 1024)
     tree = estimate(costs, 1e9, 100, 1e6, 1024, tree=True, bandwidth=1e9)
     assert tree.communication == pytest.approx(0.005 + 1024 * 0.001 + 10 * 12e6 * 2e-9)
@@ -221,7 +199,7 @@ def test_estimates_for_trees_and_networks_are_extrapolated(parts, costs):
 @pytest.mark.parametrize(
     "wrong", [{"n_rows": 0}, {"n_workers": -1}, {"bandwidth": -1.0}, {"n_weights": np.nan}]
 )
-def test_estimate_rejects_values_that_are_not_positive(parts, costs, wrong):
+def test_estimate_rejects_values_that_are_not_positive(costs, wrong):
     given = {"n_rows": 1e6, "n_columns": 10, "n_weights": 10, "n_workers": 2} | wrong
     with pytest.raises(ValueError, match="above 0"):
-        parts[1].estimate(costs, **given)
+        cost_model.estimate(costs, **given)

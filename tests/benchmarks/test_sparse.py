@@ -1,24 +1,14 @@
 """The benchmark against SGDClassifier on sparse data."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from benchmarks import bench_sparse as bench
 
 
-@pytest.fixture(scope="module")
-def bench():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        from benchmarks import bench_sparse
-
-        yield bench_sparse
-
-
-def test_generated_rows(bench):
+def test_generated_rows():
     text, one_hot = bench.text_rows(500, 2000), bench.one_hot_rows(500, 5, 40)
     lengths = np.diff(text.indptr)
     assert text.shape == (500, 2000) and 40 < lengths.mean() < 80 and lengths.max() > 2 * lengths.mean()
@@ -30,7 +20,7 @@ def test_generated_rows(bench):
         )
 
 
-def test_times(bench, monkeypatch):
+def test_times(monkeypatch):
     monkeypatch.setattr(bench, "ROUNDS", 1)
     monkeypatch.setitem(bench.CASES, "few", (lambda: bench.text_rows(600, 3000), 2, "Adam"))
     *times, chunked, whole = (float(cell) for cell in bench.measure_time("few").split("|"))
@@ -38,7 +28,7 @@ def test_times(bench, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_memory(bench, monkeypatch):
+def test_memory(monkeypatch):
     monkeypatch.setitem(bench.CASES, "few", (lambda n=3000: bench.text_rows(n, 3000), 2, "SGD"))
     size, added, ratio = (float(cell) for cell in bench.measure_memory("few").split("|"))
     assert size > 1 and added >= 0

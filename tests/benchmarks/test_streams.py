@@ -1,24 +1,14 @@
 """The benchmark of training from parquet files."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from benchmarks import bench_streams as bench
+
 pytest.importorskip("pyarrow")
 
 
-@pytest.fixture(scope="module")
-def bench():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        from benchmarks import bench_streams
-
-        yield bench_streams
-
-
-def test_files_have_the_generated_rows(bench, tmp_path, monkeypatch):
+def test_files_have_the_generated_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "GROUP", 100)
     monkeypatch.setattr(bench, "FILE", 200)
     bench.generate(tmp_path, 450)
@@ -29,14 +19,14 @@ def test_files_have_the_generated_rows(bench, tmp_path, monkeypatch):
     np.testing.assert_array_equal(y, np.concatenate([part for _, part in parts]), strict=True)
 
 
-def test_files_sorted_by_label(bench, tmp_path):
+def test_files_sorted_by_label(tmp_path):
     bench.generate(tmp_path, 300, by_label=True)
     X, y = bench._in_memory(tmp_path)
     assert len(X) == 300 and 0 < y.sum() < 300 and (np.diff(y) >= 0).all()
 
 
 @pytest.mark.slow
-def test_sheet_compares_both_sides(bench):
+def test_sheet_compares_both_sides():
     (sheet,) = bench.sheets(quick=True)
     assert "20,000 rows" in sheet.text and [row[0] for row in sheet.rows] == [bench.MODELS[0]]
     ratio, memory = sheet.figures.values()
@@ -44,7 +34,7 @@ def test_sheet_compares_both_sides(bench):
     assert len(sheet.header) == len(sheet.rows[0]) and "rows/s" in sheet.markdown()
 
 
-def test_both_sides_train_the_same_model(bench, tmp_path):
+def test_both_sides_train_the_same_model(tmp_path):
     bench.generate(tmp_path, 3000)  # few enough for the buffer, which keeps their order
     scores = {bench.train(tmp_path, bench.MODELS[0], side, {})["score"] for side in bench.SIDES}
     assert len(scores) == 1 and scores.pop() > 0.55
