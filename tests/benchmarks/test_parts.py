@@ -3,24 +3,28 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from benchmarks import contenders
+from benchmarks.cases import TINY, Case, mean_loss, write_data
+from benchmarks.figures import ratio, slope
+from benchmarks.install_peers import peers
+from benchmarks.measures.batches import REPEATS, round_of
+from benchmarks.measures.to_loss import epochs_to
+from benchmarks.plots import plot_ratios
+from benchmarks.processes import Failed, Process
+from benchmarks.report import write_report
+from benchmarks.tables import per_batch_table, summary_table
+from benchmarks.targets import evaluate
+from benchmarks.team import Team
+
 ROOT = Path(__file__).parent.parent.parent
 
 
-@pytest.fixture(scope="module", autouse=True)
-def importable():
-    """Import ``benchmarks`` from the repository, as the distribution does not contain it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        yield
-
-
 def test_slopes_and_ratios():
-    from benchmarks.figures import ratio, slope
-
     assert slope([1, 10, 100], [[2.0], [20.0], [200.0]]) == pytest.approx(1)
     assert slope([1, 4], [[3.0, 3.0, 900.0], [6.0]]) == pytest.approx(0.5)
     assert np.isnan(slope([1, 2], [[-1.0], [1.0]]))
@@ -29,10 +33,6 @@ def test_slopes_and_ratios():
 
 
 def test_times_within_noise_are_not_resolved(tmp_path):
-    from benchmarks.plots import plot_ratios
-    from benchmarks.tables import per_batch_table, summary_table
-    from benchmarks.targets import evaluate
-
     times = {
         "ortlearn": [2.0, 2.0],
         "torch": [9.0, -1.0],
@@ -54,10 +54,6 @@ def test_times_within_noise_are_not_resolved(tmp_path):
 
 
 def test_round_is_repeated_until_the_long_fit_takes_longer():
-    from types import SimpleNamespace
-
-    from benchmarks.measures.batches import REPEATS, round_of
-
     spent = iter([1.0, 0.5, 1.0, 3.0])
     assert round_of(SimpleNamespace(seconds=lambda epochs: next(spent)), 2, 100) == pytest.approx(1e4)
     spent = iter([1.0, 0.5] * REPEATS)
@@ -65,8 +61,6 @@ def test_round_is_repeated_until_the_long_fit_takes_longer():
 
 
 def test_targets():
-    from benchmarks.targets import evaluate
-
     times = {"ortlearn": [2.0], "sklearn-mlp": [10.0], "forward-backward": [5.0]}
     found = {t.text: (t, value) for t, value in evaluate({"per_batch": {"1": {"mlp-15": {"times": times}}}})}
     target, value = found["100-50-10-1, batches of 15: time per batch / MLPRegressor's"]
@@ -77,8 +71,6 @@ def test_targets():
 
 
 def test_mean_loss():
-    from benchmarks.cases import Case, mean_loss
-
     X = np.array([[1.0], [-2.0]])
     hidden = [(np.array([[1.0]]), np.array([0.0])), (np.array([[3.0]]), np.array([1.0]))]
     regression = Case("r", (1, 1, 1), "regression", 2, 1, 0.1)
@@ -92,8 +84,6 @@ def test_mean_loss():
 
 
 def test_data_are_written_once(tmp_path):
-    from benchmarks.cases import TINY, write_data
-
     first, again = write_data(TINY[0], tmp_path / "."), write_data(TINY[0], tmp_path)
     assert first == again
     X, y = np.load(first / "X.npy"), np.load(first / "y.npy")
@@ -103,11 +93,6 @@ def test_data_are_written_once(tmp_path):
 
 @pytest.mark.slow
 def test_failing_contender_does_not_stop_the_others(tmp_path, monkeypatch):
-    from benchmarks import contenders
-    from benchmarks.cases import TINY
-    from benchmarks.processes import Failed, Process
-    from benchmarks.team import Team
-
     monkeypatch.setitem(
         contenders.CONTENDERS,
         "nobody",
@@ -126,16 +111,12 @@ def test_failing_contender_does_not_stop_the_others(tmp_path, monkeypatch):
 
 
 def test_peers_are_pinned():
-    from benchmarks.install_peers import peers
-
     found = peers(ROOT / "setup.cfg")
     assert all("==" in peer for peer in found)
     assert {"torch", "skorch", "scikit-learn"} <= {peer.partition("==")[0] for peer in found}
 
 
 def test_epochs_to_a_loss():
-    from benchmarks.measures.to_loss import epochs_to
-
     class Fake:
         def ask(self, _, epochs, loss):
             return {"loss": 1 / epochs}
@@ -145,8 +126,6 @@ def test_epochs_to_a_loss():
 
 
 def test_report_of_loaded_results(tmp_path):
-    from benchmarks.report import write_report
-
     results = {
         "machine": "one, 2 cores",
         "versions": {"Python": "3"},
