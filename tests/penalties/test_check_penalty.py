@@ -1,4 +1,4 @@
-"""check_penalty accepts the built-in penalties and finds faults."""
+"""check_penalty accepts the built-in penalties and detects errors."""
 
 import pytest
 

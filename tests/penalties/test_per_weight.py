@@ -67,7 +67,7 @@ def trained(kind, model, rows, penalty, **options):
 
 
 def moved(kind, model, rows, penalty, **options):
-    """Return the weights after it, by attribute."""
+    """Return the trained weights by attribute."""
     found = trained(kind, model, rows, penalty, **options).trained_coef_
     return {key: found[name] for key, name in NAMES.items()}
 
@@ -102,7 +102,7 @@ def test_gradients_of_each_penalty(kind, gradient, rows, network):
 
 
 @BOTH
-def test_the_loss_has_all_penalties(kind, rows, network):
+def test_loss_includes_all_penalties(kind, rows, network):
     weights = before(network)
     first, bias = weights["coefs_[0]"], weights["intercepts_[0]"]
     expected = 0.3 * (first**2).sum() + 0.2 * np.abs(weights["coefs_[1]"]).sum()
@@ -112,7 +112,7 @@ def test_the_loss_has_all_penalties(kind, rows, network):
 
 
 @BOTH
-def test_clipping_is_of_all_of_the_gradient(kind, rows, network):
+def test_clipping_uses_the_whole_gradient(kind, rows, network):
     weights, plain = before(network), moved(kind, network, rows, None)
     gradients = {}
     for key, weight in weights.items():
@@ -141,7 +141,7 @@ def test_steps_of_each_penalty(kind, gradient, rows, network):
 
 
 @BOTH
-def test_a_projection_does_not_make_the_others_step(kind, rows, network):
+def test_projection_leaves_other_penalties_to_the_gradient(kind, rows, network):
     """With Adam, l1 uses its gradient, as there is no proximal step, and max_norm projects."""
     adam = {"learning_rate": LearningRateAdam(RATE)}
     by_gradient = moved(kind, network, rows, L1Penalty(2.0, False, "coefs_[0]", proximal=False), **adam)
@@ -167,8 +167,8 @@ def test_two_keys_of_one_weight_add_up(kind, rows, network):
 )
 @BOTH
 @pytest.mark.filterwarnings("ignore:LearningRateLBFGS stopped:sklearn.exceptions.ConvergenceWarning")
-def test_one_key_is_the_penalty_of_these_weights(kind, rate, rows, network):
-    """Bit for bit, with weights apart and with weights packed into one vector."""
+def test_one_key_equals_the_selected_penalty(kind, rate, rows, network):
+    """Weights are bit-identical, separate or packed into one vector."""
     options = {"learning_rate": rate, "max_iter": 30 if rate == "LBFGS" else 3}
     alone = moved(kind, network, rows, L2Penalty(0.1, weights="coefs_[0]"), **options)
     named = moved(kind, network, rows, {"coefs_[0]": L2Penalty(0.1)}, **options)
@@ -193,8 +193,8 @@ def test_both_estimators_train_equally(rate, rows, network):
 
 
 @pytest.mark.parametrize("alpha", [1.0, 30.0])
-def test_the_ridge_of_scikit_learn(alpha, rows):
-    """With a penalty on the intercept too, it is a ridge whose intercept is one more coefficient."""
+def test_ridge_equals_scikit_learn(alpha, rows):
+    """With a penalty on the intercept too, the intercept is one more coefficient of the ridge."""
     X, y = rows
     ones = np.hstack([X, np.ones((len(X), 1))])
     strengths = np.array([alpha] * 3 + [2 * alpha])
@@ -325,7 +325,7 @@ def test_parameters_without_a_dictionary(penalties):
     assert penalty.set_params(penalties={"a": L2Penalty()}, a__l2=2.0).get_params()["a__l2"] == 2.0
 
 
-def test_a_search_over_the_strength_of_one_weight(rows, network):
+def test_search_over_the_strength_of_one_weight(rows, network):
     penalty = PerWeightPenalty({"coefs_[0]": L2Penalty(0.1), "coefs_[1]": L2Penalty(0.1)})
     trainer = OrtGradientOptimizer(network, learning_penalty=penalty, max_iter=3, random_state=0)
     grid = {
@@ -363,7 +363,7 @@ def test_partial_fit_reads_changed_penalties(rows, network):
 
 
 def test_compiled_graphs_are_distinguished(rows, network):
-    """By strengths, by weights, by classes: also where two classes have one name."""
+    """They are distinguished by strengths, weights and classes, also by classes with the same name."""
 
     def same_name(factor):
         class Mine(BasePenalty):

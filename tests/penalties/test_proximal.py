@@ -1,4 +1,4 @@
-"""Proximal steps against their definitions, and what they lead to."""
+"""Proximal steps compared with their definitions, and trainings with them."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def group_norms(weight):
     ],
     ids=["l1", "elastic", "group_lasso"],
 )
-def test_the_step_minimises_its_definition(penalty, value, shape, run_onnx):
+def test_step_minimises_its_definition(penalty, value, shape, run_onnx):
     weight = np.random.default_rng(1).normal(size=shape)
     found, stepped = step_of(penalty, weight, run_onnx)
     np.testing.assert_allclose(found, value(weight), rtol=1e-12)
@@ -82,7 +82,7 @@ def test_groups_are_rows(run_onnx):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_units_stay_in_a_ball(dtype, run_onnx):
+def test_norms_of_units_are_bounded(dtype, run_onnx):
     norms = np.linalg.norm(WEIGHT, axis=0)
     radius = float(np.median(norms))
     _, stepped = step_of(MaxNormPenalty(radius), WEIGHT.astype(dtype), run_onnx)
@@ -116,7 +116,7 @@ CONSTANT = {"learning_rate": "constant"}
     ],
     ids=repr,
 )
-def test_the_lasso_of_scikit_learn(kind, rate, diabetes):
+def test_lasso_equals_scikit_learn(kind, rate, diabetes):
     """Full batches with a proximal step are ISTA: the same weights, the same exact zeros."""
     X, y = diabetes
     expected = Lasso(alpha=0.1, tol=1e-8).fit(X, y)
@@ -138,7 +138,7 @@ def test_the_lasso_of_scikit_learn(kind, rate, diabetes):
     np.testing.assert_allclose(trained.train_losses_[-1], objective, rtol=1e-4)
 
 
-def test_the_lasso_by_an_adaptive_rate(diabetes):
+def test_lasso_with_an_adaptive_rate(diabetes):
     """Elements have different rates, so that l1 acts by its gradient, which gives no exact zeros."""
     X, y = diabetes
     expected = Lasso(alpha=0.1, tol=1e-8).fit(X, y)
@@ -178,14 +178,14 @@ def test_a_named_intercept_is_penalised(diabetes):
 
 
 @pytest.mark.parametrize("names", ["typo", "coefs_[0]", ["coef_", "typo"]])
-def test_names_that_match_nothing(names, diabetes):
+def test_names_without_matches(names, diabetes):
     trainer = OrtGradientOptimizer(Ridge(), learning_penalty=L2Penalty(5.0, weights=names))
     with pytest.raises(PluginError, match="L2Penalty: weights=.* must name trained weights"):
         trainer.fit(*diabetes)
     assert not hasattr(trainer, "onnx_")
 
 
-def test_without_the_step_nothing_is_zero(diabetes):
+def test_subgradients_give_no_zeros(diabetes):
     X, y = diabetes
     trained = OrtGradientOptimizer(
         LinearRegression(), learning_penalty=L1Penalty(0.1, proximal=False), max_iter=20, random_state=0
@@ -255,6 +255,6 @@ def test_chosen_weights(patterns, name, expected):
      L1Penalty(proximal="yes"), L2Penalty(weights=[1]), L2Penalty(intercept=3)],
     ids=repr,
 )  # fmt: skip
-def test_parameters_that_make_no_sense(penalty):
+def test_invalid_parameters(penalty):
     with pytest.raises(PluginError, match=f"{type(penalty).__name__}: "):
         resolve_penalty(penalty)

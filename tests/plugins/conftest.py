@@ -1,4 +1,4 @@
-"""Distributions made on the spot: real metadata and real modules in a folder of sys.path."""
+"""Distributions created by tests, with metadata and modules in a folder of sys.path."""
 
 import sys
 
@@ -8,7 +8,7 @@ from ortlearn import plugins
 
 
 class Site:
-    """A folder that distributions can be put in, as pip would."""
+    """A folder into which distributions are installed, as by pip."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -28,7 +28,7 @@ class Site:
 
 @pytest.fixture
 def new_site(tmp_path, monkeypatch):
-    """Make folders of ``sys.path``, the last one made being searched first."""
+    """Create folders of ``sys.path``; the newest is searched first."""
     sites = []
 
     def make():
@@ -48,5 +48,5 @@ def new_site(tmp_path, monkeypatch):
 
 @pytest.fixture
 def site(new_site):
-    """Make one folder of ``sys.path``."""
+    """Create a folder of ``sys.path``."""
     return new_site()

@@ -293,7 +293,7 @@ def test_register_in_one_group_leaves_the_others():
         assert "mine" not in {info.name for info in plugins.list_plugins(PENALTIES)}
 
 
-def test_unregister_what_was_not_registered():
+def test_unregister_an_unregistered_name():
     with pytest.raises(UnknownPluginError, match="'nobody'"):
         plugins.unregister(LOSSES, "nobody")
     with pytest.raises(PluginError, match="comes from ortlearn") as caught:

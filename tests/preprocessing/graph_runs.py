@@ -1,4 +1,4 @@
-"""Run graphs."""
+"""Functions that run graphs."""
 
 import onnxruntime
 

@@ -88,7 +88,7 @@ def test_kinds_of_objects(values, kind):
 
 
 @pytest.mark.parametrize("values", [pd.date_range("2026", periods=2), pd.timedelta_range("1D", periods=2)])
-def test_dates_are_no_numbers(values):
+def test_dates_are_not_numbers(values):
     assert column_kind(np.asarray(values)) == "other"
 
 
@@ -107,7 +107,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("dtype, elem_type", [(np.float32, FLOAT), (np.float64, DOUBLE)])
 @pytest.mark.parametrize("form", list(NUMBERS))
-def test_numbers_are_one_matrix(form, dtype, elem_type):
+def test_numeric_columns_are_one_matrix(form, dtype, elem_type):
     schema = input_schema(NUMBERS[form], StandardScaler(), dtype)
     assert schema.is_number_matrix and schema.n_features == 3
     assert schema.types() == {"X": TensorType(elem_type, (None, 3))}
@@ -124,12 +124,12 @@ def test_a_column_of_each_kind(frame):
     assert schema.input_of_column() == dict(enumerate(["city", "age", "fare", "member", "class"]))
 
 
-def test_a_date_that_is_read(frame):
+def test_dates_read_by_a_step(frame):
     with pytest.raises(ConversionError, match="Column 'day' of X has values other than numbers or text"):
         input_schema(frame, OneHotEncoder().fit(frame))
 
 
-def test_large_whole_numbers_are_not_rounded():
+def test_large_integers_are_not_rounded():
     X = pd.DataFrame({"id": [2**24 + 1, 2**24 + 2], "size": [1.0, 2.0]})
     encoder = ColumnTransformer([("id", OneHotEncoder(), [0])], remainder="passthrough").fit(X.to_numpy())
     assert inputs(input_schema(X.set_axis([0, 1], axis=1), encoder)) == {"X0": INT64, "X1": FLOAT}
@@ -155,13 +155,13 @@ def test_names_of_inputs():
     assert list(inputs(input_schema(X, OneHotEncoder().fit(X)))) == ["one two", "é.ß"]
 
 
-def test_columns_of_one_name():
+def test_duplicate_column_names():
     X = pd.DataFrame([["a", "b"]], columns=["a", "a"])
     with pytest.raises(ValueError, match=r"several columns named \['a'\]"):
         input_schema(X, OneHotEncoder().fit(X.to_numpy()))
 
 
-def test_another_number_of_columns():
+def test_wrong_number_of_columns():
     with pytest.raises(ValueError, match="X has 2 features, but the model to train is expecting 3 features"):
         input_schema(np.ones((4, 2)), Ridge().fit(np.ones((4, 3)), np.ones(4)))
 
@@ -204,14 +204,14 @@ def test_readers_of_unions_and_imputers_that_add_columns():
     "columns",
     [["fare", "age"], [2, 1], slice(1, 3), [False, True, True, False], make_column_selector("fare|age")],
 )
-def test_columns_however_selected(columns, frame):
+def test_ways_to_select_columns(columns, frame):
     X = frame[["city", "age", "fare", "class"]]
     fitted = ColumnTransformer([("n", StandardScaler(), columns)]).fit(X)
     assert {position for position, *_ in readers(fitted, 4)} == {1, 2}
     assert inputs(input_schema(X, fitted)) == {"age": FLOAT, "fare": FLOAT}
 
 
-def test_values_as_inputs_take_them(frame):
+def test_conversion_to_input_types(frame):
     schema = schema_of_graph(
         {
             "fare": TensorType(FLOAT, ("N", 1)),
@@ -257,14 +257,14 @@ BAD = [
 
 
 @pytest.mark.parametrize("X, message", BAD)
-def test_columns_that_do_not_fit(X, message):
+def test_incompatible_columns(X, message):
     schema = schema_of_graph({"n": TensorType(FLOAT, ("N", 1)), "t": TensorType(STRING, ("N", 1))})
     with pytest.raises(ValueError, match=message):
         read_columns(X, schema)
 
 
 @pytest.mark.parametrize("values", [[1.5, 2.0], [np.nan, 1.0]])
-def test_whole_numbers_stay_whole(values):
+def test_integers_are_preserved(values):
     schema = schema_of_graph({"i": TensorType(INT64, ("N", 1)), "j": TensorType(INT64, ("N", 1))})
     assert read_columns({"i": [1.0, 2.0], "j": [3, 4]}, schema)["i"].dtype == np.int64
     with pytest.raises(ValueError, match="Column 'i' of X had integers when"):
@@ -282,7 +282,7 @@ def test_unknown_categories(frame):
     assert len(read_columns(X.assign(city="Rome"), input_schema(X, lenient))) == 2
 
 
-def test_missing_categories_are_known_where_they_are_filled(frame):
+def test_filled_missing_categories(frame):
     X = pd.DataFrame({"city": ["Oslo", np.nan, "Lima"]})
     filled = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()).fit(X)
     assert read_columns(X, input_schema(X, filled))["city"].ravel().tolist() == ["Oslo", "nan", "Lima"]
@@ -337,7 +337,7 @@ AROUND = {
 
 @pytest.mark.parametrize("library", [pd, pl])
 @pytest.mark.parametrize("around", list(AROUND))
-def test_names_are_those_of_what_selects(library, around):
+def test_input_names_follow_the_selection(library, around):
     X = library.DataFrame({"a": range(12), "b": list("xyxy") * 3, "c": [1.0, 0.0, 1.0, 0.0] * 3})
     columns = make_column_transformer((OneHotEncoder(), ["b"]), (StandardScaler(), ["c"]))
     model = AROUND[around](make_pipeline(columns, LogisticRegression())).fit(X, [0, 1, 1, 0] * 3)
@@ -380,7 +380,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("name", list(MISSING))
-def test_where_missing_values_are_accepted(name):
+def test_steps_that_accept_missing_values(name):
     model, by_tags, expected = MISSING[name]
     X = np.random.RandomState(0).normal(size=(20, 2))
     fitted = model.fit(X, (X[:, 0] > 0).astype(int))

@@ -99,7 +99,7 @@ def people():
 
 
 def check(fitted, X, dtype=np.float32):
-    """Check that the graph of an estimator predicts as it does; return what can be trained."""
+    """Check that a graph predicts like its estimator, and return the trainable model."""
     trainable = to_trainable(fitted, X=X, dtype=dtype, run=run)
     model = trainable.with_weights(trainable.initial_weights())
     checker.check_model(model)
@@ -143,7 +143,7 @@ STAY = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", list(STAY))
-def test_a_step_without_converter(name, dtype, numbers):
+def test_step_without_converter(name, dtype, numbers):
     model, step, n_steps = STAY[name]
     fitted = model.fit(*numbers)
     with pytest.warns(FallbackWarning, match=f"Step '{step}' .* stays in scikit-learn") as caught:
@@ -168,7 +168,7 @@ INNER = {
 
 
 @pytest.mark.parametrize("name", INNER)
-def test_the_step_at_fault_is_named(name, numbers):
+def test_error_names_the_step(name, numbers):
     frame = pd.DataFrame(numbers[0][:, :2], columns=["a", "b"])
     fitted = make_pipeline(INNER[name], Ridge()).fit(frame, numbers[1])
     with pytest.warns(FallbackWarning) as caught:
@@ -178,7 +178,7 @@ def test_the_step_at_fault_is_named(name, numbers):
     assert "declare a model definition of Curves" in text
 
 
-def test_the_part_without_a_form_is_named_among_other_encoders(people):
+def test_unsupported_part_is_named_among_encoders(people):
     parts = [("code", OrdinalEncoder(), ["city"]), ("bag", CountVectorizer(strip_accents="ascii"), "note")]
     fitted = make_pipeline(ColumnTransformer(parts), Ridge()).fit(*people)
     with pytest.warns(FallbackWarning, match="because of CountVectorizer in it: CountVectorizer cannot"):

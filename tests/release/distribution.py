@@ -49,7 +49,7 @@ def build(folder: Path) -> tuple[Path, Path]:
 
 
 def _run(module: str, *arguments: str) -> None:
-    """Run a module; where it fails, print its output and exit."""
+    """Run a module; if it fails, print its output and exit."""
     done = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{done.stdout}{done.stderr}{module} fails.")

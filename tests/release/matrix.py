@@ -90,7 +90,7 @@ ENVIRONMENTS = (
 
 
 def run(patterns: Sequence[str]) -> list[str]:
-    """Run the tests in the environments whose names fit a pattern; return an error for each that fails."""
+    """Run the tests in the environments whose names match a pattern; return an error for each failure."""
     chosen = [case for case in ENVIRONMENTS if any(fnmatch(case.name, pattern) for pattern in patterns)]
     if not chosen:
         names = ", ".join(case.name for case in ENVIRONMENTS)
@@ -99,7 +99,7 @@ def run(patterns: Sequence[str]) -> list[str]:
 
 
 def _error(case: Versions) -> str:
-    """Return what is wrong in an environment, or an empty text."""
+    """Return the error of an environment, or an empty string."""
     versions = case.python.split()
     interpreter = next(filter(None, map(find_interpreter, versions)), None)
     if interpreter is None:

@@ -38,7 +38,7 @@ def check_files():
 
 
 def check_modules():
-    """Every module is imported, or asks for a package of an extra."""
+    """Every module can be imported, or its error names a package of an extra."""
     for module in pkgutil.walk_packages(ortlearn.__path__, "ortlearn."):
         if module.name.endswith("__main__"):
             continue

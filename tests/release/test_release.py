@@ -96,7 +96,7 @@ def test_floors_are_those_of_the_requirements():
     assert f"skops>={matrix.floors(['skops'])['skops']}" in parsed_setup()["options.extras_require"]["test"]
 
 
-def test_environments_have_the_floors_and_run_tests_that_are_there():
+def test_environments_pin_the_floors_and_run_existing_tests():
     cases = {case.name: case for case in matrix.ENVIRONMENTS}
     assert len(cases) == len(matrix.ENVIRONMENTS)
     assert cases["floors"].pins.items() > matrix.floors().items() and cases["newest"].pins == {}
@@ -142,7 +142,7 @@ def test_deprecated_names_are_removed_after_two_minor_releases():
     assert all(minor < int(since) + 2 for since in notes)
 
 
-def test_the_page_of_versions_has_the_supported_ones():
+def test_versions_page_lists_the_supported_versions():
     (python,) = re.findall(r"^\| Python \| (\S+) to (\S+);", text_of("docs/versions.md"), re.MULTILINE)
     assert python == (min(distribution.SUPPORTED, key=_number), max(distribution.SUPPORTED, key=_number))
     lowest = re.match(r"\d+\.\d+", matrix.floors()["scikit-learn"])[0]
@@ -153,7 +153,7 @@ def _number(version):
     return tuple(map(int, version.split(".")))
 
 
-def test_only_the_job_that_publishes_has_the_right_to_and_it_publishes_what_was_tested():
+def test_only_the_publish_job_has_permission_and_uses_the_tested_archives():
     workflow = yaml.safe_load(text_of(".github/workflows/publish.yml"))
     build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
     assert workflow["permissions"] == {"contents": "read"} and "permissions" not in build

@@ -127,7 +127,7 @@ def test_blocks_are_tables_of_their_columns(tmp_path):
     assert moved.matrix(np.dtype("f4")).tobytes() == block.matrix(np.dtype("f4")).tobytes()
 
 
-def test_a_wide_table_is_read_in_blocks_of_some_thousand_rows(tmp_path, monkeypatch):
+def test_wide_tables_are_read_in_blocks_of_few_thousand_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(plain_pages, "BLOCK", 12 * 5000)
     sizes = [len(part) for part in plain(write(tmp_path, table(second=np.float32)))]
     assert sizes == [5000] * 6
