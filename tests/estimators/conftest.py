@@ -26,10 +26,8 @@ def optimizer(request):
 
 @pytest.fixture
 def either(request):
-    """Return one of the two estimator classes, alternating between tests and cases."""
-    case = getattr(request.node, "callspec", None)
-    number = sum(case.indices.values()) if case else len(request.node.name)
-    return list(OPTIMIZERS.values())[number % 2]
+    """Return one of the two estimator classes, alternating between the cases of a test."""
+    return list(OPTIMIZERS.values())[sum(request.node.callspec.indices.values()) % 2]
 
 
 @pytest.fixture

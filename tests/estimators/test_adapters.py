@@ -188,18 +188,20 @@ def test_default_targets():
         assert trained == expected
 
 
-def test_weights_trained_without_adapter(either):
+def test_weights_trained_without_adapter(optimizer):
     X, y = rows()
-    trainer = either(network_file("transformer"), "*lb", lora=LoRA(1, target="*query*"), warm_start=True)
+    trainer = optimizer(network_file("transformer"), "*lb", lora=LoRA(1, target="*query*"), warm_start=True)
     trainer.set_params(max_iter=3, random_state=0, learning_rate=0.1).fit(X, y)
     assert set(trainer.get_weights()) == {"wq.lora_A", "wq.lora_B", "lb"}
     before, after = initializer_arrays(network_file("transformer")), initializer_arrays(trainer.onnx_)
     assert {name for name in before if before[name].tobytes() != after[name].tobytes()} == {"wq", "lb"}
 
 
-def test_training_improves_and_continues(either):
+def test_training_improves_and_continues(optimizer):
     X, y = rows(n=200)
-    trainer = either(network_file("transformer"), lora=LoRA(2, target="MatMul"), max_iter=30, random_state=0)
+    trainer = optimizer(
+        network_file("transformer"), lora=LoRA(2, target="MatMul"), max_iter=30, random_state=0
+    )
     trainer.set_params(learning_rate=LearningRateAdam(eta0=0.01), warm_start=True).fit(X, y)
     first = trainer.train_losses_
     assert first[-1] < 0.8 * first[0]
@@ -286,9 +288,9 @@ def test_nested_parameters():
         OrtGradientOptimizer(network_file("perceptron"), lora=4).set_params(lora__rank=2)
 
 
-def test_pickled_and_saved(tmp_path, either):
+def test_pickled_and_saved(tmp_path, optimizer):
     X, y = rows()
-    trainer = either(network_file("transformer"), lora=LoRA(2, target="/enc"), max_iter=2, random_state=0)
+    trainer = optimizer(network_file("transformer"), lora=LoRA(2, target="/enc"), max_iter=2, random_state=0)
     trainer.fit(X, y)
     saving.save(trainer, tmp_path / "trained.zip")
     for copied in (pickle.loads(pickle.dumps(trainer)), saving.load(tmp_path / "trained.zip")):
@@ -300,16 +302,16 @@ def test_pickled_and_saved(tmp_path, either):
         assert all((found[key] == array).all() for key, array in expected.items())
 
 
-def test_adapter_files_in_onnxruntime(tmp_path, either):
+def test_adapter_files_in_onnxruntime(tmp_path, optimizer):
     """onnxruntime reads and applies the file written by ``save_adapter``."""
     onnxruntime = pytest.importorskip("onnxruntime")
     if not hasattr(onnxruntime, "LoraAdapter"):
         pytest.skip("adapters need onnxruntime 1.20 or later")
     for name, dtype in (*((name, np.float32) for name in NETWORKS), ("perceptron", np.float64)):
         X, y = rows(dtype)
-        trainer = either(network_file(name, dtype), lora=LoRA(2, target="*"), max_iter=1, random_state=0).fit(
-            X, y
-        )
+        trainer = optimizer(
+            network_file(name, dtype), lora=LoRA(2, target="*"), max_iter=1, random_state=0
+        ).fit(X, y)
         weights, path = set_random_weights(trainer), trainer.save_adapter(tmp_path / f"{name}.onnx_adapter")
         read = onnxruntime.AdapterFormat.read_adapter(str(path)).get_parameters()
         assert {key: value.numpy().tobytes() for key, value in read.items()} == {
@@ -326,7 +328,7 @@ def test_adapter_files_in_onnxruntime(tmp_path, either):
         assert np.abs(plain - adapted).max() > 0.01
 
 
-def test_sequences_with_a_label_at_every_step(either, run_onnx):
+def test_sequences_with_a_label_at_every_step(optimizer, run_onnx):
     """X has three dimensions, and an output layer is applied at every step, after layers with adapters."""
     file = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,6,4] x) => (float[N,2] y) { ["/0/MatMul"] a = MatMul (x, w) h = Tanh (a)
@@ -340,8 +342,8 @@ def test_sequences_with_a_label_at_every_step(either, run_onnx):
     X = rng.normal(size=(300, 6, 4)).astype(np.float32)
     y = np.where(X[..., 0] > 0, "up", "down")
     options = {"max_iter": 20, "random_state": 0, "learning_rate": LearningRateAdam(eta0=0.03)}
-    alone = either(new, **options).fit(X, y)
-    trainer = either(new, lora=LoRA(2, target="w"), **options).fit(X, y)
+    alone = optimizer(new, **options).fit(X, y)
+    trainer = optimizer(new, lora=LoRA(2, target="w"), **options).fit(X, y)
     assert set(trainer.get_weights()) == {"head.weight", "head.bias", "w.lora_A", "w.lora_B"}
     assert trainer.score(X, y) > 0.95 > 0.6 > alone.score(X, y)
     assert (run_onnx(trainer.get_trained_onnx(), X)["label"] == trainer.predict(X)).all()

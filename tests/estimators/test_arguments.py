@@ -194,9 +194,9 @@ def test_weights_of_shape_n_1(either, name):
         flat.fit(X, y, np.hstack([column, column]))
 
 
-def test_losses_of_weighted_samples(either):
+def test_losses_of_weighted_samples(optimizer):
     estimator, y = MODELS["Ridge"]
-    trained = either(estimator, max_iter=3, random_state=0).fit(X, y)
+    trained = optimizer(estimator, max_iter=3, random_state=0).fit(X, y)
     expected = WEIGHTS * (trained.predict(X) - y) ** 2 / 2
     np.testing.assert_allclose(trained.losses(X, y, WEIGHTS), expected, rtol=1e-5)
 

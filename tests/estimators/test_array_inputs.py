@@ -32,12 +32,12 @@ def test_sequences_of_any_length(optimizer, name):
         free.partial_fit(X, labels)
 
 
-def test_memory_maps_are_not_copied(either, tmp_path):
+def test_memory_maps_are_not_copied(optimizer, tmp_path):
     file = FILES["pixels"]
     X, y = file.samples(20)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    one, two = (trainer(either, file, batch_size=5).fit(rows, y) for rows in (X, mapped))
+    one, two = (trainer(optimizer, file, batch_size=5).fit(rows, y) for rows in (X, mapped))
     np.testing.assert_array_equal(one.predict(X), two.predict(mapped))
     assert np.shares_memory(two._fitted.read(mapped).arrays["x"], mapped)
 
@@ -82,13 +82,13 @@ def test_bad_input(either, case):
         trainer(either, FILES[name]).fit(**{"X": X, "y": y, **given})
 
 
-def test_scikit_learn_models_require_matrices(either):
+def test_scikit_learn_models_require_matrices(optimizer):
     with pytest.raises(ValueError, match="Found array with dim 4"):
-        either(Ridge()).fit(np.ones((5, 2, 2, 2)), np.ones(5))
+        optimizer(Ridge()).fit(np.ones((5, 2, 2, 2)), np.ones(5))
     with pytest.raises(ValueError, match="Found array with dim 3"):
-        either(Ridge()).fit(np.ones((5, 2)), np.ones((5, 2, 2)))
+        optimizer(Ridge()).fit(np.ones((5, 2)), np.ones((5, 2, 2)))
     with pytest.raises(ValueError, match="1D|for ONNX files"):
-        either(Ridge()).fit(np.ones((5, 2)), np.ones((5, 2)), np.ones((5, 2)))
+        optimizer(Ridge()).fit(np.ones((5, 2)), np.ones((5, 2)), np.ones((5, 2)))
 
 
 POOLED = """<ir_version: 8, opset_import: ["": 18]>
@@ -137,7 +137,7 @@ def test_several_inputs_of_any_rank(optimizer, pooled):
     assert len(trained.validation_scores_) > 0
 
 
-def test_masked_values_have_no_effect(either, pooled):
+def test_masked_values_have_no_effect(optimizer, pooled):
     model, X, y = pooled
     options = {**ONE_STEP, "max_iter": 2, "batch_size": 9}
     longer = {
@@ -145,20 +145,20 @@ def test_masked_values_have_no_effect(either, pooled):
         "mask": np.concatenate([X["mask"], np.zeros((80, 3))], axis=1),
         "extra": X["extra"],
     }
-    trainers = [either(model, learning_loss="log_loss", **options).fit(rows, y) for rows in (X, longer)]
+    trainers = [optimizer(model, learning_loss="log_loss", **options).fit(rows, y) for rows in (X, longer)]
     for name, array in trainers[0].trained_coef_.items():
         np.testing.assert_allclose(array, trainers[1].trained_coef_[name])
     np.testing.assert_allclose(trainers[0].predict_proba(longer), trainers[0].predict_proba(X))
     assert trainers[0].partial_fit(longer, y).score(X, y) >= 0
 
 
-def test_search_with_a_structured_array(either, pooled):
+def test_search_with_a_structured_array(optimizer, pooled):
     model, X, y = pooled
     kinds = [(name, array.dtype, array.shape[1:]) for name, array in X.items()]
     rows = np.empty(80, dtype=kinds)
     for name, array in X.items():
         rows[name] = array
-    search = GridSearchCV(either(model, learning_loss="log_loss", **ONE_STEP), {"max_iter": [1, 2]}, cv=2)
+    search = GridSearchCV(optimizer(model, learning_loss="log_loss", **ONE_STEP), {"max_iter": [1, 2]}, cv=2)
     search.fit(rows, y)
     np.testing.assert_array_equal(search.predict(rows), search.best_estimator_.predict(X))
 
@@ -184,31 +184,31 @@ def test_bad_input_of_several_inputs(either, pooled, case):
         either(model, learning_loss="log_loss", **ONE_STEP).fit(lacking, y)
 
 
-def test_images_are_processed_in_chunks(either, monkeypatch):
+def test_images_are_processed_in_chunks(optimizer, monkeypatch):
     file = FILES["pixels"]
     X, y = file.samples(20)
-    trained = trainer(either, file).fit(X, y)
+    trained = trainer(optimizer, file).fit(X, y)
     whole = trained.predict_proba(X), trained.losses(X, y)
     monkeypatch.setattr("ortlearn.estimators.row_chunks.CHUNK_BYTES", 3 * X[0].nbytes)
     np.testing.assert_allclose(trained.predict_proba(X), whole[0], rtol=1e-5)
     np.testing.assert_allclose(trained.losses(X, y), whole[1], rtol=1e-5)
 
 
-def test_lists_of_different_lengths(either):
+def test_lists_of_different_lengths(optimizer):
     file = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (float[N,T] x) => (float[N,1] y)
         <float[1,1] w = {1}, int64[1] a = {1}> { m = ReduceMean (x, a) y = MatMul (m, w) }""")
     rows = [np.ones(1 + i % 3) for i in range(6)]
     with pytest.raises(ValueError, match="X differ in shape, lengths of 1 to 3: pad them"):
-        either(file).fit(rows, np.ones(6))
-    trained = either(file, max_iter=1).fit(np.ones((6, 3)), np.ones(6))
+        optimizer(file).fit(rows, np.ones(6))
+    trained = optimizer(file, max_iter=1).fit(np.ones((6, 3)), np.ones(6))
     with pytest.raises(ValueError, match="X differ in shape, lengths of 1 to 3: pad them"):
         trained.predict(rows)
 
 
-def test_object_array_of_arrays(either):
+def test_object_array_of_arrays(optimizer):
     file = FILES["steps"]
     X, y = file.samples(12, np.float64)
     arrays = np.empty(12, dtype=object)
     arrays[:] = list(X)
-    one, two = (trainer(either, file).fit(rows, y) for rows in (X, arrays))
+    one, two = (trainer(optimizer, file).fit(rows, y) for rows in (X, arrays))
     np.testing.assert_array_equal(one.predict(X), two.predict(arrays))

@@ -56,17 +56,17 @@ def test_losses_and_updates(either, name, options, weighted):
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
-def test_class_weights_apply_to_pixels(either):
+def test_class_weights_apply_to_pixels(optimizer):
     file = FILES["pixels"]
     X, y = file.samples(12)
     table = {0: 1.0, 1: 3.0, 2: 0.5, 3: 0.0}
     weight = np.random.default_rng(0).random(12)
-    one = trainer(either, file, class_weight=table).fit(X, y, weight)
-    two = trainer(either, file).fit(X, y, np.vectorize(table.get)(y) * weight[:, None, None])
+    one = trainer(optimizer, file, class_weight=table).fit(X, y, weight)
+    two = trainer(optimizer, file).fit(X, y, np.vectorize(table.get)(y) * weight[:, None, None])
     np.testing.assert_allclose(one.train_losses_, two.train_losses_, rtol=1e-6)
-    balanced = trainer(either, file, class_weight="balanced").fit(X, y)
+    balanced = trainer(optimizer, file, class_weight="balanced").fit(X, y)
     counts = np.bincount(y.ravel())
-    three = trainer(either, file).fit(X, y, (1 / counts)[y])
+    three = trainer(optimizer, file).fit(X, y, (1 / counts)[y])
     np.testing.assert_allclose(balanced.train_losses_, three.train_losses_, rtol=1e-6)
 
 
@@ -96,28 +96,28 @@ def test_python_loss_of_each_position(name):
     np.testing.assert_allclose(known.losses(X, y), found.losses(X, y))
 
 
-def test_labels_with_a_class_axis(either):
+def test_labels_with_a_class_axis(optimizer):
     file = FILES["mask"]
     X, y = file.samples(12)
-    one, two = trainer(either, file).fit(X, y), trainer(either, file).fit(X, y[:, None])
+    one, two = trainer(optimizer, file).fit(X, y), trainer(optimizer, file).fit(X, y[:, None])
     np.testing.assert_array_equal(one.predict(X)[:, None], two.predict(X))
     assert two.score(X, y[:, None]) == one.score(X, y)
 
 
-def test_new_samples_without_some_classes(either):
+def test_new_samples_without_some_classes(optimizer):
     file = FILES["pixels"]
     X, y = file.samples(12)
-    model = trainer(either, file).fit(X, np.minimum(y, 1))
+    model = trainer(optimizer, file).fit(X, np.minimum(y, 1))
     assert model.classes_.tolist() == [0, 1, 2, 3]
     names = np.array(["sky", "road", "car", "tree"])
-    named = trainer(either, file).fit(X, names[np.minimum(y, 1)], classes=names)
+    named = trainer(optimizer, file).fit(X, names[np.minimum(y, 1)], classes=names)
     np.testing.assert_array_equal(names[model.predict(X)], named.predict(X))
 
 
-def test_loss_is_required_for_classes_of_time_steps(either):
+def test_loss_is_required_for_classes_of_time_steps(optimizer):
     X, y = FILES["steps"].samples(12, np.float64)
     with pytest.raises(ValueError, match="integers of shape.*learning_loss='log_loss'"):
-        trainer(either, FILES["steps"], learning_loss="auto").fit(X, y)
+        trainer(optimizer, FILES["steps"], learning_loss="auto").fit(X, y)
 
 
 def test_weights_of_matrix_elements(optimizer):

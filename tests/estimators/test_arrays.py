@@ -129,7 +129,7 @@ def test_automatic_rate_for_images():
     assert type(model.learning_rate_).__name__ == "LearningRateAdam"
 
 
-def test_file_with_loss(either):
+def test_file_with_loss(optimizer):
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]>
         g (double[N,3,4] x, double[N,3,2] label) => (double loss, double[N,3,2] y) <double[4,2] w> {
@@ -142,7 +142,7 @@ def test_file_with_loss(either):
     X, w = rng.normal(0, 1, (50, 3, 4)), rng.normal(0, 1, (4, 2))
     model.graph.initializer.append(numpy_helper.from_array(w, "w"))
     y = X @ rng.normal(0, 1, (4, 2))
-    trained = either(model, **ONE_STEP).fit(X, y)
+    trained = optimizer(model, **ONE_STEP).fit(X, y)
     assert trained.train_losses_[0] == pytest.approx(np.mean((X @ w - y) ** 2))
     gradient = 2 * np.einsum("ntd,ntk->dk", X, X @ w - y) / y.size
     np.testing.assert_allclose(trained.trained_coef_["w"], w - RATE * gradient)

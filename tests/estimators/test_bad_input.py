@@ -187,12 +187,12 @@ def test_parameters(params, error, message, either, rows, unchanged):
         unchanged(model, rows[0], fails)
 
 
-def test_missing_file_in_a_folder(either, rows, tmp_path):
+def test_missing_file_in_a_folder(optimizer, rows, tmp_path):
     (tmp_path / "text.onnx").write_text("this is text")
     with pytest.raises(ConversionError, match="text.onnx' are not an ONNX model"):
-        either(tmp_path / "text.onnx").fit(*rows)
+        optimizer(tmp_path / "text.onnx").fit(*rows)
     with pytest.raises(ConversionError, match="cannot be read"):
-        either(tmp_path).fit(*rows)
+        optimizer(tmp_path).fit(*rows)
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
@@ -217,9 +217,9 @@ def test_single_class(estimator, either, wine):
         either(estimator).fit(X, np.zeros(len(y)))
 
 
-def test_unknown_classes(either, wine, unchanged):
+def test_unknown_classes(optimizer, wine, unchanged):
     X, y = wine
-    model = either(LogisticRegression().fit(X, y), max_iter=1, random_state=0).fit(X, y)
+    model = optimizer(LogisticRegression().fit(X, y), max_iter=1, random_state=0).fit(X, y)
 
     def fails():
         for method in (model.fit, model.partial_fit, model.losses):
@@ -229,21 +229,21 @@ def test_unknown_classes(either, wine, unchanged):
     unchanged(model, X, fails)
 
 
-def test_regression_targets_for_a_classifier(either, wine):
+def test_regression_targets_for_a_classifier(optimizer, wine):
     X, y = wine
     with pytest.raises(ValueError, match="[Uu]nknown label type"):
-        either(LogisticRegression()).fit(X, y + 0.5 * X[:, 0])
+        optimizer(LogisticRegression()).fit(X, y + 0.5 * X[:, 0])
 
 
-def test_regression_loss_for_a_classifier(either, wine):
+def test_regression_loss_for_a_classifier(optimizer, wine):
     with pytest.raises(
         PluginError, match="SquaredErrorLoss is for regression, and the model is for classification"
     ):
-        either(LogisticRegression(), learning_loss="squared_error").fit(*wine)
+        optimizer(LogisticRegression(), learning_loss="squared_error").fit(*wine)
 
 
-def test_methods_before_fit(either, wine):
-    model = either(LogisticRegression())
+def test_methods_before_fit(optimizer, wine):
+    model = optimizer(LogisticRegression())
     calls = [
         lambda: model.predict(wine[0]),
         lambda: model.predict_proba(wine[0]),

@@ -49,12 +49,12 @@ def test_fitted_estimator_requires_its_columns(name, warm_start, either, frame):
     assert trained.fit(X, y).fit(X, y).n_features_in_ == 4
 
 
-def test_warm_start_requires_the_same_columns(either, frame):
+def test_warm_start_requires_the_same_columns(optimizer, frame):
     X, y = frame
-    goes_on = either(Ridge(), **settings(warm_start=True)).fit(X, y)
+    goes_on = optimizer(Ridge(), **settings(warm_start=True)).fit(X, y)
     with pytest.raises(ValueError, match=ORDER):
         goes_on.fit(X[list("dcba")], y)
-    again = either(Ridge(), **settings()).fit(X, y).fit(X[list("dcba")], y)
+    again = optimizer(Ridge(), **settings()).fit(X, y).fit(X[list("dcba")], y)
     assert list(again.feature_names_in_) == list("dcba")
 
 

@@ -49,20 +49,20 @@ def test_equal_to_partial_fit(optimizer):
     np.testing.assert_array_equal(first.trained_coef_["coef"], second.trained_coef_["coef"])
 
 
-def test_single_class_in_y(either):
-    trainer = either(LogisticRegression(), max_iter=2, random_state=0)
+def test_single_class_in_y(optimizer):
+    trainer = optimizer(LogisticRegression(), max_iter=2, random_state=0)
     with pytest.raises(ValueError, match=r"y has 1 class: \['a'\].*fit\(X, y, classes=\.\.\.\)"):
         trainer.fit(X, np.full(60, "a"))
     assert trainer.fit(X, np.full(60, "a"), classes=["a", "b"]).classes_.tolist() == ["a", "b"]
 
 
-def test_with_early_stopping_weights_and_several_outputs(either):
-    trainer = either(LogisticRegression(), max_iter=5, random_state=0, early_stopping=True, tol=9.0)
+def test_with_early_stopping_weights_and_several_outputs(optimizer):
+    trainer = optimizer(LogisticRegression(), max_iter=5, random_state=0, early_stopping=True, tol=9.0)
     trainer.set_params(n_iter_no_change=1)
     trainer.set_params(class_weight={"a": 2.0, "b": 1.0, "c": 1.0})
     assert len(trainer.fit(X, Y, np.ones(60), classes=["a", "b", "c"]).classes_) == 3
     columns = np.stack([Y, ALL], axis=1)
-    several = either(MultiOutputClassifier(LogisticRegression()), max_iter=2, random_state=0)
+    several = optimizer(MultiOutputClassifier(LogisticRegression()), max_iter=2, random_state=0)
     classes = [["a", "b", "z"], ["a", "b", "c"]]
     assert [len(own) for own in several.fit(X, columns, classes=classes).classes_] == [3, 3]
 
@@ -83,14 +83,14 @@ def test_invalid_classes(method, either):
             call(source, Y, ["a", "b"])
 
 
-def test_classes_of_a_fitted_model_are_kept(either):
-    trainer = either(LogisticRegression().fit(X, ALL), max_iter=2, random_state=0, warm_start=True)
+def test_classes_of_a_fitted_model_are_kept(optimizer):
+    trainer = optimizer(LogisticRegression().fit(X, ALL), max_iter=2, random_state=0, warm_start=True)
     assert trainer.fit(X, Y).predict_proba(X).shape == (60, 3)
     assert trainer.fit(X, np.full(60, "c")).classes_.tolist() == ["a", "b", "c"]
 
 
-def test_warm_start_with_absent_class(either):
-    trainer = either(LogisticRegression(), max_iter=2, random_state=0, warm_start=True).fit(X, ALL)
+def test_warm_start_with_absent_class(optimizer):
+    trainer = optimizer(LogisticRegression(), max_iter=2, random_state=0, warm_start=True).fit(X, ALL)
     with pytest.raises(ValueError, match=r"other shapes .*pass all classes: fit\(X, y, classes=\.\.\.\)"):
         trainer.fit(X, Y)
     assert trainer.fit(X, Y, classes=["a", "b", "c"]).predict_proba(X).shape == (60, 3)
@@ -108,11 +108,11 @@ def test_unknown_labels(method, either):
     assert either(clone(model), max_iter=1, random_state=0).fit(X, ALL).classes_.tolist() == ["a", "b", "c"]
 
 
-def test_labels_of_another_type(either):
+def test_labels_of_another_type(optimizer):
     fitted = LogisticRegression().fit(X, (Y == "a").astype(int))
     with pytest.raises(ValueError, match="The labels are texts and the classes numbers: convert y"):
-        either(fitted).fit(X, (Y == "a").astype(int).astype(str))
+        optimizer(fitted).fit(X, (Y == "a").astype(int).astype(str))
     with pytest.raises(ValueError, match="numbers and the classes texts"):
-        either(LogisticRegression().fit(X, Y)).fit(X, np.arange(60) % 2)
+        optimizer(LogisticRegression().fit(X, Y)).fit(X, np.arange(60) % 2)
     with pytest.raises(ValueError, match=r"\[2, 3, .*, 11\] and 19 more that the model does not know"):
-        either(fitted).fit(X, np.where(np.arange(60) < 31, 0, np.arange(60) - 29))
+        optimizer(fitted).fit(X, np.where(np.arange(60) < 31, 0, np.arange(60) - 29))

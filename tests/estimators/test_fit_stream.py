@@ -57,16 +57,16 @@ def test_buffer_of_all_samples_equals_fit(optimizer, rows, size):
         same(in_memory, optimizer(model, **OPTIONS).fit_stream(cut(size, X, y, weights)))
 
 
-def test_weights_with_several_chunks(either, rows):
+def test_weights_with_several_chunks(optimizer, rows):
     X, y, weights = rows
     weights = np.where(np.arange(501) // 80 == 1, 0.0, weights)  # chunks of total weight zero
     model = Ridge(alpha=5.0)
     target = X @ np.arange(6) + 1
-    in_memory = either(model, shuffle=False, **OPTIONS).fit(X, target, weights)
-    found = either(model, shuffle=False, **OPTIONS)
+    in_memory = optimizer(model, shuffle=False, **OPTIONS).fit(X, target, weights)
+    found = optimizer(model, shuffle=False, **OPTIONS)
     found.fit_stream(cut(30, X, target, weights), shuffle_buffer=32)
     same(in_memory, found)
-    unweighted = either(model, shuffle=False, **OPTIONS).fit(X, target)
+    unweighted = optimizer(model, shuffle=False, **OPTIONS).fit(X, target)
     assert np.abs(found.coef_ - unweighted.coef_).max() > 1e-4
 
 
@@ -118,21 +118,21 @@ def test_every_sample_once_in_random_order(rows):
         np.testing.assert_array_equal(order(seed, 0)[done:], order(seed, 0, done))
 
 
-def test_memory_maps_and_sparse_data(either, rows, tmp_path):
+def test_memory_maps_and_sparse_data(optimizer, rows, tmp_path):
     X, y, weights = rows
     np.save(tmp_path / "X.npy", X)
-    in_memory = either(LogisticRegression(), **OPTIONS).fit(X, y, weights)
+    in_memory = optimizer(LogisticRegression(), **OPTIONS).fit(X, y, weights)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    same(in_memory, either(LogisticRegression(), **OPTIONS).fit_stream(mapped, y, weights))
+    same(in_memory, optimizer(LogisticRegression(), **OPTIONS).fit_stream(mapped, y, weights))
     sparse = scipy.sparse.csr_matrix(np.where(X > 1, X, 0))
     options = {**OPTIONS, "shuffle": False}
-    in_memory = either(LogisticRegression(), **options).fit(sparse, y)
-    found = either(LogisticRegression(), **options)
+    in_memory = optimizer(LogisticRegression(), **options).fit(sparse, y)
+    found = optimizer(LogisticRegression(), **options)
     same(in_memory, found.fit_stream(cut(33, sparse, y), shuffle_buffer=64))
-    same(in_memory, either(LogisticRegression(), **options).fit_stream(sparse, y, shuffle_buffer=100))
+    same(in_memory, optimizer(LogisticRegression(), **options).fit_stream(sparse, y, shuffle_buffer=100))
 
 
-def test_types_of_labels(either, rows):
+def test_types_of_labels(optimizer, rows):
     X, _, _ = rows
     one, two = X[:, 0] * 2 + 1, np.stack([X[:, 0], X[:, 1] - X[:, 2]], axis=1)
     labels = (two > 0).astype(int)
@@ -144,46 +144,48 @@ def test_types_of_labels(either, rows):
         (MultiOutputClassifier(LogisticRegression()), np.array(["no", "yes"], dtype=object)[labels]),
     ):
         options = {**OPTIONS, "shuffle": False, "learning_penalty": None}
-        in_memory = either(model, **options).fit(X, y)
-        found = either(model, **options).fit_stream(cut(40, X, y), shuffle_buffer=80)
+        in_memory = optimizer(model, **options).fit(X, y)
+        found = optimizer(model, **options).fit_stream(cut(40, X, y), shuffle_buffer=80)
         same(in_memory, found)
         np.testing.assert_array_equal(found.predict(X), in_memory.predict(X))
 
 
-def test_pipeline_is_fitted_on_the_first_buffer(either, rows):
+def test_pipeline_is_fitted_on_the_first_buffer(optimizer, rows):
     X, y, _ = rows
     X = X * 3 + 5
     scaler = StandardScaler().fit(X[:96])
-    found = either(make_pipeline(StandardScaler(), LogisticRegression()), shuffle=False, **OPTIONS)
+    found = optimizer(make_pipeline(StandardScaler(), LogisticRegression()), shuffle=False, **OPTIONS)
     found.fit_stream(cut(10, X, y), shuffle_buffer=100)  # six batches
     np.testing.assert_allclose(found.to_sklearn()[0].mean_, scaler.mean_, rtol=1e-6)
     scaled = scaler.transform(X).astype(np.float32)
-    in_memory = either(LogisticRegression(), shuffle=False, **OPTIONS).fit(scaled, y)
+    in_memory = optimizer(LogisticRegression(), shuffle=False, **OPTIONS).fit(scaled, y)
     np.testing.assert_allclose(found.to_sklearn()[1].coef_, in_memory.coef_, rtol=1e-3, atol=1e-5)
-    whole = either(make_pipeline(StandardScaler(), LogisticRegression()), hoist=False, **OPTIONS)
+    whole = optimizer(make_pipeline(StandardScaler(), LogisticRegression()), hoist=False, **OPTIONS)
     same(whole.fit(X, y), whole.fit_stream(cut(10, X, y)))
 
 
-def test_validation_on_another_source(either, rows):
+def test_validation_on_another_source(optimizer, rows):
     X, y, _ = rows
     train, test = (X[:400], y[:400]), (X[400:], y[400:])
     options = {**OPTIONS, "max_iter": 12, "early_stopping": True, "n_iter_no_change": 2, "shuffle": False}
     options |= {"validation_every": 1, "tol": 0.05}
     for scoring in ("loss", None, "balanced_accuracy"):
-        model = either(LogisticRegression(), **{**options, "scoring": scoring})
-        in_memory = either(LogisticRegression(), **{**options, "scoring": scoring}).fit(*train, None, *test)
+        model = optimizer(LogisticRegression(), **{**options, "scoring": scoring})
+        in_memory = optimizer(LogisticRegression(), **{**options, "scoring": scoring}).fit(
+            *train, None, *test
+        )
         source = cut(9, *test)
         model.fit_stream(cut(50, *train), shuffle_buffer=32, source_val=source)
         np.testing.assert_allclose(model.validation_losses_, in_memory.validation_losses_, rtol=1e-6)
         np.testing.assert_allclose(model.validation_scores_, in_memory.validation_scores_)
         assert model.best_epoch_ == in_memory.best_epoch_
-        held = either(LogisticRegression(), **{**options, "scoring": scoring})
+        held = optimizer(LogisticRegression(), **{**options, "scoring": scoring})
         held.fit_stream(cut(50, *train), source_val=test[0], y_val=test[1])
         np.testing.assert_array_equal(held.trained_coef_["coef"], in_memory.trained_coef_["coef"])
     with pytest.raises(ValueError, match="pass source_val"):
-        either(LogisticRegression(), early_stopping=True, **OPTIONS).fit_stream(cut(50, X, y))
+        optimizer(LogisticRegression(), early_stopping=True, **OPTIONS).fit_stream(cut(50, X, y))
     with pytest.raises(ValueError, match="source_val is missing"):
-        either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y), y_val=y)
+        optimizer(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y), y_val=y)
 
 
 @pytest.mark.parametrize("encoding", ["dictionary", "plain"])
@@ -204,7 +206,7 @@ def test_columns_of_a_parquet_folder(either, rows, tmp_path, encoding):
     same(either(LogisticRegression(), **options).fit(frame[[*names, "weight"]], y), several)
 
 
-def test_columns_of_text(either, rows, tmp_path):
+def test_columns_of_text(optimizer, rows, tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y, _ = rows
     city = np.array(["Oslo", "Rome", "Bonn"])[np.arange(501) % 3]
@@ -213,18 +215,18 @@ def test_columns_of_text(either, rows, tmp_path):
     encoder = ColumnTransformer([("one", OneHotEncoder(), ["city"]), ("all", StandardScaler(), ["z", "x"])])
     model = make_pipeline(encoder, LogisticRegression())
     frame = columns.drop(["label"]).to_pandas()
-    same(either(model, **OPTIONS).fit(frame, y), either(model, **OPTIONS).fit_stream(tmp_path, "label"))
+    same(optimizer(model, **OPTIONS).fit(frame, y), optimizer(model, **OPTIONS).fit_stream(tmp_path, "label"))
     options = {**OPTIONS, "shuffle": False}
-    found = either(model, **options).fit_stream(tmp_path, "label", shuffle_buffer=100)
+    found = optimizer(model, **options).fit_stream(tmp_path, "label", shuffle_buffer=100)
     assert found.score(frame, y) > 0.7
 
 
-def test_reader_is_read_once(either, rows):
+def test_reader_is_read_once(optimizer, rows):
     pa = pytest.importorskip("pyarrow")
     X, y, _ = rows
     columns = pa.table([*X.T, y], names=[*"abcdef", "label"])
-    in_memory = either(LogisticRegression(), **OPTIONS).fit(columns.drop(["label"]).to_pandas(), y)
-    same(in_memory, either(LogisticRegression(), **OPTIONS).fit_stream(columns.to_reader(50), "label"))
+    in_memory = optimizer(LogisticRegression(), **OPTIONS).fit(columns.drop(["label"]).to_pandas(), y)
+    same(in_memory, optimizer(LogisticRegression(), **OPTIONS).fit_stream(columns.to_reader(50), "label"))
 
 
 @pytest.mark.parametrize(
@@ -244,9 +246,9 @@ def test_invalid_arguments(either, rows, options, arguments, error, message):
     assert not hasattr(model, "trained_coef_")
 
 
-def test_invalid_data(either, rows):
+def test_invalid_data(optimizer, rows):
     X, y, _ = rows
-    model = either(LogisticRegression(), **OPTIONS)
+    model = optimizer(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError, match="has no rows"):
         model.fit_stream(lambda: iter(()))
     calls = []
@@ -264,18 +266,18 @@ def test_invalid_data(either, rows):
     broken = X.copy()
     broken[450, 2] = np.nan
     with pytest.raises(ValueError, match="In batch 8 to batch 9 of the source: Input X contains NaN"):
-        either(LogisticRegression(), shuffle=False, **OPTIONS).fit_stream(
+        optimizer(LogisticRegression(), shuffle=False, **OPTIONS).fit_stream(
             cut(50, broken, y), shuffle_buffer=48
         )
     unlabelled = y.astype(object)
     unlabelled[300] = None
     with pytest.raises(ValueError, match="no label"):
-        either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, unlabelled), shuffle_buffer=64)
+        optimizer(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, unlabelled), shuffle_buffer=64)
     with pytest.raises(ValueError, match="zero for every row"):
-        either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y, np.zeros(501)))
+        optimizer(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y, np.zeros(501)))
     for weights, message in (
         (np.full(501, -1.0), "negative"),
         (np.full((501, 2), 1.0), r"\(501, 2\) for 501"),
     ):
         with pytest.raises(ValueError, match=message):
-            either(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y, weights), shuffle_buffer=64)
+            optimizer(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y, weights), shuffle_buffer=64)

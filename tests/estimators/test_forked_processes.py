@@ -55,10 +55,10 @@ def in_child(function):
 
 
 @pytest.fixture
-def fitted(either, monkeypatch):
+def fitted(optimizer, monkeypatch):
     monkeypatch.setattr(threads, "LARGE", 0)  # two threads for products of any size
     network = MLPRegressor(hidden_layer_sizes=(60, 60))
-    model = either(network, n_jobs=2, max_iter=2, batch_size=500, random_state=0).fit(X, Y)
+    model = optimizer(network, n_jobs=2, max_iter=2, batch_size=500, random_state=0).fit(X, Y)
     model.predict(X), model.score(X, Y), model.losses(X, Y)
     return model
 
@@ -164,6 +164,6 @@ if process:
 # With newer versions of onnxruntime, forked processes that have imported it hang when they exit.
 @pytest.mark.slow
 @pytest.mark.needs_training
-def test_exit_of_a_forked_process(either):
-    program = ENDS.format(name=either.__name__)
+def test_exit_of_a_forked_process(optimizer):
+    program = ENDS.format(name=optimizer.__name__)
     assert subprocess.run([sys.executable, "-c", program], timeout=LIMIT).returncode == 0

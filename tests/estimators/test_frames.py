@@ -60,9 +60,9 @@ def test_training_from_fresh_weights(gradient, optimizer, people):
     np.testing.assert_allclose(model.losses(X, y), (model.predict(X) - y) ** 2 / 2, rtol=1e-3, atol=1e-5)
 
 
-def test_exported_model_has_raw_columns_as_inputs(either, pipeline, people):
+def test_exported_model_has_raw_columns_as_inputs(optimizer, pipeline, people):
     X, y = people
-    model = either(pipeline, max_iter=2, random_state=0, learning_rate=0.01).fit(X, y)
+    model = optimizer(pipeline, max_iter=2, random_state=0, learning_rate=0.01).fit(X, y)
     session = onnxruntime.InferenceSession(model.onnx_.SerializeToString())
     kinds = {value.name: value.type for value in session.get_inputs()}
     text, number = "tensor(string)", "tensor(float)"
@@ -76,11 +76,11 @@ def test_exported_model_has_raw_columns_as_inputs(either, pipeline, people):
     np.testing.assert_array_equal(session.run(None, feeds)[0].ravel(), model.predict(X))
 
 
-def test_classifier_with_sample_weight(either, people):
+def test_classifier_with_sample_weight(optimizer, people):
     X, y = people
     labels = np.where(y > np.median(y), "much", "little")
     weights = np.linspace(0.5, 2, N_ROWS)
-    model = either(
+    model = optimizer(
         make_pipeline(columns(), MLPClassifier((6,))), max_iter=30, learning_rate=0.05, random_state=0
     )
     model.fit(X, labels, sample_weight=weights)
@@ -133,7 +133,7 @@ def test_single_rows(pipeline, people, both):
         np.testing.assert_allclose(singly, model.predict(X[:5]), rtol=1e-6)
 
 
-def test_unknown_categories(either, people):
+def test_unknown_categories(optimizer, people):
     X, y = people[0][["kind", "age"]], people[1]
     far = X[:2].assign(kind="z")
     lenient = make_column_transformer(
@@ -141,28 +141,28 @@ def test_unknown_categories(either, people):
     )
     fitted = make_pipeline(lenient, Ridge()).fit(X, y)
     np.testing.assert_allclose(
-        small_step(either, fitted, learning_rate=1e-15).fit(X, y).predict(far),
+        small_step(optimizer, fitted, learning_rate=1e-15).fit(X, y).predict(far),
         fitted.predict(far),
         rtol=1e-5,
     )
     for encoder in (OneHotEncoder(), OrdinalEncoder()):
         strict = make_column_transformer((encoder, ["kind"]), (StandardScaler(), ["age"]))
-        model = small_step(either, make_pipeline(strict, Ridge())).fit(X, y)
+        model = small_step(optimizer, make_pipeline(strict, Ridge())).fit(X, y)
         with pytest.raises(ValueError, match=r"Found unknown categories \['z'\] in column 'kind'"):
             model.predict(far)
         assert model.predict(X).shape == (N_ROWS,)
 
 
-def test_unknown_numeric_categories(either):
+def test_unknown_numeric_categories(optimizer):
     X = np.repeat([[1.0, 5.0], [2.0, 6.0]], 5, axis=0)
-    model = small_step(either, make_pipeline(OrdinalEncoder(), Ridge())).fit(X, X[:, 0])
+    model = small_step(optimizer, make_pipeline(OrdinalEncoder(), Ridge())).fit(X, X[:, 0])
     with pytest.raises(ValueError, match=r"unknown categories \['7.0'\] in column 1"):
         model.predict(X + np.array([0, 1]))
 
 
-def test_invalid_columns(either, pipeline, people, unchanged):
+def test_invalid_columns(optimizer, pipeline, people, unchanged):
     X, y = people
-    model = small_step(either, pipeline).fit(X, y)
+    model = small_step(optimizer, pipeline).fit(X, y)
 
     def fails():
         with pytest.raises(ValueError, match=r"Columns are missing: \['city'\]"):
@@ -179,10 +179,10 @@ def test_invalid_columns(either, pipeline, people, unchanged):
     unchanged(model, X, fails)
 
 
-def test_dictionaries_are_for_onnx_models(either, people):
+def test_dictionaries_are_for_onnx_models(optimizer, people):
     X, y = people
     with pytest.raises(ValueError, match="X is a dictionary, which only ONNX models"):
-        either(make_pipeline(columns(), Ridge())).fit(dict(X), y)
+        optimizer(make_pipeline(columns(), Ridge())).fit(dict(X), y)
 
 
 @pytest.mark.parametrize(
@@ -197,9 +197,9 @@ def test_numeric_categories_rounded_by_float32(either, encoder):
         trained.predict([[0.3]])
 
 
-def test_feature_names_are_checked_without_column_selection(either, people):
+def test_feature_names_are_checked_without_column_selection(optimizer, people):
     X, y = people[0][["city", "kind"]].fillna("?"), people[1]
-    model = either(make_pipeline(OneHotEncoder(), Ridge()), max_iter=2, random_state=0).fit(X, y)
+    model = optimizer(make_pipeline(OneHotEncoder(), Ridge()), max_iter=2, random_state=0).fit(X, y)
     assert [value.name for value in model.onnx_.graph.input] == ["city", "kind"]
     with pytest.raises(ValueError, match="feature names"):
         model.predict(X[["kind", "city"]])
@@ -207,11 +207,11 @@ def test_feature_names_are_checked_without_column_selection(either, people):
         model.predict(X.rename(columns={"kind": "sort"}))
 
 
-def test_documents(either, people):
+def test_documents(optimizer, people):
     texts, y = people[0]["note"], people[1]
     fitted = make_pipeline(TfidfVectorizer(), Ridge()).fit(texts, y)
     for form in (texts, texts.tolist(), texts.to_numpy()):
-        model = small_step(either, fitted).fit(form, y)
+        model = small_step(optimizer, fitted).fit(form, y)
         np.testing.assert_allclose(model.predict(form), fitted.predict(form), rtol=1e-5)
         np.testing.assert_allclose(model.predict(form[:1]), fitted.predict(form[:1]), rtol=1e-5)
 
@@ -238,11 +238,11 @@ def test_missing_documents(missing, either, people, unchanged):
         alone.fit(texts["note"], y).predict(with_none["note"])
 
 
-def test_arrays_of_text(either, people):
+def test_arrays_of_text(optimizer, people):
     texts, y = people[0][["city", "kind"]].fillna("?").to_numpy().astype(str), people[1]
     fitted = make_pipeline(OneHotEncoder(), Ridge()).fit(texts, y)
     for form in (texts, texts.astype(object), texts.tolist()):
-        model = small_step(either, fitted).fit(form, y)
+        model = small_step(optimizer, fitted).fit(form, y)
         np.testing.assert_allclose(model.predict(form), fitted.predict(form), rtol=1e-5)
 
 
@@ -262,9 +262,9 @@ def test_integers_and_sparse_matrices(optimizer):
         assert model.onnx_.graph.input[0].name == "X"
 
 
-def test_pickles_clones_and_partial_fit(either, people):
+def test_pickles_clones_and_partial_fit(optimizer, people):
     X, y = people
-    model = either(make_pipeline(columns(), Ridge()), max_iter=3, learning_rate=0.05, random_state=0)
+    model = optimizer(make_pipeline(columns(), Ridge()), max_iter=3, learning_rate=0.05, random_state=0)
     model.fit(X, y)
     back = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(back.predict(X), model.predict(X))
@@ -277,9 +277,9 @@ def test_pickles_clones_and_partial_fit(either, people):
     assert len(first.train_losses_) == 1 and first.predict(X).shape == (N_ROWS,)
 
 
-def test_classes_of_first_partial_fit(either, people):
+def test_classes_of_first_partial_fit(optimizer, people):
     X = people[0]
-    model = either(make_pipeline(columns(), LogisticRegression()), learning_rate=0.1, random_state=0)
+    model = optimizer(make_pipeline(columns(), LogisticRegression()), learning_rate=0.1, random_state=0)
     labels = np.repeat(["a", "b"], N_ROWS // 2)
     model.partial_fit(X, labels, classes=["a", "b", "c"])
     assert model.predict_proba(X[:2]).shape == (2, 3)
@@ -294,21 +294,21 @@ def test_searches_over_frames(people, both):
     assert cross_val_score(search.best_estimator_, X, y, cv=2).min() > 0.3
 
 
-def test_target_encoder_with_and_without_hoisting(either, people):
+def test_target_encoder_with_and_without_hoisting(optimizer, people):
     X, y = people[0][["kind", "age"]], people[1]
     encoder = make_column_transformer((TargetEncoder(), ["kind"]), (StandardScaler(), ["age"]))
     fitted = make_pipeline(encoder, Ridge()).fit(X, y)
     weights = [
-        either(fitted, hoist=hoist, max_iter=3, random_state=0).fit(X, y).trained_coef_
+        optimizer(fitted, hoist=hoist, max_iter=3, random_state=0).fit(X, y).trained_coef_
         for hoist in (True, False)
     ]
     for name, array in weights[0].items():
         np.testing.assert_allclose(array, weights[1][name], rtol=1e-6)
 
 
-def test_float64_with_a_float32_converter(either, cancer):
+def test_float64_with_a_float32_converter(optimizer, cancer):
     fitted = LinearSVC().fit(*cancer)
-    model = small_step(either, fitted, dtype="float64").fit(*cancer)
+    model = small_step(optimizer, fitted, dtype="float64").fit(*cancer)
     np.testing.assert_allclose(
         model.decision_function(cancer[0]), fitted.decision_function(cancer[0]), rtol=1e-8, atol=1e-8
     )

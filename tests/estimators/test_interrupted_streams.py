@@ -77,9 +77,9 @@ def test_automatic_rate_with_early_stopping(optimizer, rows):
     assert model.best_epoch_ == whole.best_epoch_
 
 
-def test_resuming_requires_the_same_source(either, rows):
+def test_resuming_requires_the_same_source(optimizer, rows):
     X, y = rows
-    model = either(LogisticRegression(), **OPTIONS)
+    model = optimizer(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError):
         model.fit_stream(Batches(X, y, [5], 9), shuffle_buffer=64)
     before = model.get_weights()
@@ -98,8 +98,8 @@ def test_resuming_requires_the_same_source(either, rows):
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_error_before_the_first_update_changes_nothing(either, rows):
-    model = either(LogisticRegression(), **OPTIONS)
+def test_error_before_the_first_update_changes_nothing(optimizer, rows):
+    model = optimizer(LogisticRegression(), **OPTIONS)
     with pytest.raises(SourceError):
         model.fit_stream(Batches(*rows, [4], 0), shuffle_buffer=64)
     assert not hasattr(model, "trained_coef_")

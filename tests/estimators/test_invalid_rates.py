@@ -79,15 +79,15 @@ def test_negative_rate(fitted, unchanged):
     check_rejected(fitted, unchanged, OwnRate(), 3, -1.0)
 
 
-def test_averaged_weights(either, unchanged):
-    fitted = either(LinearRegression(), max_iter=5, random_state=0, average=True).fit(X, Y)
+def test_averaged_weights(optimizer, unchanged):
+    fitted = optimizer(LinearRegression(), max_iter=5, random_state=0, average=True).fit(X, Y)
     check_rejected(fitted, unchanged, Falling(), 4, Falling().rate(3, 1.0))
 
 
-def test_error_names_the_plugin(either):
+def test_error_names_the_plugin(optimizer):
     with plugins.temporary(plugins.SCHEDULES, "falling", Falling):
         with pytest.raises(PluginError, match="Falling.* for epoch 4,"):
-            either(LinearRegression(), learning_rate=LearningRateSGD(learning_rate="falling")).fit(X, Y)
+            optimizer(LinearRegression(), learning_rate=LearningRateSGD(learning_rate="falling")).fit(X, Y)
 
 
 def test_partial_fit(fitted, unchanged):

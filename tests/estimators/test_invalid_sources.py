@@ -31,8 +31,8 @@ def test_missing_labels(model, either):
         explain(model, X)
 
 
-def test_models_without_labels(either):
-    assert either(KMeans(2, n_init=1), max_iter=1, random_state=0).fit(X).predict(X).shape == (30,)
+def test_models_without_labels(optimizer):
+    assert optimizer(KMeans(2, n_init=1), max_iter=1, random_state=0).fit(X).predict(X).shape == (30,)
 
 
 @pytest.mark.parametrize("last", ["passthrough", None])
@@ -47,31 +47,31 @@ def test_pipeline_must_end_with_a_model(last, either):
             call(X, y)
 
 
-def test_nested_optimizers(either):
-    inner = either(LogisticRegression(), max_iter=1, random_state=0)
+def test_nested_optimizers(optimizer):
+    inner = optimizer(LogisticRegression(), max_iter=1, random_state=0)
     search = GridSearchCV(inner, {"max_iter": [1]}, cv=2).fit(X, y)
     for model in (inner, make_pipeline(StandardScaler(), inner), inner.fit(X, y), search):
         with pytest.raises(ConversionError, match="is not a model but trains one: pass .* onnx_"):
-            either(model).fit(X, y)
-    assert either(inner.onnx_, max_iter=1).fit(X, y).score(X, y) >= 0
+            optimizer(model).fit(X, y)
+    assert optimizer(inner.onnx_, max_iter=1).fit(X, y).score(X, y) >= 0
 
 
-def test_explanation_of_an_optimizer(either):
-    trainer = either(LogisticRegression(), max_iter=1, random_state=0)
+def test_explanation_of_an_optimizer(optimizer):
+    trainer = optimizer(LogisticRegression(), max_iter=1, random_state=0)
     before = explain(trainer, X, y)
     assert [row.attribute for row in before.rows if row.trainable] == ["coef_", "intercept_"]
     after = explain(trainer.fit(X, y))
     assert [row.weights for row in after.rows if row.trainable] == [("coef",), ("intercept",)]
 
 
-def test_empty_frame(either):
+def test_empty_frame(optimizer):
     frame = pd.DataFrame({"text": ["a", "b"] * 4, "number": np.arange(8.0)})
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ["text"])), Ridge())
     with pytest.raises(ValueError, match="0 sample.s. .* required by OrtGradient[A-Za-z]*Optimizer.$"):
-        either(model).fit(frame[:0], [])
+        optimizer(model).fit(frame[:0], [])
 
 
-def test_model_without_definition_or_converter(either):
+def test_model_without_definition_or_converter(optimizer):
     with pytest.raises(ConversionError, match="skl2onnx has no converter for it") as caught:
-        either(KernelRidge(kernel=lambda a, b: float(a @ b))).fit(X, y)
+        optimizer(KernelRidge(kernel=lambda a, b: float(a @ b))).fit(X, y)
     assert str(caught.value).count("ortlearn.models") == 1

@@ -92,12 +92,12 @@ def test_both_estimators_agree(both, diabetes_units):
         np.testing.assert_array_equal(second.trained_coef_[name], array)
 
 
-def test_loss_of_a_network_is_near_scikit_learns(either, diabetes_units, fit_quietly):
+def test_loss_of_a_network_is_near_scikit_learns(optimizer, diabetes_units, fit_quietly):
     X, y = diabetes_units
     theirs = fit_quietly(
         MLPRegressor(hidden_layer_sizes=(5,), solver="lbfgs", alpha=0.1, max_iter=200, random_state=0), X, y
     )
-    ours = either(
+    ours = optimizer(
         MLPRegressor(hidden_layer_sizes=(5,)),
         learning_rate="LBFGS",
         learning_penalty=L2Penalty(0.05 / len(X)),
@@ -151,8 +151,8 @@ def test_partial_fit_is_rejected(optimizer, diabetes):
     np.testing.assert_array_equal(model.trained_coef_["coef"], before)
 
 
-def test_projection_is_rejected(either, diabetes):
-    model = either(Ridge(), learning_rate="LBFGS", learning_penalty="max_norm")
+def test_projection_is_rejected(optimizer, diabetes):
+    model = optimizer(Ridge(), learning_rate="LBFGS", learning_penalty="max_norm")
     with pytest.raises(PluginError, match="needs a smooth objective"):
         model.fit(*diabetes)
 

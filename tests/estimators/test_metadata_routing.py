@@ -39,8 +39,8 @@ def coefficients(model):
     return np.vstack([model.trained_coef_[name] for name in ("coef", "intercept")])
 
 
-def test_metadata_requests_of_the_estimator(either):
-    requests = either(LogisticRegression()).get_metadata_routing()
+def test_metadata_requests_of_the_estimator(optimizer):
+    requests = optimizer(LogisticRegression()).get_metadata_routing()
     validation = {"X_val", "y_val", "sample_weight_val"}
     assert set(requests.fit.requests) == {"sample_weight", *validation, "classes", "resume_from"}
     assert set(requests.partial_fit.requests) == {"sample_weight", *validation, "classes", "total_weight"}
@@ -55,9 +55,9 @@ def test_requests_survive_a_clone(trainer, routing):
     assert requests.score.requests["sample_weight"] is False
 
 
-def test_pipeline(either, weighted_wine, routing):
+def test_pipeline(optimizer, weighted_wine, routing):
     X, y, weights = weighted_wine
-    trainer = either(LogisticRegression(), max_iter=3, random_state=0, learning_rate=0.05)
+    trainer = optimizer(LogisticRegression(), max_iter=3, random_state=0, learning_rate=0.05)
     scaled = StandardScaler().fit_transform(3 * X + 1)
     direct = clone(trainer).fit(scaled, y, sample_weight=weights)
     trainer.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
@@ -186,9 +186,9 @@ def test_weights_are_passed_to_the_last_step_of_a_trained_pipeline(routed, diabe
         np.testing.assert_allclose(tree.predict(X), expected.predict(scaled), rtol=1e-6)
 
 
-def test_pipeline_without_metadata_requests_is_fitted_without_weights(either, weighted_wine, routing):
+def test_pipeline_without_metadata_requests_is_fitted_without_weights(optimizer, weighted_wine, routing):
     X, y, weights = weighted_wine
     source = make_pipeline(StandardScaler(), MLPClassifier((4,)))
-    model = either(source, max_iter=3, random_state=0).fit(X, y, sample_weight=weights)
-    plain = either(source, max_iter=3, random_state=0).fit(X, y)
+    model = optimizer(source, max_iter=3, random_state=0).fit(X, y, sample_weight=weights)
+    plain = optimizer(source, max_iter=3, random_state=0).fit(X, y)
     assert model.train_losses_ != plain.train_losses_

@@ -15,23 +15,23 @@ from sklearn.preprocessing import (
 from tests.estimators.mixed_frames import small_step
 
 
-def test_imputed_values(either, numbers):
+def test_imputed_values(optimizer, numbers):
     X, y = numbers[0].copy(), numbers[1]
     X[::6, 0] = np.nan
     fitted = make_pipeline(SimpleImputer(), Ridge()).fit(X, y)
     for form in (X, X.tolist(), pd.DataFrame(X)):
-        model = small_step(either, fitted).fit(form, y)
+        model = small_step(optimizer, fitted).fit(form, y)
         np.testing.assert_allclose(model.predict(form), fitted.predict(X), rtol=1e-4, atol=1e-5)
-    assert either(fitted).__sklearn_tags__().input_tags.allow_nan
-    assert not either(Ridge()).__sklearn_tags__().input_tags.allow_nan
+    assert optimizer(fitted).__sklearn_tags__().input_tags.allow_nan
+    assert not optimizer(Ridge()).__sklearn_tags__().input_tags.allow_nan
 
 
-def test_missing_values_are_rejected_without_imputer(either, numbers, unchanged):
+def test_missing_values_are_rejected_without_imputer(optimizer, numbers, unchanged):
     X, y = numbers
     holes = X.copy()
     holes[3, 1] = np.nan
     for model in (Ridge(), make_pipeline(StandardScaler(), Ridge())):
-        trained = either(model.fit(X, y), max_iter=1, random_state=0).fit(X, y)
+        trained = optimizer(model.fit(X, y), max_iter=1, random_state=0).fit(X, y)
 
         def fails(trained=trained):
             for method in (trained.predict, lambda X: trained.fit(X, y), lambda X: trained.partial_fit(X, y)):
@@ -40,20 +40,20 @@ def test_missing_values_are_rejected_without_imputer(either, numbers, unchanged)
 
         unchanged(trained, X, fails)
     with pytest.raises(ValueError, match="contains NaN"):
-        either(make_pipeline(StandardScaler(), Ridge())).fit(holes, y)
+        optimizer(make_pipeline(StandardScaler(), Ridge())).fit(holes, y)
 
 
-def test_missing_values_in_columns_without_imputer(either, numbers):
+def test_missing_values_in_columns_without_imputer(optimizer, numbers):
     X, y = numbers[0].copy(), numbers[1]
     X[::6, 2] = np.nan
     filled = ColumnTransformer([("fill", SimpleImputer(), [2])], remainder="passthrough")
-    model = either(make_pipeline(filled, Ridge()), max_iter=2, random_state=0).fit(X, y)
+    model = optimizer(make_pipeline(filled, Ridge()), max_iter=2, random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
     X[5, 1] = np.nan
     with pytest.raises(ValueError, match=r"contains NaN in columns \[1\]"):
         model.predict(X)
     names = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = either(
+    model = optimizer(
         make_pipeline(
             make_column_transformer((SimpleImputer(), ["c"]), ("passthrough", ["a", "b"])), Ridge()
         ),

@@ -25,9 +25,9 @@ def houses():
     return X, 2 * X["size"] + np.where(X["city"] == "Oslo", 1, -1) - X["floor"]
 
 
-def test_several_inputs(either, houses):
+def test_several_inputs(optimizer, houses):
     X, y = houses
-    model = either(parser.parse_model(TWO_INPUTS), learning_rate=0.1, max_iter=40, random_state=0)
+    model = optimizer(parser.parse_model(TWO_INPUTS), learning_rate=0.1, max_iter=40, random_state=0)
     model.fit(X, y)
     np.testing.assert_allclose(model.trained_coef_["coef"].ravel(), [2, 1, -1], atol=0.15)
     expected = model.predict(X)
@@ -43,9 +43,9 @@ def test_several_inputs(either, houses):
     model.partial_fit(X, y)
 
 
-def test_invalid_data(either, houses):
+def test_invalid_data(optimizer, houses):
     X, y = houses
-    model = either(parser.parse_model(TWO_INPUTS), max_iter=1, random_state=0)
+    model = optimizer(parser.parse_model(TWO_INPUTS), max_iter=1, random_state=0)
     with pytest.raises(ValueError, match=r"Columns are missing: \['floor'\]"):
         model.fit({"city": X["city"], "size": X["size"]}, y)
     with pytest.raises(ValueError, match=r"takes the columns \['size', 'city', 'floor'\] by name"):
@@ -77,10 +77,10 @@ def test_model_with_loss(hoist, optimizer, houses):
     assert model.predict({"size": X["size"][:3], "floor": X["floor"][:3]}).shape == (3,)
 
 
-def test_one_input(either, numbers):
+def test_one_input(optimizer, numbers):
     X, y = numbers
     model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,3] rows) => (float[N,1] score) <float[3,1] coef = {0.1, 0.1, 0.1}>
         { score = MatMul (rows, coef) }""")
-    trained = either(model, max_iter=3, random_state=0).fit({"rows": X}, y)
+    trained = optimizer(model, max_iter=3, random_state=0).fit({"rows": X}, y)
     np.testing.assert_array_equal(trained.predict(X), trained.predict({"rows": X}))

@@ -59,14 +59,14 @@ def test_classifier(as_source, either, wine, fit_quietly, run_onnx):
     np.testing.assert_allclose(outputs["probabilities"], model.predict_proba(X), atol=1e-6)
 
 
-def test_clone_and_pickle_keep_the_model(either, diabetes):
+def test_clone_and_pickle_keep_the_model(optimizer, diabetes):
     X, y = diabetes
     source = sklearn_to_onnx(LinearRegression().fit(X, y), 10)
-    model = clone(either(source, max_iter=1, warm_start=True, learning_rate=1e-9))
+    model = clone(optimizer(source, max_iter=1, warm_start=True, learning_rate=1e-9))
     np.testing.assert_allclose(model.fit(X, y).predict(X), LinearRegression().fit(X, y).predict(X), rtol=1e-3)
 
 
-def test_names_of_weights_are_kept(either):
+def test_names_of_weights_are_kept(optimizer):
     source = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] data) => (float[N,1] value)
@@ -74,7 +74,7 @@ def test_names_of_weights_are_kept(either):
         { z = MatMul (data, zebra) value = Add (z, apple) }""")
     X = np.random.RandomState(0).normal(size=(40, 2))
     y = X @ [4.0, 5.0] + 6
-    model = either(source, learning_rate=0.1, max_iter=30, warm_start=True, random_state=0).fit(X, y)
+    model = optimizer(source, learning_rate=0.1, max_iter=30, warm_start=True, random_state=0).fit(X, y)
     assert model.weights_to_train_ == {"zebra": "", "apple": ""}
     assert list(initializer_arrays(model.onnx_)) == ["zebra", "apple"]
     assert [v.name for v in (*model.onnx_.graph.input, *model.onnx_.graph.output)] == ["data", "value"]
@@ -82,17 +82,17 @@ def test_names_of_weights_are_kept(either):
     np.testing.assert_allclose(model.trained_coef_["apple"], [6], atol=0.1)
 
 
-def test_model_with_loss(either, diabetes_units, run_onnx):
+def test_model_with_loss(optimizer, diabetes_units, run_onnx):
     X, y = diabetes_units
     base = sklearn_to_onnx(LinearRegression().fit(X[:30], y[:30]), 10)
     source = add_loss_output(base, "squared_error")
     constant = LearningRateSGD(eta0=0.002, learning_rate="constant")
     options = {"learning_rate": constant, "max_iter": 5, "shuffle": False, "warm_start": True}
-    model = either(source, **options).fit(X[:40], y[:40])
+    model = optimizer(source, **options).fit(X[:40], y[:40])
     assert model.loss_ is None
     # the sum over a batch of ten of (f - y)^2 is twenty times the mean of its half
     rate = LearningRateSGD(eta0=0.04, learning_rate="constant")
-    same = either(base, **{**options, "learning_rate": rate}).fit(X[:40], y[:40])
+    same = optimizer(base, **{**options, "learning_rate": rate}).fit(X[:40], y[:40])
     np.testing.assert_allclose(model.trained_coef_["coef"], same.trained_coef_["coef"], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(model.losses(X, y), 2 * same.losses(X, y), rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(model.train_losses_, 20 * np.array(same.train_losses_), rtol=1e-4)
@@ -100,41 +100,41 @@ def test_model_with_loss(either, diabetes_units, run_onnx):
     np.testing.assert_allclose(model.predict(X), same.predict(X), atol=1e-4)
 
 
-def test_loss_with_other_names(either, diabetes_units):
+def test_loss_with_other_names(optimizer, diabetes_units):
     X, y = diabetes_units
     base = sklearn_to_onnx(LinearRegression().fit(X[:30], y[:30]), 10)
     source = add_loss_output(base, "absolute_error", loss_name="cost", label_name="truth")
-    model = either(source, loss_output_name="cost", label_name="truth", learning_rate=0.001, max_iter=10)
+    model = optimizer(source, loss_output_name="cost", label_name="truth", learning_rate=0.001, max_iter=10)
     model.set_params(random_state=0, warm_start=True).fit(X, y)
     np.testing.assert_allclose(model.losses(X, y), np.abs(model.predict(X) - y), atol=1e-5)
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
-def test_graph_with_loss_rejects_another_loss(either, diabetes_units):
+def test_graph_with_loss_rejects_another_loss(optimizer, diabetes_units):
     X, y = diabetes_units
     source = add_loss_output(sklearn_to_onnx(LinearRegression().fit(X, y), 10))
     with pytest.raises(PluginError, match="computes its own loss"):
-        either(source, learning_loss="squared_error").fit(X, y)
+        optimizer(source, learning_loss="squared_error").fit(X, y)
     with pytest.raises(ValueError, match="add one with add_loss_output"):
-        either(source).fit(X, y, sample_weight=np.ones(len(X)))
+        optimizer(source).fit(X, y, sample_weight=np.ones(len(X)))
 
 
-def test_classifier_with_loss_has_no_decision_function(either, cancer):
+def test_classifier_with_loss_has_no_decision_function(optimizer, cancer):
     X, y = cancer
     base = sklearn_to_onnx(LogisticRegression().fit(X, y), 30)
     source = add_loss_output(base, "squared_error", label_name="truth", output_index="probabilities")
     labels = np.eye(2)[y]
-    model = either(source, label_name="truth", learning_rate=1e-3, max_iter=2, warm_start=True)
+    model = optimizer(source, label_name="truth", learning_rate=1e-3, max_iter=2, warm_start=True)
     model.fit(X, labels)
     with pytest.raises(ConversionError, match="computes its own loss"):
         model.decision_function(X)
     assert (model.predict(X) == y).mean() > 0.95
 
 
-def test_float64_model(either, diabetes):
+def test_float64_model(optimizer, diabetes):
     X, y = diabetes
     source = sklearn_to_onnx(LinearRegression().fit(X, y), 10, np.float64)
-    model = either(source, learning_rate=0.01, max_iter=3, random_state=0).fit(X, y)
+    model = optimizer(source, learning_rate=0.01, max_iter=3, random_state=0).fit(X, y)
     assert all(array.dtype == np.float64 for array in model.trained_coef_.values())
     assert model.predict(X).dtype == np.float64
     elem_type = model.onnx_.graph.input[0].type.tensor_type.elem_type

@@ -178,10 +178,10 @@ def test_fit_equals_that_on_copies(optimizer):
     assert scores[0] == scores[1] > 0.99
 
 
-def test_frames(either):
+def test_frames(optimizer):
     frame = pandas.DataFrame(rows("f8", "C"), columns=list("abc"))
     given = frame.copy()
-    trained = either(make_pipeline(StandardScaler(copy=False), LogisticRegression()), **STEPS)
+    trained = optimizer(make_pipeline(StandardScaler(copy=False), LogisticRegression()), **STEPS)
     trained.fit(given, frame["a"] > 2).predict(given)
     pandas.testing.assert_frame_equal(given, frame)
 

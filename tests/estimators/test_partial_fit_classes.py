@@ -17,10 +17,10 @@ LABELS = (X > 0).astype(int)
 COLUMNS = np.stack([Y, Y % 2], axis=1)
 
 
-def test_labels_without_these_classes(either):
+def test_labels_without_these_classes(optimizer):
     with pytest.raises(ValueError, match="classes"):
         SGDClassifier().partial_fit(X, Y, classes=[0, 1])
-    model = either(LogisticRegression())
+    model = optimizer(LogisticRegression())
     with pytest.raises(ValueError, match=r"classes=\[0, 1\] must include all labels of y: \[2\] are missing"):
         model.partial_fit(X, Y, classes=[0, 1])
     assert not hasattr(model, "onnx_")
@@ -34,9 +34,9 @@ def test_classes_in_any_order(classes, either):
     assert model.predict_proba(X).shape == (30, 4)
 
 
-def test_text_classes(either):
+def test_text_classes(optimizer):
     words = np.array(["b", "c", "a"])[Y]
-    model = either(LogisticRegression(), random_state=0).partial_fit(X, words, classes=["d", *"abc"])
+    model = optimizer(LogisticRegression(), random_state=0).partial_fit(X, words, classes=["d", *"abc"])
     assert model.classes_.tolist() == ["a", "b", "c", "d"]
 
 
@@ -74,14 +74,14 @@ def test_invalid_classes_of_several_outputs(classes, either):
         either(MLPClassifier((2,))).partial_fit(X, LABELS, classes=classes)
 
 
-def test_classes_of_columns(either):
+def test_classes_of_columns(optimizer):
     make = MultiOutputClassifier(LogisticRegression())
-    model = either(make, random_state=0).partial_fit(X, COLUMNS, classes=[[2, 1, 0, 4], [1, 0]])
+    model = optimizer(make, random_state=0).partial_fit(X, COLUMNS, classes=[[2, 1, 0, 4], [1, 0]])
     assert [known.tolist() for known in model.classes_] == [[0, 1, 2, 4], [0, 1]]
     with pytest.raises(ValueError, match="differ from the classes of the first call"):
         model.partial_fit(X, COLUMNS, classes=[[0, 1, 2], [0, 1]])
     with pytest.raises(ValueError, match=r"must include all labels of y: \[2\] are missing"):
-        either(make).partial_fit(X, COLUMNS, classes=[[0, 1], [0, 1]])
+        optimizer(make).partial_fit(X, COLUMNS, classes=[[0, 1], [0, 1]])
 
 
 def test_classes_of_a_regressor():

@@ -27,26 +27,26 @@ def test_logarithms_of_probabilities(model, either, wine):
         np.testing.assert_allclose(logs, model.predict_log_proba(X), atol=1e-4)
 
 
-def test_logarithms_of_zero_and_of_several_outputs(either, wine):
+def test_logarithms_of_zero_and_of_several_outputs(optimizer, wine):
     X, y = wine
-    sure = either(LogisticRegression().fit(X, y), **SMALL).fit(X, y)
+    sure = optimizer(LogisticRegression().fit(X, y), **SMALL).fit(X, y)
     assert np.isneginf(sure.predict_log_proba(1e4 * X)).any()
-    several = either(MultiOutputClassifier(LogisticRegression()), **SMALL).fit(
+    several = optimizer(MultiOutputClassifier(LogisticRegression()), **SMALL).fit(
         X, np.stack([y, y > 0], axis=1)
     )
     for logs, probabilities in zip(several.predict_log_proba(X), several.predict_proba(X), strict=True):
         np.testing.assert_array_equal(np.exp(logs).argmax(axis=1), probabilities.argmax(axis=1))
 
 
-def test_fit_and_transform(either, wine):
+def test_fit_and_transform(optimizer, wine):
     X, _ = wine
     model = PCA(2).fit(X)
     labels = model.transform(X)
-    trained = either(model, **SMALL)
+    trained = optimizer(model, **SMALL)
     np.testing.assert_array_equal(
         trained.fit_transform(X, labels), clone(trained).fit(X, labels).transform(X), strict=True
     )
-    distances = either(make_pipeline(StandardScaler(), KMeans(3, n_init=1, random_state=0)), **SMALL)
+    distances = optimizer(make_pipeline(StandardScaler(), KMeans(3, n_init=1, random_state=0)), **SMALL)
     assert distances.fit_transform(X, sample_weight=np.ones(len(X))).shape == (len(X), 3)
 
 
@@ -58,10 +58,10 @@ def test_fit_and_predict(model, either, wine):
     np.testing.assert_array_equal(trained.predict(X), clone(model).fit_predict(X))
 
 
-def test_fit_predict_of_outlier_detectors(either, wine):
+def test_fit_predict_of_outlier_detectors(optimizer, wine):
     X, y = wine
     inside = np.where(y == 0, 1, -1)
-    assert set(either(OneClassSVM(), **SMALL).fit_predict(X, inside)) <= {-1, 1}
+    assert set(optimizer(OneClassSVM(), **SMALL).fit_predict(X, inside)) <= {-1, 1}
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from tests.curves import Curves
 from tests.estimators.mixed_frames import columns, small_step
 
 
-def test_step_without_conversion(either, numbers):
+def test_step_without_conversion(optimizer, numbers):
     X, y = numbers
     spline = make_pipeline(StandardScaler(), Curves(n_knots=4), Ridge(alpha=1e-3))
-    model = either(spline, learning_rate=0.3, max_iter=60, random_state=0, batch_size=25)
+    model = optimizer(spline, learning_rate=0.3, max_iter=60, random_state=0, batch_size=25)
     with pytest.warns(FallbackWarning, match="Step 'curves' .Curves. stays in scikit-learn"):
         model.fit(X, y, X_val=X[:20], y_val=y[:20])
     assert model.score(X, y) > 0.85 and model.n_features_in_ == 3
@@ -39,14 +39,14 @@ def test_step_without_conversion(either, numbers):
         model.predict(np.full((2, 3), np.nan))
 
 
-def test_data_frame(either, people):
+def test_data_frame(optimizer, people):
     X, y = people[0].fillna({"fare": 0}), people[1]
     steps = make_column_transformer(
         (Curves(), ["fare"]), (OneHotEncoder(handle_unknown="ignore"), ["city", "kind"])
     )
     fitted = make_pipeline(steps, Ridge()).fit(X, y)
     with pytest.warns(FallbackWarning, match="Step 'columntransformer'"):
-        model = small_step(either, fitted).fit(X, y)
+        model = small_step(optimizer, fitted).fit(X, y)
     np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(
         model.predict(X[["kind", "fare", "city"]]), fitted.predict(X), rtol=1e-5, atol=1e-5
@@ -54,24 +54,24 @@ def test_data_frame(either, people):
     assert {value.name for value in model.onnx_.graph.input} == {"X"}
 
 
-def test_sparse_output(either, people):
+def test_sparse_output(optimizer, people):
     texts, y = people[0]["note"].tolist(), people[1]
     fitted = make_pipeline(TfidfVectorizer(strip_accents="ascii", ngram_range=(1, 3)), Ridge()).fit(texts, y)
     with pytest.warns(FallbackWarning, match="tfidfvectorizer"):
-        model = small_step(either, fitted).fit(texts, y)
+        model = small_step(optimizer, fitted).fit(texts, y)
     np.testing.assert_allclose(model.predict(texts), fitted.predict(texts), rtol=1e-5)
 
 
-def test_output_must_be_finite(either, numbers):
+def test_output_must_be_finite(optimizer, numbers):
     X, y = numbers
     logs = make_pipeline(FunctionTransformer(lambda X: 1 / X), Ridge())
     with pytest.warns(FallbackWarning, match="functiontransformer"):
-        trained = either(logs, max_iter=1, random_state=0).fit(np.abs(X) + 1, y)
+        trained = optimizer(logs, max_iter=1, random_state=0).fit(np.abs(X) + 1, y)
     with np.errstate(divide="ignore"), pytest.raises(ValueError, match="infinity"):
         trained.predict(np.zeros((2, 3)))
 
 
-def test_last_step_without_definition(either, people):
+def test_last_step_without_definition(optimizer, people):
     X, y = people
 
     class Mine(Ridge):
@@ -81,6 +81,6 @@ def test_last_step_without_definition(either, people):
         def predict(self, X):
             return 2 * super().predict(X)
 
-    either(make_pipeline(columns(), Mine())).fit(X, y)
+    optimizer(make_pipeline(columns(), Mine())).fit(X, y)
     with pytest.raises(ConversionError, match="Other has no model definition"):
-        either(make_pipeline(columns(), Other())).fit(X, y)
+        optimizer(make_pipeline(columns(), Other())).fit(X, y)

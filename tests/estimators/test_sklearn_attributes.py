@@ -55,13 +55,13 @@ def test_attributes_of_the_trained_model(model, y, expected, either):
     assert expected.isdisjoint(vars(trainer))
 
 
-def test_onnx_model_without_attributes(either):
+def test_onnx_model_without_attributes(optimizer):
     model = sklearn_to_onnx(Ridge().fit(X, Y), 6)
-    assert not names_of(either(model, max_iter=1, random_state=0).fit(X, Y))
+    assert not names_of(optimizer(model, max_iter=1, random_state=0).fit(X, Y))
 
 
-def test_attributes_are_updated(either):
-    trainer = either(Ridge(), max_iter=30, random_state=0, learning_rate=0.05).fit(X, Y)
+def test_attributes_are_updated(optimizer):
+    trainer = optimizer(Ridge(), max_iter=30, random_state=0, learning_rate=0.05).fit(X, Y)
     first = trainer.coef_
     assert first.shape == (6,) and set(np.argsort(-np.abs(first))[:2]) == {1, 4}
     second = trainer.partial_fit(X, Y).coef_
@@ -88,11 +88,13 @@ def test_feature_selection(selector, either):
     assert found.transform(X).shape[1] == 2 or isinstance(found, RFECV)
 
 
-def test_feature_selection_in_a_pipeline(either):
+def test_feature_selection_in_a_pipeline(optimizer):
     forest = RandomForestRegressor(5, max_depth=3, random_state=0)
-    found = SelectFromModel(either(forest, max_iter=2, random_state=0), max_features=2).fit(X, Y)
+    found = SelectFromModel(optimizer(forest, max_iter=2, random_state=0), max_features=2).fit(X, Y)
     assert set(np.flatnonzero(found.get_support())) <= {1, 4}
-    scaled = make_pipeline(StandardScaler(), either(Ridge(), max_iter=15, random_state=0, learning_rate=0.05))
+    scaled = make_pipeline(
+        StandardScaler(), optimizer(Ridge(), max_iter=15, random_state=0, learning_rate=0.05)
+    )
     getter = f"named_steps.{scaled.steps[-1][0]}.coef_"
     found = RFE(scaled, n_features_to_select=2, importance_getter=getter).fit(X, Y)
     assert set(np.flatnonzero(found.get_support())) == {1, 4}

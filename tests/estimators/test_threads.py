@@ -96,9 +96,9 @@ def test_one_model_in_many_threads(repeat, case):
 
 
 @pytest.mark.slow
-def test_processes(either):
+def test_processes(optimizer):
     y = Y > 0
-    model = either(MODELS["pipeline"][0], max_iter=3, random_state=0)
+    model = optimizer(MODELS["pipeline"][0], max_iter=3, random_state=0)
     model.fit(X, y)
     expected, predicted = weights(model), model.predict(X)
     with multiprocessing.get_context("spawn").Pool(1) as pool:

@@ -18,9 +18,9 @@ from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.exceptions import WriteBackError
 
 
-def test_attributes_have_the_trained_weights(diabetes_units, either):
+def test_attributes_have_the_trained_weights(diabetes_units, optimizer):
     X, y = diabetes_units
-    trained = either(Ridge(), max_iter=3, random_state=0).fit(X, y)
+    trained = optimizer(Ridge(), max_iter=3, random_state=0).fit(X, y)
     model = trained.to_sklearn()
     assert type(model) is Ridge
     assert model.coef_.shape == (10,) and model.coef_.dtype == np.float64
