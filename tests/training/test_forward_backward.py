@@ -184,7 +184,7 @@ def test_instances_are_independent(linear, data):
         first.backward([ones])
 
 
-def test_names_of_class_and_outputs(mlp, data):
+def test_names_of_class_and_outputs(mlp):
     owner = OrtGradientForwardBackward(mlp[1], class_name="MyFunction", output_names=["variable"])
     assert type(owner.new_instance()).__name__ == "MyFunction"
     assert "I0_coefs_0" in repr(owner)
@@ -318,7 +318,7 @@ def test_saved_tensors(linear, data):
     assert len(function.saved_tensors) == 1
 
 
-def test_get_initializer(linear, data):
+def test_get_initializer(linear):
     owner, _ = linear
     assert owner.get_initializer("I0_coef").shape == (10, 1)
     assert owner.get_initializer("nothing", exc=False) is None
@@ -401,12 +401,20 @@ def test_outputs_and_gradients_are_not_overwritten(gradient, mlp, data):
         np.testing.assert_array_equal(weight, owner.get_initializer(name))
 
 
-def test_options_are_used(linear, data):
+def test_session_options_are_used(linear, data, tmp_path):
     owner, weights = linear
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 2
-    run_options = onnxruntime.RunOptions()
-    tuned = OrtGradientForwardBackward(owner.onnx_model, sess_options=options, run_options=run_options)
-    assert tuned._engine.session.get_session_options().intra_op_num_threads == 2
+    options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "profile")
+    profiled = OrtGradientForwardBackward(owner.onnx_model, sess_options=options)
+    assert list(tmp_path.glob("profile*.json"))
     expected = owner.new_instance().forward([data[0], *weights])[0].numpy()
-    np.testing.assert_array_equal(tuned.new_instance().forward([data[0], *weights])[0].numpy(), expected)
+    np.testing.assert_array_equal(profiled.new_instance().forward([data[0], *weights])[0].numpy(), expected)
+
+
+def test_run_options_are_used(linear, data):
+    owner, weights = linear
+    options = onnxruntime.RunOptions()
+    options.terminate = True
+    ended = OrtGradientForwardBackward(owner.onnx_model, run_options=options).new_instance()
+    with pytest.raises(Exception, match="terminate"):
+        ended.forward([data[0], *weights])
