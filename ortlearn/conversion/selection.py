@@ -49,6 +49,10 @@ def match_patterns(
     found = []
     known = {name: weight.names(original_names.get(name, name)) for name, weight in weights.items()}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if not isinstance(pattern, str):
+            raise TypeError(
+                f"weights_to_train has the entry {pattern!r}: names and patterns must be strings."
+            )
         exact = frozenset(name for name, names in known.items() if pattern in names)
         wild = {name for name, names in known.items() if any(matches_pattern(n, pattern) for n in names)}
         if not exact:

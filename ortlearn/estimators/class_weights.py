@@ -214,8 +214,7 @@ def _given(weights: Mapping[Any, float], classes: np.ndarray) -> dict[Any, float
     missing = [value for value in values if value not in weights]
     if unknown and missing:  # unknown keys alone may be classes of another fold
         raise ValueError(
-            f"class_weight has the unknown classes {unknown} and lacks {missing}: its keys must be among the "
-            f"classes {values}."
+            f"class_weight has the unknown classes {unknown}: its keys must be among the classes {values}."
         )
     return {name: float(weight) for name, weight in weights.items()}
 

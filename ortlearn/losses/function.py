@@ -92,7 +92,7 @@ class FunctionLoss(BaseLoss):
         Raises
         ------
         PluginError
-            If the gradient has the wrong sign.
+            If the gradient has the wrong sign, or is zero although the losses change.
         """
         if self.check_gradient:
             check_gradient(self._call, expected, predicted, rows, gradient)

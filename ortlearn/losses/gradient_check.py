@@ -18,6 +18,7 @@ STEP = 1e-3
 TOLERANCE = 0.1
 #: Largest ratio of rounding errors and noise to the slope for which differences are reported.
 NOISE = 0.05
+CURE = "FunctionLoss(function, check_gradient=False) turns this check off."
 
 
 def slope_ratio(
@@ -81,30 +82,52 @@ def check_gradient(
 ) -> None:
     """Compare the gradient of a Python loss with finite differences.
 
+    Raises
+    ------
+    PluginError
+        If the gradient has the wrong sign, or is zero although the losses change.
+
     Warns
     -----
     GradientWarning
         If the gradient is too large or too small.
     """
     try:
+        is_missing = not gradient.any() and _changes(evaluate, expected, predicted, losses)
         ratio = slope_ratio(evaluate, expected, predicted, losses, gradient)
     except Exception:  # the function does not support float64, or fails at other predictions
         return
+    if is_missing:
+        raise PluginError(
+            "The loss function returned a gradient of zero, but the losses of the first batch change with "
+            "predicted. Return the gradient with respect to predicted, such as predicted - expected for half "
+            f"of the squared error. {CURE}"
+        )
     if ratio is None or abs(ratio - 1) <= TOLERANCE:
         return
-    cure = "FunctionLoss(function, check_gradient=False) turns this check off."
     if ratio < 0:
         raise PluginError(
             "The gradient that the loss function returns has the wrong sign: the losses of the first batch "
             f"change by {ratio:.3g} times what the gradient implies. Return the gradient with respect to "
-            f"predicted, such as predicted - expected for half of the squared error. {cure}"
+            f"predicted, such as predicted - expected for half of the squared error. {CURE}"
         )
     warn_user(
         f"The losses of the first batch change by {ratio:.3g} times what the gradient of the loss function "
         "implies. Return the gradient of the sum of the losses, not of their mean, with the same factors; "
-        f"the training uses the gradient as it is. {cure}",
+        f"the training uses the gradient as it is. {CURE}",
         GradientWarning,
     )
+
+
+def _changes(evaluate: Evaluate, expected: np.ndarray, predicted: np.ndarray, losses: np.ndarray) -> bool:
+    """Return whether losses have a slope along the first output, beyond curvature and rounding errors."""
+    steps = np.zeros(predicted.shape)
+    steps[:, 0] = STEP * np.maximum(1.0, np.abs(predicted[:, 0]))
+    expected, predicted = np.array(expected, dtype=np.float64), np.array(predicted, dtype=np.float64)
+    above, _ = evaluate(expected.copy(), predicted + steps)
+    below, _ = evaluate(expected.copy(), predicted - steps)
+    curvature = np.abs(above + below - 2 * losses).sum() + _precision(above, below) * np.abs(losses).sum()
+    return bool(NOISE * np.abs(above - below).sum() > curvature)
 
 
 def _precision(*values: np.ndarray) -> float:

@@ -163,6 +163,11 @@ def _checked_outputs(n_outputs: int | None, labels: np.ndarray | None, task: str
         raise ValueError("classes require task='classification'.")
     number = len(labels) if n_outputs is None and labels is not None else n_outputs
     least = 2 if task == "classification" else 1
+    if labels is not None and len(labels) < 2:
+        raise ValueError(f"classes={labels.tolist()} must have two or more entries.")
+    if number is None:
+        alternative = ", or the list of classes" if task == "classification" else ""
+        raise ValueError(f"n_outputs is missing: pass the number of outputs{alternative}.")
     if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < least:
         raise ValueError(f"n_outputs={n_outputs!r} must be an integer, {least} or more for {task}.")
     if labels is not None and len(labels) != number:

@@ -362,11 +362,13 @@ def _unknown(key: Key) -> UnknownPluginError:
     group, name = key
     names = _known_names(group)
     meant = suggestion(group, name, names)
-    hint = f" Did you mean {meant!r}?" if meant else ""
-    return UnknownPluginError(
-        f"No {LABELS[group]} is named {name!r}.{hint} Known names: {', '.join(names) or 'none'}. "
-        "Install the distribution that declares it and call ortlearn.plugins.refresh()."
+    known = f"Known names: {', '.join(names) or 'none'}."
+    hint = (
+        f"Did you mean {meant!r}? {known}"
+        if meant
+        else f"{known} Install the distribution that declares it and call ortlearn.plugins.refresh()."
     )
+    return UnknownPluginError(f"No {LABELS[group]} is named {name!r}. {hint}")
 
 
 def _describe(key: Key, obj: Any) -> PluginInfo:

@@ -101,6 +101,13 @@ def test_error_of_a_pattern_without_matches(patterns):
         select_weights(WEIGHTS, patterns, ORIGINAL)
 
 
+def test_error_of_a_pattern_that_is_not_a_string():
+    with pytest.raises(
+        TypeError, match="weights_to_train has the entry 3: names and patterns must be strings"
+    ):
+        select_weights(WEIGHTS, ["I0_mean", 3], ORIGINAL)
+
+
 @pytest.mark.parametrize("patterns", [None, []])
 def test_error_if_nothing_is_trained(patterns):
     with pytest.raises(NoTrainableWeightError, match=r"no weight to train.*'scaler.mean'"):

@@ -184,7 +184,7 @@ def test_classifiers_only(name, optimizer, wine):
 
 
 WRONG = {
-    "misspelled": ({"A": 2.0, "b": 1.0}, r"the unknown classes \['A'\] and lacks \['a', 'c'\]"),
+    "misspelled": ({"A": 2.0, "b": 1.0}, r"the unknown classes \['A'\]: its keys must be among"),
     "numbers_for_text": ({0: 1.0, 1: 2.0, 2: 3.0}, "has the unknown classes"),
     "negative": ({"a": -1.0}, "'a' must be a number >= 0, not -1.0"),
     "text": ({"a": "much"}, "must be a number"),

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from ortlearn import OrtGradientForwardBackwardOptimizer
 from ortlearn.exceptions import GradientWarning, PluginError
 from ortlearn.losses import FunctionLoss
-from ortlearn.losses.gradient_check import slope_ratio
+from ortlearn.losses.gradient_check import check_gradient, slope_ratio
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(40, 3))
@@ -167,6 +167,25 @@ def test_training_with_wrong_sign(dtype):
         trained(wrong, dtype=dtype)
     with np.errstate(all="ignore"):
         assert trained(FunctionLoss(wrong, check_gradient=False), dtype=dtype).n_iter_ == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_training_with_a_gradient_of_zero(dtype):
+    def missing(y, f):
+        return square(y, f)[0], np.zeros_like(f)
+
+    with pytest.raises(PluginError, match="a gradient of zero, but the losses .*check_gradient=False"):
+        trained(missing, dtype=dtype)
+    assert trained(FunctionLoss(missing, check_gradient=False), dtype=dtype).n_iter_ == 2
+
+
+def test_gradients_that_are_zero():
+    def constant(y, f):
+        return np.ones(len(f)), np.zeros_like(f)
+
+    assert trained(constant).n_iter_ == 2
+    y = np.array([[1.0], [2.0]])
+    check_gradient(square, y, y, *square(y, y))  # at the minimum
 
 
 def test_training_with_wrong_factor():

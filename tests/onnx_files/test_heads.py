@@ -153,6 +153,11 @@ def test_unused_inputs_are_removed():
     assert [value.name for value in new.graph.input] == ["x"] and len(new.graph.node) == 4
 
 
+def test_head_of_one_class():
+    with pytest.raises(ValueError, match=r"classes=\['a'\] must have two or more entries"):
+        replace_head(network_file("perceptron"), "r", classes=["a"])
+
+
 @pytest.mark.parametrize(
     "name, arguments, error, message",
     [
@@ -165,7 +170,7 @@ def test_unused_inputs_are_removed():
         ("perceptron", ("w1", 3), ConversionError, "at='w1' is not a tensor"),
         ("convolution", ("t", 3), ConversionError, r"at several positions: pool them with pooling='mean'"),
         ("perceptron", ("r", 1), ValueError, "n_outputs=1 must be an integer, 2 or more"),
-        ("perceptron", ("r", None), ValueError, "n_outputs=None must be an integer"),
+        ("perceptron", ("r", None), ValueError, "n_outputs is missing: pass .* or the list of classes"),
         ("perceptron", ("r", 2.0), ValueError, "n_outputs=2.0 must be an integer"),
     ],
 )
