@@ -19,7 +19,7 @@ from ..onnx_files.scores.score_view import ScoreView
 from ..preprocessing.schema import InputSchema, graph_inputs, schema_of_graph
 from ..training import Device, make_session
 from .data_files import Table
-from .predictions import Model, Predictions, check_numbers, select_columns
+from .predictions import Model, Predictions, check_no_missing, check_numbers, select_columns
 
 __all__ = ["OnnxModel", "with_column_names"]
 
@@ -111,6 +111,9 @@ class OnnxModel(Model):
         """Return the predictions."""
         columns = read_columns(self.features(table), self.schema)
         found = dict(zip(self.outputs, self._session.run(self.outputs, columns), strict=True))
+        for name in self._floats:
+            if len(found[name]) == len(table):
+                check_no_missing(table, self, found[name])
         if self.label is None:
             return Predictions(_column(found[self.outputs[0]], len(table), self.path))
         values = _column(found[self.label], len(table), self.path)

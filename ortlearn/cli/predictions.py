@@ -16,6 +16,7 @@ from .messages import shown
 __all__ = [
     "Model",
     "Predictions",
+    "check_no_missing",
     "check_numbers",
     "match_labels",
     "name_text_columns",
@@ -117,10 +118,26 @@ def name_text_columns(table: Table) -> Iterator[None]:
 
 
 def _about_texts(table: Table, names: list[str]) -> str:
-    example = table.features[names[0]].dropna().head(1).tolist()
+    from pandas import to_numeric
+
+    columns = [table.features[name].dropna() for name in names]
+    texts = [column[to_numeric(column.astype(str), errors="coerce").isna()] for column in columns]
+    example = [value for column in (*texts, *columns) for value in column.head(1)]
     return (
         f"{table.name} has texts where the model takes numbers, in the columns {shown(names)}"
         f"{f' (such as {example[0]!r})' if example else ''}: leave them out with --drop, or correct them."
+    )
+
+
+def check_no_missing(table: Table, model: Model, scores: np.ndarray) -> None:
+    """Raise an error if scores of rows with empty cells are NaN."""
+    frame = table.features if model.column_names is None else table.features[model.column_names]
+    empty = frame.isna()
+    if not np.isnan(scores[empty.any(axis=1).to_numpy()]).any():
+        return
+    raise ValueError(
+        f"{table.name} has empty cells in the columns {shown(frame.columns[empty.any()])}, and {model.path} "
+        "does not accept missing values: fill the cells, or remove their rows."
     )
 
 

@@ -105,11 +105,23 @@ def test_onnx_file_cannot_be_written_as_skops(run):
             b"alcohol,hue,proline,kind\n1,2,high,barolo\n",
             "columns ['proline'] (such as 'high')",
         ),
+        (
+            "one_text.csv",
+            b"alcohol,hue,proline,kind\n1,2,3,barolo\n1,2,high,barolo\n",
+            "columns ['proline'] (such as 'high')",
+        ),
     ],
 )
 def test_damaged_data(run, tmp_path, name, content, text):
     (tmp_path / name).write_bytes(content)
     assert text in run("evaluate", "wine.skops", tmp_path / name, "--label", "kind").error
+
+
+def test_empty_cells(run, tmp_path):
+    run("train", "wine.skops", *WINE, "--max-iter", "1", "--out", tmp_path / "new.onnx")
+    (tmp_path / "gaps.csv").write_bytes(b"alcohol,hue,proline,kind\n1,2,3,barolo\n1,2,,barolo\n")
+    error = run("evaluate", tmp_path / "new.onnx", tmp_path / "gaps.csv", "--label", "kind").error
+    assert "gaps.csv has empty cells in the columns ['proline']" in error and "fill the cells" in error
 
 
 def test_folders_instead_of_files(run, tmp_path):
