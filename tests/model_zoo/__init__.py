@@ -1,1 +1,1 @@
-"""Every scikit-learn model, measured: does it convert, train with a correct gradient, predict as exported."""
+"""Measurements of every scikit-learn model: conversion, gradients, training and exported predictions."""

@@ -1,4 +1,4 @@
-"""Measure models: ``python -m tests.model_zoo --only 'RandomForest*'``, or all of them, into a table."""
+"""Measure some or all models, and write a table: ``python -m tests.model_zoo --only 'RandomForest*'``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, print, write; return 1 where the targets are asked for and not met."""
+    """Measure models, and print or write the results; return 1 if targets are checked and missed."""
     parser = argparse.ArgumentParser(prog="python -m tests.model_zoo", description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB", help="names of cases or estimators")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")

@@ -1,4 +1,4 @@
-"""Cases to measure: a model, its data, and its training data."""
+"""Cases: a model with its data."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def catalogue() -> dict[str, Case]:
 
 
 def choose(cases: dict[str, Case], patterns: Iterable[str]) -> list[Case]:
-    """Return the cases whose name, or whose estimator, fits one of some glob patterns; all without any."""
+    """Return the cases whose name or estimator matches one of the patterns; all cases without patterns."""
     patterns = list(patterns)
     return [
         case

@@ -78,7 +78,7 @@ def cases_of_all() -> Iterator[Case]:
 
 
 def _variants(name: str, cls: type) -> Iterator[tuple[str, str, str, bool]]:
-    """Yield variant, kind, data, and whether what is wrapped is a classifier."""
+    """Yield variant, kind, data, and whether the wrapped estimator is a classifier."""
     if name in _EITHER:
         yield "classes", "classifier", "classes", True
         yield "binary", "classifier", "binary", True

@@ -227,7 +227,7 @@ _OTHERS: list[tuple[str, str, str, str, dict[str, Any]]] = [
 
 
 def cases_of_variants() -> Iterator[Case]:
-    """Yield variants that the tags of an estimator do not tell of."""
+    """Yield variants that do not follow from the tags of an estimator."""
     classes = estimator_classes()
     for name, variant, kind, data, params in [*_OTHERS, *_tables()]:
         # MLPRegressor has no loss before scikit-learn 1.7.

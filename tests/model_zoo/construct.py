@@ -1,4 +1,4 @@
-"""How an estimator is made whatever it asks for, small enough that a case takes about a second."""
+"""Construction of estimators, small enough that a case takes about a second."""
 
 from __future__ import annotations
 

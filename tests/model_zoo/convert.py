@@ -1,4 +1,4 @@
-"""Conversion by skl2onnx alone: what a user has before ortlearn."""
+"""Conversion by skl2onnx, without ortlearn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPSETS = {"": 18, "ai.onnx.ml": 3}
 
 
 def convert(model: Any, X: Any) -> ModelProto:
-    """Return the graph that skl2onnx makes of a fitted model."""
+    """Return the ONNX model that skl2onnx writes for a fitted model."""
     options = {"zipmap": False} if is_classifier(model) else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

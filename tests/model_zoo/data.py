@@ -1,4 +1,4 @@
-"""Small data sets, made with fixed seeds; values that float32 holds exactly."""
+"""Small data sets with fixed seeds, and values that are exact in float32."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ N_COLUMNS = 4
 
 
 class Rows(NamedTuple):
-    """Features and labels; y is None where there are none."""
+    """Features and labels; y is None without labels."""
 
     X: Any
     y: Any
@@ -27,7 +27,7 @@ def _numbers(seed: int = 0) -> tuple[np.random.Generator, np.ndarray]:
 
 
 def _exact(values: np.ndarray) -> np.ndarray:
-    """Round to float32: a threshold must not fall between a value and its rounding."""
+    """Round to float32, so that no threshold is between a value and its rounding."""
     return values.astype(np.float32).astype(np.float64)
 
 
@@ -69,7 +69,7 @@ def binary() -> Rows:
 
 
 def texts() -> Rows:
-    """Two classes that have names."""
+    """Two classes with names."""
     X, y = binary()
     return Rows(X, np.array(["no", "yes"])[y])
 
@@ -81,13 +81,13 @@ def classes() -> Rows:
 
 
 def labels() -> Rows:
-    """Three labels a row may or may not have."""
+    """Three labels of a multilabel problem."""
     rng, X = _numbers()
     return Rows(X, (_signal(rng, X, 3) + 0.3 * rng.normal(size=(N_ROWS, 3)) > 0).astype(np.int64))
 
 
 def two_labels() -> Rows:
-    """Two labels a row may or may not have: as many columns as two classes have."""
+    """Two labels of a multilabel problem, with as many columns as two classes have."""
     X, y = labels()
     return Rows(X, y[:, :2])
 
@@ -97,7 +97,7 @@ def _above_zero(rows: Rows) -> Rows:
 
 
 def _kernel(rows: Rows) -> Rows:
-    """Return the kernels of rows with all rows, in the place of features."""
+    """Return the kernel matrix of all rows, as features."""
     squares = np.square(rows.X[:, np.newaxis] - rows.X).sum(axis=2)
     return Rows(_exact(np.exp(-0.2 * squares)), rows.y)
 
@@ -108,7 +108,7 @@ def _few_values(rows: Rows) -> Rows:
 
 
 def _with_gaps(rows: Rows) -> Rows:
-    """Return columns where one value of ten is missing."""
+    """Return columns in which one value of ten is missing."""
     X = rows.X.copy()
     X[np.random.default_rng(1).uniform(size=X.shape) < 0.1] = np.nan
     return Rows(X, rows.y)

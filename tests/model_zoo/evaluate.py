@@ -1,4 +1,4 @@
-"""Run a float64 graph by whatever computes it in float64."""
+"""Run a float64 graph in onnxruntime or in onnx's reference evaluator."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Erf(OpRun):
 
 
 def runner(model: ModelProto) -> Callable[[dict[str, np.ndarray]], list]:
-    """Return what runs a graph: onnxruntime where it has the kernels, else onnx's reference evaluator."""
+    """Return a function that runs a graph in onnxruntime, or in onnx's reference evaluator without kernels."""
     if _IMPRECISE.isdisjoint(_operators(model.graph)):
         try:
             session = make_session(model, Device("cpu"))

@@ -14,7 +14,7 @@ def _say(**words) -> None:
 
 
 def main() -> None:
-    """Answer as the worker does."""
+    """Answer like the worker."""
     _say(ready=True)
     for line in sys.stdin:
         name = line.strip()

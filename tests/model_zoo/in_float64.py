@@ -27,7 +27,7 @@ _NUMBERS = {
 
 
 def in_float64(model: ModelProto) -> ModelProto:
-    """Return a graph that computes in float64 what another one computes in float32.
+    """Return a float32 graph in float64.
 
     Operators that exist in float32 only (ai.onnx.ml, TfIdfVectorizer) stay, between casts. They may
     choose leaves or categories; a slope through them is not exact.
@@ -50,7 +50,7 @@ def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
 
 
 def _declare(graph: GraphProto) -> None:
-    """Make inputs, outputs and initializers float64, and forget the types in between."""
+    """Change inputs, outputs and initializers to float64, and remove the other types."""
     for value in (*graph.input, *graph.output):
         if value.type.tensor_type.elem_type == FLOAT:
             value.type.tensor_type.elem_type = DOUBLE
@@ -81,7 +81,7 @@ def _retype(node: NodeProto) -> None:
 
 
 def _cast_around(graph: GraphProto, types: Mapping[str, TensorType]) -> None:
-    """Put casts before and after the operators that stay in float32."""
+    """Insert casts around operators that stay in float32."""
     nodes: list[NodeProto] = []
     for index, node in enumerate(graph.node):
         if node.domain != "ai.onnx.ml" and node.op_type not in _SINGLE:

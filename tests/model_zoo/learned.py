@@ -1,4 +1,4 @@
-"""Which attributes of a fitted estimator a converted graph holds."""
+"""Attributes of a fitted estimator that are in a converted graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FEWEST, _MOST, _MOST_FACTORS = 5, 30, 2000
 
 
 def learned_attributes(estimator: Any, model: ModelProto) -> list[str]:
-    """Return the paths of the attributes whose numbers are in a graph.
+    """Return the paths of the attributes whose values are in a graph.
 
     A converter may transpose, select, negate, invert, square, or take roots, exponents and logarithms,
     or multiply by one number: an attribute counts where most of its numbers are in the graph up to one
@@ -102,7 +102,7 @@ def _is_in(array: np.ndarray, known: set[str]) -> bool:
 
 
 def _is_multiple(array: np.ndarray, known: np.ndarray, keys: set[str]) -> bool:
-    """Return whether most values are in a graph once they are multiplied by one number."""
+    """Return whether most values, multiplied by a common factor, are in a graph."""
     values = np.unique(np.abs(array[np.isfinite(array)]))
     values = values[values > 0]
     if len(values) < _FEWEST:
@@ -116,7 +116,7 @@ def _is_multiple(array: np.ndarray, known: np.ndarray, keys: set[str]) -> bool:
 
 
 def _attributes(estimator: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the arrays of floats that fitting left in an estimator, under their paths."""
+    """Yield the paths and arrays of the floating-point attributes of a fitted estimator."""
     if depth > _DEPTH:
         return
     for name, value in sorted(getattr(estimator, "__dict__", {}).items()):

@@ -1,4 +1,4 @@
-"""Measure one case: one fact after the other, as far as they build on one another."""
+"""Measurement of a case."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _silent(name: str, fact: Fact | None) -> None:
 
 
 def measure(case: Case, announce: Callable[[str, Fact | None], None] = _silent) -> dict[str, Fact]:
-    """Return the facts of a case by name; those that others rule out are left out.
+    """Return the facts of a case by name, without those that others rule out.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ Fact = dict[str, Any]
 
 
 class Measurement:
-    """The facts of a case, found one by one.
+    """The facts of a case.
 
     Parameters
     ----------
@@ -311,5 +311,5 @@ def say(error: Exception) -> str:
 
 
 def plainly(error: Exception) -> Fact:
-    """Return whether an error was raised on purpose, and says what to do."""
+    """Return whether an error is one of ortlearn with advice."""
     return {"plain": True} if isinstance(error, OrtlearnError | ValueError) else {}

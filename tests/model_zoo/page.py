@@ -86,7 +86,7 @@ def _rows(summary: Summary, kind: str) -> Iterator[str]:
 
 
 def _origins(variants: Mapping[str, Facts]) -> str:
-    """Return the attributes that any of the cases trains."""
+    """Return the attributes that are trained in any of the cases."""
     found = dict.fromkeys(
         re.sub(r"\[[^\]]*\]", "[*]", origin)
         for facts in variants.values()

@@ -1,4 +1,4 @@
-"""Predictions compared: of scikit-learn, of our estimator, and of an ONNX file."""
+"""Comparison of the predictions of scikit-learn, of an estimator of ortlearn, and of an ONNX file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEW_LABELS = 0.02
 
 
 def predictions(model: Any, X: Any) -> dict[str, np.ndarray]:
-    """Return what a fitted model says of some rows, by method."""
+    """Return the predictions of a fitted model by method."""
     found = {}
     for name in METHODS:
         method = getattr(model, name, None)
@@ -43,7 +43,7 @@ def _array(values: Any) -> np.ndarray:
 
 
 def difference(found: np.ndarray, expected: np.ndarray) -> float:
-    """Return the largest difference, relative to the largest value where that is above one.
+    """Return the largest difference, relative to the largest value if it is above one.
 
     Of labels it is the share of those that differ, beyond the few that rounding explains.
     """
@@ -78,7 +78,7 @@ def _feeds(inputs: list, X: Any) -> dict[str, np.ndarray]:
 
 
 def same_outputs(found: dict[str, np.ndarray], outputs: list[np.ndarray], exact: bool = True) -> float:
-    """Return the largest difference between predictions and the outputs of a file that stand for them.
+    """Return the largest difference between predictions and the corresponding outputs of a file.
 
     Each prediction is compared with the output that is closest to it: files name and order outputs
     as they like. Raw scores may be no output of the file; predictions and probabilities must be.

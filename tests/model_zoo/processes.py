@@ -1,4 +1,4 @@
-"""Measure cases in separate processes, so that a crash or an endless case is only a result."""
+"""Measure cases in separate processes, so that crashes and endless cases are results."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _ending(code: int) -> str:
 def measure_all(
     names: Iterable[str], jobs: int, report: Callable[[str, Facts, float], None], limit: float = LIMIT
 ) -> dict[str, Facts]:
-    """Return the facts of cases, some measured at a time.
+    """Return the facts of cases, measured in parallel.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def _double(array: np.ndarray) -> np.ndarray:
 
 
 def _size(array: np.ndarray) -> np.ndarray:
-    """Return how large the values of a weight are, each by itself."""
+    """Return the magnitudes of the values of a weight."""
     mean = float(np.sqrt(np.mean(array**2))) if array.size else 0.0
     return np.maximum(np.abs(array), 0.1 * mean) if mean else np.ones(array.shape)
 
@@ -103,7 +103,7 @@ def _size(array: np.ndarray) -> np.ndarray:
 def _slope(
     value: Callable[[np.ndarray], float], array: np.ndarray, direction: np.ndarray, center: float
 ) -> tuple[float, float] | None:
-    """Return the slope along a direction and its rounding error; None where a kink is in the way."""
+    """Return the slope along a direction and its rounding error; None at a kink."""
     for steps in STEPS:
         slopes, gaps = [], []
         noise = 0.0
@@ -118,7 +118,7 @@ def _slope(
 
 
 def _is_smooth(slopes: list[float], gaps: list[float], noise: float) -> bool:
-    """Return whether two steps give one slope, the same ahead and behind."""
+    """Return whether two step sizes give the same slope, forward and backward."""
     size = max(map(abs, slopes))
     if not np.isfinite(slopes).all() or abs(slopes[0] - slopes[1]) > SAME * size + 4 * noise:
         return False

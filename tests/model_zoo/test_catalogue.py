@@ -24,7 +24,7 @@ def test_every_estimator_has_one_main_case(cases):
     assert sorted(mains) == sorted({c.estimator for c in cases.values() if c.kind != "pipeline"})
 
 
-def test_there_are_pipelines_and_variants(cases):
+def test_pipelines_and_variants_are_included(cases):
     kinds = [case.kind for case in cases.values()]
     assert set(kinds) <= set(KINDS)
     assert kinds.count("pipeline") >= 50
@@ -36,13 +36,13 @@ def test_every_case_names_a_data_set(cases):
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_data_are_the_same_every_time(name):
+def test_data_are_reproducible(name):
     first, second = load(name), load(name)
     assert str(first.X) == str(second.X) and str(first.y) == str(second.y)
     assert 60 <= len(first.X) <= 150
 
 
-def test_cases_are_chosen_by_name_and_by_estimator(cases):
+def test_cases_by_name_and_estimator(cases):
     assert {case.estimator for case in choose(cases, ["Ridge"])} == {"Ridge"}
     assert [case.name for case in choose(cases, ["Ridge:reg*"])] == ["Ridge:regression"]
     assert len(choose(cases, [])) == len(cases)

@@ -1,4 +1,4 @@
-"""The measurement finds faults."""
+"""The measurement detects errors."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_a_point_with_a_kink_has_no_slope():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_right_gradient_passes_and_a_wrong_one_does_not(dtype):
+def test_wrong_gradients_are_detected(dtype):
     slopes = measure_slopes(CUBIC, {"x": ROWS}, {"w": WEIGHT})
     bound = TOLERANCES[np.dtype(dtype).name]
     right = cubic_gradient(WEIGHT).astype(dtype)
@@ -82,7 +82,7 @@ def test_a_right_gradient_passes_and_a_wrong_one_does_not(dtype):
     assert gradient_errors({"w": np.full_like(right, np.nan)}, slopes)["w"] == np.inf
 
 
-def test_our_rules_are_right_for_a_cubic():
+def test_gradient_of_a_cubic():
     slopes = measure_slopes(CUBIC, {"x": ROWS}, {"w": WEIGHT})
     found = gradients_at(CUBIC, "loss", {"x": ROWS}, {"w": WEIGHT}, "rules")
     assert gradient_errors(found, slopes)["w"] < 1e-5
