@@ -29,7 +29,7 @@ class Erf(OpRun):
 
 
 def runner(model: ModelProto) -> Callable[[dict[str, np.ndarray]], list]:
-    """Return a function that runs a graph in onnxruntime, or in onnx's reference evaluator without kernels."""
+    """Return a function that runs a graph in onnxruntime, or in onnx's evaluator if kernels are missing."""
     if _IMPRECISE.isdisjoint(_operators(model.graph)):
         try:
             session = make_session(model, Device("cpu"))
