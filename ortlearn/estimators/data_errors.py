@@ -56,6 +56,19 @@ def other_classes(
     return ValueError(text + cure)
 
 
+def check_validation_classes(y: Any, classes: Any) -> None:
+    """Raise an error if validation labels are not classes of the model."""
+    if not isinstance(classes, np.ndarray) or np.ndim(y) != 1:
+        return
+    unknown = sorted(set(np.asarray(y).tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise ValueError(
+            f"y_val has classes {_listed(np.array(unknown, dtype=object))} that the model does not know: it "
+            f"has {_listed(classes)}. Remove the rows of these labels from X_val and y_val, or train an unfitted "
+            "estimator with all classes, fit(X, y, classes=...)."
+        )
+
+
 def _listed(classes: np.ndarray) -> str:
     """Return the text of at most ten classes."""
     more = f" and {len(classes) - 10} more" if len(classes) > 10 else ""

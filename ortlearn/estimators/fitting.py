@@ -20,6 +20,7 @@ from .adaptation import Candidate
 from .callbacks import EstimatorView, FitTask
 from .candidates import chosen_candidate
 from .configuration import TOL, Configuration
+from .data_errors import check_validation_classes
 from .fitted_model import FittedModel
 from .growth import grown_model
 from .input_validation import read_samples
@@ -226,6 +227,7 @@ class Trainer:
         if problem.needs_labels and samples.y is None:
             raise ValueError("y_val is missing: pass both X_val and y_val, or neither.")
         samples = labelled(problem, samples.with_checked_weights())[0]
+        check_validation_classes(samples.y, problem.targets.classes)
         check_lengths(samples.X, samples.y)
         data = data_of(problem, read_samples(problem, samples.X, start.features), samples)
         return Validation(self.configuration, problem, start.features, samples, data, self.view.with_model)

@@ -84,6 +84,12 @@ def test_absent_classes_of_a_file_without_class_names(columns, n_rows):
         model.fit(X[:n_rows], NAMES[:n_rows], classes=["setosa"] * 3)
 
 
+def test_unknown_classes_of_y_val():
+    y_val = np.array(["setosa", "rose"])
+    with pytest.raises(ValueError, match=r"y_val has classes \['rose'\] that the model does not know.*X_val"):
+        OrtGradientOptimizer(LogisticRegression(), **STILL).fit(X, NAMES, X_val=X[:2], y_val=y_val)
+
+
 def test_classes_are_in_the_order_of_scores():
     file = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 18]> g (float[N,4] x) => (float[N,3] y, int64[N] label)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from skl2onnx import to_onnx
-from sklearn.datasets import load_diabetes, make_friedman1
+from sklearn.datasets import load_diabetes
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -19,7 +19,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.metrics import log_loss, mean_pinball_loss, mean_squared_error
+from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -34,7 +34,6 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import FidelityWarning
 from ortlearn.graphs import initializer_arrays
-from ortlearn.losses import QuantileLoss
 from ortlearn.training import Data, hoist, parse_device
 
 FEW = {"n_estimators": 5, "random_state": 0}
@@ -234,16 +233,3 @@ def test_training_boosting_does_not_raise_the_validation_loss(cancer):
     model = refined(fitted, X, y, learning_rate=1e-3, max_iter=10)
     before = log_loss(y_test, fitted.predict_proba(X_test))
     assert log_loss(y_test, model.predict_proba(X_test)) <= before
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_quantiles_of_a_forest_are_lower_without_cross_validation():
-    X, y = make_friedman1(900, noise=1, random_state=0)
-    fitted = RandomForestRegressor(10, random_state=0).fit(X[:200], y[:200])
-    test_losses = [mean_pinball_loss(y[400:], fitted.predict(X[400:]), alpha=0.1)]
-    for keep_better in (True, False):
-        options = {"learning_loss": QuantileLoss(0.1), "keep_better": keep_better, "random_state": 0}
-        model = OrtGradientOptimizer(fitted, warm_start=True, **options).fit(X[200:400], y[200:400])
-        test_losses.append(mean_pinball_loss(y[400:], model.predict(X[400:]), alpha=0.1))
-    before, default, without = test_losses
-    assert without < 0.9 * default < 0.9 * before
