@@ -64,8 +64,8 @@ def check_validation_classes(y: Any, classes: Any) -> None:
     if unknown:
         raise ValueError(
             f"y_val has classes {_listed(np.array(unknown, dtype=object))} that the model does not know: it "
-            f"has {_listed(classes)}. Remove the rows of these labels from X_val and y_val, or train an unfitted "
-            "estimator with all classes, fit(X, y, classes=...)."
+            f"has {_listed(classes)}. Remove the rows of these labels from X_val and y_val, or train an "
+            "unfitted estimator with all classes, fit(X, y, classes=...)."
         )
 
 
