@@ -29,6 +29,7 @@ from .resuming import find_resumption
 from .resumption import Resumption, parameter_texts, resumptions
 from .samples import Samples, check_lengths, hold_out
 from .starting import Start, begin, data_of, labelled, resume
+from .targets import check_labels
 from .training_run import train
 from .validation import Validation
 
@@ -227,6 +228,7 @@ class Trainer:
         if problem.needs_labels and samples.y is None:
             raise ValueError("y_val is missing: pass both X_val and y_val, or neither.")
         samples = labelled(problem, samples.with_checked_weights())[0]
+        check_labels(samples.y, "y_val")
         check_validation_classes(samples.y, problem.targets.classes)
         check_lengths(samples.X, samples.y)
         data = data_of(problem, read_samples(problem, samples.X, start.features), samples)

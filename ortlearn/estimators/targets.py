@@ -222,7 +222,7 @@ ENCODERS: dict[str, Callable[[TargetEncoder, Any], np.ndarray]] = {
 }
 
 
-def check_labels(y: Any) -> None:
+def check_labels(y: Any, name: str = "y") -> None:
     """Raise an error if a label is None, NaN or pandas' NA, which cannot be sorted."""
     if y is None or issparse(y):
         return
@@ -234,7 +234,7 @@ def check_labels(y: Any) -> None:
         return
     missing = np.argwhere(np.frompyfunc(_is_missing, 1, 1)(values).astype(bool))
     if len(missing):
-        raise ValueError(f"y has no label in row {missing[0][0]}: {values[tuple(missing[0])]!r}.")
+        raise ValueError(f"{name} has no label in row {missing[0][0]}: {values[tuple(missing[0])]!r}.")
 
 
 def _is_missing(value: Any) -> bool:
