@@ -12,6 +12,7 @@ from ..graphs import inline_functions
 from . import ort_backend
 from .gradient_model import gradient_model
 from .rounding import RoundingError
+from .stable_softplus import with_softplus, without_float64_softplus
 
 __all__ = ["BACKENDS", "STRAIGHT_THROUGH", "build_gradient", "check_straight_through", "gradient_of_loss"]
 
@@ -156,13 +157,15 @@ def gradient_of_loss(
     origins = None if origin is None else dict.fromkeys((node.name for node in model.graph.node), origin)
     return build_gradient(
         backend,
-        lambda: gradient_model(
-            model,
-            loss,
-            wrt,
-            keep_outputs=keep_outputs or None,
-            origin=origins,
-            straight_through=backend == STRAIGHT_THROUGH,
+        lambda: without_float64_softplus(
+            gradient_model(
+                with_softplus(model),
+                loss,
+                wrt,
+                keep_outputs=keep_outputs or None,
+                origin=origins,
+                straight_through=backend == STRAIGHT_THROUGH,
+            )
         ),
         lambda: ort_backend.loss_gradient(model, loss, wrt, keep_outputs),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto
 
+from ..differentiation.stable_softplus import stable_softplus
 from ..graphs import GraphBuilder
 from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import attributes_of, node_inputs
@@ -94,7 +95,7 @@ class JoinedLosses:
         *before, last = self.nodes
         for node in before:
             if by_row and node.op_type == "Softplus":
-                names[node.output[0]] = _softplus(op, names[node.input[0]])
+                names[node.output[0]] = stable_softplus(op, names[node.input[0]])
                 continue
             names[node.output[0]] = op.unique(f"joined_{node.output[0]}")
             op.nodes.append(renamed_node(node, names))
@@ -104,11 +105,6 @@ class JoinedLosses:
         if by_row:
             values = op.Reshape(values, np.array([-1, self.n_samples]))
         return op.node(kind, values, np.array([1 if by_row else 0]), keepdims=0)
-
-
-def _softplus(op: GraphBuilder, x: str) -> str:
-    """Append ``log(1 + exp(x))`` as ``max(x, 0) - log(sigmoid(|x|))``, which is faster than Softplus."""
-    return op.Sub(op.Relu(x), op.Log(op.Sigmoid(op.Abs(x))))
 
 
 def joined_losses(batch: ModelProto) -> JoinedLosses | None:

@@ -253,15 +253,16 @@ def test_gradient_against_finite_differences(run_onnx, name, case, backend):
 
 
 @pytest.mark.parametrize("backend", ["auto", pytest.param("ort", marks=pytest.mark.needs_training)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name, case", ALL)
-def test_extreme_scores(name, case, backend):
-    expected = arrays(case, np.float32)[1]
-    model = add_loss_output(identity(case.predicted.shape[1], np.float32), name, **case.params)
+def test_extreme_scores(name, case, dtype, backend):
+    expected = arrays(case, dtype)[1]
+    model = add_loss_output(identity(case.predicted.shape[1], dtype), name, **case.params)
     session = make_session(gradient_of_loss(model, "loss", ["f"], backend), Device("cpu"))
     high = 10.0 if plugins.get(plugins.LOSSES, name).link == "log" else 1e4
     of_classes = case.expected.dtype.kind == "i" and case.predicted.shape[1] > 1
     for value in (0.0, high, -high):
-        predicted = np.full_like(case.predicted, value, dtype=np.float32)
+        predicted = np.full_like(case.predicted, value, dtype=dtype)
         if of_classes:
             predicted[:, 1:] = 0
         loss, gradient = session.run(None, {"f": predicted, "label": expected})

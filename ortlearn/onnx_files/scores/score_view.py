@@ -9,8 +9,8 @@ from onnx import ModelProto, NodeProto, TensorProto
 from ...graphs import TensorType, append_nodes, make_value_info
 from ...graphs.editing import renamed_node, with_fields
 from ...graphs.nodes import attribute, copy_node, needed_nodes
+from ...graphs.patterns import PatternView
 from ...models import Scores
-from ..patterns import PatternView
 from ..simplify import is_idle
 
 Sizes = int | Sequence[int | None] | None  # number of columns, or shape of a sample

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..graphs.view import GraphView
+from .view import GraphView
 
 COMMUTATIVE = {"Add", "Equal", "Max", "Mul"}
 
