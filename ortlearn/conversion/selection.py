@@ -155,7 +155,7 @@ def with_trained_weights(model: TrainableModel, weights_to_train: Any, fitted: A
         trained = _reached_matches(model, match_patterns(weights, weights_to_train, names))
     else:
         try:
-            trained = _reached(model, select_weights(weights, None, names))
+            trained = _reached(model)
         except NoTrainableWeightError as error:
             facts = facts_of(model, fitted)
             message = f"{error}\n{facts_table(facts)}" if facts else str(error)
@@ -164,10 +164,17 @@ def with_trained_weights(model: TrainableModel, weights_to_train: Any, fitted: A
     return replace(model, weights=weights, trained=trained)
 
 
-def _reached(model: TrainableModel, learned: list[str]) -> list[str]:
+def _reached(model: TrainableModel) -> list[str]:
     """Return the learned weights that a gradient reaches."""
     part, output = model.objective_graph(), model.objective_tensor
     reached, blockers = gradient_reach(part, output)
+    has_origins = any(weight.origin for weight in model.weights.values())
+    offered = {
+        name: weight
+        for name, weight in model.weights.items()
+        if weight.learned or (name in reached and bool(weight.origin) == has_origins)
+    }
+    learned = select_weights(offered, None, model.original_names)
     found = [name for name in learned if name in reached]
     if found:
         return found

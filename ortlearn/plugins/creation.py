@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..exceptions import OrtlearnError, PluginError
-from .registry import get
+from .groups import LABELS
+from .registry import get, known_names
 
 __all__ = ["blamed", "create"]
 
@@ -49,7 +50,9 @@ def blamed(plugin: Any, method: str) -> Iterator[None]:
         raise
     except Exception as error:
         name, kind = type(plugin).__name__, type(error).__name__
-        raise PluginError(f"{method} of {name} raised {kind}: {error}.") from error
+        hint = " Tensors are names here: combine them by methods of op, such as op.Sub(a, b)."
+        is_arithmetic = isinstance(error, TypeError) and ("'str'" in str(error) or "StrDType" in str(error))
+        raise PluginError(f"{method} of {name} raised {kind}: {error}.{hint * is_arithmetic}") from error
 
 
 def create(group: str, spec: Any, base: type, **params: Any) -> Any:
@@ -100,6 +103,6 @@ def create(group: str, spec: Any, base: type, **params: Any) -> Any:
     if params and isinstance(target, base):
         raise PluginError(f"{spec!r} is already an object: set {sorted(params)} on it.")
     raise PluginError(
-        f"{spec!r} is not a plugin of {group!r}: "
-        f"pass a name, or a subclass or an instance of {base.__name__}."
+        f"{spec!r} is not a {LABELS[group]}: pass a name ({', '.join(known_names(group))}), or a subclass or "
+        f"an instance of {base.__name__}."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 from ..exceptions import PluginError, UnknownPluginError
 from .discovery import OK, PluginInfo, find
-from .groups import GROUPS, LABELS, check_group
+from .groups import GROUPS, LABELS, LEARNING_RATES, check_group
 from .loading import Key, Scan, summary_of
 from .suggestions import suggestion
 
@@ -18,6 +19,9 @@ __all__ = ["get", "has", "list_plugins", "refresh", "register", "temporary", "un
 
 #: Shown as the distribution of an object that was passed to ``register``.
 REGISTERED = "(registered)"
+
+#: Text of a number.
+NUMBER = r"[-+]?\d*\.?\d+(e[-+]?\d+)?"
 
 # Guards these two; never held during an import.
 _LOCK = threading.RLock()
@@ -335,7 +339,8 @@ def _unique_info(scan: Scan, key: Key) -> PluginInfo:
     return infos[0]
 
 
-def _known_names(group: str) -> list[str]:
+def known_names(group: str) -> list[str]:
+    """Return the names in a group, sorted."""
     with _LOCK:
         known = {info.name for info in _scan().infos if info.group == group and info.value}
         known |= {registered for owner, registered in _registered if owner == group}
@@ -348,7 +353,7 @@ def _as_declared(key: Key) -> Key:
     if key in _registered or _scan().matching(key):
         return key
     folded = name.casefold()
-    names = [known for known in _known_names(group) if known.casefold() == folded]
+    names = [known for known in known_names(group) if known.casefold() == folded]
     if len(names) > 1:
         found = " or ".join(map(repr, names))
         raise PluginError(
@@ -360,9 +365,11 @@ def _as_declared(key: Key) -> Key:
 
 def _unknown(key: Key) -> UnknownPluginError:
     group, name = key
-    names = _known_names(group)
+    names = known_names(group)
     meant = suggestion(group, name, names)
     known = f"Known names: {', '.join(names) or 'none'}."
+    if group == LEARNING_RATES and re.fullmatch(NUMBER, name):
+        return UnknownPluginError(f"No learning rate is named {name!r}. Pass a number: learning_rate={name}.")
     hint = (
         f"Did you mean {meant!r}? {known}"
         if meant

@@ -55,14 +55,12 @@ def suggestion(group: str, name: str, known: Sequence[str]) -> str | None:
     >>> suggestion(LOSSES, "MSELoss", ["absolute_error", "squared_error"])
     'squared_error'
     """
-    plain = _plain(name)
-    same = [own for own in known if _plain(own) == plain]
+    plain, plains = _plain(name), {_plain(own): own for own in sorted(known, key=len)}
     meant = [
         own for own, names in ELSEWHERE.get(group, {}).items() if plain in names.split() and own in known
     ]
-    lowered = [own.lower() for own in known]
-    close = difflib.get_close_matches(name.lower(), lowered, n=1)
-    return next(iter(same + meant + [known[lowered.index(text)] for text in close]), None)
+    close = difflib.get_close_matches(plain, plains, n=1, cutoff=0.65)
+    return next(iter([plains[plain]] if plain in plains else meant + [plains[text] for text in close]), None)
 
 
 def _plain(name: str) -> str:

@@ -124,7 +124,7 @@ def fit_clone(
     if y is None and any(get_tags(part).target_tags.required for part in (estimator, last)):
         raise ValueError(
             f"Training {type(last).__name__} requires y to be passed, but the target y is None: "
-            "pass a value or a class for each sample."
+            "pass a value or a class for each sample (fit_stream: batches of (X, y))."
         )
     fitted = clone(estimator)
     if shapes_only:

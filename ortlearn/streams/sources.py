@@ -114,7 +114,16 @@ class IterableSource(Source):
                 f"{where} of the source has {len(item)} items. It must be X, (X, y) or (X, y, sample_weight)."
             )
         X, y, weight = (*item, None, None)[:3]
-        X = X.tocsr() if issparse(X) else X if hasattr(X, "shape") or isinstance(X, dict) else np.asarray(X)
+        if issparse(X):
+            X = X.tocsr()
+        elif not hasattr(X, "shape") and not isinstance(X, dict):
+            try:
+                X = np.asarray(X)
+            except ValueError as error:
+                raise SourceError(
+                    f"X in {where} of the source is not a matrix. Pass X, or a tuple (X, y) or (X, y, "
+                    "sample_weight), for each batch."
+                ) from error
         y = y if y is None or issparse(y) or hasattr(y, "shape") else np.asarray(y)
         weight = None if weight is None else np.asarray(weight)
         rows = Rows(X, y, weight, where)

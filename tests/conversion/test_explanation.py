@@ -136,6 +136,12 @@ def test_errors_of_estimators_have_the_same_facts():
         OrtGradientOptimizer(KNeighborsClassifier(3)).fit(X, LABELS)
 
 
+def test_advice_names_only_weights_with_a_gradient():
+    with pytest.raises(NoTrainableWeightError, match="no weight to train") as caught:
+        to_trainable(KNeighborsClassifier(3).fit(X, LABELS))
+    assert "weights_to_train" not in str(caught.value)
+
+
 def test_errors_are_pickled_with_facts():
     with pytest.raises(NoTrainableWeightError) as caught:
         to_trainable(SelectKBest(k=2).fit(X, LABELS))

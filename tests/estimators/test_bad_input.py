@@ -126,7 +126,7 @@ PARAMETERS = [
     ({"learning_loss": "squarederror"}, UnknownPluginError, "Did you mean 'squared_error'"),
     ({"learning_penalty": "elastik"}, UnknownPluginError, "Did you mean 'elastic'"),
     ({"learning_rate": "Adamm"}, UnknownPluginError, "Did you mean 'Adam'"),
-    ({"learning_loss": 3}, PluginError, "is not a plugin of 'ortlearn.losses'"),
+    ({"learning_loss": 3}, PluginError, "is not a loss: pass a name .*huber.*BaseLoss"),
     (
         {"learning_loss": "log_loss"},
         PluginError,

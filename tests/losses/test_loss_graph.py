@@ -209,9 +209,9 @@ def test_valid_specifications_of_losses():
         ("squared", {}, UnknownPluginError, "squared_error"),
         ("elastic", {"l3": 1}, PluginError, "ElasticLoss cannot be created from"),
         (ElasticLoss(), {"l1_weight": 1}, PluginError, "is already an object"),
-        (3, {}, PluginError, "is not a plugin"),
-        (dict, {}, PluginError, "is not a plugin"),
-        (None, {}, PluginError, "is not a plugin"),
+        (3, {}, PluginError, "is not a loss"),
+        (dict, {}, PluginError, "is not a loss"),
+        (None, {}, PluginError, "is not a loss"),
     ],
 )
 def test_invalid_losses(spec, params, error, message):
@@ -243,3 +243,13 @@ def test_errors_name_the_plugin():
         resolve_loss(_Failing, size=-1)
     with pytest.raises(PluginError, match=r"forward of _Failing raised KeyError: 'missing'"):
         add_loss_output(linear(), _Failing())
+
+
+@pytest.mark.parametrize("operation", [lambda a, b: a - b, lambda a, b: -a, lambda a, b: np.abs(a)])
+def test_python_operators_on_tensors(operation):
+    class Arithmetic(_Failing):
+        def forward(self, op, expected, predicted):
+            return operation(predicted, expected)
+
+    with pytest.raises(PluginError, match=r"forward of Arithmetic .* such as op.Sub\(a, b\)"):
+        add_loss_output(linear(), Arithmetic())

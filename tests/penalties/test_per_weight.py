@@ -237,7 +237,7 @@ def test_steps_of_a_pipeline(rows):
         ),
         ({"coefs_[0]": "l3"}, "l3"),
         ({"coefs_[0]": L2Penalty(-1.0)}, "L2Penalty: l2=-1.0"),
-        ({"coefs_[0]": {"l2": 1.0}}, "is not a plugin"),
+        ({"coefs_[0]": {"l2": 1.0}}, "is not a penalty"),
         ({"coefs_[0]": PerWeightPenalty({"coefs_[0]": "l1"})}, "Put all names into one dictionary"),
         ({}, "must be a dictionary of penalties"),
         ({3: "l2"}, "3 must be a name or pattern"),

@@ -379,3 +379,8 @@ def test_all_threads_get_the_same_object(site):
     for thread in threads:
         thread.join()
     assert len(seen) == 8 and len(set(seen)) == 1
+
+
+def test_number_as_text():
+    with pytest.raises(UnknownPluginError, match="No learning rate is named '1e-3'. Pass a number: "):
+        plugins.get(LEARNING_RATES, "1e-3")

@@ -58,6 +58,8 @@ def test_items_are_tuples_of_features_labels_and_weights():
         whole(open_source([(X, X, X, X)]))
     with pytest.raises(SourceError, match="batch 1 .* 2 rows of X and 3 of y"):
         whole(open_source([(X, [1, 2]), (X, [1, 2, 3])]))
+    with pytest.raises(SourceError, match=r"X in batch 1 .* is not a matrix. Pass X, or a tuple \(X, y\)"):
+        whole(open_source([(X, [1, 2]), [X, [1, 2]]]))
 
 
 @pytest.mark.parametrize(
