@@ -209,7 +209,7 @@ def test_files_of_the_user_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
-def test_estimators_without_their_models_are_those_of_an_earlier_fit(tmp_path):
+def test_estimators_without_models_keep_an_earlier_fit(tmp_path):
     train(ModelCheckpoint(tmp_path, with_estimator=True), OLD)
     for path in tmp_path.glob("*.onnx"):
         path.unlink()

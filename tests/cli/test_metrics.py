@@ -71,7 +71,7 @@ def test_undefined_metrics_are_nan():
     assert np.isnan(metrics_of(np.ones(3), Predictions(np.ones(3)), np.ones(0))["r2"](np.ones(3)))
 
 
-def test_intervals_are_those_of_the_normal_distribution():
+def test_intervals_of_the_normal_distribution():
     errors = np.random.default_rng(0).normal(10, 1, 2000)
     zero = np.zeros(2000)
     old = metrics_of(zero, Predictions(errors), zero[:0])

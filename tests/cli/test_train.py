@@ -220,7 +220,7 @@ def test_every_parameter_is_an_option_with_its_description():
             assert getattr(parsed(option, "7"), name) in (7, ["7"])
 
 
-def test_defaults_are_those_of_the_estimator():
+def test_defaults_of_the_estimator():
     assert given_parameters(parsed(), OrtGradientOptimizer) == {"warm_start": True}
     assert given_parameters(parsed("--no-warm-start"), OrtGradientOptimizer) == {"warm_start": False}
     assert parsed("--weights-to-train", "a", "--weights-to-train", "b*").weights_to_train == ["a", "b*"]

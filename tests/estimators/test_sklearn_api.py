@@ -120,7 +120,7 @@ def test_wrapped_estimator_is_not_changed(optimizer, diabetes):
         assert pickle.dumps((model, rate, loss)) == before
 
 
-def test_tags_are_those_of_the_estimator(optimizer):
+def test_tags_of_the_estimator(optimizer):
     assert is_regressor(optimizer(Ridge())) and not is_classifier(optimizer(Ridge()))
     assert is_classifier(optimizer(LogisticRegression())) and not is_regressor(optimizer(MLPClassifier()))
     assert not hasattr(optimizer(Ridge()), "predict_proba")

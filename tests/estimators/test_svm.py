@@ -131,7 +131,7 @@ def test_both_gradients_give_the_same_weights(wine, probability):
         np.testing.assert_allclose(other[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_weights_are_those_of_the_fitted_estimator(wine):
+def test_weights_of_the_fitted_estimator(wine):
     X, y = wine
     model = SVC(probability=True, random_state=0).fit(X, y)
     after = OrtGradientOptimizer(model, learning_rate=1e-12, max_iter=1, warm_start=True).fit(X, y)

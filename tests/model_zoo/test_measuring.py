@@ -56,7 +56,7 @@ def test_trees_stay_in_float32_inside_a_graph_in_float64():
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_slopes_are_those_of_the_derivative():
+def test_slopes_equal_the_derivative():
     slopes = measure_slopes(CUBIC, {"x": ROWS}, {"w": WEIGHT})
     assert len(slopes.found) == 2 and not slopes.kinks
     for name, direction, slope, noise in slopes.found:

@@ -72,7 +72,7 @@ def test_a_fit_minimises_the_objective(run, params):
     check_objective(model, X, run=run)
 
 
-def test_the_penalty_is_that_of_the_components():
+def test_penalty_of_the_components():
     model = NMF(2, alpha_W=0.5, alpha_H=0.1, l1_ratio=0.2, random_state=0).fit(X)
     penalty = objective_of(model, 30).penalty
     assert isinstance(penalty, ElasticPenalty)

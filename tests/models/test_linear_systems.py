@@ -38,7 +38,7 @@ def solved(dtype, size, width, *leading):
 @pytest.mark.parametrize(
     ("size", "width", "leading"), [(1, 1, ()), (3, 2, ()), (12, 1, (5,)), (4, 3, (2, 3))]
 )
-def test_solutions_and_determinants_are_those_of_numpy(run_onnx, dtype, tolerance, size, width, leading):
+def test_solutions_and_determinants_equal_numpy(run_onnx, dtype, tolerance, size, width, leading):
     model, matrix, right = solved(dtype, size, width, *leading)
     solution, logarithm = run_onnx(model, matrix.astype(dtype), right.astype(dtype))
     expected = np.linalg.solve(matrix, right)
@@ -58,13 +58,13 @@ def test_badly_scaled_and_nearly_singular_systems(run_onnx):
 
 
 @pytest.mark.parametrize(("size", "width", "leading"), [(1, 2, ()), (4, 2, ()), (3, 1, (2,))])
-def test_gradients_are_those_of_finite_differences(size, width, leading):
+def test_gradients_equal_finite_differences(size, width, leading):
     model, matrix, right = solved(np.float64, size, width, *leading)
     check_gradient_rule(model, matrix, right, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-11), (np.float32, 1e-5)])
-def test_digamma_is_that_of_scipy(run_onnx, dtype, tolerance):
+def test_digamma_equals_scipy(run_onnx, dtype, tolerance):
     op = GraphBuilder(18, dtype=dtype, existing_names=["x"])
     model = model_of(
         op, {"x": [None]}, [(digamma(op, "x"), 1)], helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

@@ -137,7 +137,7 @@ def test_regression():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_dtype_is_that_of_the_file(dtype):
+def test_dtype_of_the_file(dtype):
     new = replace_head(network_file("perceptron", dtype), "r", 3)
     assert initializer_arrays(new)["head.weight"].dtype == dtype
     X, y = data()

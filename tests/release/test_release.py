@@ -89,7 +89,7 @@ def test_metadata_is_complete():
     assert "Python 3.14" in error
 
 
-def test_floors_are_those_of_the_requirements():
+def test_floors_equal_the_requirements():
     required = parsed_setup()["options"]["install_requires"].split()
     assert [f"{name}>={version}" for name, version in matrix.floors().items()] == required
     assert matrix.floors(["numpy"]) == {"numpy": matrix.floors()["numpy"]}

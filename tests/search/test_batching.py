@@ -248,7 +248,7 @@ def with_axes(found):
 
 
 @pytest.mark.parametrize("name, number", [(n, i) for n, found in CASES.items() for i in range(len(found))])
-def test_results_are_those_of_the_graph_of_each_candidate(name, number):
+def test_results_equal_single_candidates(name, number):
     """With all inputs batched, each alone, and all but one."""
     found, rng = with_axes(CASES[name][number]), np.random.default_rng(number)
     infos = [value for value in found.graph.input if value.name not in ("n", "ortlearn_condition")]

@@ -121,7 +121,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("name, rate, penalty", KINDS, ids=str)
-def test_results_are_those_of_grid_search(name, rate, penalty, trained_alone):
+def test_results_equal_grid_search(name, rate, penalty, trained_alone):
     estimator, labels = trainer(name, rate, penalty)
     strength = "learning_penalty__" + ("l1" if isinstance(penalty, L1Penalty) else "l2")
     assert_same_results(estimator, {**RATES, strength: [0.01, 0.1]}, labels)
@@ -220,7 +220,7 @@ def test_sample_weights(trained_alone):
 @pytest.mark.parametrize(
     "given", [np.ones(90), np.ones(80), "text", 2.0], ids=lambda given: str(np.size(given))
 )
-def test_sample_weights_without_one_per_sample_are_those_of_grid_search(given):
+def test_sample_weight_of_another_form(given):
     """Indexing them would train on weights of other samples, or raise an error of the search."""
     estimator, labels = trainer("binary")
     found = []
@@ -310,7 +310,7 @@ def test_a_candidate_with_an_invalid_parameter_fails_alone(trained_alone):
     assert not trained_alone
 
 
-def test_attributes_are_those_of_grid_search(trained_alone):
+def test_attributes_equal_grid_search(trained_alone):
     estimator, labels = trainer("binary")
     search = OrtGridSearchCV(estimator, RATES, cv=3, return_train_score=True).fit(X, labels)
     assert len(trained_alone) == 1  # the best one, on all samples

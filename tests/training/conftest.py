@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 from onnx import parser
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
 
+from ortlearn.conversion import onnx_rename_weights, sklearn_to_onnx
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.losses import SquaredErrorLoss
@@ -13,6 +17,7 @@ from ortlearn.training import (
     EpochStep,
     ForwardBackwardStep,
     Objective,
+    OrtGradientForwardBackward,
     ScoreGraph,
     SingleGraphStep,
     TrainingTask,
@@ -108,3 +113,25 @@ def make_rows():
         return Data(X.astype(dtype), y.astype(dtype))
 
     return make
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Samples and labels in float32."""
+    X, y = load_diabetes(return_X_y=True)
+    return (X[:30] * 20).astype(np.float32), (y[:30] / 100).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def mlp(data):
+    """A fitted network and its graph."""
+    model = MLPRegressor(hidden_layer_sizes=(6,), max_iter=20, random_state=0, tol=10).fit(*data)
+    return model, onnx_rename_weights(sklearn_to_onnx(model, 10))
+
+
+@pytest.fixture
+def linear(data):
+    """A graph of a linear function with its weights."""
+    onx = onnx_rename_weights(sklearn_to_onnx(LinearRegression().fit(*data), 10))
+    owner = OrtGradientForwardBackward(onx)
+    return owner, [owner.get_initializer(name) for name in owner.weights_to_train]

@@ -51,7 +51,7 @@ def test_schedule_gets_every_loss(step_class, make_task, rows):
 
 
 @pytest.mark.parametrize("schedule", [AdaptiveSchedule(tol=0.05), PlateauSchedule(patience=0, threshold=0.9)])
-def test_the_rates_are_those_of_the_losses(schedule, make_task, rows):
+def test_rates_follow_the_losses(schedule, make_task, rows):
     learning_rate = LearningRateSGD(eta0=0.1, learning_rate=schedule)
     result, rates = train(make_task(learning_rate=learning_rate), rows, max_iter=12)
     losses = result.train_losses

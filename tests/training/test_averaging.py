@@ -34,6 +34,7 @@ from ortlearn.training.cache import clear_cache
 from ortlearn.training.epoch_graph import batch_graph
 from ortlearn.training.packing import is_worth_packing
 from tests.pairwise import pairwise
+from tests.training.examples import NETWORK, NETWORK_START, linear_start, train
 
 CPU = Device("cpu")
 ORT = pytest.param("ort", marks=pytest.mark.needs_training)
@@ -44,24 +45,6 @@ RATES = {
     "Adam": LearningRateAdam(),
     "RMSprop": LearningRateRMSprop(),
 }
-
-
-def starting(dtype):
-    return {"coef": np.array([[0.5], [3.0]], dtype), "intercept": np.array([-1.0], dtype)}
-
-
-def train(step, data, start, size, *, rate=0.05, n_epochs=3, states=None):
-    """Return weights and states after some epochs without shuffling."""
-    buffers = step.start(data, [size] + ([len(data) % size] if len(data) % size else []), start, states)
-    step.set_rate(rate)
-    for _ in range(n_epochs):
-        step.run_epoch(np.arange(len(data)), size, buffers)
-    return parts(buffers.read())
-
-
-def parts(carried):
-    weights = {weight: array for (weight, state), array in carried.items() if state is None}
-    return weights, {key: array for key, array in carried.items() if key[1] is not None}
 
 
 def mean_of_path(task, data, start, size, begin, *, rate=0.05, n_epochs=3):
@@ -77,7 +60,7 @@ def mean_of_path(task, data, start, size, begin, *, rate=0.05, n_epochs=3):
         for first in range(0, len(data), size):
             step.run(np.arange(first, min(first + size, len(data))), buffers)
             buffers.advance()
-            path.append(parts(buffers.read())[0])
+            path.append({name: buffers.read()[name, None] for name in start})
     counted = path[begin - 1 :] or path[-1:]
     return {name: np.mean([w[name] for w in counted], axis=0, dtype=np.float64) for name in start}
 
@@ -88,14 +71,14 @@ def mean_of_path(task, data, start, size, begin, *, rate=0.05, n_epochs=3):
     any_step_class=["epoch", "one_graph", "two_calls"],
     dtype=RTOL,
 )
-def test_results_are_those_of_scikit_learn(dtype, begin, any_step_class, make_linear, make_rows):
+def test_averages_equal_scikit_learns(dtype, begin, any_step_class, make_linear, make_rows):
     data = make_rows(dtype)
     reference = SGDRegressor(
         average=begin, penalty=None, shuffle=False, learning_rate="constant", eta0=0.02, max_iter=3, tol=None
     ).fit(data.X.astype(np.float64), data.y.ravel())
     learning_rate = Averaged(LearningRateSGD(eta0=0.02, learning_rate="constant"), begin)
     step = any_step_class(make_linear(dtype, learning_rate=learning_rate), CPU)
-    start = {name: 0 * array for name, array in starting(dtype).items()}
+    start = {name: 0 * array for name, array in linear_start(dtype).items()}
     settings = LoopSettings(max_iter=3, batch_size=1, shuffle=False)
     result = run_training(step, data, start, settings, 0)
     means = averages(result.states, result.raw_weights)
@@ -116,9 +99,9 @@ def test_results_are_those_of_scikit_learn(dtype, begin, any_step_class, make_li
 )
 def test_mean_of_the_weights_after_each_update(rate, begin, gradient, any_step_class, make_linear, make_rows):
     task = make_linear("float64", learning_rate=Averaged(RATES[rate], begin), gradient=gradient)
-    data, start = make_rows("float64"), starting("float64")
+    data, start = make_rows("float64"), linear_start("float64")
     expected = mean_of_path(task, data, start, 5, begin)
-    weights, states = train(any_step_class(task, CPU), data, start, 5)
+    _, weights, states = train(any_step_class(task, CPU), data, start, 5)
     means = averages(states, weights)
     for name, array in expected.items():
         np.testing.assert_allclose(means[name], array, rtol=1e-12)
@@ -128,12 +111,14 @@ def test_mean_of_the_weights_after_each_update(rate, begin, gradient, any_step_c
             np.testing.assert_array_equal(means[name], weights[name])
 
 
-def test_updates_are_those_of_the_wrapped_learning_rate(any_step_class, make_linear, make_rows):
+def test_averaging_does_not_change_updates(any_step_class, make_linear, make_rows):
     for rate in RATES.values():
         task = make_linear("float64", learning_rate=rate)
-        expected, own = train(any_step_class(task, CPU), make_rows("float64"), starting("float64"), 5)
+        _, expected, own = train(any_step_class(task, CPU), make_rows("float64"), linear_start("float64"), 5)
         averaged = task.changed(learning_rate=Averaged(rate, 3))
-        found, states = train(any_step_class(averaged, CPU), make_rows("float64"), starting("float64"), 5)
+        _, found, states = train(
+            any_step_class(averaged, CPU), make_rows("float64"), linear_start("float64"), 5
+        )
         for name, array in expected.items():
             np.testing.assert_allclose(found[name], array, rtol=1e-12)
         for key, array in own.items():
@@ -146,40 +131,29 @@ def test_weights_are_averaged_after_the_proximal_step(penalty, any_step_class, m
     learning_rate = Averaged(LearningRateSGDNesterov(momentum=0.5), 2)
     task = make_linear("float64", learning_rate=learning_rate, penalty=penalty, clip_norm=5.0)
     assert task.is_proximal and task.update.learning_rate.proximal_scale == 2.0
-    data, start = make_rows("float64"), starting("float64")
+    data, start = make_rows("float64"), linear_start("float64")
     expected = mean_of_path(task, data, start, 5, 2)
     without = mean_of_path(task.changed(penalty=NoPenalty()), data, start, 5, 2)
-    weights, states = train(any_step_class(task, CPU), data, start, 5)
+    _, weights, states = train(any_step_class(task, CPU), data, start, 5)
     for name, array in averages(states, weights).items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-12)
     assert np.abs(expected["coef"] - without["coef"]).max() > 0.1
-
-
-NETWORK = """<ir_version: 8, opset_import: ["": 18]>
-    g (float[N,2] x, float[2,3] first, float[3,1] second, float[1] third) => (float[N,1] score)
-    { h = MatMul (x, first) t = Tanh (h) z = MatMul (t, second) score = Add (z, third) }"""
-NETWORK_START = {
-    "first": np.array([[0.5, -1.0, 2.0], [0.25, 1.5, -0.5]], np.float32),
-    "second": np.array([[1.0], [-1.0], [0.5]], np.float32),
-    "third": np.array([0.1], np.float32),
-}
 
 
 @pytest.mark.parametrize("begin", [1, 4])
 @pytest.mark.parametrize("rate, bound", [("Adam", None), ("RMSprop", 0.5), ("SGD", 0.5)])
 def test_weights_as_one_vector(rate, bound, begin, make_task, make_rows):
     task = make_task(
-        model=parser.parse_model(NETWORK),
-        intercepts={"first": False, "second": False, "third": True},
+        **NETWORK,
         learning_rate=Averaged(RATES[rate], begin),
         clip_norm=bound,
     )
     assert is_worth_packing(task)
     expected = mean_of_path(task, make_rows(), NETWORK_START, 5, begin)
-    weights, states = train(EpochStep(task, CPU), make_rows(), NETWORK_START, 5)
-    _, apart = train(SingleGraphStep(task, CPU), make_rows(), NETWORK_START, 5)
-    assert states.keys() == apart.keys()
-    for key, array in apart.items():
+    _, weights, states = train(EpochStep(task, CPU), make_rows(), NETWORK_START, 5)
+    _, _, separate = train(SingleGraphStep(task, CPU), make_rows(), NETWORK_START, 5)
+    assert states.keys() == separate.keys()
+    for key, array in separate.items():
         assert (states[key].shape, states[key].dtype) == (array.shape, array.dtype)
     for name, array in averages(states, weights).items():
         assert array.dtype == np.float32 and array.shape == NETWORK_START[name].shape
@@ -191,8 +165,8 @@ def test_several_batches_in_an_iteration(make_linear, make_rows, monkeypatch):
     monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", {4: 1})
     clear_cache()
     task = make_linear("float64", learning_rate=Averaged(LearningRateSGD(), 3))
-    expected = mean_of_path(task, make_rows("float64"), starting("float64"), 2, 3)
-    weights, states = train(EpochStep(task, CPU), make_rows("float64"), starting("float64"), 2)
+    expected = mean_of_path(task, make_rows("float64"), linear_start("float64"), 2, 3)
+    _, weights, states = train(EpochStep(task, CPU), make_rows("float64"), linear_start("float64"), 2)
     clear_cache()
     for name, array in averages(states, weights).items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-12)
@@ -214,7 +188,7 @@ def test_rows_of_a_table(make_task):
     start = {"table": np.arange(6, dtype=np.float32)[:, None]}
     data = Data(np.array([0, 1, 1, 3, 0, 4, 4, 4]), np.linspace(-1, 1, 8, dtype=np.float32)[:, None])
     expected = mean_of_path(task, data, start, 2, 2, rate=0.3)
-    weights, states = train(EpochStep(task, CPU), data, start, 2, rate=0.3)
+    _, weights, states = train(EpochStep(task, CPU), data, start, 2, rate=0.3)
     found = averages(states, weights)["table"]
     np.testing.assert_allclose(found, expected["table"], rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(found[[2, 5]], start["table"][[2, 5]])
@@ -224,11 +198,11 @@ def test_rows_of_a_table(make_task):
 @pytest.mark.parametrize("begin", [1, 5, 12])
 def test_continued_from_states(begin, any_step_class, make_linear, make_rows):
     task = make_linear("float64", learning_rate=Averaged(LearningRateAdam(), begin))
-    data, start = make_rows("float64"), starting("float64")
+    data, start = make_rows("float64"), linear_start("float64")
     step = any_step_class(task, CPU)
-    expected = averages(*train(step, data, start, 5, n_epochs=4)[::-1])
-    weights, states = train(step, data, start, 5, n_epochs=1)
-    weights, states = train(step, data, weights, 5, n_epochs=3, states=states)
+    expected = averages(*train(step, data, start, 5, n_epochs=4)[:0:-1])
+    _, weights, states = train(step, data, start, 5, n_epochs=1)
+    _, weights, states = train(step, data, weights, 5, n_epochs=3, states=states)
     for name, array in averages(states, weights).items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-12)
 
@@ -236,10 +210,10 @@ def test_continued_from_states(begin, any_step_class, make_linear, make_rows):
 def test_averages_after_many_updates(make_linear, make_rows):
     """In float32, counts would stop at 2 ** 24, and sums would ignore small terms."""
     task = make_linear(learning_rate=Averaged(LearningRateSGD()))
-    data, start, many = make_rows(), starting("float32"), 2.0**26
+    data, start, many = make_rows(), linear_start("float32"), 2.0**26
     states = {(name, "averaged_sum"): array * many for name, array in start.items()}
     states |= {(name, "averaged_count"): np.array(many) for name in start}
-    weights, states = train(EpochStep(task, CPU), data, start, 1, n_epochs=2, states=states)
+    _, weights, states = train(EpochStep(task, CPU), data, start, 1, n_epochs=2, states=states)
     for name, array in weights.items():
         assert states[name, "averaged_count"] == many + 46
         gained = states[name, "averaged_sum"] - start[name] * many
@@ -260,7 +234,7 @@ def test_a_divergence_is_replayed(settled, size, sparse, make_linear, make_rows)
     found = []
     for step_class in (SingleGraphStep, EpochStep):
         step = step_class(task, CPU)
-        found.append(run_training(step, data, starting("float32"), settings, 0))
+        found.append(run_training(step, data, linear_start("float32"), settings, 0))
     assert found[0].n_iter == found[1].n_iter
     for name, array in found[0].weights.items():
         assert np.isfinite(array).all()
@@ -268,7 +242,7 @@ def test_a_divergence_is_replayed(settled, size, sparse, make_linear, make_rows)
         np.testing.assert_allclose(found[1].weights[name], array, rtol=1e-4)
 
 
-def test_attributes_are_those_of_the_wrapped_learning_rate():
+def test_attributes_of_the_wrapped_learning_rate():
     for rate in RATES.values():
         averaged = Averaged(rate, 2)
         for name in ("scales_gradient", "elementwise", "full_batch", "proximal_scale"):

@@ -103,7 +103,7 @@ def expected_of(name, feeds, gradients):
 
 @pytest.mark.parametrize("gradient", ["rules", "auto", ORT])
 @pytest.mark.parametrize("name", ["linear", "two outputs, one read by the other"])
-def test_results_are_those_of_numpy(name, gradient):
+def test_results_equal_numpy(name, gradient):
     engine = engine_of(name, gradient)
     feeds, gradients = draw(engine, 5)
     expected = [value.astype(np.float32) for value in expected_of(name, feeds, gradients)]

@@ -196,7 +196,7 @@ def train(step, data, exc=False, **settings):
     batches_per_iteration=TURNS,
     sparse=[False, True],
 )
-def test_weights_after_a_divergence_are_those_of_batches(
+def test_weights_after_a_divergence_equal_single_batches(
     eta0, batch_size, batches_per_iteration, sparse, make_task, rows, monkeypatch
 ):
     """In the middle of an epoch, at its first batch, and after the last batch of the training."""

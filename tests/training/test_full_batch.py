@@ -50,7 +50,7 @@ def weighted(rows):
 
 
 @pytest.mark.parametrize("limit", [1, 100, 1000, 10**9])
-def test_activations_are_those_of_some_rows(limit, network, rows, monkeypatch):
+def test_objective_in_parts_of_the_rows(limit, network, rows, monkeypatch):
     """Parts of the rows that fit give the objective and the gradient of all rows; some have no weight."""
     task, weights = network(weighted=True, penalty=L2Penalty(0.3)), np.ones(len(rows), np.float32)
     weights[2:7] = 0.0

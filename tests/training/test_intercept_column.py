@@ -1,10 +1,8 @@
 """Coefficients and intercept as one matrix inside the loop give the same training with fewer nodes."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
-from onnx import helper, parser
+from onnx import parser
 
 from ortlearn import plugins
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
@@ -13,6 +11,7 @@ from ortlearn.training import Data, Device, EpochStep, SingleGraphStep, batch_lo
 from ortlearn.training.epoch_graph import epoch_graph
 from ortlearn.training.intercept_column import first_layer
 from tests.pairwise import pairwise
+from tests.training.examples import assert_same, loop_counts, random_start, train
 
 CPU = Device("cpu")
 LINEAR = """<ir_version: 8, opset_import: ["": 18]>
@@ -51,23 +50,8 @@ def make_layer(make_task):
     return make
 
 
-def start_of(task):
-    rng = np.random.RandomState(1)
-    values = {value.name: value for value in task.graph.model.graph.input}
-    shapes = {n: [d.dim_value for d in values[n].type.tensor_type.shape.dim] for n in task.graph.weights}
-    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-
-
-def trained(step, samples):
-    buffers = step.start(samples, [5, 3], start_of(step.task))
-    step.set_rate(0.02)
-    values = [step.run_epoch(np.arange(53), 5, buffers) for _ in range(3)]
-    return np.concatenate(values), buffers.read()
-
-
-def loop_counts(task, n_joined=4):
-    loop = next(node for node in epoch_graph(task, 5, 3, n_joined).model.graph.node if node.op_type == "Loop")
-    return Counter(node.op_type for node in helper.get_node_attr_value(loop, "body").node)
+def nodes_of(task, n_joined=4):
+    return loop_counts(epoch_graph(task, 5, 3, n_joined))
 
 
 def elementwise_rates():
@@ -88,33 +72,30 @@ def test_the_same_weights_and_states(gradient, graph, rate, make_layer, samples,
     monkeypatch.setattr(packing, "MAX_ELEMENTS", 0)
     task = make_layer(GRAPHS[graph], learning_rate=rate, gradient=gradient)
     assert first_layer(task, 5) == ("coef", "bias")
-    assert "Pad" in loop_counts(task)
-    expected_values, expected = trained(SingleGraphStep(task, CPU), samples)
-    values, found = trained(EpochStep(task, CPU), samples)
+    assert "Pad" in nodes_of(task)
+    start = random_start(task)
+    expected_values, *expected = train(SingleGraphStep(task, CPU), samples, start, 5, rate=0.02)
+    values, *found = train(EpochStep(task, CPU), samples, start, 5, rate=0.02)
     np.testing.assert_allclose(values, expected_values, rtol=1e-4)
-    assert found.keys() == expected.keys()
-    for key, array in expected.items():
-        assert found[key].shape == array.shape and found[key].dtype == array.dtype
-        np.testing.assert_allclose(found[key], array, rtol=1e-4, atol=1e-5, err_msg=str(key))
+    assert_same(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_nodes_of_a_batch(make_layer):
     """A batch of a linear regression has two products and the scaling of the gradient."""
     task = make_layer(learning_rate=LearningRateSGD())
-    joined = loop_counts(task)
+    joined = nodes_of(task)
     assert joined == {
         "Gather": 3, "Pad": 1, "Neg": 1, "Split": 2, "Gemm": 4 * 2, "Mul": 4 + 1,
         "Concat": 1, "ReduceSum": 2, "Less": 1
     }  # fmt: skip
-    apart = epoch_graph(task, 5, 3, 4, tuned=False)
-    loop = next(node for node in apart.model.graph.node if node.op_type == "Loop")
-    assert len(helper.get_node_attr_value(loop, "body").node) >= sum(joined.values()) + 4
+    separate = loop_counts(epoch_graph(task, 5, 3, 4, tuned=False))
+    assert separate.total() >= joined.total() + 4
 
 
 def test_samples_too_large_for_a_cache_are_gathered_batch_by_batch(make_layer, monkeypatch):
     task = make_layer(learning_rate=LearningRateSGD())
     monkeypatch.setattr("ortlearn.training.joined_batches.MAX_BYTES", 5 * 4 * 4 - 1)
-    counts = loop_counts(task)
+    counts = nodes_of(task)
     assert (counts["Gather"], counts["Pad"], counts["Neg"]) == (2 + 4, 4, 4)
 
 
@@ -126,7 +107,7 @@ class NormedRate(LearningRateSGD):
 
 def test_weights_that_are_not_joined(make_layer, monkeypatch):
     assert first_layer(make_layer(), 5) == ("coef", "bias")
-    assert "Pad" not in loop_counts(make_layer(), n_joined=1)
+    assert "Pad" not in nodes_of(make_layer(), n_joined=1)
     assert first_layer(make_layer(learning_rate=NormedRate()), 5) is None
     assert first_layer(make_layer(penalty=L2Penalty(0.1)), 5) is None
     assert first_layer(make_layer(penalty=L1Penalty(0.1)), 5) is None
@@ -140,5 +121,5 @@ def test_weights_that_are_not_joined(make_layer, monkeypatch):
 
 
 def test_adam_packs_all_weights(make_layer):
-    counts = loop_counts(make_layer(learning_rate=LearningRateAdam()))
+    counts = nodes_of(make_layer(learning_rate=LearningRateAdam()))
     assert counts["Sqrt"] == 4 and "Pad" not in counts

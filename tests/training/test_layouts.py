@@ -21,6 +21,7 @@ from ortlearn.training import (
 )
 from ortlearn.training.epoch_graph import batch_graph
 from ortlearn.training.layouts import faster_layouts, product_cost
+from tests.training.examples import assert_same, random_start, train
 
 CPU = Device("cpu")
 INPUTS = "float[N,4] x, float[4,6] w1, float[{b}] b1, float[6,5] w2, float[5,1] w3"
@@ -86,30 +87,13 @@ def any_layout(monkeypatch):
     return choose
 
 
-def start_of(task):
-    rng = np.random.RandomState(1)
-    values = {value.name: value for value in task.graph.model.graph.input}
-    shapes = {n: [d.dim_value for d in values[n].type.tensor_type.shape.dim] for n in task.graph.weights}
-    return {name: 0.3 * rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-
-
-def trained(step, samples, size=5):
-    rest = len(samples) % size
-    buffers = step.start(samples, [size, rest] if rest else [size], start_of(step.task))
-    step.set_rate(0.002)
-    values = [step.run_epoch(np.arange(len(samples)), size, buffers) for _ in range(3)]
-    return np.concatenate(values), buffers.read()
-
-
 def assert_same_training(task, samples, size=5):
-    expected, weights = trained(SingleGraphStep(task, CPU), samples, size)
-    step = EpochStep(task, CPU)
-    losses, found = trained(step, samples, size)
-    np.testing.assert_allclose(losses, expected, rtol=2e-5)
-    assert found.keys() == weights.keys()
-    for key, array in weights.items():
-        assert found[key].shape == array.shape and found[key].flags.c_contiguous
-        np.testing.assert_allclose(found[key], array, rtol=1e-4, atol=2e-6, err_msg=str(key))
+    start, step = random_start(task, 0.3), EpochStep(task, CPU)
+    expected_losses, *expected = train(SingleGraphStep(task, CPU), samples, start, size, rate=0.002)
+    losses, *found = train(step, samples, start, size, rate=0.002)
+    np.testing.assert_allclose(losses, expected_losses, rtol=2e-5)
+    assert_same(found, expected, rtol=1e-4, atol=2e-6)
+    assert all(array.flags.c_contiguous for arrays in found for array in arrays.values())
     return {item.weight for item in step.carried if item.transposed}
 
 

@@ -155,7 +155,7 @@ def assert_same(task, data, weights, batch_size, tol=1e-11):
 
 
 @pytest.mark.parametrize(("name", "rate"), list(zip(cycle(["binary", "classes"]), RATES, strict=False)))
-def test_updates_are_those_of_dense_rows(name, rate, made):
+def test_updates_equal_dense_rows(name, rate, made):
     task, data, weights = made(name)
     task = task.changed(learning_rate=RATES[rate], penalty=L2Penalty(0.02))
     assert_same(task, data, weights, 7)
@@ -163,7 +163,7 @@ def test_updates_are_those_of_dense_rows(name, rate, made):
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("rate", ["SGD", "momentum", "Adam"])
-def test_penalties_are_those_of_dense_rows(penalty, rate, made):
+def test_penalties_equal_dense_rows(penalty, rate, made):
     task, data, weights = made("classes")
     start = {name: array * 0.5 for name, array in weights.items()}
     task = task.changed(learning_rate=RATES[rate], penalty=AnchoredPenalty(PENALTIES[penalty], start))
@@ -171,7 +171,7 @@ def test_penalties_are_those_of_dense_rows(penalty, rate, made):
 
 
 @pairwise(name=MODELS, batch_size=[1, 16, N_ROWS, 100], weighted=[False, True])
-def test_models_are_those_of_dense_rows(name, batch_size, weighted, made):
+def test_models_equal_dense_rows(name, batch_size, weighted, made):
     task, data, weights = made(name)
     if weighted:
         data = Data(data.X, data.y, np.random.RandomState(2).uniform(0, 2, size=N_ROWS))
@@ -265,7 +265,7 @@ def test_two_products_of_a_sparse_feature_and_a_dense_feature():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("chunk", [1, 500, 2**24])
 @pytest.mark.parametrize("name", MODELS)
-def test_objectives_of_all_rows_are_those_of_dense_rows(name, chunk, weighted, made, monkeypatch):
+def test_objectives_of_all_rows_equal_dense_rows(name, chunk, weighted, made, monkeypatch):
     monkeypatch.setattr(activations, "CHUNK_BYTES", chunk)
     task, data, weights = made(name)
     if weighted:

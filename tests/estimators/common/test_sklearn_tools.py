@@ -145,7 +145,7 @@ def test_importance_of_columns(regressor, diabetes):
     assert found.importances_mean.max() > 0.01 and found.importances_mean[-1] == 0
 
 
-def test_tags_are_those_of_the_model(optimizer):
+def test_tags_of_the_model(optimizer):
     def tags(model):
         return get_tags(optimizer(model))
 

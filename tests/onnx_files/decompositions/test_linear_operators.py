@@ -125,7 +125,7 @@ def test_other_coefficients_have_two_columns(run_onnx, rows, intercepts, link):
 
 @pytest.mark.parametrize("link", ["NONE", "LOGISTIC"])
 @pytest.mark.parametrize("labels", [[0, 1], [5, 3]])
-def test_single_score_is_that_of_the_second_class(run_onnx, link, labels):
+def test_single_score_belongs_to_the_second_class(run_onnx, link, labels):
     # The result of onnxruntime depends on the signs of the coefficients.
     model = classifier(ROW, [0.3], link, labels)
     plain = check_same(run_onnx, model, X, ReferenceEvaluator(model).run(None, {"x": X}))
