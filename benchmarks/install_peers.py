@@ -21,7 +21,7 @@ def main() -> None:
     """Install."""
     for peer in peers(Path(__file__).parent.parent / "setup.cfg"):
         if subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", peer]).returncode:
-            print(f"{peer} cannot be installed: the benchmark goes on without it.", flush=True)
+            print(f"{peer} cannot be installed: the benchmark continues without it.", flush=True)
 
 
 if __name__ == "__main__":

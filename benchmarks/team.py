@@ -25,7 +25,7 @@ class Plan:
     Attributes
     ----------
     rounds : int
-        Rounds; in each one every contender has its turn.
+        Number of rounds; each contender runs once per round.
     seconds : float
         Approximate duration of the longer of two fits.
     quick : bool

@@ -16,7 +16,7 @@ from ortlearn.testing.running import run_reference
 
 __all__ = ["objective_gap"]
 
-#: Convex models whose fits stop where they are told to, and what tells them.
+#: Convex models that reach their minimum, and the parameters for it.
 EXACT: dict[str, dict[str, Any]] = {
     "Ridge": {"solver": "cholesky"},
     "Lasso": {"tol": 1e-10, "max_iter": 100_000},

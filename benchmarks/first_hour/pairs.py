@@ -35,7 +35,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 __all__ = ["PAIRS", "Pair"]
 
-#: Models with their default parameters; the quantile ones need to be told theirs.
+#: Models with their default parameters; quantile models have an explicit quantile.
 MODELS: dict[str, Any] = {
     "Ridge": Ridge(),
     "Lasso": Lasso(),

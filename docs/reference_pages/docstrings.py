@@ -23,7 +23,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Docstring:
-    """The summary with the formula, what follows it, the parameters and the references."""
+    """Summary with the formula, further text, parameters and references of a docstring."""
 
     text: str
     parameters: tuple[Parameter, ...] = ()

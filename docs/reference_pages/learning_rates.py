@@ -20,7 +20,7 @@ START = np.array([-3.0, 2.5])
 _turn = np.array([[np.cos(0.5), -np.sin(0.5)], [np.sin(0.5), np.cos(0.5)]])
 #: Curvatures 1 and 25, along axes that are turned against those of the weights.
 CURVATURE = _turn @ np.diag([1.0, 25.0]) @ _turn.T
-#: What losses do under a schedule that looks at them: they fall for 30 epochs, then they stay.
+#: Losses for the plots of adaptive schedules: they decrease for 30 epochs, then stay constant.
 LOSSES = [0.97 ** min(epoch, 30) for epoch in range(EPOCHS)]
 
 

@@ -1,9 +1,9 @@
-"""Softplus of losses in float64: one operator while it is differentiated, and stable nodes afterwards."""
+"""Softplus in float64: one operator while it is differentiated, and nodes that do not overflow afterwards."""
 
 from __future__ import annotations
 
 import numpy as np
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 from ..graphs import GraphBuilder, replace_nodes
 from ..graphs.patterns import PatternView
@@ -24,7 +24,7 @@ def stable_softplus(op: GraphBuilder, x: str) -> str:
 
 def with_softplus(model: ModelProto) -> ModelProto:
     """Replace the form of losses in float64 by Softplus, whose gradient is a single Sigmoid."""
-    if not any(node.op_type == "Softplus" for node in model.graph.node):
+    if not _has_float64_inputs(model):
         return model
     graph = PatternView(model)
 
@@ -41,4 +41,9 @@ def without_float64_softplus(model: ModelProto) -> ModelProto:
     def replaced(node: NodeProto, op: GraphBuilder) -> bool | str:
         return op.dtype(node.input[0]) == np.float64 and stable_softplus(op, node.input[0])
 
-    return replace_nodes(model, {("", "Softplus"): replaced})
+    return replace_nodes(model, {("", "Softplus"): replaced}) if _has_float64_inputs(model) else model
+
+
+def _has_float64_inputs(model: ModelProto) -> bool:
+    """Return whether an input is float64: others need no inference of types."""
+    return any(value.type.tensor_type.elem_type == TensorProto.DOUBLE for value in model.graph.input)

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import ModelProto, ValueInfoProto, helper
 
 from .. import plugins
+from ..differentiation.stable_softplus import without_float64_softplus
 from ..graphs import (
     GraphBuilder,
     TensorType,
@@ -118,7 +119,7 @@ def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
     rows = row_losses(task, op, BATCH)
     inputs = [value for value in batch_inputs(task, BATCH) if value.name != SAMPLE_WEIGHT]
     output = make_value_info(rows, row_type(task, BATCH))
-    return append_nodes(model, op, inputs=inputs, outputs=[output]), rows
+    return without_float64_softplus(append_nodes(model, op, inputs=inputs, outputs=[output])), rows
 
 
 def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:

@@ -204,7 +204,7 @@ class Measurement:
             for name, values in predictions(ours, self.rows.X).items()
             if name in expected
         }
-        scores = gaps.pop("decision_function", None)  # what is trained: of the same shape, no more
+        scores = gaps.pop("decision_function", None)  # the trained scores: only their shape is compared
         if not gaps:
             return {"ok": False, "reason": "our estimator has no method to predict with", "plain": True}
         worst = max(gaps, key=lambda name: gaps[name])

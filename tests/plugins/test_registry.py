@@ -196,7 +196,7 @@ def test_broken_plugin_stays_broken_until_refresh(site):
     site.add("repaired", entry_points="[ortlearn.losses]\nr = repaired_loss:Loss\n", repaired_loss="1 / 0")
     with pytest.raises(PluginError, match="refresh"):
         plugins.get(LOSSES, "r")
-    # Of another length than what was there: the interpreter's cache of compiled files looks at size and time.
+    # The text has another length: the interpreter's cache of compiled files compares size and time.
     (site.folder / "repaired_loss.py").write_text(LOSS_MODULE)
     with pytest.raises(PluginError, match="division by zero"):
         plugins.get(LOSSES, "r")

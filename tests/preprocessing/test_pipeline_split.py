@@ -163,7 +163,7 @@ INNER = {
     "a pipeline": ColumnTransformer([("all", make_pipeline(StandardScaler(), Curves()), ["a", "b"])]),
     "a union": make_union(StandardScaler(), Curves()),
     "columns in columns": make_pipeline(ColumnTransformer([("deep", bent("b"), ["a", "b"])])),
-    "what is left": ColumnTransformer([("scale", StandardScaler(), ["b"])], remainder=Curves()),
+    "remainder": ColumnTransformer([("scale", StandardScaler(), ["b"])], remainder=Curves()),
 }
 
 

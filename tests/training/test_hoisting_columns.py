@@ -146,7 +146,7 @@ def test_arrays_are_not_copied(task_on, data):
 STUCK = {
     "other rows": f"""{CODES} m = ReduceMean <keepdims = 0> (h) p = MatMul (size, coef)
         score = Mul (p, m)""",
-    "what is trained": f"""p = MatMul (size, coef) c = Greater (p, zero) t = Where (c, city, city)
+    "trained scores": f"""p = MatMul (size, coef) c = Greater (p, zero) t = Where (c, city, city)
         {CODES.replace("(city)", "(t)")} score = Mul (p, h)""",
 }
 
