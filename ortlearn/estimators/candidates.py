@@ -12,6 +12,7 @@ from .. import conversion
 from ..models import find_definition, fitted_part
 from ..training import Data, LoopSettings
 from .adaptation import EVIDENCE, Candidate, Weights, bounded, choose, folds
+from .centers import centers
 from .configuration import Configuration
 from .growth import Growth
 from .leaf_shares import LeafShares
@@ -38,7 +39,7 @@ def chosen_candidate(
         return Candidate(math.inf)
     classes = problem.encoder.class_indices(data.y)
     numbers = [] if validation is not None else list(folds(classes, len(data), random_state))
-    runner, others = ScoreRunner(step.task, configuration.runtime), start.others(step.task)
+    runner, others = ScoreRunner(step.task, configuration.runtime), centers(configuration, start, step)
 
     def parts() -> Iterator[tuple[Data, Data]]:
         if validation is not None:

@@ -30,9 +30,10 @@ from ..training.hoisting import Prefix, needs_hoisting, split_prefix
 from ..training.objective import OBJECTIVE, objective_graph, penalty_graph
 from ..training.positions import Interrupted, Position, ReadingFailed
 from ..training.rescaling import unit_lengths
-from ..training.solver_loop import run_full_batch, standardised_weights
+from ..training.solver_loop import run_full_batch
 from .adaptation import Candidate, standard_error, weights_of
 from .callbacks import FitTask
+from .centers import centers
 from .configuration import Configuration
 from .feature_scales import scale_advice
 from .fitted_model import FittedModel
@@ -99,7 +100,7 @@ def train(
     else:
         settings = replace(settings, advice=advice)
         try:
-            result = _run(start, step, data, settings, candidate, hooks)
+            result = _run(configuration, start, step, data, settings, candidate, hooks)
         except (Interrupted, ReadingFailed) as ended:
             if resumption_at is not None and ended.snapshot.position.has_updates:
                 ended.model = after(TrainingResult.of_snapshot(ended.snapshot))
@@ -119,6 +120,7 @@ def train(
 
 
 def _run(
+    configuration: Configuration,
     start: Start,
     step: Any,
     data: Data,
@@ -129,10 +131,10 @@ def _run(
     """Train on all samples at once, or on batches."""
     learning_rate, weights = step.task.update.learning_rate, start.weights
     if learning_rate.full_batch:
-        others = start.others(step.task)
+        others = centers(configuration, start, step)
         center = ("start" if start.from_model else "fresh") if candidate is None else candidate.center
         if center in others:
-            weights = standardised_weights(step, data, others[center])
+            weights = others[center](data)
         pull = 0.0 if candidate is None else candidate.pull
         return run_full_batch(step, data, weights, settings, **hooks, pull=pull)
     states, coordinates = reset_pending_averages(start.state.states, learning_rate), start.state.coordinates

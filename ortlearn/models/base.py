@@ -181,6 +181,10 @@ class ModelDefinition:
         """Return whether two fitted ensembles can be averaged, as their scores are sums over trees."""
         return False
 
+    def offset(self, model: Any) -> float | None:
+        """Return the change of all leaf values that changes each score by one; None without such leaves."""
+        return None
+
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
         """Return the scores that the graph of a tree ensemble computes, of shape (n, k)."""
         raise NotImplementedError

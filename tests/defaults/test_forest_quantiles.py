@@ -1,22 +1,72 @@
 """Warm starts of forests with a loss other than their own."""
 
+import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.metrics import mean_pinball_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.losses import QuantileLoss
+from ortlearn.losses import AbsoluteErrorLoss, QuantileLoss
+
+MODELS = {
+    "forest": RandomForestRegressor(10, random_state=0),
+    "extra trees": ExtraTreesRegressor(10, min_samples_leaf=3, random_state=0),
+    "tree": DecisionTreeRegressor(min_samples_leaf=5, random_state=0),
+    "pipeline": make_pipeline(StandardScaler(), RandomForestRegressor(10, random_state=0)),
+}
+
+
+def warm_start(fitted, X, y, loss, sample_weight=None, **options):
+    options = {"warm_start": True, "random_state": 0, **options}
+    return OrtGradientOptimizer(fitted, learning_loss=loss, **options).fit(X, y, sample_weight)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_quantiles_of_a_forest_are_lower_without_cross_validation():
+@pytest.mark.parametrize(
+    "model, quantile", [("forest", 0.1), ("extra trees", 0.9), ("tree", 0.1), ("pipeline", 0.9)]
+)
+def test_quantiles(model, quantile):
+    """The default is about as good as early stopping, or better, and far better than the old model."""
     X, y = make_friedman1(900, noise=1, random_state=0)
-    fitted = RandomForestRegressor(10, random_state=0).fit(X[:200], y[:200])
-    test_losses = [mean_pinball_loss(y[400:], fitted.predict(X[400:]), alpha=0.1)]
-    for keep_better in (True, False):
-        options = {"learning_loss": QuantileLoss(0.1), "keep_better": keep_better, "random_state": 0}
-        model = OrtGradientOptimizer(fitted, warm_start=True, **options).fit(X[200:400], y[200:400])
-        test_losses.append(mean_pinball_loss(y[400:], model.predict(X[400:]), alpha=0.1))
-    before, default, without = test_losses
-    assert without < 0.9 * default < 0.9 * before
+    fitted = MODELS[model].fit(X[:200], y[:200])
+    losses = [mean_pinball_loss(y[400:], fitted.predict(X[400:]), alpha=quantile)]
+    for options in ({}, {"keep_better": False}):
+        trained = warm_start(fitted, X[200:400], y[200:400], QuantileLoss(quantile), **options)
+        losses.append(mean_pinball_loss(y[400:], trained.predict(X[400:]), alpha=quantile))
+    before, default, stopped = losses
+    assert default < 0.7 * before and default < 1.05 * stopped
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shift", [8.0, (8.0, -30.0)], ids=["one output", "two outputs"])
+def test_a_shift_moves_leaves_without_new_samples(shift, dtype):
+    """New samples have the first feature below 0.5; the labels of all samples have changed by a constant."""
+    X, y = make_friedman1(600, noise=1, random_state=0)
+    y = y if np.ndim(shift) == 0 else np.stack([y, 3 * y], axis=1)
+    fitted = RandomForestRegressor(10, random_state=0).fit(X[:300], y[:300])
+    near = np.flatnonzero(X[300:, 0] < 0.5) + 300
+    trained = warm_start(fitted, X[near], y[near] + shift, AbsoluteErrorLoss(), dtype=dtype)
+    change = trained.predict(X[:300][X[:300, 0] > 0.8]) - fitted.predict(X[:300][X[:300, 0] > 0.8])
+    np.testing.assert_allclose(np.median(change, axis=0), shift, rtol=0.15)
+
+
+def test_labels_with_sample_weights():
+    """Only samples with weight decide the shift."""
+    X, y = make_friedman1(600, noise=1, random_state=0)
+    fitted = RandomForestRegressor(10, random_state=0).fit(X[:300], y[:300])
+    weights = np.arange(300) % 2
+    labels = y[300:] + np.where(weights, 10.0, -100.0)
+    trained = warm_start(fitted, X[300:], labels, AbsoluteErrorLoss(), sample_weight=weights)
+    np.testing.assert_allclose(np.median(trained.predict(X) - fitted.predict(X)), 10, rtol=0.1)
+
+
+def test_losses_of_logarithms():
+    """Scores of these losses are logarithms, to which residuals cannot be added."""
+    X, y = make_friedman1(300, random_state=0)
+    fitted = RandomForestRegressor(10, random_state=0).fit(X[:200], np.log(y[:200] + 1))
+    assert np.isfinite(warm_start(fitted, X[200:], y[200:], "poisson").predict(X)).all()

@@ -93,6 +93,9 @@ class TreeRegressorDefinition(_Trees):
         form: Form = Reshaped(shape) if n_trees == 1 else Scaled(1 / n_trees, shape=shape)
         return regression(op, _sums(op, model, x, form=form), n_outputs)
 
+    def offset(self, model: Any) -> float:
+        return 1 / len(trees_of(model))
+
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
         return model.predict(X).reshape(-1, model.n_outputs_)
 

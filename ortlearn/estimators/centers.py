@@ -1,0 +1,61 @@
+"""Weights towards which a warm start is regularised, other than the starting weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from ..models import find_definition, fitted_part
+from ..training import Data
+from ..training.solver_loop import standardised_weights
+from .adaptation import Weights, weights_of
+from .configuration import Configuration
+from .score_runner import ScoreRunner
+from .starting import Start
+
+__all__ = ["centers"]
+
+
+def centers(configuration: Configuration, start: Start, step: Any) -> dict[str, Callable[[Data], Weights]]:
+    """Return functions from samples to the weights of each other center."""
+    found: dict[str, Callable[[Data], Weights]] = {}
+    for name, weights in start.others(step.task).items():
+        found[name] = lambda data, weights=weights: standardised_weights(step, data, weights)  # type: ignore[misc]
+    offset = _offset(configuration, start)
+    if offset is not None:
+        runner = ScoreRunner(step.task, configuration.runtime)
+        found["shifted"] = lambda data: _shifted(runner, start.weights, offset, data)
+    return found
+
+
+def _offset(configuration: Configuration, start: Start) -> float | None:
+    """Return the change of all leaf values that changes each score by one; None for the model's own loss.
+
+    The solver moves leaves by what their samples require; a loss with another optimum, such as a quantile,
+    requires a shift of all of them.
+    """
+    problem = start.problem
+    if configuration.loss is None or problem.source is None or not problem.predicts_labels:
+        return None
+    part = fitted_part(problem.source)
+    definition = find_definition(part)
+    return None if definition is None or len(start.weights) != 1 else definition.offset(part)
+
+
+def _shifted(runner: ScoreRunner, start: Weights, offset: float, data: Data) -> Weights:
+    """Return leaf values, all shifted such that the loss of the samples is lowest."""
+    scores, share = runner.scores(start, data), weights_of(data)
+    residuals, shifts = data.y.reshape(scores.shape) - scores, np.zeros(scores.shape[1], scores.dtype)
+    for output, (low, high) in enumerate(zip(residuals.min(axis=0), residuals.max(axis=0), strict=True)):
+
+        def loss(shift: float, output: int = output) -> float:
+            moved = scores.copy()
+            moved[:, output] += shift
+            return float(share @ runner.losses(moved, data))
+
+        if low < high:
+            shifts[output] = minimize_scalar(loss, bounds=(low, high), method="bounded").x
+    return {name: array + offset * (shifts if array.ndim > 1 else shifts[0]) for name, array in start.items()}
