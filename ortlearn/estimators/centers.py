@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from ..models import find_definition, fitted_part
 from ..training import Data
@@ -21,13 +21,14 @@ __all__ = ["centers"]
 
 def centers(configuration: Configuration, start: Start, step: Any) -> dict[str, Callable[[Data], Weights]]:
     """Return functions from samples to the weights of each other center."""
-    found: dict[str, Callable[[Data], Weights]] = {}
-    for name, weights in start.others(step.task).items():
-        found[name] = lambda data, weights=weights: standardised_weights(step, data, weights)  # type: ignore[misc]
+    found: dict[str, Callable[[Data], Weights]] = {
+        name: partial(standardised_weights, step, weights)
+        for name, weights in start.others(step.task).items()
+    }
     offset = _offset(configuration, start)
     if offset is not None:
         runner = ScoreRunner(step.task, configuration.runtime)
-        found["shifted"] = lambda data: _shifted(runner, start.weights, offset, data)
+        found["shifted"] = partial(_shifted, runner, start.weights, offset)
     return found
 
 
@@ -47,6 +48,8 @@ def _offset(configuration: Configuration, start: Start) -> float | None:
 
 def _shifted(runner: ScoreRunner, start: Weights, offset: float, data: Data) -> Weights:
     """Return leaf values, all shifted such that the loss of the samples is lowest."""
+    from scipy.optimize import minimize_scalar  # slow import
+
     scores, share = runner.scores(start, data), weights_of(data)
     residuals, shifts = data.y.reshape(scores.shape) - scores, np.zeros(scores.shape[1], scores.dtype)
     for output, (low, high) in enumerate(zip(residuals.min(axis=0), residuals.max(axis=0), strict=True)):

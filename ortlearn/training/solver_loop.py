@@ -192,7 +192,7 @@ def run_full_batch(
 
 
 def standardised_weights(
-    step: FullBatchStep, data: Data, weights: dict[str, np.ndarray]
+    step: FullBatchStep, weights: dict[str, np.ndarray], data: Data
 ) -> dict[str, np.ndarray]:
     """Return weights for the given features, from weights for standardised features."""
     step.start(data, weights)
