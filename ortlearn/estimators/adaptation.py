@@ -30,7 +30,7 @@ FOLDS, MANY_SAMPLES = 5, 5_000
 #: Standard errors by which the loss must decrease to change the starting weights, and by which it may
 #: increase for a stronger pull.
 EVIDENCE, SLACK = 1.0, 0.25
-#: Standard errors by which a shift of all leaves must be better than the best other candidate. With fewer, or
+#: Standard errors by which a shift of all values must be better than the best other candidate. With fewer, or
 #: without the others, absolute errors increased by up to 8 % in some of 108 measured cases.
 SHIFT_EVIDENCE = 2.0
 
@@ -52,8 +52,8 @@ class Candidate:
     center : {"start", "fresh", "restandardised", "shifted", "shares"}
         Weights at which the pull is zero: the starting weights, fresh weights, or the starting weights after
         features are standardised with the new samples (as in Li, Y. et al., "Revisiting batch normalization
-        for practical domain adaptation", ICLR workshop 2017). ``"shifted"`` are the leaf values of regression
-        trees, all shifted by the constant with the lowest loss. ``"shares"`` are the class shares in the
+        for practical domain adaptation", ICLR workshop 2017). ``"shifted"`` are the values of leaves or
+        neighbours, all shifted by the constant with the lowest loss. ``"shares"`` are the class shares in the
         leaves of a forest, averaged with those of the new samples.
     share : float
         Share of the ensemble's scores that comes from trees fitted on the new samples.

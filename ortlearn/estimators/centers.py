@@ -33,21 +33,25 @@ def centers(configuration: Configuration, start: Start, step: Any) -> dict[str, 
 
 
 def _offset(configuration: Configuration, start: Start) -> float | None:
-    """Return the change of all leaf values that changes each score by one; None for the model's own loss.
+    """Return the change of all weights that changes each score by one; None for the model's own loss.
 
-    The solver moves leaves by what their samples require; a loss with another optimum, such as a quantile,
-    requires a shift of all of them.
+    The pull keeps the values of leaves and of neighbours near the old ones, one by one. A loss with another
+    optimum, such as a quantile, requires a shift of all of them.
     """
     problem = start.problem
     if configuration.loss is None or problem.source is None or not problem.predicts_labels:
         return None
+    if configuration.conversion.weights_to_train is not None:
+        return None
+    if any(problem.trainable.weights[name].role != "table" for name in start.weights):
+        return None
     part = fitted_part(problem.source)
     definition = find_definition(part)
-    return None if definition is None or len(start.weights) != 1 else definition.offset(part)
+    return None if definition is None else definition.offset(part)
 
 
 def _shifted(runner: ScoreRunner, start: Weights, offset: float, data: Data) -> Weights:
-    """Return leaf values, all shifted such that the loss of the samples is lowest."""
+    """Return the weights, all shifted such that the loss of the samples is lowest."""
     from scipy.optimize import minimize_scalar  # slow import
 
     scores, share = runner.scores(start, data), weights_of(data)

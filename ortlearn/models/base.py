@@ -182,7 +182,7 @@ class ModelDefinition:
         return False
 
     def offset(self, model: Any) -> float | None:
-        """Return the change of all leaf values that changes each score by one; None without such leaves."""
+        """Return the change of all values in tables that changes each score by one, or None."""
         return None
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:

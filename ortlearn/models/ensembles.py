@@ -13,6 +13,7 @@ from .base import ModelDefinition, Objective, Route
 from .constraints.signs import Positive
 from .forms import Kept
 from .objectives import common_objective, objective_of, with_scaled_penalty
+from .registry import definition_or_default
 from .scores import (
     Scores,
     binary_classes,
@@ -138,6 +139,12 @@ def _voted(
     return classification(op, op.log_probabilities(shares), "softmax", votes, classes, **outputs)
 
 
+def _common_offset(model: Any) -> float | None:
+    """Return the offset of the members of a mean or median, None unless it is the same for all."""
+    offsets = {definition_or_default(member).offset(member) for member in model.estimators_}
+    return offsets.pop() if len(offsets) == 1 else None
+
+
 class VotingDefinition(MembersDefinition):
     """VotingRegressor and VotingClassifier (soft and hard): the weighted mean of the members."""
 
@@ -167,6 +174,9 @@ class BaggingDefinition(MembersDefinition):
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         # each member is fitted on a subset of the samples
         return _mean_objective(model, total_weight * model._max_samples / model._n_samples)
+
+    def offset(self, model: Any) -> float | None:
+        return _common_offset(model)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = write_members(op, model, x, model.estimators_features_)
@@ -223,6 +233,9 @@ class AdaBoostRegressorDefinition(ModelDefinition):
 
     def children(self, model: Any) -> Iterator[Any]:
         yield from model.estimators_
+
+    def offset(self, model: Any) -> float | None:
+        return _common_offset(model)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         columns = [member.predicted for member in write_members(op, model, x)]

@@ -138,6 +138,9 @@ class NeighborsRegressorDefinition(_Neighbors):
             values = op.Gather(values, form.group, axis=0)
         return regression(op, mean(values), model._y.size // len(model._y))
 
+    def offset(self, model: Any) -> float:
+        return 1.0
+
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:
         model._y = model._y.reshape((-1, 1)[:n_dimensions])
 

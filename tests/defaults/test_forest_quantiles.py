@@ -1,10 +1,11 @@
-"""Warm starts of forests with a loss other than their own."""
+"""Warm starts of forests and neighbours with a loss other than their own."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.ensemble import AdaBoostRegressor, BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
 from sklearn.metrics import mean_pinball_loss
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
@@ -16,6 +17,9 @@ MODELS = {
     "forest": RandomForestRegressor(10, random_state=0),
     "extra trees": ExtraTreesRegressor(10, min_samples_leaf=3, random_state=0),
     "tree": DecisionTreeRegressor(min_samples_leaf=5, random_state=0),
+    "bagging": BaggingRegressor(random_state=0),
+    "medians": AdaBoostRegressor(n_estimators=10, random_state=0),
+    "neighbours": KNeighborsRegressor(10),
     "pipeline": make_pipeline(StandardScaler(), RandomForestRegressor(10, random_state=0)),
 }
 
@@ -26,9 +30,7 @@ def warm_start(fitted, X, y, loss, sample_weight=None, **options):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    "model, quantile", [("forest", 0.1), ("extra trees", 0.9), ("tree", 0.1), ("pipeline", 0.9)]
-)
+@pytest.mark.parametrize("model, quantile", zip(MODELS, [0.1, 0.9] * len(MODELS), strict=False))
 def test_quantiles(model, quantile):
     """The default is about as good as early stopping, or better, and far better than the old model."""
     X, y = make_friedman1(900, noise=1, random_state=0)
