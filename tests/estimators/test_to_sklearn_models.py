@@ -61,9 +61,9 @@ def trained(name):
     """Return an estimator whose weights differ by 5 % from the fitted ones, and samples."""
     found = Measurement(CASES[name])
     found.fits()
-    if not found.poses()["ok"]:
+    if not found.prepares()["ok"]:
         return None, found.rows.X
-    weights = perturbed(found.posed.weights, 0.05)
+    weights = perturbed(found.prepared.weights, 0.05)
     ours = train_from(found.model, found.rows.X, found.target, weights, NO_RATE, 1, "auto")
     return ours, found.rows.X
 

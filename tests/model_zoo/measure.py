@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.model_zoo.case import Case
-from tests.model_zoo.measurement import Fact, Measurement, plainly, say
+from tests.model_zoo.measurement import Fact, Measurement, first_line, if_explained
 
 __all__ = ["FACTS", "measure"]
 
@@ -14,12 +14,12 @@ FACTS = (
     "fits",
     "converts",
     "learned",
-    "poses",
+    "prepares",
     "gradient_rules",
     "gradient_ort",
     "forward",
-    "falls_rules",
-    "falls_ort",
+    "decreases_rules",
+    "decreases_ort",
     "two_calls",
     "exported",
     "written",
@@ -28,15 +28,15 @@ FACTS = (
 _NEEDS = {
     "converts": ("fits",),
     "learned": ("converts",),
-    "poses": ("fits",),
-    "gradient_rules": ("poses",),
-    "gradient_ort": ("poses",),
-    "forward": ("poses",),
-    "falls_rules": ("gradient_rules",),
-    "falls_ort": ("gradient_ort",),
-    "two_calls": ("falls_rules",),
-    "exported": ("poses",),
-    "written": ("poses",),
+    "prepares": ("fits",),
+    "gradient_rules": ("prepares",),
+    "gradient_ort": ("prepares",),
+    "forward": ("prepares",),
+    "decreases_rules": ("gradient_rules",),
+    "decreases_ort": ("gradient_ort",),
+    "two_calls": ("decreases_rules",),
+    "exported": ("prepares",),
+    "written": ("prepares",),
 }
 
 
@@ -63,6 +63,6 @@ def measure(case: Case, announce: Callable[[str, Fact | None], None] = _silent) 
         try:
             facts[name] = getattr(measurement, name)()
         except Exception as error:
-            facts[name] = {"ok": False, "reason": say(error), **plainly(error)}
+            facts[name] = {"ok": False, "reason": first_line(error), **if_explained(error)}
         announce(name, facts[name])
     return facts

@@ -1,4 +1,4 @@
-"""Facts of a case, each with a reason if it does not hold."""
+"""Facts of a case, each with a reason if it is false."""
 
 from __future__ import annotations
 
@@ -19,10 +19,18 @@ from tests.model_zoo.in_float64 import in_float64
 from tests.model_zoo.learned import learned_attributes
 from tests.model_zoo.predictions import LARGE, difference, predictions, run_file, same_outputs
 from tests.model_zoo.slopes import Slopes, gradient_errors, gradients_at, measure_slopes
-from tests.model_zoo.training import DISTANCES, Posed, messages, perturbed, pose, train_from, untouched
+from tests.model_zoo.training import (
+    DISTANCES,
+    Prepared,
+    messages,
+    perturbed,
+    prepare,
+    train_from,
+    with_own_weights,
+)
 from tests.model_zoo.written import written_back
 
-__all__ = ["Fact", "Measurement", "TOLERANCES", "plainly", "say"]
+__all__ = ["Fact", "Measurement", "TOLERANCES", "if_explained", "first_line"]
 
 #: Largest error of a gradient that counts as correct: computed in float32, and in float64.
 TOLERANCES = {"float32": 1e-2, "float64": 1e-5}
@@ -31,7 +39,7 @@ SAME = 1e-5
 #: Largest relative difference between the losses of two ways to train.
 SAME_LOSS = 1e-3
 EPOCHS = 6
-#: The share of the objective that a step should take off, tried in turn.
+#: Relative decreases of the objective for which learning rates are chosen, in the order they are tried.
 SHARES = (0.05, 0.005, 0.0005, 5e-5, 5e-6)
 
 Fact = dict[str, Any]
@@ -43,7 +51,7 @@ class Measurement:
     Parameters
     ----------
     case : Case
-        What to measure.
+        Model and data.
     """
 
     def __init__(self, case: Case):
@@ -51,7 +59,7 @@ class Measurement:
         self.rows = load(case.data)
         self.model: Any = None
         self.graph: Any = None
-        self.posed: Posed | None = None
+        self.prepared: Prepared | None = None
         self.point: dict[str, np.ndarray] = {}
         self.slopes: Slopes | None = None
         self.target: Any = None
@@ -75,20 +83,20 @@ class Measurement:
             fact["difference"] = same_outputs(found, run_file(self.graph, self.rows.X))
         except Exception as error:
             fact["difference"] = None
-            fact["reason"] = say(error)
+            fact["reason"] = first_line(error)
         return fact
 
     def learned(self) -> Fact:
-        """Find the learned attributes that the graph holds."""
+        """Find the learned attributes in the graph."""
         found = learned_attributes(self.model, self.graph)
         return {"ok": bool(found), "attributes": found[:8], "count": len(found)}
 
-    def poses(self) -> Fact:
-        """Find out what our estimator would train."""
+    def prepares(self) -> Fact:
+        """Convert, and select the weights to train."""
         error: Exception | None = None
         for name, target in self._targets():
             try:
-                self.posed = pose(self.model, self.rows.X, target)
+                self.prepared = prepare(self.model, self.rows.X, target)
             except (OrtlearnError, ValueError) as failed:
                 error = error or failed
                 continue
@@ -96,12 +104,12 @@ class Measurement:
             return {
                 "ok": True,
                 "target": name,
-                "weights": list(self.posed.weights),
-                "loss": type(self.posed.task.objective.loss).__name__,
-                "warnings": self.posed.messages,
+                "weights": list(self.prepared.weights),
+                "loss": type(self.prepared.task.objective.loss).__name__,
+                "warnings": self.prepared.messages,
             }
         assert error is not None
-        fact = {"ok": False, "reason": say(error), **plainly(error)}
+        fact = {"ok": False, "reason": first_line(error), **if_explained(error)}
         if isinstance(error, NoTrainableWeightError):
             rows = explain(self.model, self.rows.X, self.rows.y).rows
             fact["explained"] = next((row.reason for row in rows if row.advice), "")
@@ -109,7 +117,7 @@ class Measurement:
         return fact
 
     def _targets(self) -> Iterator[tuple[str, Any]]:
-        """Yield what the model may be trained on: y, nothing, or what the model itself gives."""
+        """Yield the possible targets: y, none, or outputs of the fitted model."""
         X, y = self.rows
         labelled = self.case.kind in ("classifier", "regressor")
         if labelled or (self.case.kind == "pipeline" and hasattr(self.model, "predict")):
@@ -130,7 +138,7 @@ class Measurement:
             yield "its distances", self.model.kneighbors(X)[0]
 
     def gradient_rules(self) -> Fact:
-        """Compare the gradient of our own rules with finite differences."""
+        """Compare the gradient by the rules of ortlearn with finite differences."""
         self._move_away()
         return self._gradient("rules")
 
@@ -141,27 +149,27 @@ class Measurement:
         return self._gradient("ort")
 
     def _move_away(self) -> None:
-        """Move the weights away from where scikit-learn left them, as far as the objective stays finite."""
-        assert self.posed is not None
+        """Perturb the fitted weights by the largest distance with a finite objective."""
+        assert self.prepared is not None
         for distance in DISTANCES:
-            self.point = perturbed(self.posed.weights, distance)
-            slopes = measure_slopes(self.posed.objective, self.posed.columns, self.point)
+            self.point = perturbed(self.prepared.weights, distance)
+            slopes = measure_slopes(self.prepared.objective, self.prepared.columns, self.point)
             if np.isfinite(slopes.value):
                 self.slopes = slopes
                 return
         raise ArithmeticError("The objective is not finite near the fitted weights.")
 
     def _gradient(self, backend: str) -> Fact:
-        posed, slopes = self.posed, self.slopes
-        if posed is None or slopes is None:
-            return {"ok": False, "reason": "There are no slopes to compare with."}
+        prepared, slopes = self.prepared, self.slopes
+        if prepared is None or slopes is None:
+            return {"ok": False, "reason": "there are no finite differences to compare with"}
         try:
-            found = gradients_at(posed.objective, posed.output, posed.columns, self.point, backend)
+            found = gradients_at(prepared.objective, prepared.output, prepared.columns, self.point, backend)
         except GradientError as error:
-            return {"ok": False, "reason": say(error), "plain": True}
-        endless = [name for name, gradient in found.items() if not np.isfinite(gradient).all()]
-        if endless:  # training stops there, and says so
-            return {"ok": False, "reason": f"the gradient of {endless} is not finite", "plain": True}
+            return {"ok": False, "reason": first_line(error), "plain": True}
+        not_finite = [name for name, gradient in found.items() if not np.isfinite(gradient).all()]
+        if not_finite:  # training raises an error
+            return {"ok": False, "reason": f"the gradient of {not_finite} is not finite", "plain": True}
         errors = {"float32": gradient_errors(found, slopes), "float64": self._exact_errors(backend, slopes)}
         wrong = {
             f"{name} ({kind})": error
@@ -183,77 +191,77 @@ class Measurement:
         return fact
 
     def _exact_errors(self, backend: str, slopes: Slopes) -> dict[str, float]:
-        """Return the errors of the gradient in float64; nothing where no runtime has the kernels."""
-        posed = self.posed
-        assert posed is not None
-        columns, point = _doubles(posed.columns), _doubles(self.point)
+        """Return the errors of the gradient in float64; none if kernels are missing."""
+        prepared = self.prepared
+        assert prepared is not None
+        columns, point = _doubles(prepared.columns), _doubles(self.point)
         try:
-            found = gradients_at(in_float64(posed.objective), posed.output, columns, point, backend)
+            found = gradients_at(in_float64(prepared.objective), prepared.output, columns, point, backend)
             return gradient_errors(found, slopes)
         except Exception:  # onnxruntime raises errors of every kind
             return {}
 
     def forward(self) -> Fact:
-        """Compare our estimator, its weights untouched, with scikit-learn."""
+        """Compare our estimator, with the weights of the model, with scikit-learn."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            ours = untouched(self.model, self.rows.X, self.target)
+            trained = with_own_weights(self.model, self.rows.X, self.target)
         expected = predictions(self.model, self.rows.X)
         gaps = {
             name: difference(values, expected[name])
-            for name, values in predictions(ours, self.rows.X).items()
+            for name, values in predictions(trained, self.rows.X).items()
             if name in expected
         }
         scores = gaps.pop("decision_function", None)  # the trained scores: only their shape is compared
         if not gaps:
-            return {"ok": False, "reason": "our estimator has no method to predict with", "plain": True}
+            return {"ok": False, "reason": "the estimator has no method that predicts", "plain": True}
         worst = max(gaps, key=lambda name: gaps[name])
-        said = messages(caught)
-        fact = {"ok": gaps[worst] <= LARGE, "difference": gaps[worst], "scores": scores, "warnings": said}
+        issued = messages(caught)
+        fact = {"ok": gaps[worst] <= LARGE, "difference": gaps[worst], "scores": scores, "warnings": issued}
         if not fact["ok"]:
             fact.update(reason=f"{worst} differs from scikit-learn's by {gaps[worst]:.2g}")
-            fact.update({"plain": True} if said else {})
+            fact.update({"plain": True} if issued else {})
         return fact
 
-    def falls_rules(self) -> Fact:
-        """Train a few steps with our own rules: the loss must fall."""
-        return self._falls("rules")
+    def decreases_rules(self) -> Fact:
+        """Train a few steps by the rules of ortlearn; the loss must decrease."""
+        return self._decreases("rules")
 
-    def falls_ort(self) -> Fact:
-        """Train a few steps with the gradient of onnxruntime-training: the loss must fall."""
+    def decreases_ort(self) -> Fact:
+        """Train a few steps by onnxruntime-training; the loss must decrease."""
         if not ort_backend.is_available():
             return {"ok": None, "reason": "onnxruntime-training is not installed"}
-        return self._falls("ort")
+        return self._decreases("ort")
 
-    def _falls(self, gradient: str) -> Fact:
+    def _decreases(self, gradient: str) -> Fact:
         losses: list[float] = []
         for share in SHARES:
             rate = self._rate(share)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    ours = train_from(
+                    trained = train_from(
                         self.model, self.rows.X, self.target, self.point, rate, EPOCHS, gradient
                     )
                 except ArithmeticError:
                     continue
-            losses = ours.train_losses_
+            losses = trained.train_losses_
             if losses[-1] < losses[0]:
-                self.trained[gradient], self.rates[gradient] = ours, rate
-                origins = ours.weights_to_train_
+                self.trained[gradient], self.rates[gradient] = trained, rate
+                origins = trained.weights_to_train_
                 return {
                     "ok": True,
                     "losses": [losses[0], losses[-1]],
                     "origins": sorted(set(origins.values())),
                     "unknown": [name for name, origin in origins.items() if not origin],
                 }
-        return {"ok": False, "reason": f"the loss does not fall: {losses}"}
+        return {"ok": False, "reason": f"the loss does not decrease: {losses}"}
 
     def two_calls(self) -> Fact:
-        """Train the same with forward and backward apart: the losses must be the same."""
+        """Train with two calls per batch; the losses must be the same."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ours = train_from(
+            trained = train_from(
                 self.model,
                 self.rows.X,
                 self.target,
@@ -261,55 +269,55 @@ class Measurement:
                 self.rates["rules"],
                 EPOCHS,
                 "auto",
-                apart=True,
+                two_calls=True,
             )
         expected = self.trained["rules"].train_losses_
-        if np.allclose(ours.train_losses_, expected, rtol=SAME_LOSS):
+        if np.allclose(trained.train_losses_, expected, rtol=SAME_LOSS):
             return {"ok": True}
-        return {"ok": False, "reason": f"losses {ours.train_losses_}, in one graph they are {expected}"}
+        return {"ok": False, "reason": f"losses {trained.train_losses_}, in one graph they are {expected}"}
 
     def _rate(self, share: float) -> float:
-        """Return the rate at which a step would take a share off the objective, were it a plane."""
-        posed, slopes = self.posed, self.slopes
-        assert posed is not None and slopes is not None
-        gradients = gradients_at(posed.objective, posed.output, posed.columns, self.point, "rules").values()
-        total = sum(float(np.sum(np.square(g, dtype=np.float64))) for g in gradients)
+        """Return the rate for which a step decreases the objective by a share, to first order."""
+        prepared, slopes = self.prepared, self.slopes
+        assert prepared is not None and slopes is not None
+        found = gradients_at(prepared.objective, prepared.output, prepared.columns, self.point, "rules")
+        total = sum(float(np.sum(np.square(g, dtype=np.float64))) for g in found.values())
         return share * max(abs(slopes.value), 1e-3) / max(total, 1e-30)
 
     def exported(self) -> Fact:
-        """Compare our estimator after training with the file it exports."""
-        ours = self.trained.get("rules") or self.trained.get("ort")
-        if ours is None:
+        """Compare the trained estimator with the file that it exports."""
+        trained = self.trained.get("rules") or self.trained.get("ort")
+        if trained is None:
             return {"ok": None, "reason": "nothing was trained"}
-        trainable = ours._fitted.problem.trainable
+        trainable = trained._fitted.problem.trainable
         steps = trainable.entry.front  # run in scikit-learn
         X = self.rows.X if steps is None else steps.transform(self.rows.X)
-        found = predictions(ours, self.rows.X)
+        found = predictions(trained, self.rows.X)
         if trainable.head.transformed is None:  # transform is then to_sklearn's
             found.pop("transform", None)
-        gap = same_outputs(found, run_file(ours.onnx_, X))
+        gap = same_outputs(found, run_file(trained.onnx_, X))
         if gap <= SAME:
             return {"ok": True, "difference": gap}
-        return {"ok": False, "reason": f"the exported file predicts otherwise, by {gap:.2g}"}
+        return {"ok": False, "reason": f"predictions of the exported file differ by {gap:.2g}"}
 
     def written(self) -> Fact:
-        """Compare our estimator after training with the scikit-learn model it gives back."""
-        ours = self.trained.get("rules") or self.trained.get("ort")
-        return (
-            {"ok": None, "reason": "nothing was trained"} if ours is None else written_back(ours, self.rows.X)
-        )
+        """Compare the trained estimator with its ``to_sklearn()``."""
+        trained = self.trained.get("rules") or self.trained.get("ort")
+        if trained is None:
+            return {"ok": None, "reason": "nothing was trained"}
+        return written_back(trained, self.rows.X)
 
 
 def _doubles(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {k: v.astype(np.float64) if v.dtype == np.float32 else v for k, v in arrays.items()}
 
 
-def say(error: Exception) -> str:
-    """Return the kind of an error and its first line."""
+def first_line(error: Exception) -> str:
+    """Return the class of an error and its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:600]
 
 
-def plainly(error: Exception) -> Fact:
-    """Return whether an error is one of ortlearn with advice."""
+def if_explained(error: Exception) -> Fact:
+    """Return the fact that a user reads the reason, for errors of ortlearn."""
     return {"plain": True} if isinstance(error, OrtlearnError | ValueError) else {}

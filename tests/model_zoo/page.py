@@ -43,7 +43,7 @@ _LONGEST = 260
 #: Prefixes of reasons, by the fact that they explain.
 _PREFIXES = {
     "written": "to_sklearn: ",
-    **dict.fromkeys(("gradient_ort", "falls_ort"), "onnxruntime-training: "),
+    **dict.fromkeys(("gradient_ort", "decreases_ort"), "onnxruntime-training: "),
 }
 _CONVERTER = re.compile(r"(has a step that skl2onnx does not convert|Unable to find a (shape|converter))")
 
@@ -90,7 +90,7 @@ def _origins(variants: Mapping[str, Facts]) -> str:
     found = dict.fromkeys(
         re.sub(r"\[[^\]]*\]", "[*]", origin)
         for facts in variants.values()
-        for origin in facts.get("falls_rules", {}).get("origins", ())
+        for origin in facts.get("decreases_rules", {}).get("origins", ())
         if origin
     )
     return _cell(", ".join(f"`{origin}`" for origin in found))
@@ -110,20 +110,20 @@ def _remarks(variants: Mapping[str, Facts]) -> str:
 
 
 def _remark(facts: Facts) -> str:
-    if not converts(facts) and not _CONVERTER.search(_reason(facts, "poses") + _reason(facts, "converts")):
-        return _reason(facts, "poses") or _reason(facts, "converts") or _reason(facts, "fits")
+    if not converts(facts) and not _CONVERTER.search(_reason(facts, "prepares") + _reason(facts, "converts")):
+        return _reason(facts, "prepares") or _reason(facts, "converts") or _reason(facts, "fits")
     if not converts(facts):
         return "skl2onnx has no converter"
-    if facts.get("poses", {}).get("explained"):
-        return str(facts["poses"]["explained"])
+    if facts.get("prepares", {}).get("explained"):
+        return str(facts["prepares"]["explained"])
     order = (
-        "poses",
+        "prepares",
         "gradient_rules",
-        "falls_rules",
+        "decreases_rules",
         "exported",
         "forward",
         "gradient_ort",
-        "falls_ort",
+        "decreases_ort",
         "written",
     )
     found = next((name for name in order if facts.get(name, {}).get("ok") is False), None)

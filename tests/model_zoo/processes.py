@@ -1,4 +1,4 @@
-"""Measure cases in separate processes, so that crashes and endless cases are results."""
+"""Measure cases in separate processes, so that crashes and cases without an end are results."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ class Worker:
         deadline = time.monotonic() + limit
         while True:
             try:
-                said = self._next(deadline)
+                message = self._next(deadline)
             except (queue.Empty, EOFError) as error:
                 late = isinstance(error, queue.Empty)
                 facts[current] = _lost(f"still at it after {limit:.0f} s" if late else str(error))
                 self.close()
                 return facts
-            if "done" in said:
+            if "done" in message:
                 self._count()
                 return facts
-            current = said["fact"]
-            if "found" in said:
-                facts[current] = said["found"]
+            current = message["fact"]
+            if "found" in message:
+                facts[current] = message["found"]
 
     def _next(self, deadline: float) -> dict[str, Any]:
         """Return what the process says next."""

@@ -148,7 +148,7 @@ def test_leaves_of_trees_are_found_in_the_graph_though_multiplied_by_a_rate():
 
 
 def test_verdicts():
-    names = ("fits", "converts", "learned", "poses", "gradient_rules", "falls_rules")
+    names = ("fits", "converts", "learned", "prepares", "gradient_rules", "decreases_rules")
     right = dict.fromkeys(names, {"ok": True})
     assert is_trained(right, "rules") and not is_trained(right, "ort") and state(right) == "trained"
     plain = {**right, "gradient_ort": {"ok": False, "reason": "no gradient", "plain": True}}
@@ -158,4 +158,5 @@ def test_verdicts():
     assert state(wrong) == "wrong" and silently_wrong(wrong) == ["gradient_ort"]
     lost = {**right, "gradient_ort": {"ok": False, "reason": "SIGSEGV", "crash": True}}
     assert state(lost) == "crash" and not silently_wrong(lost)
-    assert state({"fits": {"ok": True}, "converts": {"ok": False}, "poses": {"ok": False}}) == "not converted"
+    failed = {"fits": {"ok": True}, "converts": {"ok": False}, "prepares": {"ok": False}}
+    assert state(failed) == "not converted"

@@ -1,4 +1,4 @@
-"""Crashes and endless cases are reported, and later cases are still measured."""
+"""Crashes and cases without an end are reported, and later cases are still measured."""
 
 import pytest
 

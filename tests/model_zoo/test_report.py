@@ -9,16 +9,16 @@ from tests.model_zoo.report import TARGETS, Summary
 YES = {"ok": True}
 TRAINED = {
     **dict.fromkeys(
-        ("fits", "converts", "learned", "poses", "gradient_rules", "gradient_ort", "falls_ort"), YES
+        ("fits", "converts", "learned", "prepares", "gradient_rules", "gradient_ort", "decreases_ort"), YES
     ),
-    "falls_rules": {"ok": True, "origins": ["estimators_[0].coef_", "estimators_[1].coef_"]},
+    "decreases_rules": {"ok": True, "origins": ["estimators_[0].coef_", "estimators_[1].coef_"]},
     "exported": YES,
     "written": YES,
 }
 NO_CONVERTER = {
     "fits": YES,
     "converts": {"ok": False, "reason": "MissingShapeCalculator: Unable to find a shape calculator for it"},
-    "poses": {
+    "prepares": {
         "ok": False,
         "reason": "ConversionError: One has a step that skl2onnx does not convert",
         "plain": True,
@@ -28,7 +28,7 @@ WRONG = {**TRAINED, "gradient_ort": {"ok": False, "reason": "gradient of w | is 
 REFUSED = {**TRAINED, "written": {"ok": False, "reason": "WriteBackError: no attribute", "plain": True}}
 STEPS = {
     **dict.fromkeys(("fits", "converts", "learned"), YES),
-    "poses": {
+    "prepares": {
         "ok": False,
         "reason": "NoTrainableWeightError: nothing",
         "plain": True,

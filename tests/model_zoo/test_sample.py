@@ -50,4 +50,4 @@ def test_a_model_without_a_gradient_says_so(name):
     facts = measure(CASES[name])
     assert not any(is_trained(facts, backend) for backend in ("rules", "ort"))
     assert not silently_wrong(facts)
-    assert facts["poses"]["plain"] and facts["poses"]["reason"]
+    assert facts["prepares"]["plain"] and facts["prepares"]["reason"]

@@ -17,32 +17,32 @@ from ortlearn.training import Data, TrainingTask
 from ortlearn.training.base_step import BaseStep
 from ortlearn.training.objective import OBJECTIVE, objective_graph
 
-__all__ = ["Posed", "messages", "perturbed", "pose", "untouched", "train_from"]
+__all__ = ["Prepared", "messages", "perturbed", "prepare", "with_own_weights", "train_from"]
 
-#: Changes no weight: the model is then converted, and not trained.
+#: A rate that does not change any weight.
 NO_RATE = 1e-30
-#: How far weights are moved away from where they are, relative to their size.
+#: Relative perturbations of weights.
 DISTANCES = (0.2, 0.05, 0.01)
 
 
-class _Posed(Exception):
-    """Raised instead of training, with what was about to be trained."""
+class _Stopped(Exception):
+    """Raised instead of training, with task, samples and weights."""
 
 
 @dataclass(frozen=True)
-class Posed:
+class Prepared:
     """A training to measure.
 
     Attributes
     ----------
     task : TrainingTask
-        Graph, loss and weights, the frozen part computed already.
+        Graph, loss and weights, without the frozen part.
     data : Data
         Rows.
     weights : dict of str to ndarray
-        Where the training starts.
+        Initial weights.
     messages : list of str
-        Warnings of ours on the way.
+        Warnings of ortlearn.
     """
 
     task: TrainingTask
@@ -71,10 +71,10 @@ class _Stop(BaseStep):
         return []
 
     def start(self, data, sizes, weights, *_):
-        raise _Posed(self.task, data, weights)
+        raise _Stopped(self.task, data, weights)
 
 
-#: Trainings from a model's own weights, without what the defaults add.
+#: Parameters of a plain training from the weights of the model.
 PLAIN = {
     "warm_start": True,
     "learning_rate": "SGD",
@@ -88,22 +88,22 @@ class _StoppedOptimizer(OrtGradientOptimizer):
     _step_class = _Stop
 
 
-def pose(model: Any, X: Any, y: Any) -> Posed:
-    """Return what a warm fit of a fitted model is about to train.
+def prepare(model: Any, X: Any, y: Any) -> Prepared:
+    """Return the training of a warm start, without running it.
 
     Raises
     ------
     OrtlearnError, ValueError
-        If the model cannot be trained; the message is what a user reads.
+        If the model cannot be trained; with the message for the user.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             _StoppedOptimizer(model, gradient="rules", shuffle=False, **PLAIN).fit(X, y)
-        except _Posed as posed:
-            task, data, weights = posed.args
-            return Posed(task, data, weights, messages(caught))
-    raise OrtlearnError("The estimator trained without its step.")
+        except _Stopped as prepared:
+            task, data, weights = prepared.args
+            return Prepared(task, data, weights, messages(caught))
+    raise OrtlearnError("The estimator did not use its step.")
 
 
 def messages(caught: list) -> list[str]:
@@ -113,9 +113,9 @@ def messages(caught: list) -> list[str]:
 
 
 def perturbed(weights: dict[str, np.ndarray], distance: float, seed: int = 0) -> dict[str, np.ndarray]:
-    """Return perturbed weights: each moves by a share of its size and keeps its sign.
+    """Return perturbed weights: each changes by a share of its magnitude and keeps its sign.
 
-    What is zero is moved by a share of the mean size of its weight.
+    Zeros change by a share of the mean magnitude of their weight.
     """
     rng = np.random.default_rng(seed)
     moved = {}
@@ -127,8 +127,8 @@ def perturbed(weights: dict[str, np.ndarray], distance: float, seed: int = 0) ->
     return moved
 
 
-def untouched(model: Any, X: Any, y: Any) -> OrtGradientOptimizer:
-    """Return our estimator of a fitted model, its weights as they were."""
+def with_own_weights(model: Any, X: Any, y: Any) -> OrtGradientOptimizer:
+    """Return an estimator of a fitted model with unchanged weights."""
     options = {**PLAIN, "learning_rate": LearningRateSGD(eta0=NO_RATE, learning_rate="constant")}
     return OrtGradientOptimizer(model, max_iter=1, batch_size=_n_rows(X), shuffle=False, **options).fit(X, y)
 
@@ -141,10 +141,10 @@ def train_from(
     rate: float,
     epochs: int,
     gradient: str,
-    apart: bool = False,
+    two_calls: bool = False,
 ) -> OrtGradientOptimizer | OrtGradientForwardBackwardOptimizer:
-    """Return our estimator of a fitted model after a few steps on all rows from given weights."""
-    kind: type = OrtGradientForwardBackwardOptimizer if apart else OrtGradientOptimizer
+    """Return an estimator of a fitted model after a few steps on all rows, from given weights."""
+    kind: type = OrtGradientForwardBackwardOptimizer if two_calls else OrtGradientOptimizer
 
     class Step(getattr(training, kind._step_name)):
         def start(self, data, sizes, _, *others):

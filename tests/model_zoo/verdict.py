@@ -17,7 +17,7 @@ def _ok(facts: Facts, *names: str) -> bool:
 def is_trained(facts: Facts, backend: str) -> bool:
     """Return whether the gradient is correct, the loss decreases, and the exported file predicts equally."""
     return (
-        _ok(facts, f"gradient_{backend}", f"falls_{backend}")
+        _ok(facts, f"gradient_{backend}", f"decreases_{backend}")
         and has_learned(facts)
         and facts.get("exported", {}).get("ok") is not False
     )
@@ -25,12 +25,12 @@ def is_trained(facts: Facts, backend: str) -> bool:
 
 def converts(facts: Facts) -> bool:
     """Return whether a case converts, by skl2onnx or by model definitions."""
-    return _ok(facts, "converts") or _ok(facts, "poses") or bool(facts.get("poses", {}).get("covered"))
+    return _ok(facts, "converts") or _ok(facts, "prepares") or bool(facts.get("prepares", {}).get("covered"))
 
 
 def has_learned(facts: Facts) -> bool:
     """Return whether the graph of a case has learned parameters, or trained ones without skl2onnx."""
-    return _ok(facts, "learned") or (not _ok(facts, "converts") and _ok(facts, "poses"))
+    return _ok(facts, "learned") or (not _ok(facts, "converts") and _ok(facts, "prepares"))
 
 
 def crashed(facts: Facts) -> str | None:
@@ -46,8 +46,8 @@ def silently_wrong(facts: Facts) -> list[str]:
             "gradient_rules",
             "gradient_ort",
             "forward",
-            "falls_rules",
-            "falls_ort",
+            "decreases_rules",
+            "decreases_ort",
             "two_calls",
             "exported",
             "written",

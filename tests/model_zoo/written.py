@@ -10,7 +10,7 @@ __all__ = ["written_back"]
 
 
 def written_back(trained: Any, X: Any) -> dict[str, Any]:
-    """Compare what ``to_sklearn()`` gives with the estimator that gave it.
+    """Compare ``to_sklearn()`` with the trained estimator.
 
     Parameters
     ----------
