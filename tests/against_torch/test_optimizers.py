@@ -146,6 +146,8 @@ def test_weights(case, name, dtype, optimizer):
         batch_size=SIZE,
         shuffle=False,
         warm_start=True,
+        keep_better=False,
+        learning_penalty=None,
         dtype=dtype,
     ).fit(X, y)
     got = sorted(trained.trained_coef_.items())
