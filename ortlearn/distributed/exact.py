@@ -13,7 +13,7 @@ from ..penalties import NoPenalty
 from ..training import Data, FullBatchStep, TrainingTask, make_session
 from ..training.batches import ORDER_VERSION
 from ..training.coordinates import Coordinates
-from ..training.objective import RATE
+from ..training.names import RATE
 from ..training.two_call_graphs import update_graph
 from . import tasks
 from .averaging import merge_in_pairs

@@ -17,9 +17,8 @@ from ..learning_rates import Rates
 from ..training import Data, TrainingTask, parse_device
 from ..training.averaging import Averaged
 from ..training.base_step import BaseStep, Pause
-from ..training.buffers import CarriedBuffers
+from ..training.buffers import Carried, CarriedBuffers
 from ..training.divergence import Diverged
-from ..training.step_graphs import Carried
 from . import tasks
 from .averaging import merge_in_pairs
 from .shards import ShardSamples

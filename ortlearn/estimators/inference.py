@@ -16,7 +16,8 @@ from ..onnx_files.running_statistics import for_evaluation
 from ..training import Columns
 from ..training.checked_sessions import open_session
 from ..training.forks import PerProcess
-from ..training.objective import SAMPLE_WEIGHT, row_loss_graph
+from ..training.names import SAMPLE_WEIGHT
+from ..training.objective import row_loss_graph
 from ..training.providers import CPU
 from ..training.sparse_products import (
     entry_arrays,

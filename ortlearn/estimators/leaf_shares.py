@@ -64,7 +64,7 @@ class LeafShares:
         """Return weights with averaged shares; the old ones of a leaf count as ``strength`` samples."""
         constraint: Any = self.problem.trainable.constraints[self.table]
         free = start[self.table]
-        leaves, classes = data.inputs(self.task)[self.feature], self.problem.encoder.class_indices(data.y)
+        leaves, classes = self.task.inputs(data)[self.feature], self.problem.encoder.class_indices(data.y)
         assert classes is not None
         flat = (leaves * free.shape[1] + classes[:, np.newaxis]).ravel()
         weights = np.repeat(weights_of(data), leaves.shape[1])

@@ -10,10 +10,10 @@ from ..graphs import extract_model, map_names
 from ..learning_rates import BaseLearningRate
 from ..training import TrainingTask
 from ..training.averaging import Averaged
-from ..training.objective import SAMPLE_WEIGHT
+from ..training.buffers import Carried
+from ..training.names import SAMPLE_WEIGHT
 from ..training.package_graphs import PackageGraphs
 from ..training.package_weights import GIVEN_WEIGHT
-from ..training.step_graphs import Carried
 from .fitted_model import FittedModel
 from .problem import Problem
 

@@ -12,7 +12,7 @@ from ..exceptions import PackageError
 from ..learning_rates import BaseLearningRate
 from ..saving.packages import FORMAT, STATE, WEIGHTS
 from ..training.epoch_graph import LOSSES, ORDER
-from ..training.objective import OBJECTIVE, RATE, ROWS
+from ..training.names import OBJECTIVE, RATE, ROWS
 from ..training.package_graphs import EVALUATED, SCORE
 from .package_content import Package
 from .problem import Problem

@@ -12,7 +12,7 @@ from ..saving.tensors import pack_tensors
 from ..training import Data
 from ..training.averaging import averages
 from ..training.epoch_graph import LOSSES, ORDER
-from ..training.objective import OBJECTIVE, RATE, ROWS, SAMPLE_WEIGHT
+from ..training.names import OBJECTIVE, RATE, ROWS, SAMPLE_WEIGHT
 from .input_validation import read_samples
 from .package_content import Package, outputs_of, prediction_graph
 from .package_manifest import weight_of
@@ -56,7 +56,7 @@ def record_of(
     graphs, size = package.graphs, package.batch_size
     step, epoch = make_session(graphs.step), make_session(graphs.epoch)
     values = {name: {**weights, **state}[name] for name in graphs.carried}
-    columns = {name: np.asarray(array) for name, array in data.columns(package.task).items()}
+    columns = {name: np.asarray(array) for name, array in package.task.columns(data).items()}
     columns.pop(SAMPLE_WEIGHT, None)  # the graphs contain the class weights
     if package.weight_input is not None:
         shape = [len(data), *weight_of(package)["shape"][1:]]  # type: ignore[index]

@@ -18,7 +18,7 @@ from ..saving.packages import EPOCH, PREDICT, STATE, WEIGHTS
 from ..saving.tensors import pack_tensors, tensor_offsets
 from ..training import Data
 from ..training.averaging import Averaged, averages, is_averaged, reset_pending_averages
-from ..training.objective import SAMPLE_WEIGHT
+from ..training.names import SAMPLE_WEIGHT
 from ..training.package_graphs import evaluation_graph, package_graphs
 from ..training.package_weights import with_averages, with_class_weights
 from .base import BaseOrtGradientEstimator

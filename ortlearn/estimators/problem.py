@@ -19,7 +19,7 @@ from ..losses import BaseLoss
 from ..models import Positions
 from ..penalties import BasePenalty, NoPenalty
 from ..training import Data, Objective, ScoreGraph, TrainingTask, Update
-from ..training.objective import SAMPLE_WEIGHT
+from ..training.names import SAMPLE_WEIGHT
 from .automatic import automatic_rate, may_overfit, own_class_weight, own_loss, own_penalty
 from .class_weights import (
     ClassWeights,

@@ -42,7 +42,7 @@ class ScoreRunner:
     @runtime_errors()
     def scores(self, weights: Mapping[str, np.ndarray], data: Data) -> np.ndarray:
         """Return raw scores of shape (n_samples, n_scores); chunks of sparse samples are made dense."""
-        names, inputs = [value.name for value in self._scores.get_inputs()], data.inputs(self._task)
+        names, inputs = [value.name for value in self._scores.get_inputs()], self._task.inputs(data)
         own = {name: array for name, array in weights.items() if name in names}
         features = {name: array for name, array in inputs.items() if name in names}
         size = min(self._call.n_samples(features), len(data))

@@ -27,7 +27,8 @@ from ..training.checked_sessions import open_session
 from ..training.coordinates import Coordinates
 from ..training.full_batch import FullBatchStep
 from ..training.hoisting import Prefix, needs_hoisting, split_prefix
-from ..training.objective import OBJECTIVE, objective_graph, penalty_graph
+from ..training.names import OBJECTIVE
+from ..training.objective import objective_graph, penalty_graph
 from ..training.positions import Interrupted, Position, ReadingFailed
 from ..training.rescaling import unit_lengths
 from ..training.solver_loop import run_full_batch
@@ -279,7 +280,7 @@ class Preparation:
 
     def features(self, data: Data) -> dict[str, Any]:
         """Return the features of samples by the name of their input."""
-        return self(data).inputs(self.task)
+        return self.task.inputs(self(data))
 
 
 def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Preparation]:

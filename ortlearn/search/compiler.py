@@ -8,10 +8,10 @@ from typing import Any
 
 from ..training import Device, TrainingTask, make_session
 from ..training.batch_loops import ORDER, batches_per_iteration
+from ..training.buffers import Carried
 from ..training.cache import structure_key
 from ..training.epoch_graph import REST, EpochGraph, epoch_graph
-from ..training.objective import RATE
-from ..training.step_graphs import Carried
+from ..training.names import RATE
 from .batching import Aligned, NotBatchable, align, batched_model
 
 __all__ = ["CompiledStack", "Sizes", "StackCompiler"]

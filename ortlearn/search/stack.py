@@ -16,7 +16,7 @@ from ..training.batches import batch_shares, batch_sizes, epoch_order
 from ..training.buffers import CarriedBuffers
 from ..training.devices import ort_value
 from ..training.epoch_graph import LAST, REST
-from ..training.objective import RATE
+from ..training.names import RATE
 from .compiler import CompiledStack, Sizes, StackCompiler
 
 __all__ = ["Member", "train_together"]
@@ -116,7 +116,7 @@ class _Stack:
         self.seeds = list(dict.fromkeys(member.seed if settings.shuffle else None for member in members))
         self.buffers = CarriedBuffers(compiled.carried, self._starts(), self.device)
         self._names = {value.name for value in compiled.session.get_inputs()}
-        columns = data.columns(members[0].task)
+        columns = members[0].task.columns(data)
         self._columns = {name: ort_value(array, self.device) for name, array in columns.items()}
 
     def _starts(self) -> dict[tuple[str, str | None], np.ndarray]:

@@ -1,8 +1,8 @@
 """Sessions, batches, training steps and the training loop."""
 
 from .batches import batch_sizes, epoch_batches
-from .buffers import Data
 from .columns import Columns
+from .data import Data
 from .devices import Device, parse_device
 from .epoch_step import EpochStep
 from .forward_backward import OrtGradientForwardBackward

@@ -9,7 +9,8 @@ from typing import Any
 from onnx import ModelProto, helper
 
 from ..graphs import copy_model, make_inputs_of, value_types
-from .buffers import Data, row_bytes
+from .buffers import row_bytes
+from .data import Data
 from .hoisting import CHUNK_BYTES
 from .sparse_products import entry_bytes, product_widths
 from .task import TrainingTask
@@ -83,13 +84,13 @@ def rows_per_call(task: TrainingTask, data: Data) -> int | None:
     if task.objective.loss is None:
         return None
     if task.graph.sparse:
-        inputs, widths = data.inputs(task), product_widths(task.graph.model, task.graph.sparse)
+        inputs, widths = task.inputs(data), product_widths(task.graph.model, task.graph.sparse)
         dense = row_bytes(array for name, array in inputs.items() if name not in widths)
         row = dense + sum(entry_bytes(inputs[name], width) for name, width in widths.items())
         return max(1, min(CHUNK_BYTES // row, samples_per_call(task.graph.model, inputs)))
     if data.is_sparse:
-        return max(1, CHUNK_BYTES // row_bytes(data.inputs(task).values()))
-    size = samples_per_call(task.graph.model, data.inputs(task))
+        return max(1, CHUNK_BYTES // row_bytes(task.inputs(data).values()))
+    size = samples_per_call(task.graph.model, task.inputs(data))
     return size if size < len(data) else None
 
 
@@ -102,7 +103,7 @@ def rows_per_copy(task: TrainingTask, data: Data) -> int:
     """Return the number of samples to copy per call: all of them unless features are sparse."""
     if not data.is_sparse:
         return len(data)
-    inputs, sparse = data.inputs(task), task.graph.sparse
+    inputs, sparse = task.inputs(data), task.graph.sparse
     dense = row_bytes(array for name, array in inputs.items() if name not in sparse)
     entries = sum(entry_bytes(inputs[name]) for name in sparse)
     return min([len(data), *([CHUNK_BYTES // dense] if dense else []), ENTRY_BYTES // max(1, entries)])

@@ -10,9 +10,9 @@ import numpy as np
 from onnx import ModelProto
 
 from .batches import split_batches
-from .buffers import CarriedBuffers, Data
+from .buffers import Carried, CarriedBuffers
+from .data import Data
 from .devices import Device
-from .step_graphs import Carried
 from .task import TrainingTask
 from .threads import threads_of_training
 

@@ -11,10 +11,10 @@ from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 from ..graphs import GraphBuilder, TensorType, graph_names, make_value_info, map_names, opset_versions, prune
 from ..graphs.queries import copy_value, renamed_value
 from ..graphs.view import GraphView
+from .buffers import Carried
 from .joined_batches import JoinedLosses, joined_losses, with_joined_rows
-from .objective import OBJECTIVE
+from .names import OBJECTIVE
 from .sessions import CONDITION
-from .step_graphs import Carried
 
 __all__ = ["LOSSES", "ORDER", "ROWS_OF_BATCH", "PerBatch", "append_loops", "batches_per_iteration"]
 

@@ -1,134 +1,24 @@
-"""Training data, and tensors that are allocated once per training."""
+"""Tensors that are allocated once per training, and their rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from .columns import Columns
 from .devices import Device, ort_value
-from .objective import SAMPLE_WEIGHT
-from .sparse_products import entry_arrays, sparse_features, stays_sparse
-from .step_graphs import Carried
-from .task import TrainingTask
 
 __all__ = [
     "BatchBuffer",
+    "Carried",
     "CarriedBuffers",
-    "Data",
     "row_bytes",
     "take_rows",
-    "taken_rows",
-    "with_sparse_rows",
 ]
-
-
-class Data:
-    """Training samples.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features), or Columns
-        Features, C-contiguous, in the type of the graph; Columns for a graph with several inputs.
-    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Labels, in the type of the graph.
-    sample_weight : ndarray of shape (n_samples,) or (n_samples, n_positions), default=None
-        Weights of the samples, or of their positions for losses by position.
-    features : dict of str to ndarray or CSR matrix, default=None
-        Results of the part of the graph that was computed before the training; they replace X.
-    """
-
-    def __init__(
-        self,
-        X: Any,
-        y: np.ndarray,
-        sample_weight: np.ndarray | None = None,
-        features: dict[str, Any] | None = None,
-    ):
-        self.X = X
-        self.y = y
-        self.sample_weight = sample_weight
-        self.features = features
-
-    def inputs(self, task: TrainingTask) -> dict[str, Any]:
-        """Return the features of all samples by the name of the input.
-
-        Parameters
-        ----------
-        task : TrainingTask
-            Graph, objective and update.
-
-        Returns
-        -------
-        dict of str to array
-            Features, dense or sparse.
-        """
-        if self.features is not None:
-            return dict(self.features)
-        if isinstance(self.X, Columns):
-            return self.X.feeds(list(task.graph.features))
-        return {next(iter(task.graph.features)): self.X}
-
-    def columns(self, task: TrainingTask) -> dict[str, Any]:
-        """Return the arrays of all samples by the name of the input.
-
-        Parameters
-        ----------
-        task : TrainingTask
-            Graph, objective and update.
-
-        Returns
-        -------
-        dict of str to array
-            Features, labels and, if given, sample weights.
-        """
-        columns = self.inputs(task)
-        columns[task.objective.label] = self.y
-        if self.sample_weight is not None:
-            columns[SAMPLE_WEIGHT] = self.sample_weight
-        return columns
-
-    def take(self, rows: np.ndarray) -> Data:
-        """Return some of the samples.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-            Indices.
-
-        Returns
-        -------
-        Data
-            Copy of these samples.
-        """
-        weights = None if self.sample_weight is None else self.sample_weight[rows]
-        features = self.features and {name: array[rows] for name, array in self.features.items()}
-        return Data(self.X[rows], self.y[rows], weights, features)
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether features are sparse."""
-        return any(map(issparse, (self.features or {"": self.X}).values()))
-
-    @property
-    def row_weight(self) -> np.ndarray | None:
-        """Weights of the samples, averaged over positions."""
-        weights = self.sample_weight
-        return weights if weights is None or weights.ndim == 1 else weights.mean(axis=1, dtype=np.float64)
-
-    def __len__(self) -> int:
-        return self.X.shape[0]
-
-
-def with_sparse_rows(task: TrainingTask, data: Data) -> TrainingTask:
-    """Return a task that reads the entries of sparse features if the graph only multiplies them."""
-    names = [name for name, array in data.inputs(task).items() if stays_sparse(array)]
-    sparse = sparse_features(task.graph.model, names)
-    return task.changed(sparse=sparse) if sparse else task
 
 
 class BatchBuffer:
@@ -158,17 +48,27 @@ def take_rows(array: Any, rows: np.ndarray, out: np.ndarray | None = None) -> np
     return np.take(array, rows, axis=0, out=out, mode="clip")  # other modes buffer the output
 
 
-def taken_rows(
-    task: TrainingTask, columns: Iterable[tuple[str, Any]], rows: np.ndarray, size: int
-) -> dict[str, np.ndarray]:
-    """Return rows as arrays: the entries of sparse features of the task, others dense."""
-    taken: dict[str, np.ndarray] = {}
-    for name, array in columns:
-        if name in task.graph.sparse:
-            taken |= entry_arrays(name, array, rows, size)
-        else:
-            taken[name] = take_rows(array, rows)
-    return taken
+@dataclass(frozen=True)
+class Carried:
+    """A weight or state that a step updates.
+
+    Attributes
+    ----------
+    weight : str
+        Weight.
+    state : str or None
+        Name of the state; None for the weight itself.
+    source, result : str
+        Input and output of the graph.
+    transposed : bool
+        Whether the graph reads and writes it transposed.
+    """
+
+    weight: str
+    state: str | None
+    source: str
+    result: str
+    transposed: bool = False
 
 
 def _stored(item: Carried, array: np.ndarray) -> np.ndarray:

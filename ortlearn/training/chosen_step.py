@@ -10,7 +10,8 @@ from onnx import ModelProto
 from ..exceptions import ExecutionError
 from ..graphs.nodes import all_nodes
 from .base_step import BaseStep, Pause
-from .buffers import CarriedBuffers, Data
+from .buffers import Carried, CarriedBuffers
+from .data import Data
 from .devices import Device
 from .epoch_graph import RANDOM
 from .epoch_step import EpochStep
@@ -18,7 +19,6 @@ from .forward_backward_step import ForwardBackwardStep
 from .full_batch import FullBatchStep
 from .runtime import runtime_failures
 from .single_graph_step import SingleGraphStep
-from .step_graphs import Carried
 from .task import TrainingTask
 
 __all__ = ["CheckedFullBatchStep", "ChosenStep"]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..penalties import BasePenalty
-from .buffers import Data
+from .data import Data
 from .first_layers import ROWS, FirstLayer, Moments, first_layers, moments
 from .task import TrainingTask
 
@@ -112,7 +112,7 @@ class Coordinates:
         slices = {
             name: slice(int(a), int(b)) for name, a, b in zip(task.graph.weights, starts, ends, strict=True)
         }
-        columns = data.inputs(task)
+        columns = task.inputs(data)
         penalty, bounded = task.objective.penalty, task.update.not_negative
         for layer in first_layers(task):
             features, shape = columns[layer.features], shapes[layer.weight]
@@ -183,7 +183,7 @@ class Coordinates:
 
     def standardised_data(self, task: TrainingTask, data: Data) -> Data:
         """Return samples with standardised features."""
-        columns = dict(data.inputs(task))
+        columns = dict(task.inputs(data))
         for scale in self.scales:
             features = columns[scale.layer.features]
             if issparse(features) and not scale.mean.any():

@@ -23,22 +23,16 @@ from ..graphs.editing import with_fields
 from ..graphs.queries import copy_value, renamed_value
 from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, PerBatch, append_loops
 from .batch_timer import BatchTimer
+from .buffers import Carried
 from .fusions import fuse_step
 from .fusions.scatter import scatter_rows
 from .intercept_column import loop_weights
 from .layouts import faster_layouts
-from .objective import (
-    OBJECTIVE,
-    RATE,
-    SAMPLE_WEIGHT,
-    batch_type,
-    differentiated,
-    objective_graph,
-    statistic_outputs,
-)
+from .names import OBJECTIVE, RATE, SAMPLE_WEIGHT
+from .objective import batch_type, differentiated, objective_graph, statistic_outputs
 from .packing import Packing
 from .sparse_products import all_entries, append_slices
-from .step_graphs import Carried, StepGraph, append_model, append_updates
+from .step_graphs import StepGraph, append_model, append_updates
 from .task import TrainingTask
 
 __all__ = [

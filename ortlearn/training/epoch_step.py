@@ -12,13 +12,14 @@ from .activations import rows_per_copy
 from .base_step import BaseStep, Pause, run_batches
 from .batch_loops import LOSSES, ORDER, batches_per_iteration
 from .batch_timer import BatchTimer
-from .buffers import CarriedBuffers, Data, taken_rows, with_sparse_rows
+from .buffers import Carried, CarriedBuffers
 from .cache import cached_session
+from .data import Data
 from .devices import Device, ort_scalar, ort_value
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
-from .objective import RATE
+from .names import RATE
 from .single_graph_step import SingleGraphStep
-from .step_graphs import Carried
+from .sparse_products import taken_rows, with_sparse_rows
 
 __all__ = ["EpochStep"]
 
@@ -86,7 +87,7 @@ class EpochStep(BaseStep):
         self._bindings: list[Any] = []
         if data.is_sparse:
             return
-        self._columns = self._tensors(data.columns(self.task))
+        self._columns = self._tensors(self.task.columns(data))
         if self.n_samples != len(data):  # inputs differ between the chunks of an epoch
             return
         self._values = self._inputs(np.arange(len(data), dtype=np.int64))
@@ -98,7 +99,7 @@ class EpochStep(BaseStep):
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
         """Bind other samples for the next calls."""
         self._data = data
-        self._columns = {} if data.is_sparse else self._tensors(data.columns(self.task))
+        self._columns = {} if data.is_sparse else self._tensors(self.task.columns(data))
 
     def _tensors(self, columns: dict[str, np.ndarray]) -> dict[str, Any]:
         return {name: ort_value(array, self.device) for name, array in columns.items()}
@@ -108,7 +109,7 @@ class EpochStep(BaseStep):
         assert self._data is not None
         columns = self._columns
         if self._data.is_sparse or self._trained.graph.sparse:
-            taken = taken_rows(self._trained, self._data.columns(self.task).items(), rows, self.size)
+            taken = taken_rows(self._trained, self.task.columns(self._data).items(), rows, self.size)
             columns, rows = self._tensors(taken), np.arange(len(rows), dtype=np.int64)
         full = len(rows) // self.size * self.size
         numbers = {ORDER: rows[:full].reshape(-1, self.size)}

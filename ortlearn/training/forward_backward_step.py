@@ -9,11 +9,11 @@ from onnx import ModelProto
 
 from ..differentiation import build_gradient
 from .base_step import BaseStep
-from .buffers import CarriedBuffers, Data
+from .buffers import Carried, CarriedBuffers
+from .data import Data
 from .devices import ort_scalar
 from .four_calls import FourCalls
-from .objective import BATCH
-from .step_graphs import Carried
+from .names import BATCH
 from .two_calls import TwoCalls
 
 __all__ = ["ForwardBackwardStep"]

@@ -10,10 +10,11 @@ from onnx import ModelProto
 from ..graphs import extract_model, make_initializers_of
 from ..graphs.editing import with_fields
 from .base_step import BaseStep
-from .buffers import BatchBuffer, CarriedBuffers, Data
+from .buffers import BatchBuffer, CarriedBuffers
+from .data import Data
 from .devices import ort_scalar, ort_value
 from .forward_backward import OrtGradientForwardBackward
-from .objective import OBJECTIVE, RATE, SAMPLE_WEIGHT
+from .names import OBJECTIVE, RATE, SAMPLE_WEIGHT
 from .sessions import make_session, session_options
 from .task import TrainingTask
 from .two_call_graphs import loss_gradient_graph, update_graph
@@ -68,7 +69,7 @@ class FourCallBatch:
     def __init__(self, calls: FourCalls, data: Data, size: int, buffers: CarriedBuffers, rate: Any):
         task, device = calls.step.task, calls.step.device
         self.calls, self.step, self.rate = calls, calls.step, rate
-        columns = data.columns(task)
+        columns = task.columns(data)
         self.columns = {name: (BatchBuffer(a, size, device), a) for name, a in columns.items()}
         shape = _output_shape(task, size, data.y)
         self.output = ort_value(np.zeros(shape, dtype=task.graph.dtype), device)
@@ -96,7 +97,7 @@ class FourCallBatch:
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
         """Read batches from other samples."""
-        columns = data.columns(self.step.task)
+        columns = self.step.task.columns(data)
         self.columns = {name: (buffer, columns[name]) for name, (buffer, _) in self.columns.items()}
 
     def _bind_loss(self) -> Any:

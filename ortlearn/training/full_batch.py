@@ -11,15 +11,17 @@ from onnx import ModelProto
 from ..differentiation import gradient_of_loss
 from ..exceptions import PluginError
 from .activations import rows_per_call
-from .buffers import Data, taken_rows, with_sparse_rows
 from .cache import cached_session
 from .coordinates import Coordinates
+from .data import Data
 from .devices import Device, ort_scalar, ort_value
 from .fusions import fuse_step
 from .fusions.scatter import scatter_rows
-from .objective import OBJECTIVE, objective_graph
+from .names import OBJECTIVE
+from .objective import objective_graph
 from .rescaling import last_weights
 from .smoothing import WIDTH, smoothed_objective
+from .sparse_products import taken_rows, with_sparse_rows
 from .table_rows import TableRows
 from .task import TrainingTask
 
@@ -230,7 +232,7 @@ class FullBatchStep:
 
     def _values(self, rows: slice) -> dict[str, Any]:
         """Return some samples as inputs of the graph."""
-        columns, numbers = self._data.columns(self.task), np.arange(rows.start, rows.stop)
+        columns, numbers = self.task.columns(self._data), np.arange(rows.start, rows.stop)
         if self._data.is_sparse:
             arrays = taken_rows(self._trained, columns.items(), numbers, len(numbers))
         else:

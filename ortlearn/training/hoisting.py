@@ -11,10 +11,11 @@ from scipy.sparse import csr_matrix, issparse, vstack
 
 from ..exceptions import ConversionError
 from ..graphs import TensorType, extract_model, make_value_info, node_inputs
-from .buffers import Data, row_bytes, take_rows
+from .buffers import row_bytes, take_rows
 from .checked_sessions import open_session
+from .data import Data
 from .devices import Device
-from .objective import SAMPLE_WEIGHT
+from .names import SAMPLE_WEIGHT
 from .task import TrainingTask
 
 __all__ = ["Prefix", "hoist", "needs_hoisting", "split_prefix"]
@@ -131,7 +132,7 @@ class Prefix:
 
     def apply(self, data: Data) -> Data:
         """Return samples with the features of the remaining graph."""
-        inputs = data.inputs(self._task)
+        inputs = self._task.inputs(data)
         feeds = {name: inputs[name] for name in self._read}
         features = _run_in_chunks(self.session, feeds, self.bytes_of_row)
         features.update({name: inputs[name] for name in self._passed})
@@ -142,7 +143,7 @@ def split_prefix(
     task: TrainingTask, data: Data, device: Device, n_jobs: int | None
 ) -> tuple[TrainingTask, Prefix | None]:
     """Return the task without its frozen prefix, and the prefix or None."""
-    inputs = data.inputs(task)
+    inputs = task.inputs(data)
     frontier = _frontier(task)
     own = [name for name in frontier if name not in inputs]
     if not own:

@@ -12,9 +12,9 @@ from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
 from ..graphs.queries import renamed_value
 from ..graphs.view import GraphView
+from .buffers import Carried
 from .objective import builder, penalty_terms
 from .packing import Packing, Piece, is_worth_packing
-from .step_graphs import Carried
 from .task import TrainingTask
 
 __all__ = ["InterceptColumn", "first_layer", "loop_weights"]

@@ -13,7 +13,7 @@ from ..graphs import GraphBuilder
 from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import attributes_of, node_inputs
 from ..graphs.view import GraphView
-from .objective import OBJECTIVE
+from .names import OBJECTIVE
 
 __all__ = ["JoinedLosses", "joined_losses", "with_joined_rows"]
 

@@ -13,7 +13,8 @@ from ..learning_rates import Rates
 from . import batch_timer
 from .base_step import BaseStep
 from .batches import ORDER_VERSION, batch_shares, batch_sizes
-from .buffers import CarriedBuffers, Data
+from .buffers import CarriedBuffers
+from .data import Data
 from .divergence import Diverged, check_last, report, snapshot_of
 from .full_batch import FullBatchStep
 from .loop_records import Convert, LoopSettings, Observer, Snapshot, TrainingResult

@@ -21,6 +21,7 @@ from ..graphs import (
 )
 from ..graphs.queries import copy_value
 from ..losses.written_losses import write_losses
+from .names import BATCH, OBJECTIVE, OWN_NAMES, SAMPLE_WEIGHT, SMOOTH
 from .sparse_products import with_sparse_products
 from .task import TrainingTask
 
@@ -34,15 +35,6 @@ __all__ = [
     "row_loss_graph",
     "statistic_outputs",
 ]
-
-SAMPLE_WEIGHT = "ortlearn_sample_weight"
-ROWS = "ortlearn_rows"
-RATE = "ortlearn_rate"
-OBJECTIVE = "ortlearn_objective"
-SMOOTH = "ortlearn_smooth_objective"
-BATCH = "batch"
-#: Reserved names.
-OWN_NAMES = {SAMPLE_WEIGHT, ROWS, RATE, OBJECTIVE}
 
 
 def batch_type(known: TensorType, batch: int | str) -> TensorType:

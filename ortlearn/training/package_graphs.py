@@ -19,10 +19,12 @@ from ..graphs import (
     value_types,
     with_loop_limits,
 )
+from .buffers import Carried
 from .epoch_graph import epoch_graph
-from .objective import SAMPLE_WEIGHT, elem_type, mean_loss, row_loss_graph
+from .names import SAMPLE_WEIGHT
+from .objective import elem_type, mean_loss, row_loss_graph
 from .sessions import CONDITION
-from .step_graphs import Carried, append_model, step_graph
+from .step_graphs import append_model, step_graph
 from .task import TrainingTask
 
 __all__ = ["EVALUATED", "SCORE", "PackageGraphs", "evaluation_graph", "package_graphs"]

@@ -18,8 +18,9 @@ from ..graphs import (
 )
 from ..graphs.editing import with_fields
 from .averaging import COUNT, SUM
-from .objective import SAMPLE_WEIGHT, elem_type
-from .step_graphs import Carried
+from .buffers import Carried
+from .names import SAMPLE_WEIGHT
+from .objective import elem_type
 from .task import TrainingTask
 
 __all__ = ["GIVEN_WEIGHT", "with_averages", "with_class_weights"]

@@ -19,7 +19,7 @@ from ..graphs import (
 )
 from ..graphs.editing import with_fields
 from ..graphs.queries import renamed_value
-from .step_graphs import Carried
+from .buffers import Carried
 from .task import TrainingTask
 
 __all__ = ["Packing", "is_worth_packing"]

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from .batches import ORDER_VERSION, epoch_order
-from .buffers import Data
+from .data import Data
 
 __all__ = ["Chunk", "PassesInMemory", "Passes"]
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from .base_step import BaseStep
-from .buffers import BatchBuffer, CarriedBuffers, Data
+from .buffers import BatchBuffer, Carried, CarriedBuffers
+from .data import Data
 from .devices import ort_scalar, ort_value
-from .objective import OBJECTIVE, RATE, ROWS
+from .names import OBJECTIVE, RATE, ROWS
 from .sessions import make_session
-from .step_graphs import Carried, step_graph
+from .step_graphs import step_graph
 
 __all__ = ["SingleGraphStep"]
 
@@ -38,7 +39,7 @@ class SingleGraphStep(BaseStep):
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, weights and results once for every batch size and copy of the weights."""
-        fixed = data.columns(self.task)
+        fixed = self.task.columns(data)
         names = {value.name for value in self.session.get_inputs()}
         self._sparse: dict[int, list[tuple[BatchBuffer, Any]]] | None = {} if data.is_sparse else None
         values: dict[str, Any] = {}

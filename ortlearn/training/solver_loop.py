@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import ConvergenceError, warn_user
 from ..learning_rates import BaseSolver
-from .buffers import Data
+from .data import Data
 from .full_batch import FullBatchStep
 from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate

@@ -14,7 +14,10 @@ from scipy.sparse import csr_matrix, issparse
 from ..graphs import GraphBuilder, TensorType, make_value_info, opset_versions
 from ..graphs.editing import with_fields
 from ..graphs.view import GraphView
+from .buffers import take_rows
+from .data import Data
 from .first_layers import is_product
+from .task import TrainingTask
 
 __all__ = [
     "all_entries",
@@ -25,7 +28,9 @@ __all__ = [
     "product_widths",
     "sparse_features",
     "stays_sparse",
+    "taken_rows",
     "with_sparse_products",
+    "with_sparse_rows",
 ]
 
 #: Inputs of a sparse feature: values, column indices and row indices (within the batch) of its entries, row
@@ -165,3 +170,23 @@ def entry_bytes(csr: Any, width: int = 0) -> int:
     of_entry = csr.dtype.itemsize * (1 + width) + 2 * np.dtype(np.int32).itemsize
     of_row = len(BOUNDS) * np.dtype(np.int64).itemsize
     return of_row - -csr.nnz * of_entry // max(1, csr.shape[0])
+
+
+def with_sparse_rows(task: TrainingTask, data: Data) -> TrainingTask:
+    """Return a task that reads the entries of sparse features if the graph only multiplies them."""
+    names = [name for name, array in task.inputs(data).items() if stays_sparse(array)]
+    sparse = sparse_features(task.graph.model, names)
+    return task.changed(sparse=sparse) if sparse else task
+
+
+def taken_rows(
+    task: TrainingTask, columns: Iterable[tuple[str, Any]], rows: np.ndarray, size: int
+) -> dict[str, np.ndarray]:
+    """Return rows as arrays: the entries of sparse features of the task, others dense."""
+    taken: dict[str, np.ndarray] = {}
+    for name, array in columns:
+        if name in task.graph.sparse:
+            taken |= entry_arrays(name, array, rows, size)
+        else:
+            taken[name] = take_rows(array, rows)
+    return taken

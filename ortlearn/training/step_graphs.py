@@ -14,34 +14,13 @@ from ..graphs import GraphBuilder, TensorType, append_nodes, make_value_info, ma
 from ..graphs.editing import with_fields
 from ..graphs.queries import copy_value, renamed_value
 from .averaging import append_sums
+from .buffers import Carried
 from .clipping import clip_gradients
-from .objective import BATCH, OBJECTIVE, RATE, ROWS, builder, differentiated, elem_type, objective_graph
+from .names import BATCH, OBJECTIVE, RATE, ROWS
+from .objective import builder, differentiated, elem_type, objective_graph
 from .task import TrainingTask
 
-__all__ = ["Carried", "StepGraph", "append_updates", "step_graph"]
-
-
-@dataclass(frozen=True)
-class Carried:
-    """A weight or state that a step updates.
-
-    Attributes
-    ----------
-    weight : str
-        Weight.
-    state : str or None
-        Name of the state; None for the weight itself.
-    source, result : str
-        Input and output of the graph.
-    transposed : bool
-        Whether the graph reads and writes it transposed.
-    """
-
-    weight: str
-    state: str | None
-    source: str
-    result: str
-    transposed: bool = False
+__all__ = ["StepGraph", "append_updates", "step_graph"]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..graphs import TensorType, make_value_info
 from ..graphs.editing import with_fields
 from ..graphs.view import GraphView
 from ..penalties.none import NoPenalty
-from .buffers import Data
+from .data import Data
 from .task import TrainingTask
 
 __all__ = ["TableRows", "looked_up_tables"]
@@ -39,7 +39,7 @@ class TableRows:
     @classmethod
     def of(cls, task: TrainingTask, data: Data, weights: Mapping[str, np.ndarray]) -> TableRows:
         """Return the rows of the tables without a penalty that only one look-up of a feature reads."""
-        rows, features, inputs = {}, {}, data.inputs(task)
+        rows, features, inputs = {}, {}, task.inputs(data)
         for table, feature in looked_up_tables(task, data).items():
             if all(isinstance(part, NoPenalty) for part in task.penalties_of(table)):
                 numbers, n_rows = inputs[feature], len(weights[table])
@@ -65,7 +65,7 @@ class TableRows:
         """Return the samples with row indices into the reduced tables."""
         if not self.rows:
             return data
-        features = data.inputs(task)
+        features = task.inputs(data)
         for table, feature in self.features.items():
             numbers = features[feature] % len(weights[table])
             found = np.searchsorted(self.rows[table], numbers)
@@ -91,7 +91,7 @@ class TableRows:
 
 def looked_up_tables(task: TrainingTask, data: Data) -> dict[str, str]:
     """Return the weights whose rows a single node reads, with the feature of the row indices."""
-    view, inputs = GraphView(task.graph.model), data.inputs(task)
+    view, inputs = GraphView(task.graph.model), task.inputs(data)
     found: dict[str, str] = {}
     for node in view.nodes:
         axis = next((item.i for item in node.attribute if item.name == "axis"), 0)

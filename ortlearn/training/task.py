@@ -14,6 +14,9 @@ from ..graphs import TensorType
 from ..learning_rates import BaseLearningRate
 from ..losses import BaseLoss
 from ..penalties import BasePenalty
+from .columns import Columns
+from .data import Data
+from .names import SAMPLE_WEIGHT
 
 __all__ = ["Objective", "ScoreGraph", "TrainingTask", "Update"]
 
@@ -153,6 +156,44 @@ class TrainingTask:
             own = {item.name for item in fields(part)} & fields_of_parts.keys()
             parts[name] = replace(part, **{field: fields_of_parts.pop(field) for field in own})
         return replace(self, **parts, **fields_of_parts)
+
+    def inputs(self, data: Data) -> dict[str, Any]:
+        """Return the features of all samples by the name of the input, dense or sparse.
+
+        Parameters
+        ----------
+        data : Data
+            Samples.
+
+        Returns
+        -------
+        dict of str to array
+            Features, not copied.
+        """
+        if data.features is not None:
+            return dict(data.features)
+        if isinstance(data.X, Columns):
+            return data.X.feeds(list(self.graph.features))
+        return {next(iter(self.graph.features)): data.X}
+
+    def columns(self, data: Data) -> dict[str, Any]:
+        """Return the features, labels and, if given, weights of all samples by the name of the input.
+
+        Parameters
+        ----------
+        data : Data
+            Samples.
+
+        Returns
+        -------
+        dict of str to array
+            Arrays and sparse matrices, not copied.
+        """
+        columns = self.inputs(data)
+        columns[self.objective.label] = data.y
+        if data.sample_weight is not None:
+            columns[SAMPLE_WEIGHT] = data.sample_weight
+        return columns
 
     def penalties_of(self, name: str) -> list[BasePenalty]:
         """Return the parts of the penalty that a weight has.

@@ -12,12 +12,8 @@ from ..graphs.editing import with_fields
 from ..graphs.nodes import needed_nodes
 from ..graphs.queries import copy_value, renamed_value
 from .epoch_graph import all_rows, batch_graph, gathered_columns, with_gathers
+from .names import BATCH, OBJECTIVE, ROWS, SAMPLE_WEIGHT, SMOOTH
 from .objective import (
-    BATCH,
-    OBJECTIVE,
-    ROWS,
-    SAMPLE_WEIGHT,
-    SMOOTH,
     add_terms,
     batch_inputs,
     batch_type,

@@ -11,11 +11,12 @@ from onnx import ModelProto
 
 from ..graphs.nodes import all_nodes
 from .base_step import BaseStep
-from .buffers import BatchBuffer, CarriedBuffers, Data
+from .buffers import BatchBuffer, CarriedBuffers
 from .cache import cached_session
+from .data import Data
 from .devices import ort_value
 from .engines import DYNAMIC_SHAPE_OPERATORS
-from .objective import OBJECTIVE, RATE, ROWS
+from .names import OBJECTIVE, RATE, ROWS
 from .sessions import bound_run
 from .step_graphs import StepGraph
 from .two_call_graphs import two_call_graphs
@@ -75,7 +76,7 @@ class TwoCallBatch:
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
         """Read batches from other samples."""
-        columns = data.columns(self._task)
+        columns = self._task.columns(data)
         self._loads = []
         self._numbers[:] = 0  # old indices may be out of bounds
         if data.is_sparse:

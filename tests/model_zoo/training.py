@@ -15,7 +15,8 @@ from ortlearn.exceptions import OrtlearnError
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.training import Data, TrainingTask
 from ortlearn.training.base_step import BaseStep
-from ortlearn.training.objective import OBJECTIVE, objective_graph
+from ortlearn.training.names import OBJECTIVE
+from ortlearn.training.objective import objective_graph
 
 __all__ = ["Prepared", "messages", "perturbed", "prepare", "with_own_weights", "train_from"]
 
@@ -63,7 +64,7 @@ class Prepared:
     @property
     def columns(self) -> dict[str, np.ndarray]:
         """Inputs of the graph other than the weights."""
-        return self.data.columns(self.task)
+        return self.task.columns(self.data)
 
 
 class _Stop(BaseStep):

@@ -3,8 +3,7 @@
 import numpy as np
 
 from ortlearn.training import Device
-from ortlearn.training.buffers import BatchBuffer, CarriedBuffers
-from ortlearn.training.step_graphs import Carried
+from ortlearn.training.buffers import BatchBuffer, Carried, CarriedBuffers
 
 CPU = Device("cpu")
 

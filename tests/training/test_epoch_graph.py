@@ -18,7 +18,7 @@ from ortlearn.penalties import L2Penalty
 from ortlearn.training import Device, EpochStep, SingleGraphStep, batch_loops
 from ortlearn.training.batch_loops import LOSSES, ORDER
 from ortlearn.training.epoch_graph import LAST, REST, batch_graph, epoch_graph
-from ortlearn.training.objective import RATE
+from ortlearn.training.names import RATE
 
 CPU = Device("cpu")
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}

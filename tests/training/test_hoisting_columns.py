@@ -135,7 +135,7 @@ def test_nothing_to_hoist_from_columns(task_on, data):
     task = task_on("score = MatMul (size, coef)", names=("size",))
     left, rows = hoist(task, data, CPU, None)
     assert left is task and rows is data
-    assert list(rows.columns(task)) == ["size", "ortlearn_label"]
+    assert list(task.columns(rows)) == ["size", "ortlearn_label"]
 
 
 def test_arrays_are_not_copied(task_on, data):

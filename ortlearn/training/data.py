@@ -1,0 +1,69 @@
+"""Training samples in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+__all__ = ["Data"]
+
+
+class Data:
+    """Training samples.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features), or Columns
+        Features, C-contiguous, in the type of the graph; Columns for a graph with several inputs.
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Labels, in the type of the graph.
+    sample_weight : ndarray of shape (n_samples,) or (n_samples, n_positions), default=None
+        Weights of the samples, or of their positions for losses by position.
+    features : dict of str to ndarray or CSR matrix, default=None
+        Results of the part of the graph that was computed before the training; they replace X.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        features: dict[str, Any] | None = None,
+    ):
+        self.X = X
+        self.y = y
+        self.sample_weight = sample_weight
+        self.features = features
+
+    def take(self, rows: np.ndarray) -> Data:
+        """Return some of the samples.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Indices.
+
+        Returns
+        -------
+        Data
+            Copy of these samples.
+        """
+        weights = None if self.sample_weight is None else self.sample_weight[rows]
+        features = self.features and {name: array[rows] for name, array in self.features.items()}
+        return Data(self.X[rows], self.y[rows], weights, features)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether features are sparse."""
+        return any(map(issparse, (self.features or {"": self.X}).values()))
+
+    @property
+    def row_weight(self) -> np.ndarray | None:
+        """Weights of the samples, averaged over positions."""
+        weights = self.sample_weight
+        return weights if weights is None or weights.ndim == 1 else weights.mean(axis=1, dtype=np.float64)
+
+    def __len__(self) -> int:
+        return self.X.shape[0]

@@ -1,0 +1,13 @@
+"""Reserved names of tensors in the graphs of a training."""
+
+__all__ = ["BATCH", "OBJECTIVE", "OWN_NAMES", "RATE", "ROWS", "SAMPLE_WEIGHT", "SMOOTH"]
+
+SAMPLE_WEIGHT = "ortlearn_sample_weight"
+ROWS = "ortlearn_rows"
+RATE = "ortlearn_rate"
+OBJECTIVE = "ortlearn_objective"
+SMOOTH = "ortlearn_smooth_objective"
+#: Name of the dimension of a batch.
+BATCH = "batch"
+#: Names of tensors that no graph of a user may have.
+OWN_NAMES = {SAMPLE_WEIGHT, ROWS, RATE, OBJECTIVE}
