@@ -11,7 +11,8 @@ from onnx import ModelProto, TensorProto
 
 from ..conversion import read_columns
 from ..exceptions import ConversionError
-from ..graphs import TensorType, copy_model, extract_model, runtime_errors, value_types
+from ..graphs import TensorType, copy_model, extract_model, value_types
+from ..graphs.runtime_errors import runtime_errors
 from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.loading import load_onnx
 from ..onnx_files.scores.outputs import class_table

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
-from ..graphs import runtime_errors
+from ..graphs.runtime_errors import runtime_errors
 from ..losses import default_loss
 from ..models import fitted_part, objective_of
 from ..models.weight import CONSTANT

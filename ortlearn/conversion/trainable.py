@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError, NoTrainableWeightError
-from ..graphs import runtime_errors
+from ..graphs.runtime_errors import runtime_errors
 from ..models import unwrapped
 from ..onnx_files.adapters import LoRA
 from ..onnx_files.decompositions import decompose_operators

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 
-from ..graphs import inline_functions, make_inputs_of, runtime_errors, value_types
+from ..graphs import inline_functions, make_inputs_of, value_types
 from ..graphs.files import save_model
+from ..graphs.runtime_errors import runtime_errors
 from . import ort_derivative
 from .backends import build_gradient, check_straight_through, gradient_of_loss
 from .gradient_model import gradient_model

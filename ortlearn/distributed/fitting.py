@@ -21,7 +21,7 @@ from ..estimators.source_fitting import expected_of, in_memory, labels_are_array
 from ..estimators.starting import Start, begin, resume
 from ..estimators.training_run import train
 from ..exceptions import FewUpdatesWarning, warn_user
-from ..graphs import runtime_errors
+from ..graphs.runtime_errors import runtime_errors
 from ..streams import Rows
 from ..training import FullBatchStep, TrainingTask
 from ..training.base_step import BaseStep

@@ -15,7 +15,7 @@ from ..estimators.problem import Problem
 from ..estimators.source_counts import RowCounter, Whole
 from ..estimators.source_samples import SourceReader
 from ..estimators.training_run import Preparation
-from ..graphs import runtime_errors
+from ..graphs.runtime_errors import runtime_errors
 from ..streams import Rows
 from ..training import Data
 from ..training.first_layers import Moments

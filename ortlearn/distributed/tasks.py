@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..estimators.configuration import Runtime
-from ..graphs import runtime_errors
+from ..graphs.runtime_errors import runtime_errors
 from ..training import Data, TrainingTask, batch_sizes
 from ..training.batches import batch_shares, epoch_order
 from ..training.divergence import Diverged, check_last

@@ -275,7 +275,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
 
     def _commit(self, train: Callable[[Trainer], FittedModel]):
         """Train, and store the fitted model, or the model reached at an interrupt; errors change nothing."""
-        from ..graphs import runtime_errors
+        from ..graphs.runtime_errors import runtime_errors
         from ..training.positions import Interrupted, ReadingFailed
         from .callbacks import EstimatorView
         from .fitting import Trainer

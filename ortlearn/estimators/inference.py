@@ -11,7 +11,8 @@ from onnx import ModelProto
 from scipy.sparse import issparse
 
 from ..exceptions import ExecutionError
-from ..graphs import extract_model, initializer_arrays, make_inputs_of, runtime_errors
+from ..graphs import extract_model, initializer_arrays, make_inputs_of
+from ..graphs.runtime_errors import runtime_errors
 from ..onnx_files.running_statistics import for_evaluation
 from ..training import Columns
 from ..training.checked_sessions import open_session

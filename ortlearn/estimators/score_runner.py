@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..graphs import extract_model, runtime_errors
+from ..graphs import extract_model
+from ..graphs.runtime_errors import runtime_errors
 from ..training import Data, TrainingTask
 from ..training.buffers import row_bytes, take_rows
 from ..training.checked_sessions import open_session

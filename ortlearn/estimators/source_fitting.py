@@ -12,11 +12,11 @@ from .. import conversion
 from ..exceptions import PluginError
 from ..streams import Rows, Source, Table, cut, open_source
 from ..training import Data
-from .class_weights import objective_weights
 from .configuration import Configuration
 from .fitted_model import FittedModel
 from .fitting import Opening, Trainer, named_classes
 from .input_validation import read_samples
+from .objective_weights import objective_weights
 from .partial_fit_classes import PartialFitClasses
 from .problem import Problem
 from .resumption import Resumption

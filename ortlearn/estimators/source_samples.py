@@ -15,9 +15,9 @@ from ..training import Data
 from ..training.batches import epoch_order
 from ..training.first_layers import Moments
 from ..training.passes import Chunk
-from .class_weights import objective_weights
 from .input_validation import InputFeatures, read_samples
 from .label_arrays import with_masked_labels
+from .objective_weights import objective_weights
 from .problem import Problem, label_spread
 from .source_counts import Whole, checked_weights
 from .weight_sums import scale_of

@@ -15,13 +15,13 @@ from ..training import Data, TrainingTask
 from ..training.first_layers import first_layers
 from ..training.rescaling import last_weights
 from .automatic import warn_of_ignored_parameters
-from .class_weights import objective_weights
 from .configuration import Configuration, Runtime
 from .data_errors import check_inputs_of_loss
 from .fidelity import warn_of_differences
 from .fitted_model import FittedModel
 from .inference import Inference
 from .input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
+from .objective_weights import objective_weights
 from .partial_fit_classes import PartialFitClasses
 from .problem import Problem
 from .samples import Samples, check_lengths

@@ -11,7 +11,6 @@ from .loop_limits import with_loop_limits
 from .nodes import count_nodes, node_inputs, subgraphs
 from .parts import extract_model, make_initializers_of, make_inputs_of, prune
 from .queries import graph_names, initializer_arrays, make_value_info, opset_versions, value_types
-from .runtime_errors import runtime_errors
 from .text import graph_to_text
 from .view import NodeRule, replace_nodes
 
@@ -38,7 +37,6 @@ __all__ = [
     "opset_versions",
     "prune",
     "replace_nodes",
-    "runtime_errors",
     "set_initializers",
     "subgraphs",
     "value_types",

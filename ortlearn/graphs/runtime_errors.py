@@ -47,7 +47,7 @@ class runtime_errors(ContextDecorator):  # noqa: N801 - used as a function
     Examples
     --------
     >>> import onnx
-    >>> from ortlearn.graphs import runtime_errors
+    >>> from ortlearn.graphs.runtime_errors import runtime_errors
     >>> with runtime_errors():
     ...     onnx.load_from_string(b"not a model")
     Traceback (most recent call last):

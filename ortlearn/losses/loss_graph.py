@@ -16,9 +16,9 @@ from ..graphs import (
     inline_functions,
     make_value_info,
     opset_versions,
-    runtime_errors,
     value_types,
 )
+from ..graphs.runtime_errors import runtime_errors
 from ..penalties import ElasticPenalty
 from .base import BaseLoss
 from .raw_scores import find_raw_scores

@@ -19,9 +19,9 @@ from ..graphs import (
     graph_names,
     make_value_info,
     opset_versions,
-    runtime_errors,
     value_types,
 )
+from ..graphs.runtime_errors import runtime_errors
 from .loading import prepare_onnx, read_onnx
 from .weight_locations import FLOATS
 

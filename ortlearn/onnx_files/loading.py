@@ -10,10 +10,11 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
-from ..graphs import runtime_errors, value_types
+from ..graphs import value_types
 from ..graphs.editing import copy_model
 from ..graphs.external_tensors import external_initializers, keep_external, without_external
 from ..graphs.files import MAX_MESSAGE
+from ..graphs.runtime_errors import runtime_errors
 from .dynamic_batch import with_dynamic_batch
 from .half_precision import with_float32
 from .model_checks import check_sizes, check_structure, check_total, stored_bytes

@@ -9,7 +9,7 @@ from typing import Any
 from ..training import Device, TrainingTask, make_session
 from ..training.batch_loops import ORDER, batches_per_iteration
 from ..training.buffers import Carried
-from ..training.cache import structure_key
+from ..training.compiled import structure_key
 from ..training.epoch_graph import REST, EpochGraph, epoch_graph
 from ..training.names import RATE
 from .batching import Aligned, NotBatchable, align, batched_model

@@ -13,7 +13,7 @@ from .base_step import BaseStep, Pause, run_batches
 from .batch_loops import LOSSES, ORDER, batches_per_iteration
 from .batch_timer import BatchTimer
 from .buffers import Carried, CarriedBuffers
-from .cache import cached_session
+from .compiled import compiled_graph
 from .data import Data
 from .devices import Device, ort_scalar, ort_value
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
@@ -67,7 +67,7 @@ class EpochStep(BaseStep):
         sizes = self.size, rest, self._n_joined
         key = (*sizes, self._trained.graph.sparse)
         if key not in self._sessions:
-            self._sessions[key] = cached_session(
+            self._sessions[key] = compiled_graph(
                 self._trained,
                 sizes,
                 self.device,

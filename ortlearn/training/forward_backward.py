@@ -11,7 +11,8 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
-from ..graphs import extract_model, initializer_arrays, inline_functions, runtime_errors
+from ..graphs import extract_model, initializer_arrays, inline_functions
+from ..graphs.runtime_errors import runtime_errors
 from .devices import Device, parse_device
 from .engines import AgentEngine, SplitEngine, make_engine
 from .forks import PerProcess

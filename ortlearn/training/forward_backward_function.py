@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from onnx import ModelProto
 
 from ..exceptions import DeviceError
-from ..graphs import runtime_errors
 from ..graphs.files import save_model
+from ..graphs.runtime_errors import runtime_errors
 from .devices import Device, ort_device, ort_vector
 from .engines import AgentEngine, SplitEngine
 from .forks import PerProcess

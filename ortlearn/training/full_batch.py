@@ -11,7 +11,7 @@ from onnx import ModelProto
 from ..differentiation import gradient_of_loss
 from ..exceptions import PluginError
 from .activations import rows_per_call
-from .cache import cached_session
+from .compiled import compiled_graph
 from .coordinates import Coordinates
 from .data import Data
 from .devices import Device, ort_scalar, ort_value
@@ -90,7 +90,7 @@ class FullBatchStep:
     def _compiled(self, rounded: bool) -> tuple[FullBatchGraph, Any]:
         key = ("all rows", rounded)
         task, n_jobs = self._trained, 1 if self._trained.graph.sparse else self._n_jobs
-        return cached_session(task, key, self.device, n_jobs, lambda: FullBatchGraph(task, rounded))
+        return compiled_graph(task, key, self.device, n_jobs, lambda: FullBatchGraph(task, rounded))
 
     @property
     def has_kinks(self) -> bool:

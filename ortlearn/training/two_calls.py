@@ -12,7 +12,7 @@ from onnx import ModelProto
 from ..graphs.nodes import all_nodes
 from .base_step import BaseStep
 from .buffers import BatchBuffer, CarriedBuffers
-from .cache import cached_session
+from .compiled import compiled_graph
 from .data import Data
 from .devices import ort_value
 from .engines import DYNAMIC_SHAPE_OPERATORS
@@ -42,7 +42,7 @@ class TwoCalls:
     def _session(self, size: int | str, part: int, build: Callable[[], Any]) -> tuple[StepGraph, Any]:
         task, device = self.step.task, self.step.device
         arguments = task, (size, "call", part), device, self.step.threads(self.size), lambda: build()[part]
-        return cached_session(*arguments, spins=False)
+        return compiled_graph(*arguments, spins=False)
 
     @property
     def has_dynamic_shapes(self) -> bool:

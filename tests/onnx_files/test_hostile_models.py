@@ -15,7 +15,8 @@ from sklearn.linear_model import Ridge
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError, ExecutionError, OrtlearnError
-from ortlearn.graphs import loop_limits, runtime_errors
+from ortlearn.graphs import loop_limits
+from ortlearn.graphs.runtime_errors import runtime_errors
 from ortlearn.onnx_files.decompositions import decompose_operators
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.model_checks import MAX_NODES

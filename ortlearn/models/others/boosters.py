@@ -8,7 +8,8 @@ import numpy as np
 
 from ...losses import BaseLoss
 from ...penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
-from .. import ModelDefinition, ModelWriter, Objective, Scores, category_numbers
+from .. import ModelDefinition, ModelWriter, Objective, Scores
+from ..encoders import category_numbers
 from ..scores import binary_classes, class_scores, decisions, indicator, regression
 from ..trees import Nodes, leaf_numbers
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import Access, ModelDefinition, ModelWriter, Scores, category_numbers
+from .. import Access, ModelDefinition, ModelWriter, Scores
+from ..encoders import category_numbers
 from ..scores import transformation
 
 UNKNOWN, MISSING = -1, -2  # codes of unknown and missing values
