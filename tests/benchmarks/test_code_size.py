@@ -1,0 +1,45 @@
+"""The counts of code lines, and the limits of files and folders."""
+
+import pytest
+
+from benchmarks import code_size
+
+SOURCE = '''"""Docstring
+of two lines."""
+
+# a comment
+import os
+
+
+class A:
+    """Docstring."""
+
+    text = """not a docstring,
+    two lines"""
+
+    def f(self):
+        """Docstring."""
+        return (
+            os
+        )  # comment
+'''
+
+
+def test_code_lines():
+    # import, class, two lines of text, def, return of three lines
+    assert code_size.code_lines(SOURCE) == 8
+
+
+def test_no_package_is_over_its_budget():
+    assert list(code_size.faults()) == []
+
+
+@pytest.mark.parametrize("change", [{"losses": 1}, {"unknown": 10}])
+def test_faults_are_found(monkeypatch, change):
+    allowed = {**code_size.budgets(), **change}
+    monkeypatch.setattr(code_size, "budgets", lambda: allowed)
+    assert [text for text in code_size.faults() if next(iter(change)) in text]
+
+
+def test_table_has_all_packages():
+    assert [line.split("`")[1] for line in code_size.table().splitlines()[2:-1]] == sorted(code_size.budgets())
