@@ -1,4 +1,4 @@
-"""Code lines of each package, and the budgets in pyproject.toml: ``python -m benchmarks.code_size [--check]``.
+"""Code lines of each package, and their budgets: ``python -m benchmarks.code_size [--check]``.
 
 Code lines are those that are neither blank nor part of a comment or a docstring.
 """

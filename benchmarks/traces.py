@@ -1,8 +1,9 @@
 """Follow a weight and X through the code: ``python -m benchmarks.traces {weight,X} [--calls]``.
 
-A Ridge is trained, predicts, and is written back. A file is on the way of a value if a function in it receives
-the value as an argument: alone, or in a container or an object of ortlearn, but not in a graph or an estimator
-of scikit-learn. Values are recognised by their shape, as the numbers of samples and features occur nowhere else.
+A Ridge is trained, predicts, and is written back. A file is on the way of a value if a function in it
+receives the value as an argument: alone, or in a container or an object of ortlearn, but not in a graph or an
+estimator of scikit-learn. Values are recognised by their shape, as the numbers of samples and features occur
+nowhere else.
 """
 
 from __future__ import annotations
