@@ -37,7 +37,7 @@ def docstring_lines(source: str) -> set[int]:
     """Return the numbers of the lines of docstrings."""
     lines: set[int] = set()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
             first = node.body[0]
             lines |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
     return lines
