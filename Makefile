@@ -115,6 +115,7 @@ lint: $(LINT_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m benchmarks.code_size --check
 
 format: $(LINT_STAMP)
 	$(BIN)/ruff check --fix .

@@ -1,4 +1,4 @@
-"""Commands, files and folders in CONTRIBUTING exist, and every Makefile target is listed."""
+"""Commands, files and folders in CONTRIBUTING exist, and the page of commands lists every Makefile target."""
 
 import re
 
@@ -7,6 +7,7 @@ import pytest
 from tests.docs.pages import ROOT
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+COMMANDS = (ROOT / "docs/explanation/commands.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 #: Targets called by make test-all.
 PARTS = {"test-3.11", "test-3.12", "test-3.13"}
@@ -18,7 +19,7 @@ def targets():
 
 
 def rows():
-    commands = TEXT.partition("## Continuous integration")[0]
+    commands = COMMANDS.partition("## Continuous integration")[0]
     return re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|$", commands, re.MULTILINE)
 
 
@@ -39,7 +40,7 @@ def test_continuous_integration_runs_targets_of_make():
     assert ".ci/run" in rows() and set(run) <= targets() | PARTS
     in_readme = re.findall(r"^make (\S+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {"demo", "test"} <= {*in_readme} <= {*run}
-    steps = TEXT.partition("## Continuous integration")[2].partition("\n## ")[0]
+    steps = COMMANDS.partition("## Continuous integration")[2].partition("\n## ")[0]
     assert [row.split()[1] for row in re.findall(r"^\| `(make [^`]+)`", steps, re.MULTILINE)] == run
 
 
