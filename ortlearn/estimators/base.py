@@ -283,7 +283,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         last = self._fitted if is_final(self._fitted) else None
         estimator = copy.copy(self)  # for callbacks, which may set attributes and fail
         with runtime_errors():
-            parameters = self.get_params(deep=False)
+            parameters = self.get_params(deep=True)
             trainer = Trainer(self._configuration(), last, EstimatorView(estimator), self, parameters)
             cause: BaseException | None = None
             try:

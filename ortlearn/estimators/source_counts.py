@@ -18,7 +18,7 @@ from .samples import flat_weights
 from .targets import check_labels
 from .weight_sums import BLOCK, LabelSums
 
-__all__ = ["RowCounter", "Whole", "checked_weights", "count"]
+__all__ = ["Counts", "RowCounter", "Whole", "checked_weights", "count"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,22 @@ class Whole:
             labels, weights = sums.result()
         n_rows = sum(part.n_rows for part in parts)
         return cls(n_rows, labels, weights, max(largest, default=None), total).checked()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts of a source that are kept to resume a training.
+
+    Attributes
+    ----------
+    whole : Whole
+        Counts.
+    stamp : str or None
+        Text by which the source is recognised without reading it; None if this is not possible.
+    """
+
+    whole: Whole
+    stamp: str | None = None
 
 
 def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarray | None:
