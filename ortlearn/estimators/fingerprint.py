@@ -107,8 +107,8 @@ def check(found: Mapping[str, str], known: Mapping[str, str], is_complete: bool 
         texts = ", ".join(f"{name}={now} instead of {then}" for name, (now, then) in differing.items())
         raise SavedFileError(
             f"This is not the training to resume: {texts}. Pass the original parameters, model and data; "
-            f"{', '.join(FREE)} may change (max_iter unless a schedule or validations depend on it). To train "
-            "from the beginning, omit resume_from, and pass another folder to ModelCheckpoint."
+            f"{', '.join(FREE)} may change (max_iter unless a schedule or validations depend on it). To "
+            "train from the beginning, omit resume_from, and pass another folder to ModelCheckpoint."
         )
     for now, then in noticed.values():
         warn_user(

@@ -80,8 +80,8 @@ def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
         settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
         if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
-        others = {"shuffle_buffer": samples.size, "counts": counts}
-        return opening.train(configuration, start, settings, validation, **others)
+        given = (configuration, start, settings, validation)
+        return opening.train(*given, shuffle_buffer=samples.size, counts=counts)
     finally:
         source.close()
         if held_out is not None:

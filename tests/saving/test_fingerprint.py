@@ -323,7 +323,7 @@ def test_interrupt_of_the_counting_pass(kind):
     trainer = kind(Ridge(), **OPTIONS)
     with pytest.raises(KeyboardInterrupt):
         trainer.fit_stream(source, shuffle_buffer=32)
-    with pytest.raises(SavedFileError, match="no training to resume: .* counted or before the first batch"):
+    with pytest.raises(SavedFileError, match="no training to resume: .* counted, or before the first batch"):
         trainer.fit_stream(batches(), shuffle_buffer=32, resume_from=trainer)
     assert trainer.fit_stream(batches(), shuffle_buffer=32).n_iter_ == 4
 
