@@ -97,7 +97,7 @@ def test_resuming_requires_the_same_shards(client, regression, tmp_path):
     for changes, text in (({"random_state": 7}, "random_state=7"), ({"sync_every": 2}, "sync_every=2")):
         with pytest.raises(SavedFileError, match=f"{text} instead of"):
             model(**changes).fit(**data(), resume_from=path)
-    with pytest.raises(SavedFileError, match="no training to resume: .* on a cluster, the first round"):
+    with pytest.raises(SavedFileError, match=r"no training to resume: .* \(on a cluster, the first round\)"):
         model().fit(**data(), resume_from=model())
 
 

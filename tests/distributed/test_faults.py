@@ -113,7 +113,7 @@ def test_failure_in_first_round_leaves_the_estimator_unchanged(client, regressio
     with pytest.raises(ClusterError, match="the disk is full"):
         trained(client, regression, rate, model=model)
     assert not hasattr(model, "n_iter_")
-    with pytest.raises(SavedFileError, match="no training to resume: .* on a cluster, the first round"):
+    with pytest.raises(SavedFileError, match=r"no training to resume: .* \(on a cluster, the first round\)"):
         trained(client, regression, rate, model=model, resume_from=model)
 
 
