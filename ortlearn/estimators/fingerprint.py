@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from .. import conversion
 from ..exceptions import ResumedWarning, SavedFileError, warn_user
 from ..training import Columns, Data, LoopSettings
 from ..training.runtime import runtime
+from .checksums import array_text, checksum
 from .problem import Problem
 from .starting import Start
 
@@ -38,21 +38,19 @@ def parameter_texts(parameters: Mapping[str, Any]) -> dict[str, str]:
     texts = {
         name: _outline(value) if "__" in name else _text(value)  # parameters of plugins are in their texts
         for name, value in parameters.items()
-        if _is_compared(name) and name not in WITH_DATA
+        if _is_compared(name) and name not in (*WITH_DATA, "estimator")
     }
-    model = parameters.get("estimator")
-    texts["estimator"] = "ONNX model" if conversion.is_onnx_source(model) else type(model).__name__
-    if "random_state" in parameters:
-        texts["random_state"] = random_state_text(parameters["random_state"])
-    return texts
+    model, state = parameters["estimator"], parameters["random_state"]
+    name = "ONNX model" if conversion.is_onnx_source(model) else type(model).__name__
+    return {**texts, "estimator": name, "random_state": random_state_text(state)}
 
 
 def random_state_text(value: Any) -> str:
     """Return the text of a seed, or of the present state of a generator."""
     if not isinstance(value, np.random.RandomState):
         return _text(value) if isinstance(value, int | np.integer) else "None"
-    _, key, position, *_ = value.get_state(legacy=True)
-    return f"RandomState with checksum {zlib.crc32(np.append(key, np.uint32(position))):08x}"
+    parts = [np.asarray(part).tolist() for part in value.get_state(legacy=False)["state"].values()]
+    return f"RandomState with checksum {zlib.crc32(repr(parts).encode()):08x}"
 
 
 def data_texts(
@@ -68,13 +66,12 @@ def data_texts(
     texts |= {**arrays_text(start.data, ""), **({} if source is None else source.texts())}
     if start.data.sample_weight is not None:
         texts["sample_weight"] += f" and the sum {start.state.total_weight!r}"
-    counts = None if source is None else f"{source.n_samples} rows with the counts {source.summary.decode()}"
-    texts["source"] = str(counts)
+    texts["source"] = "None" if source is None else source.whole.text()
     texts["shuffle_buffer"] = str(shuffle_buffer)
     own = dict.fromkeys(("X_val", "y_val", "sample_weight_val", "validation_every"), "None")
     if validation is not None:
         own |= {**validation.texts(), "validation_every": f"{settings.validation_every} epochs"}
-    if is_split:
+    if is_split and validation is not None:
         for name in ("X", "y", "sample_weight"):
             texts[name] += f", held out {own[f'{name}_val']}"
             own[f"{name}_val"] = "None"
@@ -120,10 +117,8 @@ def check(found: Mapping[str, str], known: Mapping[str, str], is_complete: bool 
 
 def digest_of(start: Start) -> int:
     """Return the checksum of graph and samples in files of version 0.2.0."""
-    found = _graph_checksum(start)
-    for arrays in parts_of(start.data).values():
-        for array in arrays:
-            found = zlib.crc32(_bytes(array), found)
+    parts = parts_of(start.data).values()
+    found = checksum([array for arrays in parts for array in arrays], _graph_checksum(start))
     return found if start.source is None else zlib.crc32(start.source.summary, found)
 
 
@@ -132,32 +127,10 @@ def arrays_text(data: Data, suffix: str) -> dict[str, str]:
     return {f"{name}{suffix}": array_text(arrays) for name, arrays in parts_of(data).items()}
 
 
-def array_text(arrays: Iterable[Any]) -> str:
-    """Return the text of one or more arrays."""
-    found, shapes = 0, []
-    for array in arrays:
-        shapes.append(" x ".join(map(str, array.shape)))
-        found = zlib.crc32(_bytes(array), found)
-    return f"{' and '.join(shapes)} values with checksum {found:08x}" if shapes else "None"
-
-
 def parts_of(data: Data) -> dict[str, list[Any]]:
     """Return the arrays of samples, by the name of the argument."""
     inputs = list(data.X.arrays.values()) if isinstance(data.X, Columns) else [data.X]
-    parts = {"X": inputs, "y": [data.y], "sample_weight": [data.sample_weight]}
-    return {name: [array for part in arrays for array in _dense(part)] for name, arrays in parts.items()}
-
-
-def _dense(part: Any) -> list[Any]:
-    if part is None:
-        return []
-    return [part.data, part.indices, part.indptr] if issparse(part) else [part]
-
-
-def _bytes(array: Any) -> bytes | memoryview:
-    if array.dtype.kind in "OUST":
-        return "\0".join(map(str, array.ravel().tolist())).encode()
-    return np.ascontiguousarray(array).view(np.uint8).ravel().data
+    return {"X": inputs, "y": [data.y], "sample_weight": [data.sample_weight]}
 
 
 def _graph_checksum(start: Start) -> int:

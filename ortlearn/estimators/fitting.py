@@ -86,15 +86,24 @@ class Opening:
         With ``is_split``, the validation samples were held out of those to train on.
         """
         given, own = start, self.resumption
-        texts = cache(lambda: data_texts(given, settings, validation, shuffle_buffer, is_split))
-        start = start if own is None else own.applied(start, texts())
         drawn = random_state_text(self.random_state) if own is None or not own.drawn else own.drawn
+        texts = cache(lambda: data_texts(given, settings, validation, shuffle_buffer, is_split))
+        if own is not None:
+            start = own.applied(start, texts())
+        elif shuffle_buffer is not None:
+            texts()  # the source may not be readable when the state is written
 
         def resumption_at(position: Position) -> Resumption:
-            places = (None, self.parameters, position, candidate)
-            texts_of_data = texts()
             return Resumption(
-                self.initial_random_state, start.weights, *places, texts_of_data, drawn, counts or {}
+                self.initial_random_state,
+                start.weights,
+                None,
+                self.parameters,
+                position,
+                candidate,
+                texts(),
+                drawn,
+                counts or {},
             )
 
         hooks = (resumption_at, None if own is None else own.position, grow)

@@ -10,8 +10,9 @@ import numpy as np
 
 from ..preprocessing.columns import count_rows
 from ..training import Data, Measured
+from .checksums import array_text
 from .configuration import Configuration
-from .fingerprint import array_text, arrays_text
+from .fingerprint import arrays_text
 from .fitted_model import FittedModel
 from .inference import LiveInference
 from .input_validation import InputFeatures
@@ -74,7 +75,7 @@ class Validation:
             data = Data(data.X.first(), data.y)
         return {
             **arrays_text(data, "_val"),
-            "sample_weight_val": array_text([] if weights is None else [np.asarray(weights)]),
+            "sample_weight_val": array_text([None if weights is None else np.asarray(weights)]),
         }
 
     def loss(self, weights: Mapping[str, np.ndarray]) -> float:

@@ -264,6 +264,7 @@ def test_streams(kind, tmp_path):
         (batches(changed_at(Y, 3)), {}, "y=32 x 1 values"),
         (batches(weights=2 * WEIGHTS), {}, "sample_weight=32 values .* and the sum"),
         (batches(weights=changed_at(WEIGHTS, 89)), {}, "source=90 rows"),
+        (batches(changed_at(Y, 89)), {}, "source=90 rows"),
         (batches(), {"source_val": X_VAL + 1}, "X_val=20 x 3 values"),
         (batches(), {"sample_weight_val": 3 * WEIGHTS[:20]}, "sample_weight_val="),
         (batches(), {"source_val": None, "y_val": None, "sample_weight_val": None}, "X_val=None instead of"),
@@ -274,6 +275,17 @@ def test_streams(kind, tmp_path):
             kind(Ridge(), **options).fit_stream(source, **arguments, resume_from=path)
     with pytest.raises(SavedFileError, match="shuffle_buffer=None instead of 32"):
         kind(Ridge(), **OPTIONS).fit(X, Y, WEIGHTS, **VALIDATION, resume_from=path)
+
+
+def test_labels_of_an_array_are_compared(kind):
+    """The model is fitted, since labels of the first buffer alone change an unfitted one."""
+    model = Ridge().fit(X, Y)
+    begun = interrupted(kind(model, **OPTIONS), X, Y, method="fit_stream", shuffle_buffer=32)
+    expected = kind(model, **OPTIONS).fit_stream(X, Y, shuffle_buffer=32)
+    found = kind(model, **OPTIONS).fit_stream(X.copy(), Y.copy(), shuffle_buffer=32, resume_from=begun)
+    assert training_state(found) == training_state(expected)
+    with pytest.raises(SavedFileError, match="source=90 rows"):
+        kind(model, **OPTIONS).fit_stream(X, changed_at(Y, 89), shuffle_buffer=32, resume_from=begun)
 
 
 def test_files_are_counted_again_only_if_they_changed(kind, tmp_path, capsys):
