@@ -144,6 +144,8 @@ def _is_compared(name: str) -> bool:
 
 def _outline(value: Any) -> str:
     """Return the text of a parameter, with the classes of estimators, whose parameters are compared apart."""
+    if isinstance(value, set | frozenset):  # their order differs between processes
+        value = sorted(value, key=repr)
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_outline, value))}]"
     return type(value).__name__ if hasattr(value, "get_params") else _text(value)
