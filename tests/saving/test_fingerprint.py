@@ -105,7 +105,8 @@ def begun(kind):
 
 def test_equal_arguments_give_the_same_bits(kind, begun):
     expected = kind(Ridge(), **OPTIONS).fit(X, Y, WEIGHTS, **VALIDATION)
-    typed = {**OPTIONS, "random_state": np.int64(0), "max_iter": np.int64(4), "verbose": 0, "n_jobs": 1}
+    typed = {name: np.int64(OPTIONS[name]) for name in ("random_state", "max_iter", "batch_size")}
+    typed = {**OPTIONS, **typed, "verbose": 0, "n_jobs": 1}
     for model, options in ((Ridge(), OPTIONS), (Ridge(alpha=np.float64(1.0)), typed)):
         found = kind(model, **options).fit(
             X.copy(), Y.copy(), WEIGHTS[:, None], **VALIDATION, resume_from=begun
@@ -161,6 +162,17 @@ def test_changed_data_are_named(kind, begun, name, changes):
     arguments = {"X": X, "y": Y, "sample_weight": WEIGHTS, **VALIDATION, **changes}
     with pytest.raises(SavedFileError, match=rf"[ ,]{name}=.* instead of"):
         kind(Ridge(), **OPTIONS).fit(**arguments, resume_from=begun)
+
+
+@pytest.mark.parametrize("options", [{"early_stopping": True}, {"learning_rate": "auto", "clip_norm": 1.0}])
+def test_samples_that_are_held_out_are_compared(kind, options):
+    """They are held out of X by early stopping, or of the samples of a network."""
+    model = MLPRegressor(hidden_layer_sizes=(2,), max_iter=2, random_state=0).fit(X, Y)
+    begun = interrupted(kind(model, **{**OPTIONS, **options}), X, Y)
+    assert begun.validation_losses_
+    for row in range(0, 90, 6):
+        with pytest.raises(SavedFileError, match="resume: X=90 x|resume: X=81 x"):
+            kind(model, **{**OPTIONS, **options}).fit(changed_at(X, row), Y, resume_from=begun)
 
 
 def test_added_arguments_are_named(kind):
