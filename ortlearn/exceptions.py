@@ -29,6 +29,7 @@ __all__ = [
     "PluginError",
     "PrecisionWarning",
     "ProviderWarning",
+    "ResumedWarning",
     "SavedFileError",
     "SourceError",
     "StartKeptWarning",
@@ -141,6 +142,10 @@ class ObjectiveWarning(UserWarning):
 
 class OmittedWarning(UserWarning):
     """Part of an estimator cannot be saved without pickle, and is left out."""
+
+
+class ResumedWarning(UserWarning):
+    """A training is resumed with other versions, or from a file that lacks part of what must be equal."""
 
 
 class UnfittedStartWarning(UserWarning):

@@ -63,7 +63,7 @@ class ModelCheckpoint:
         and epochs without a value of ``monitor`` have none.
     resume : bool, default=False
         Whether ``fit`` resumes the training whose checkpoints are in the folder, if there are any, such as
-        after a search was killed.
+        after a search was killed. Checkpoints of other parameters, seeds or data are an error.
 
     Raises
     ------

@@ -147,8 +147,6 @@ def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | 
     training = shards.training(start, settings.max_iter)
     training.warn_of_few_updates(start.problem.updates.is_solver, trainer.is_automatic)
     start = replace(start, source=training)
-    if opening.resumption is not None:
-        start = opening.resumption.applied(start)
     validation = validation_on(trainer, start, request)
     if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
         settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)

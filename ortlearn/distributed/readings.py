@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..estimators.configuration import Runtime
+from ..estimators.fingerprint import arrays_text
 from ..estimators.inference import LiveInference
 from ..estimators.problem import Problem
 from ..estimators.source_counts import RowCounter, Whole
@@ -30,7 +31,7 @@ __all__ = [
     "moments",
     "prepare",
     "read",
-    "size_of",
+    "texts_of",
     "weight_of",
 ]
 
@@ -60,9 +61,9 @@ def prepare(preparation: Preparation, data: Data) -> Data:
         return preparation(data)
 
 
-def size_of(data: Data) -> int:
-    """Return the number of samples."""
-    return len(data)
+def texts_of(data: Data) -> dict[str, str]:
+    """Return the fingerprint of the samples of a shard."""
+    return arrays_text(data, "")
 
 
 def moments(preparation: Preparation, data: Data) -> dict[str, Moments]:

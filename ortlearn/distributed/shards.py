@@ -78,7 +78,8 @@ class ShardSamples:
         self.problem, self.runtime = problem, runtime
         reader = cluster.send(SourceReader(problem, features, whole, partitions.is_named))
         self._read = [cluster.submit(readings.read, reader, rows) for rows in partitions.rows]
-        self.gather(self.on_shards(readings.size_of))  # invalid rows raise an error before the first round
+        # Invalid rows raise an error here, before the first round.
+        self._texts = self.gather(self.on_shards(readings.texts_of))
         self.preparation: Preparation | None = None
         self._reports: list[tuple[tasks.Report, int]] = []
 
@@ -93,6 +94,11 @@ class ShardSamples:
         whole = self.whole
         labels = None if whole.labels is None else whole.labels.tolist()
         return repr((self.sizes, whole.largest, whole.weights.tolist(), labels)).encode()
+
+    def texts(self) -> dict[str, str]:
+        """Return the fingerprint of the rows of all shards."""
+        names = list(self._texts[0])
+        return {name: "; ".join(texts[name] for texts in self._texts) for name in names}
 
     def on_shards(self, task: Callable, *arguments: Any) -> list[Future]:
         """Submit a task for each shard, and return the futures."""

@@ -143,6 +143,10 @@ class ShardValidation:
         self._samples, self._features, self._rows = ShardSamples(*arguments), features, partitions.rows
         self._evaluator = cluster.send(readings.Evaluator(problem, runtime))
 
+    def texts(self) -> dict[str, str]:
+        """Return the fingerprint of the rows."""
+        return {f"{name}_val": text for name, text in self._samples.texts().items()}
+
     def loss(self, weights: Mapping[str, np.ndarray]) -> float:
         """Return the mean loss of the model with some weights."""
         return self._samples.mean_loss_of(self._evaluator, weights)

@@ -80,8 +80,9 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         resume_from : str, os.PathLike or estimator, default=None
             Training to resume: a file or folder that :func:`ortlearn.saving.save` has written of an estimator
             in training, the folder of a :class:`~ortlearn.callbacks.ModelCheckpoint`, or an estimator that
-            was interrupted. Parameters, model and samples must be the same (``max_iter``, ``tol`` and a few
-            more may change); the result is bitwise that of a training without interruption.
+            was interrupted. Parameters, model and all data must be the same (``max_iter``, ``tol`` and a few
+            more may change; ``random_state=None`` continues with the stored state); the result is bitwise
+            that of a training without interruption.
 
         Returns
         -------
@@ -94,8 +95,9 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             After Ctrl-C. The object keeps the weights that it has reached, if any, can predict, and
             ``fit(..., resume_from=self)`` resumes the training.
         ValueError
-            If an argument or a parameter is invalid (also PluginError, DeviceError,
-            ConversionError, GradientError). The object is not changed.
+            If an argument or a parameter is invalid (also PluginError, DeviceError, ConversionError,
+            GradientError), or differs from that of the training to resume (SavedFileError). The object is
+            not changed.
         ConvergenceError
             If the loss is not finite and ``exc`` is True. The object is not changed.
         MissingRuntimeError
@@ -216,7 +218,8 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         resume_from : str, os.PathLike or estimator, default=None
             Training to resume, as in ``fit``: this object after an error of the source or Ctrl-C, or the
             folder of a :class:`~ortlearn.callbacks.ModelCheckpoint`. The source is read up to the next batch;
-            blocks of known size are skipped. Source and ``shuffle_buffer`` must be the same.
+            blocks of known size are skipped, and files that have not changed are not counted again. Source
+            and ``shuffle_buffer`` must be the same.
 
         Returns
         -------
@@ -230,7 +233,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
             the weights that it has reached, if any, as after other errors during the training, and
             ``fit_stream(..., resume_from=self)`` resumes the training.
         KeyboardInterrupt
-            After Ctrl-C, with the same effect.
+            After Ctrl-C, with the same effect; before the first batch the object is not changed.
         ValueError
             If an argument or a parameter is invalid. The object is not changed.
 
@@ -283,7 +286,7 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         last = self._fitted if is_final(self._fitted) else None
         estimator = copy.copy(self)  # for callbacks, which may set attributes and fail
         with runtime_errors():
-            parameters = self.get_params(deep=False)
+            parameters = self.get_params(deep=True)
             trainer = Trainer(self._configuration(), last, EstimatorView(estimator), self, parameters)
             cause: BaseException | None = None
             try:

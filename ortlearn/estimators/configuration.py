@@ -197,6 +197,7 @@ class Configuration:
             "device": parse_device(parameters["device"]),
             "step_class": step_class,
             "learning_rate": rate and rate.for_epochs(parameters["max_iter"]),
+            "batch_size": int(parameters["batch_size"]),  # shapes of onnx reject integers of numpy
             "penalty": _unless_auto(resolve_penalty, parameters["learning_penalty"]),
             "loss": requested_loss(parameters["learning_loss"]),
             "lora": requested_adapters(parameters["lora"]),

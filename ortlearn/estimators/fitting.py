@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,21 @@ from sklearn.utils import check_random_state, get_tags
 from .. import conversion
 from ..exceptions import ConvergenceError
 from ..training import LoopSettings
+from ..training.positions import Position
 from .adaptation import Candidate
 from .callbacks import EstimatorView, FitTask
 from .candidates import chosen_candidate
 from .configuration import TOL, Configuration
 from .data_errors import check_validation_classes
+from .fingerprint import data_texts, parameter_texts, random_state_text
 from .fitted_model import FittedModel
 from .growth import grown_model
 from .input_validation import read_samples
 from .partial_fit_classes import PartialFitClasses, expected_classes
 from .resuming import find_resumption
-from .resumption import Resumption, parameter_texts, resumptions
+from .resumption import Resumption
 from .samples import Samples, check_lengths, hold_out
+from .source_counts import Counts
 from .starting import Start, begin, data_of, labelled, resume
 from .targets import check_labels
 from .training_run import train
@@ -56,7 +59,7 @@ class Opening:
     seed : int
         Seed of the orders of samples, which is drawn first.
     parameters : dict of str to str
-        Texts of the parameters that must be the same to resume the training.
+        Fingerprint of the parameters, which must be equal to resume the training.
     """
 
     task: FitTask | None
@@ -74,11 +77,36 @@ class Opening:
         validation: Validation | None,
         candidate: Candidate | None = None,
         grow: Callable[[FittedModel, float], FittedModel] | None = None,
+        is_split: bool = False,
+        shuffle_buffer: int | None = None,
+        counts: dict[str, Counts] | None = None,
     ) -> FittedModel:
-        """Train from the start, or from the position to resume, and return the model."""
-        resumption_at = resumptions(start, self.initial_random_state, self.parameters, candidate)
-        position = None if self.resumption is None else self.resumption.position
-        hooks = (resumption_at, position, grow)
+        """Train from the start, or from the position to resume, and return the model.
+
+        With ``is_split``, the validation samples were held out of those to train on.
+        """
+        given, own = start, self.resumption
+        drawn = random_state_text(self.random_state) if own is None or not own.drawn else own.drawn
+        texts = cache(lambda: data_texts(given, settings, validation, shuffle_buffer, is_split))
+        if own is not None:
+            start = own.applied(start, texts())
+        elif shuffle_buffer is not None:
+            texts()  # the source may not be readable when the state is written
+
+        def resumption_at(position: Position) -> Resumption:
+            return Resumption(
+                self.initial_random_state,
+                start.weights,
+                None,
+                self.parameters,
+                position,
+                candidate,
+                texts(),
+                drawn,
+                counts or {},
+            )
+
+        hooks = (resumption_at, None if own is None else own.position, grow)
         return train(configuration, start, settings, validation, self.task, candidate, *hooks)
 
 
@@ -97,7 +125,7 @@ class Trainer:
     owner : object
         Estimator whose method was called; its calls of ``partial_fit`` share one progress bar.
     parameters : dict
-        Parameters of the estimator, which are checked if the training is resumed.
+        Parameters of the estimator and of its parts, which are checked if the training is resumed.
     """
 
     configuration: Configuration
@@ -131,6 +159,7 @@ class Trainer:
         expected = named_classes(configuration, classes, samples.y)
         opening = self.open(resumption)
         resumption, random_state = opening.resumption, opening.random_state
+        is_split = held_out is None
         if stopping.early_stopping and held_out is None:
             _check_splits(configuration.source)
             parts = hold_out(samples, configuration, random_state)
@@ -151,28 +180,24 @@ class Trainer:
         if not adapts and held_out is not None and self.is_automatic and not stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         validation = None if held_out is None else self.validation(start, held_out)
-        if resumption is None:
+        candidate = None if resumption is None else resumption.candidate
+        if resumption is None and adapts:
             given = (configuration, start, samples, settings, validation, random_state)
-            candidate = chosen_candidate(*given) if adapts else None
-        else:
-            start, candidate = resumption.applied(start), resumption.candidate
+            candidate = chosen_candidate(*given)
         grow = partial(grown_model, configuration, samples, expected)
-        return opening.train(configuration, start, settings, validation, candidate, grow)
+        return opening.train(configuration, start, settings, validation, candidate, grow, is_split)
 
-    def open(self, resumption: Resumption | None, **others: Any) -> Opening:
-        """Return the beginning of a call; a callback may also provide a training to resume.
-
-        ``others`` are values that must be the same to resume the training, besides the parameters.
-        """
+    def open(self, resumption: Resumption | None) -> Opening:
+        """Return the beginning of a call; a callback may also provide a training to resume."""
         configuration = self.configuration
         task = self.view.task("fit", configuration.stopping.max_iter, resumption is not None)
-        texts = parameter_texts({**self.parameters, **others})
+        texts = parameter_texts(self.parameters)
         if resumption is None and task is not None and task.path_to_resume is not None:
             resumption = find_resumption(task.path_to_resume)
         if resumption is None:
             random_state = check_random_state(configuration.random_state)
         else:
-            resumption.check_parameters(texts)
+            texts = resumption.checked_parameters(texts)
             random_state = resumption.fresh_random_state()
         initial = copy.deepcopy(random_state)
         return Opening(task, resumption, random_state, initial, draw_seed(random_state), texts)

@@ -26,7 +26,7 @@ def find_resumption(source: Any) -> Resumption:
     if not isinstance(source, str | os.PathLike):
         fitted = getattr(source, "_fitted", None)
         if not isinstance(fitted, FittedModel):
-            raise SavedFileError(f"resume_from={source!r} is neither a path nor an estimator in training.")
+            raise SavedFileError(_without_training(source))
         resumption, name = fitted.resumption, "The estimator"
     else:
         resumption, name = _last_of(Path(source)), str(source)
@@ -36,6 +36,17 @@ def find_resumption(source: Any) -> Resumption:
             "warm_start=True or partial_fit."
         )
     return resumption
+
+
+def _without_training(source: Any) -> str:
+    """Return the message for an object that has no training."""
+    if not hasattr(source, "get_trained_onnx"):
+        return f"resume_from={source!r} is neither a path nor an estimator in training."
+    return (
+        f"The {type(source).__name__} of resume_from has no training to resume: none was begun, or it ended "
+        "while samples were counted, or before the first batch (on a cluster, the first round) was complete. "
+        "Call the method without resume_from, which trains from the beginning."
+    )
 
 
 def _last_of(path: Path) -> Resumption | None:

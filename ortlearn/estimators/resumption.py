@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import copy
-import re
-import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.sparse import issparse
 
-from ..exceptions import SavedFileError
-from ..training import Columns, Data
+from ..exceptions import ResumedWarning, SavedFileError, warn_user
 from ..training.positions import Position
+from . import fingerprint
 from .adaptation import Candidate
+from .source_counts import Counts
 from .starting import Start
 
-__all__ = ["Resumption", "parameter_texts", "resumptions"]
-
-#: Parameters that may change when a training is resumed.
-FREE = ("max_iter", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs", "client")
-#: Memory address in the representation of an object.
-ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+__all__ = ["Resumption"]
 
 
 @dataclass(frozen=True)
@@ -37,93 +28,67 @@ class Resumption:
         Random state before the first draw.
     weights : dict of str to ndarray
         Starting weights.
-    digest : int
-        Checksum of graph and samples.
+    digest : int or None
+        Checksum of graph and samples in files of version 0.2.0, which have no ``data``.
     parameters : dict of str to str
-        Texts of the parameters.
+        Fingerprint of the parameters.
     position : Position
         Position of the training.
     candidate : Candidate or None
         Chosen regularisation of a warm start.
+    data : dict of str to str
+        Fingerprint of model and data.
+    drawn : str
+        Text of ``random_state`` after the draws.
+    counts : dict of str to Counts
+        Counts of sources, by the name of the argument.
     """
 
     random_state: np.random.RandomState
     weights: dict[str, np.ndarray]
-    digest: int
+    digest: int | None
     parameters: dict[str, str]
     position: Position
     candidate: Candidate | None = None
+    data: dict[str, str] = field(default_factory=dict)
+    drawn: str = ""
+    counts: dict[str, Counts] = field(default_factory=dict)
 
     def fresh_random_state(self) -> np.random.RandomState:
         """Return a copy of the random state."""
         return copy.deepcopy(self.random_state)
 
-    def check_parameters(self, parameters: dict[str, str]) -> None:
-        """Raise an error if parameters have changed."""
-        names = parameters.keys() | self.parameters.keys()
-        changed = sorted(n for n in names if parameters.get(n) != self.parameters.get(n))
-        if changed:
-            texts = ", ".join(f"{n}={parameters.get(n)} instead of {self.parameters.get(n)}" for n in changed)
-            raise SavedFileError(
-                f"The training to resume has other parameters: {texts}. Restore the original ones; only "
-                f"{', '.join(FREE)} may change."
-            )
+    def checked_parameters(self, found: Mapping[str, str]) -> dict[str, str]:
+        """Return the fingerprint of the parameters, or raise an error if some differ.
 
-    def applied(self, start: Start) -> Start:
-        """Return a start with the original starting weights, or raise an error if graph or samples differ."""
-        if digest_of(start) != self.digest:
+        A seed of None takes the stored one; a generator may also be in the state after the draws.
+        """
+        known = {name: text for name, text in self.parameters.items() if name not in fingerprint.WITH_DATA}
+        if found["random_state"] in ("None", self.drawn):
+            found = {**found, "random_state": known.get("random_state", found["random_state"])}
+        fingerprint.check(found, known, bool(self.data))
+        return {**found, **known}
+
+    def applied(self, start: Start, found: Mapping[str, str]) -> Start:
+        """Return a start with the original starting weights, or raise an error if model or data differ."""
+        if self.data:
+            fingerprint.check(found, self.data)
+        else:
+            self._check_digest(start, found)
+        return replace(start, weights=self.weights, state=replace(start.state, anchor=self.weights))
+
+    def _check_digest(self, start: Start, found: Mapping[str, str]) -> None:
+        """Check graph and samples of a file of version 0.2.0, and warn of what it lacks."""
+        buffer = self.parameters.get("shuffle_buffer", "None")
+        fingerprint.check(found, {"shuffle_buffer": buffer}, is_complete=False)
+        if fingerprint.digest_of(start) != self.digest:
             raise SavedFileError(
                 "The training to resume has another model or other samples: pass the original estimator, "
                 "samples, labels and weights, and use the same versions of packages."
             )
-        return replace(start, weights=self.weights, state=replace(start.state, anchor=self.weights))
-
-
-def parameter_texts(parameters: dict[str, Any]) -> dict[str, str]:
-    """Return the texts of the parameters that must be the same to resume a training.
-
-    The model is compared by its graph, and the random state is stored.
-    """
-    kept = {
-        name: value for name, value in parameters.items() if name not in (*FREE, "estimator", "random_state")
-    }
-    return {name: ADDRESS.sub("", repr(value)) for name, value in kept.items()}
-
-
-def resumptions(
-    start: Start,
-    random_state: np.random.RandomState,
-    parameters: dict[str, str],
-    candidate: Candidate | None,
-) -> Callable[[Position], Resumption]:
-    """Return a function from position to resumption, which computes the checksum of the samples once."""
-
-    @cache
-    def digest() -> int:
-        return digest_of(start)
-
-    def resumption(position: Position) -> Resumption:
-        return Resumption(random_state, start.weights, digest(), parameters, position, candidate)
-
-    return resumption
-
-
-def digest_of(start: Start) -> int:
-    """Return a checksum of the graph and the samples of a training (the first ones of a source)."""
-    found = zlib.crc32(start.problem.trainable.model.SerializeToString(deterministic=True))
-    for array in _arrays(start.data):
-        found = zlib.crc32(array, found)
-    return found if start.source is None else zlib.crc32(start.source.summary, found)
-
-
-def _arrays(data: Data) -> Iterable[bytes | memoryview]:
-    """Yield the arrays of samples, as contiguous bytes."""
-    parts: list[Any] = list(data.X.arrays.values()) if isinstance(data.X, Columns) else [data.X]
-    for part in (*parts, data.y, data.sample_weight):
-        if part is None:
-            continue
-        for array in [part.data, part.indices, part.indptr] if issparse(part) else [part]:
-            if array.dtype.kind in "OUST":
-                yield "\0".join(map(str, array.ravel().tolist())).encode()
-            else:
-                yield np.ascontiguousarray(array).view(np.uint8).ravel().data
+        warn_user(
+            "The training was begun with version 0.2.0, whose files do not contain random_state, parameters "
+            "of the estimator, validation data, and the scale of sample_weight: make sure that they are the "
+            "original ones. Files of the resumed training contain them.",
+            ResumedWarning,
+        )

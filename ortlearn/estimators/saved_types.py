@@ -25,12 +25,13 @@ from .configuration import Updates
 from .input_validation import InputFeatures
 from .problem import Problem, Targets
 from .resumption import Resumption
+from .source_counts import Counts, Whole
 from .training_state import TrainingState, Window
 
 __all__ = ["TYPES"]
 
 RECORDS = (
-    *(Problem, Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Candidate),
+    *(Problem, Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Candidate, Counts, Whole),
     *(TrainableModel, Adapter, OwnLoss, Weight, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
     *(signs.Positive, signs.NotNegative, Positions, FusedTrees, Nodes, FusedLinear, FusedClasses),

@@ -13,12 +13,13 @@ from sklearn.utils import check_array
 from ..exceptions import SourceError
 from ..streams import Rows, Source, cut
 from ..training.progress import progress_bar
+from .checksums import checksum
 from .label_arrays import numbers_of_positions, with_masked_labels
 from .samples import flat_weights
 from .targets import check_labels
 from .weight_sums import BLOCK, LabelSums
 
-__all__ = ["RowCounter", "Whole", "checked_weights", "count"]
+__all__ = ["Counts", "RowCounter", "Whole", "checked_weights", "count"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Whole:
         Largest weight; None without weights.
     total : float
         Sum of all weights.
+    checksum : int
+        Checksum of labels and weights, in blocks of a fixed size; 0 for shards.
     """
 
     n_rows: int
@@ -44,6 +47,7 @@ class Whole:
     weights: np.ndarray
     largest: float | None
     total: float
+    checksum: int = 0
 
     @property
     def classes(self) -> list[np.ndarray] | None:
@@ -51,6 +55,12 @@ class Whole:
         if self.labels is None:
             return None
         return [np.unique(column) for column in self.labels.reshape(len(self.labels), -1).T]
+
+    def text(self) -> str:
+        """Return a text by which a resumed training detects other rows."""
+        labels = None if self.labels is None else self.labels.tolist()
+        counts = f"labels {labels} of weights {self.weights.tolist()}, the largest weight {self.largest}"
+        return f"{self.n_rows} rows with checksum {self.checksum:08x} and {counts}"
 
     def checked(self) -> Whole:
         """Return this object, or raise a ValueError if all weights are zero or their sum is infinite."""
@@ -73,6 +83,22 @@ class Whole:
             labels, weights = sums.result()
         n_rows = sum(part.n_rows for part in parts)
         return cls(n_rows, labels, weights, max(largest, default=None), total).checked()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts of a source that are kept to resume a training.
+
+    Attributes
+    ----------
+    whole : Whole
+        Counts.
+    stamp : str or None
+        Text by which the source is recognised without reading it; None if this is not possible.
+    """
+
+    whole: Whole
+    stamp: str | None = None
 
 
 def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarray | None:
@@ -110,6 +136,7 @@ class RowCounter:
         self._n_rows, self._n_positions = 0, 1
         self._largest: float | None = None
         self._sums: list[float] = []
+        self._checksum = 0
 
     def add(self, rows: Rows) -> None:
         """Check the labels and weights of some rows, and count them."""
@@ -117,6 +144,7 @@ class RowCounter:
         y = with_masked_labels(rows.y, weights)
         check_labels(y)
         self._n_rows += len(rows)
+        self._checksum = checksum((y, weights), self._checksum)
         with np.errstate(over="ignore"):  # Whole.checked raises the error
             self._sums.append(len(rows) if weights is None else float(weights.sum()))
         if weights is not None:
@@ -130,7 +158,7 @@ class RowCounter:
         """Return the counts of all rows."""
         total = math.inf if not math.isfinite(sum(self._sums)) else math.fsum(self._sums) / self._n_positions
         labels, sums = (None, np.array([total])) if self._labels is None else self._labels.result()
-        return Whole(self._n_rows, labels, sums, self._largest, total)
+        return Whole(self._n_rows, labels, sums, self._largest, total, self._checksum)
 
 
 def count(
@@ -147,7 +175,7 @@ def count(
         raise SourceError(
             "The source has no rows: check its path, its filter, or the function that reads it."
         )
-    if source.sizes is not None and first.sample_weight is None and (first.y is None or not is_classifier):
+    if source.sizes is not None and first.sample_weight is None and first.y is None:
         n_rows = sum(source.sizes)
         return Whole(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
     counter = RowCounter(is_classifier, is_onnx, flat_labels)

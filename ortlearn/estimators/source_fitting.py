@@ -21,7 +21,7 @@ from .partial_fit_classes import PartialFitClasses
 from .problem import Problem
 from .resumption import Resumption
 from .samples import Samples
-from .source_counts import Whole, count
+from .source_counts import Counts, Whole, count
 from .source_rows import SourceRows
 from .source_samples import SourceSamples
 from .starting import Start, begin
@@ -66,15 +66,22 @@ def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
     source = open_source(request.source, *request.labels)
     held_out = None if request.held_out is None else open_source(request.held_out, *request.held_out_labels)
     try:
-        samples = _samples(trainer, source, request.shuffle_buffer)
-        opening = trainer.open(request.resumption, shuffle_buffer=samples.size)
+        opening = trainer.open(request.resumption)
+        known = {} if opening.resumption is None else opening.resumption.counts
+        samples = _samples(trainer, source, request.shuffle_buffer, known.get("source"))
+        counts = {"source": Counts(samples.whole, source.stamp)}
         start = _begin(trainer, opening, samples, request.classes)
-        validation = None if held_out is None else _validation(trainer, start, held_out, samples.size)
+        validation = None
+        if held_out is not None:
+            whole = _count(trainer, held_out, known.get("source_val"), False)
+            counts["source_val"] = Counts(whole, held_out.stamp)
+            validation = _validation(trainer, start, held_out, whole.n_rows, samples.size)
         configuration = trainer.configuration
         settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
         if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
-        return opening.train(configuration, start, settings, validation)
+        given = (configuration, start, settings, validation)
+        return opening.train(*given, shuffle_buffer=samples.size, counts=counts)
     finally:
         source.close()
         if held_out is not None:
@@ -98,14 +105,21 @@ def _check(trainer: Trainer, request: SourceRequest) -> None:
         )
 
 
-def _samples(trainer: Trainer, source: Source, shuffle_buffer: int) -> SourceSamples:
+def _samples(trainer: Trainer, source: Source, shuffle_buffer: int, known: Counts | None) -> SourceSamples:
     configuration = trainer.configuration
-    is_classifier = configuration.estimator_type == "classifier"
+    whole = _count(trainer, source, known, configuration.estimator_type == "classifier")
+    return SourceSamples(source, whole, configuration.updates.batch_size, int(shuffle_buffer))
+
+
+def _count(trainer: Trainer, source: Source, known: Counts | None, is_classifier: bool) -> Whole:
+    """Return the counts of a source, without a pass if those of the same files are known."""
+    if known is not None and known.stamp is not None and known.stamp == source.stamp:
+        return known.whole
+    configuration = trainer.configuration
     is_onnx, verbose = conversion.is_onnx_source(configuration.source), bool(configuration.verbose)
     first = next(iter(source.blocks()), None) if is_onnx and is_classifier else None
     flat_labels = first is not None and labels_are_arrays(configuration, first)
-    whole = count(source, is_classifier, configuration.name, verbose, is_onnx, flat_labels)
-    return SourceSamples(source, whole, configuration.updates.batch_size, int(shuffle_buffer))
+    return count(source, is_classifier, configuration.name, verbose, is_onnx, flat_labels)
 
 
 def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
@@ -128,8 +142,7 @@ def _begin(trainer: Trainer, opening: Opening, samples: SourceSamples, classes: 
     random_state, seed = opening.random_state, opening.seed
     start = begin(configuration, first, random_state, seed, last, expected, whole=samples.whole)
     samples.set_problem(start.problem, start.features)
-    start = _of_source(start, samples)
-    return start if resumption is None else resumption.applied(start)
+    return _of_source(start, samples)
 
 
 def _of_source(start: Start, samples: SourceSamples) -> Start:
@@ -167,20 +180,18 @@ def expected_of(classes: Any, whole: Whole, y: Any, configuration: Configuration
     return PartialFitClasses(given, columns)
 
 
-def _validation(trainer: Trainer, start: Start, source: Source, size: int) -> Validation:
+def _validation(trainer: Trainer, start: Start, source: Source, n_rows: int, size: int) -> Validation:
     """Return the validation on another source, which is read into memory if it is small."""
     configuration, problem = trainer.configuration, start.problem
-    is_onnx = conversion.is_onnx_source(configuration.source)
-    whole = count(source, False, configuration.name, bool(configuration.verbose), is_onnx)
-    if whole.n_rows <= size:
+    if n_rows <= size:
         return trainer.validation(start, in_memory(trainer.configuration, Rows.join(list(source.blocks()))))
     parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]
     labels = Rows.join([Rows(None, *part) for part in parts])
     if problem.needs_labels and labels.y is None:
         raise ValueError("source_val has no labels: pass y_val, or y with the name of their column.")
-    X = SourceRows(source, whole.n_rows, size)
+    X = SourceRows(source, n_rows, size)
     samples = Samples(X, labels.y, labels.sample_weight).with_checked_weights()
-    y = problem.encoder.encode(samples.y, whole.n_rows)
-    weights = objective_weights(problem, samples.y, samples.sample_weight, whole.n_rows)
+    y = problem.encoder.encode(samples.y, n_rows)
+    weights = objective_weights(problem, samples.y, samples.sample_weight, n_rows)
     data = Data(read_samples(problem, X, start.features), y, weights)
     return Validation(configuration, problem, start.features, samples, data, trainer.view.with_model)

@@ -55,6 +55,11 @@ class SourceRows:
 
         return prefetched(make)
 
+    def first(self) -> Any:
+        """Return the features of the first chunk."""
+        with closing(self.chunks()) as chunks:
+            return next(chunks)
+
     def toarray(self) -> np.ndarray:
         """Return all rows as one array."""
         with closing(self.chunks()) as chunks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -232,6 +233,9 @@ def check_labels(y: Any, name: str = "y") -> None:
         return
     if values.dtype != object:
         return
+    with suppress(TypeError):  # labels that are not hashable are tested one by one
+        if not any(map(_is_missing, {*values.ravel().tolist()})):
+            return
     missing = np.argwhere(np.frompyfunc(_is_missing, 1, 1)(values).astype(bool))
     if len(missing):
         raise ValueError(f"{name} has no label in row {missing[0][0]}: {values[tuple(missing[0])]!r}.")

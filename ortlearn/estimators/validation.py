@@ -10,12 +10,15 @@ import numpy as np
 
 from ..preprocessing.columns import count_rows
 from ..training import Data, Measured
+from .checksums import array_text
 from .configuration import Configuration
+from .fingerprint import arrays_text
 from .fitted_model import FittedModel
 from .inference import LiveInference
 from .input_validation import InputFeatures
 from .problem import Problem
 from .samples import Samples
+from .source_rows import SourceRows
 from .training_state import TrainingState
 
 __all__ = ["Validation"]
@@ -64,6 +67,16 @@ class Validation:
         self._estimator = as_estimator(live)
         scoring = configuration.stopping.scoring
         self._score = _scorer(scoring, self._estimator, problem, count_rows(samples.X))
+
+    def texts(self) -> dict[str, str]:
+        """Return the fingerprint of the samples (of a source, of the first chunk)."""
+        data, weights = self.data, self.samples.sample_weight
+        if isinstance(data.X, SourceRows):
+            data = Data(data.X.first(), data.y)
+        return {
+            **arrays_text(data, "_val"),
+            "sample_weight_val": array_text([None if weights is None else np.asarray(weights)]),
+        }
 
     def loss(self, weights: Mapping[str, np.ndarray]) -> float:
         """Return the mean loss of the model with given weights."""

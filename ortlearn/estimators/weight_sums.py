@@ -85,7 +85,12 @@ class LabelSums:
         values = values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
         self._empty = values[:0] if self._empty is None else np.concatenate([self._empty, values[:0]])
         found: Any
-        if values.ndim == 2 and values.dtype == object:  # numpy.unique does not support rows of objects
+        if values.ndim == 1 and values.dtype == object:  # a dictionary is faster than sorting
+            codes: dict[Any, int] = {}
+            numbers = np.array([codes.setdefault(label, len(codes)) for label in values.tolist()])
+            found = np.empty(len(codes), dtype=object)
+            found[:] = list(codes)
+        elif values.ndim == 2 and values.dtype == object:  # numpy.unique does not support rows of objects
             found = np.empty(len(values), dtype=object)
             found[:] = list(map(tuple, values.tolist()))
             found, numbers = np.unique(found, return_inverse=True)

@@ -58,6 +58,8 @@ class DatasetSource(_ArrowSource):
         self._scan = _local_scan_options() if _is_local(dataset) else None
         if self._groups is not None:
             self.sizes = [group.row_groups[0].num_rows for group in self._groups]
+        if self._groups is not None and _is_local(dataset):
+            self.stamp = _stamp(dataset.files, self._selection)
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
         """Yield row groups of parquet files, or batches of other files.
@@ -120,6 +122,13 @@ def _local_scan_options() -> Any:
 
 def _is_local(dataset: Any) -> bool:
     return getattr(getattr(dataset, "filesystem", None), "type_name", "") == "local"
+
+
+def _stamp(paths: Sequence[str], selection: Selection) -> str:
+    """Return a text of the columns that are counted, and of path, size and time of each file."""
+    states = [(path, os.stat(path)) for path in paths]
+    files = [(path, state.st_size, state.st_mtime_ns) for path, state in states]
+    return repr((selection.y, selection.sample_weight, files))
 
 
 def _row_groups(dataset: Any) -> list[Any] | None:

@@ -26,10 +26,13 @@ class Source:
         Number of rows of each block, if it is known before reading; then blocks can be read in any order.
     names : list of str or None
         Names of the features; None if they have no names.
+    stamp : str or None
+        Text that changes with the content, which is not read for it; None if there is no such text.
     """
 
     sizes: Sequence[int] | None = None
     names: list[str] | None = None
+    stamp: str | None = None
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
         """Yield the rows of blocks; a block may be yielded in several parts.

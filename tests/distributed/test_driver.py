@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression
 from ortlearn import OrtGradientOptimizer
 from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.distributed import DaskOrtGradientOptimizer
+from ortlearn.exceptions import SavedFileError
 from ortlearn.saving import load, save
 from tests.distributed.shards import cut, same_bits
 
@@ -71,6 +72,33 @@ def test_checkpoint_loads_as_local_estimator_and_resumes(client, regression, tmp
         assert type(load(files[0])) is OrtGradientOptimizer
         found = DaskOrtGradientOptimizer(LinearRegression(), client=client, **options)
         assert same_bits(found.fit(*shards, resume_from=files[-1]), expected)
+
+
+@pytest.mark.needs_callbacks
+def test_resuming_requires_the_same_shards(client, regression, tmp_path):
+    X, y = regression
+
+    def model(**options):
+        return DaskOrtGradientOptimizer(LinearRegression(), client=client, **{**OPTIONS, **options})
+
+    def data(**changes):
+        arrays = {"X": X, "y": y, "X_val": X + 1, "y_val": y}
+        for name in changes:
+            arrays[name] = arrays[name].copy()
+            arrays[name][-1] += 1
+        return {name: cut(array, SIZES) for name, array in arrays.items()}
+
+    expected = model().set_callbacks(ModelCheckpoint(tmp_path, every=1, keep=9)).fit(**data())
+    path = sorted(tmp_path.glob("*.zip"))[0]
+    assert same_bits(model().fit(**data(), resume_from=path), expected)
+    for name in ("X", "y", "X_val", "y_val"):
+        with pytest.raises(SavedFileError, match=f"[ ,]{name}=.* instead of"):
+            model().fit(**data(**{name: 1}), resume_from=path)
+    for changes, text in (({"random_state": 7}, "random_state=7"), ({"sync_every": 2}, "sync_every=2")):
+        with pytest.raises(SavedFileError, match=f"{text} instead of"):
+            model(**changes).fit(**data(), resume_from=path)
+    with pytest.raises(SavedFileError, match=r"no training to resume: .* \(on a cluster, the first round\)"):
+        model().fit(**data(), resume_from=model())
 
 
 def test_saved_estimator_loads_without_cluster(client, regression, tmp_path):

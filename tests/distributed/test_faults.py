@@ -100,7 +100,7 @@ def test_failed_task_discards_the_round(client, undisturbed, regression, tmp_pat
     assert model.n_iter_ == 2 and model.train_losses_ == undisturbed.train_losses_[:2]
     assert np.isfinite(model.predict(regression[0])).all()
     wait_for(lambda: not any(client.processing().values()))
-    with pytest.raises(SavedFileError, match="other model or other samples"):
+    with pytest.raises(SavedFileError, match="X=600 x 4 values .* instead of 200 x 4 values"):
         X, y = regression
         model.fit(cut(X, [600]), cut(y, [600]), resume_from=model)
     found = trained(client, regression, rate, model=model, resume_from=model)
@@ -113,6 +113,8 @@ def test_failure_in_first_round_leaves_the_estimator_unchanged(client, regressio
     with pytest.raises(ClusterError, match="the disk is full"):
         trained(client, regression, rate, model=model)
     assert not hasattr(model, "n_iter_")
+    with pytest.raises(SavedFileError, match=r"no training to resume: .* \(on a cluster, the first round\)"):
+        trained(client, regression, rate, model=model, resume_from=model)
 
 
 def test_interrupt_cancels_the_round(client, undisturbed, regression, tmp_path, once_held):

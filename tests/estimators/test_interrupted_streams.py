@@ -84,8 +84,8 @@ def test_resuming_requires_the_same_source(optimizer, rows):
         model.fit_stream(Batches(X, y, [5], 9), shuffle_buffer=64)
     before = model.get_weights()
     for source, size, changes, message in (
-        (Batches(X[:400], y[:400]), 64, {}, "another model or other samples"),
-        (Batches(X, 1 - y), 64, {}, "another model or other samples"),
+        (Batches(X[:400], y[:400]), 64, {}, "source=400 rows .* instead of 410 rows"),
+        (Batches(X, 1 - y), 64, {}, "y=64 x 1 values .* instead of 64"),
         (Batches(X, y), 48, {}, "shuffle_buffer=48 instead of 64"),
         (Batches(X, y), 64, {"batch_size": 32}, "batch_size=32 instead of 16"),
     ):

@@ -200,22 +200,6 @@ def test_larger_max_iter(tmp_path):
     )
 
 
-def test_other_parameters_models_and_samples_are_rejected(tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path, every=2)
-    make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
-    with pytest.raises(SavedFileError, match=r"other parameters: batch_size=8 instead of 16"):
-        make("Adam", OrtGradientOptimizer, batch_size=8).fit(X, Y, resume_from=tmp_path)
-    other = Y.copy()
-    other[-1] += 1e-3
-    for arguments in ((X, other), (X[:-1], Y[:-1]), (X + 1e-6, Y), (X, Y, WEIGHTS)):
-        with pytest.raises(SavedFileError, match="another model or other samples"):
-            make("Adam", OrtGradientOptimizer).fit(*arguments, resume_from=tmp_path)
-    wider = make("Adam", OrtGradientOptimizer)
-    wider.set_params(estimator=MLPRegressor(hidden_layer_sizes=(5,), max_iter=2, random_state=0))
-    with pytest.raises(SavedFileError, match="another model or other samples"):
-        wider.fit(X, Y, resume_from=tmp_path)
-
-
 def test_trainings_that_cannot_be_resumed(tmp_path):
     trained = make("Adam", OrtGradientOptimizer).fit(X, Y)
     saving.save(trained, tmp_path / "over.zip")

@@ -156,8 +156,14 @@ def test_other_samples_are_rejected(tmp_path):
     checkpoint = ModelCheckpoint(tmp_path, every=1)
     fit("weights", "one_graph", checkpoint)[1]()
     path = tmp_path / "epoch-000001.zip"
-    for other in (lambda: blocks(False, Y > 0), lambda: list(blocks(True, Y > 0))[:-1]):
-        with pytest.raises(SavedFileError, match="another model or other samples"):
+    later = Y.copy()
+    later[-1] *= -1
+    for other, name in (
+        (lambda: blocks(False, Y > 0), "sample_weight=64 values .* instead of 64 values"),
+        (lambda: list(blocks(True, Y > 0))[:-1], "source=180 rows"),
+        (lambda: blocks(True, later > 0), "source=210 rows"),
+    ):
+        with pytest.raises(SavedFileError, match=name):
             fit("weights", "one_graph", source=other)[1](resume_from=path)
 
 
