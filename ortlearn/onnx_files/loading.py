@@ -14,6 +14,7 @@ from ..graphs import runtime_errors, value_types
 from ..graphs.editing import copy_model
 from ..graphs.external_tensors import external_initializers, keep_external, without_external
 from ..graphs.files import MAX_MESSAGE
+from ..graphs.nodes import all_nodes
 from .declared_sizes import without_placeholders
 from .dynamic_batch import with_dynamic_batch
 from .half_precision import with_float32
@@ -25,6 +26,8 @@ from .versions import pin_versions, upgraded
 
 #: Minimum size in bytes of initializers that are not loaded, in models too large for a protobuf message.
 LARGE = 2**20
+#: Operators that onnxruntime defines in the domain of onnx.
+OF_RUNTIME = ("SimplifiedLayerNormalization",)
 
 
 def is_onnx_source(source: Any) -> bool:
@@ -56,9 +59,7 @@ def load_onnx(source: Any) -> ModelProto:
 
 
 @runtime_errors()
-def prepare_onnx(
-    model: ModelProto, label: str, integers: bool = False, trainable: bool = True
-) -> ModelProto:
+def prepare_onnx(model: ModelProto, label: str, integers: bool = False, trainable: bool = True) -> ModelProto:
     """Return a checked copy of a model at supported versions; ``integers`` become rounded floats."""
     # If trainable, float16 becomes float32, and a fixed number of samples becomes free.
     check_total(model, label)
@@ -67,7 +68,7 @@ def prepare_onnx(
         raise ConversionError(f"{label} are not an ONNX model: the graph has no node or no output.")
     model = without_placeholders(model)
     try:
-        onnx.checker.check_model(without_external(model))
+        onnx.checker.check_model(_for_checker(model))
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
     model = with_named_weights(model, integers)  # check_structure limits the number of nodes
@@ -81,6 +82,17 @@ def prepare_onnx(
     check_sizes(types, label)
     check_operators(model, types, label)
     return model
+
+
+def _for_checker(model: ModelProto) -> ModelProto:
+    """Return a model without external data, and without operators of onnxruntime in the domain of onnx."""
+    light = without_external(model)
+    if any(node.op_type in OF_RUNTIME for node in all_nodes(light.graph)):
+        light = copy_model(light)
+        for node in all_nodes(light.graph):
+            node.domain = "com.microsoft" if node.op_type in OF_RUNTIME else node.domain
+        light.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return light
 
 
 def without_record(model: ModelProto) -> ModelProto:

@@ -50,10 +50,10 @@ def open(  # noqa: A001 - as gzip.open and others
 ) -> ModelProto:
     """Return an ONNX file as a graph that can be differentiated.
 
-    The file is checked, opsets below 13 are converted to 18, local functions are inlined, weights in constants
-    and in attributes of operators of ``ai.onnx.ml`` become initializers, and these operators become standard
-    ones. Tensors of the file keep their names. ``onnx_derivative``, the estimators and the command line open
-    files in this way.
+    The file is checked, opsets below 13 are converted to 18, local functions are inlined, weights in
+    constants and in attributes of operators of ``ai.onnx.ml`` become initializers, and these operators become
+    standard ones. Tensors of the file keep their names. ``onnx_derivative``, the estimators and the command
+    line open files in this way.
 
     Parameters
     ----------

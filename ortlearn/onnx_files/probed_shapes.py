@@ -71,9 +71,13 @@ class _Probes:
         if isinstance(feeds, str) and feeds != RANDOM:
             raise ValueError(f"feeds={feeds!r} must be arrays by the names of inputs, {RANDOM!r} or None.")
         self.run, self.model = run, model
-        self.given = None if isinstance(feeds, str) else [feeds] if isinstance(feeds, Mapping) else list(feeds)
+        self.given = (
+            None if isinstance(feeds, str) else [feeds] if isinstance(feeds, Mapping) else list(feeds)
+        )
 
-    def of(self, model: ModelProto, names: Sequence[str], values: bool = False) -> dict[str, list[np.ndarray]]:
+    def of(
+        self, model: ModelProto, names: Sequence[str], values: bool = False
+    ) -> dict[str, list[np.ndarray]]:
         """Return the shapes of tensors, or their values as integers, in each run; empty if a run fails."""
         graph = _shape_graph(model, names, values)
         try:

@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from ..graphs import GraphBuilder, replace_nodes
-from ..graphs.nodes import attributes_of
-from ..graphs.patterns import PatternView
-from ..models.distances import guarded_sqrt, reduced
+from ...graphs import GraphBuilder, replace_nodes
+from ...graphs.nodes import attributes_of
+from ...graphs.patterns import PatternView
+from ...models.distances import guarded_sqrt, reduced
 from .scan_distances import rewrite_scan_distances
 
 #: Patterns of sums of squares and powers, whose roots have infinite gradients at zero.
