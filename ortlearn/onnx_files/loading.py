@@ -22,6 +22,7 @@ from .model_checks import check_sizes, check_structure, check_total, stored_byte
 from .named_weights import with_named_weights
 from .operator_checks import check_operators
 from .simplify import with_chosen_branches
+from .sparse_weights import with_dense_weights
 from .versions import pin_versions, upgraded
 
 #: Minimum size in bytes of initializers that are not loaded, in models too large for a protobuf message.
@@ -66,7 +67,7 @@ def prepare_onnx(model: ModelProto, label: str, integers: bool = False, trainabl
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:
         raise ConversionError(f"{label} are not an ONNX model: the graph has no node or no output.")
-    model = without_placeholders(model)
+    model = with_dense_weights(without_placeholders(model))
     try:
         onnx.checker.check_model(_for_checker(model))
     except onnx.checker.ValidationError as error:
@@ -85,13 +86,14 @@ def prepare_onnx(model: ModelProto, label: str, integers: bool = False, trainabl
 
 
 def _for_checker(model: ModelProto) -> ModelProto:
-    """Return a model without external data, and without operators of onnxruntime in the domain of onnx."""
-    light = without_external(model)
-    if any(node.op_type in OF_RUNTIME for node in all_nodes(light.graph)):
-        light = copy_model(light)
-        for node in all_nodes(light.graph):
-            node.domain = "com.microsoft" if node.op_type in OF_RUNTIME else node.domain
-        light.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    """Return a model without the parts that onnxruntime accepts, but not the checker of onnx."""
+    # These are external data, tensors without a declared shape, and operators of OF_RUNTIME.
+    light = copy_model(without_external(model))
+    for value in (*light.graph.input, *light.graph.output):
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.shape.SetInParent()
+    for node in (node for node in all_nodes(light.graph) if node.op_type in OF_RUNTIME):
+        node.domain = "com.microsoft"
     return light
 
 
