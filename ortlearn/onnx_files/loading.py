@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
-from ..graphs import runtime_errors, value_types
+from ..graphs import opset_versions, runtime_errors, value_types
 from ..graphs.editing import copy_model
 from ..graphs.external_tensors import external_initializers, keep_external, without_external
 from ..graphs.files import MAX_MESSAGE
@@ -28,7 +28,7 @@ from .versions import pin_versions, upgraded
 #: Minimum size in bytes of initializers that are not loaded, in models too large for a protobuf message.
 LARGE = 2**20
 #: Operators that onnxruntime defines in the domain of onnx.
-OF_RUNTIME = ("SimplifiedLayerNormalization",)
+OF_RUNTIME, MICROSOFT = ("SimplifiedLayerNormalization",), "com.microsoft"
 
 
 def is_onnx_source(source: Any) -> bool:
@@ -93,7 +93,9 @@ def _for_checker(model: ModelProto) -> ModelProto:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.shape.SetInParent()
     for node in (node for node in all_nodes(light.graph) if node.op_type in OF_RUNTIME):
-        node.domain = "com.microsoft"
+        node.domain = MICROSOFT
+        if MICROSOFT not in opset_versions(light):
+            light.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
     return light
 
 
