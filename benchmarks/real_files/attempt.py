@@ -12,16 +12,13 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from ortlearn import OrtGradientOptimizer
+from ortlearn import OrtGradientOptimizer, onnx_files
 from ortlearn.conversion import find_weights
-from ortlearn.differentiation.random_feed import random_feed
-from ortlearn.estimators.model_sources import _GraphRunner
+from ortlearn.differentiation import random_feed
+from ortlearn.graphs import initializer_arrays
 from ortlearn.graphs.nodes import all_nodes
 from ortlearn.learning_rates import LearningRateAdam
-from ortlearn.onnx_files.decompositions import decompose_operators
-from ortlearn.onnx_files.loading import load_onnx
-from ortlearn.onnx_files.probed_shapes import with_probed_shapes
-from ortlearn.onnx_files.weight_locations import weight_locations
+from ortlearn.training import Device, make_session
 from ortlearn.training.activations import activation_bytes
 
 from .derivatives import check_derivative, inputs_that_run
@@ -72,7 +69,7 @@ def attempt(path: Path) -> Attempt:
         dict(Counter(node.op_type for node in all_nodes(file.graph))),
     )
     try:
-        model = with_probed_shapes(decompose_operators(load_onnx(file)), _GraphRunner())
+        model = onnx_files.open(file, feeds="random", trainable=True)
         derivative = check_derivative(model, file)
         found.derivative, found.error, found.ratio = derivative.verdict, derivative.error, derivative.ratio
     except Exception as error:
@@ -86,7 +83,7 @@ def attempt(path: Path) -> Attempt:
 
 def _has_weights(file: onnx.ModelProto) -> bool:
     """Return whether a file has learned weights."""
-    return any(weight.learned for weight in find_weights(decompose_operators(load_onnx(file))).values())
+    return any(weight.learned for weight in find_weights(onnx_files.open(file, trainable=True)).values())
 
 
 def _with_shared_inputs(file: onnx.ModelProto) -> onnx.ModelProto:
@@ -105,17 +102,17 @@ def _with_shared_inputs(file: onnx.ModelProto) -> onnx.ModelProto:
 
 def _train(file: onnx.ModelProto) -> str:
     """Train a file on random samples; return "yes" if its predictions change, otherwise the reason."""
-    if sum(int(np.prod(weight.shape)) for weight in weight_locations(file).values()) > LARGEST:
-        return "left out for its size"
     file = _with_shared_inputs(file)
-    model = load_onnx(file)
-    rng, run = np.random.default_rng(0), _GraphRunner()
+    model = onnx_files.open(file, trainable=True)
+    if sum(array.size for array in initializer_arrays(model).values() if array.dtype.kind == "f") > LARGEST:
+        return "left out for its size"
+    rng, run = np.random.default_rng(0), _Forward(model)
     size = activation_bytes(model, random_feed(model, 1, LENGTHS[0]))
     rows = min(ROWS, max(2, ACTIVATIONS // max(1, size)))
     sizes = [(rows, length) for length in LENGTHS]
-    feeds = inputs_that_run(model, model, lambda values: run(model, values), sizes, rng)
+    feeds = inputs_that_run(model, model, run, sizes, rng)
     X = feeds if len(feeds) > 1 else next(iter(feeds.values()))
-    before, n_samples = run(model, feeds), len(next(iter(feeds.values())))
+    before, n_samples = run(feeds), len(next(iter(feeds.values())))
     if before.shape[:1] != (n_samples,):
         return f"its output has the shape {before.shape} for {n_samples} samples"
     if before.dtype.kind == "f":
@@ -127,11 +124,22 @@ def _train(file: onnx.ModelProto) -> str:
     given = trained.get_trained_onnx()
     for part in ("input", "output", "doc_string"):
         assert getattr(given.graph, part) == getattr(file.graph, part), f"{part} differs"
-    after = run(load_onnx(given), feeds)
+    after = _Forward(onnx_files.open(given, trainable=True))(feeds)
     np.testing.assert_allclose(after, before, atol=1e6)  # equal shapes, finite values
     if before.dtype.kind == "f" and np.array_equal(after, before):
         return "no weight moved"
     return "yes"
+
+
+class _Forward:
+    """The first output of a graph as a function of its inputs."""
+
+    def __init__(self, model: onnx.ModelProto):
+        self._session = make_session(model, Device("cpu"))
+        self._names = {value.name for value in self._session.get_inputs()}
+
+    def __call__(self, feeds: dict[str, np.ndarray]) -> np.ndarray:
+        return self._session.run(None, {n: a for n, a in feeds.items() if n in self._names})[0]
 
 
 def _message(error: Exception) -> str:

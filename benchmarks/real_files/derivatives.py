@@ -13,8 +13,7 @@ import numpy as np
 from onnx import ModelProto
 
 from ortlearn.conversion import find_weights
-from ortlearn.differentiation import onnx_derivative
-from ortlearn.differentiation.random_feed import random_feed
+from ortlearn.differentiation import onnx_derivative, random_feed
 from ortlearn.graphs import initializer_arrays, make_inputs_of
 from ortlearn.training import Device, make_session
 

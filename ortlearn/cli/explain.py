@@ -12,13 +12,13 @@ from typing import Any
 
 from onnx import TensorProto
 
+from .. import onnx_files
 from ..conversion import Explanation, explain, to_trainable
 from ..differentiation.registry import NO_GRADIENT, load_rules
 from ..exceptions import ConversionError
 from ..graphs import TensorType, opset_versions
 from ..graphs.nodes import all_nodes
 from ..onnx_files.adapters import LoRA
-from ..onnx_files.decompositions import decompose_operators
 from .data_files import Table, column_options, read_table
 from .messages import shown
 from .model_files import load_model
@@ -100,7 +100,7 @@ def _of_onnx(model: OnnxModel, options: argparse.Namespace) -> dict:
     try:
         graph = to_trainable(model.source, **asked).objective_graph()
     except ConversionError:
-        graph = decompose_operators(model.model)
+        graph = onnx_files.open(model.model, trainable=True)
     weights = [
         {
             "name": name,

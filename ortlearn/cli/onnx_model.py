@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto
 
+from .. import onnx_files
 from ..conversion import read_columns
 from ..exceptions import ConversionError
 from ..graphs import TensorType, copy_model, extract_model, value_types
 from ..graphs.runtime_errors import runtime_errors
-from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.loading import load_onnx
 from ..onnx_files.scores.outputs import class_table
 from ..onnx_files.scores.score_view import ScoreView
@@ -84,7 +84,7 @@ class OnnxModel(Model):
         if self.label is None:
             return None
         try:
-            model = decompose_operators(self.model)
+            model = onnx_files.open(self.model, trainable=True)
             found = class_table(ScoreView(model, value_types(model)), self.label)
         except ConversionError:
             return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -9,21 +11,27 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
+from ..differentiation.random_feed import random_feed
 from ..exceptions import ConversionError, NoTrainableWeightError
+from ..graphs import value_types
 from ..graphs.runtime_errors import runtime_errors
 from ..models import unwrapped
 from ..onnx_files.adapters import LoRA
 from ..onnx_files.decompositions import decompose_operators
 from ..onnx_files.heads import default_weights
-from ..onnx_files.loading import is_onnx_source, load_onnx, prepare_onnx, read_onnx
-from ..onnx_files.probed_shapes import with_probed_shapes
+from ..onnx_files.loading import is_onnx_source, load_onnx
+from ..onnx_files.opening import open_file
+from ..onnx_files.probed_shapes import RANDOM, with_probed_shapes
 from ..onnx_files.scores.outputs import chosen_outputs, computed_outputs
 from ..onnx_files.weight_locations import weight_locations
 from ..onnx_files.weights import find_weights
+from ..preprocessing.column_reading import read_columns
 from ..preprocessing.comparison import Run
 from ..preprocessing.estimator_checks import check_is_a_model
 from ..preprocessing.pipeline_split import Split, split_pipeline
+from ..preprocessing.schema import graph_inputs, schema_of_graph
 from ..preprocessing.skl2onnx_steps import UndefinedModelError, convert
 from .from_estimator import trainable_from_definitions
 from .from_file import trainable_from_graph
@@ -115,7 +123,7 @@ def to_trainable(
             "output_name": output_name,
         }
         options |= {"own_loss_names": (loss_output_name, label_name, weight_name), "lora": lora, "link": link}
-        return _from_file(source, weights_to_train, run, straight_through, options)
+        return _from_file(source, weights_to_train, X, run, straight_through, options)
     _check_estimator(source, lora=lora, output_name=output_name)
     n_features = getattr(source, "n_features_in_", 0) or n_features
     if n_features is None and X is None:
@@ -135,17 +143,36 @@ def to_trainable(
 
 
 def _from_file(
-    source: Any, weights_to_train: Any, run: Run | None, straight_through: bool, options: dict[str, Any]
+    source: Any,
+    weights_to_train: Any,
+    X: Any,
+    run: Run | None,
+    straight_through: bool,
+    options: dict[str, Any],
 ) -> TrainableModel:
     """Return the trainable graph of an ONNX model, with options of :func:`trainable_from_graph`."""
-    file, label = read_onnx(source)
-    model = decompose_operators(prepare_onnx(file, label, integers=straight_through))
-    model = with_computed_shapes(model if run is None else with_probed_shapes(model, run))
+    runs: dict[str, Any] = {} if run is None else {"feeds": RANDOM, "run": run}
+    opened = open_file(source, integers=straight_through, trainable=True, **runs)
+    file, model = opened.file, opened.model
+    if X is not None and run is not None:
+        with suppress(Exception):  # X is validated later, with the schema of the trainable graph
+            model = with_probed_shapes(model, run, _feeds_of(model, X, options["own_loss_names"][1:]))
+    model = with_computed_shapes(model)
     options |= {"file": file, "default_weights": default_weights(file)}
     try:
         return trainable_from_graph(model, weights_to_train, **options)
     except NoTrainableWeightError as error:
         raise (error if straight_through else _with_integers(error, file)) from None
+
+
+def _feeds_of(model: ModelProto, X: Any, others: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return values of the inputs of a graph for two samples; ``others`` are inputs that are not in X."""
+    types = value_types(model, infer=False)
+    if isinstance(X, Mapping):
+        rows: Any = {name: values[:2] for name, values in X.items()}
+    else:
+        rows = _safe_indexing(X, np.arange(2))
+    return random_feed(model, 2) | read_columns(rows, schema_of_graph(graph_inputs(model, types, *others)))
 
 
 def _check_estimator(source: Any, **file_options: Any) -> None:

@@ -1,8 +1,13 @@
 """Gradients of ONNX graphs, by built-in rules or by onnxruntime-training's C++ builder.
 
 ``BACKENDS`` has the values of the parameters ``gradient`` and ``backend``; ``STRAIGHT_THROUGH`` is the
-backend of the built-in rules that differentiates rounding as the identity.
+backend of the built-in rules that differentiates rounding as the identity. ``onnx_derivative`` opens files:
+it is defined in :mod:`ortlearn.onnx_files`, above this package, and imported when it is first used.
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 from .backends import (
     BACKENDS,
@@ -12,7 +17,7 @@ from .backends import (
     gradient_of_loss,
 )
 from .decomposition import by_decomposition
-from .derivative import DerivativeOptions, onnx_derivative
+from .derivative import DerivativeOptions
 from .gradient_model import gradient_model
 from .random_feed import random_feed
 from .reach import gradient_reach, require_gradients
@@ -34,3 +39,12 @@ __all__ = [
     "random_feed",
     "require_gradients",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "onnx_derivative":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ..onnx_files.derivative import onnx_derivative
+
+    globals()[name] = onnx_derivative
+    return onnx_derivative

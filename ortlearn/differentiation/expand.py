@@ -16,8 +16,9 @@ from onnx import (
     numpy_helper,
 )
 
+from ..exceptions import GradientError
 from ..graphs import make_value_info, node_inputs, subgraphs, value_types
-from ..graphs.nodes import copy_node
+from ..graphs.nodes import attributes_of, copy_node
 from .gradient_builder import GradientBuilder
 from .inference import infer_types
 from .registry import normalize_domain
@@ -30,6 +31,12 @@ _LARGEST_SHAPE = 16
 
 def expand_node(op: GradientBuilder, node: NodeProto) -> list[NodeProto] | None:
     """Return the nodes of an operator's function body, with unique names and known types."""
+    is_causal = node.op_type == "Attention" and attributes_of(node).get("is_causal")
+    if is_causal and not node.domain and any(node.input[4:5]):
+        raise GradientError(
+            f"Cannot differentiate operator 'Attention' (node {node.name!r}): with is_causal and past keys, "
+            "onnxruntime and the specification of ONNX mask different keys. Write the mask as attn_mask."
+        )
     function = _function_of(op, node)
     if function is None:
         return None

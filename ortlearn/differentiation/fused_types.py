@@ -10,7 +10,7 @@ from ..graphs import TensorType, make_value_info, value_types
 from ..graphs.nodes import attribute
 from .dimensions import broadcast_shapes
 
-__all__ = ["OTHER_TYPES"]
+__all__ = ["HIDDEN", "OTHER_TYPES"]
 
 
 def _same(node: NodeProto, inputs: Sequence, opsets) -> list:
@@ -82,6 +82,24 @@ def _attention(node: NodeProto, inputs: Sequence, opsets) -> list:
     return [TensorType(x.elem_type, (*x.shape[:2], columns))]
 
 
+def _standard_attention(node: NodeProto, inputs: Sequence, opsets) -> list:
+    """Return the types of Attention of onnx: y, the present keys and values, and the scores."""
+    q, k, v = (None if known is None else known.shape for known in inputs[:3])
+    if q is None or k is None or v is None or any(inputs[4:5]):
+        return []
+    shapes = [(*q[:3], v[-1]), k, v, (*q[:3], k[-2])]
+    if len(q) == 3:
+        heads, groups = attribute(node, "q_num_heads", 0), max(1, attribute(node, "kv_num_heads", 1))
+        sizes = [shape[2] // groups if isinstance(shape[2], int) else None for shape in (k, v)]
+        present = [(shape[0], groups, shape[1], size) for shape, size in zip((k, v), sizes, strict=True)]
+        shapes = [
+            (*q[:2], None if sizes[1] is None else sizes[1] * heads),
+            *present,
+            (q[0], heads, q[1], k[1]),
+        ]
+    return [TensorType(inputs[0].elem_type, shape) for shape in shapes]
+
+
 def _standard(op_type: str) -> Callable:
     """Return the output type of a fused operator, which is that of its first part, a standard operator."""
 
@@ -98,10 +116,11 @@ def _standard(op_type: str) -> Callable:
     return infer
 
 
-_MS = "com.microsoft"
+_MS, HIDDEN = "com.microsoft", "ortlearn.hidden"
 #: Functions that return the types of the first outputs from a node, its input types and the opsets.
 OTHER_TYPES: dict[tuple[str, str], Callable] = {
     ("", "SimplifiedLayerNormalization"): _same,
+    (HIDDEN, "Attention"): _standard_attention,
     (_MS, "Attention"): _attention,
     (_MS, "BiasAdd"): _same,
     (_MS, "BiasGelu"): _same,

@@ -7,11 +7,19 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, shape_inference
 
-from ..graphs import TensorType, make_value_info, node_inputs, opset_versions, subgraphs, value_types
+from ..graphs import (
+    TensorType,
+    copy_model,
+    make_value_info,
+    node_inputs,
+    opset_versions,
+    subgraphs,
+    value_types,
+)
 from ..graphs.editing import with_fields
 from .dimensions import broadcast_shapes
 from .einsum_terms import squeeze_operands
-from .fused_types import OTHER_TYPES
+from .fused_types import HIDDEN, OTHER_TYPES
 
 __all__ = ["infer_body", "infer_types", "output_type"]
 
@@ -55,7 +63,7 @@ def infer_types(model: ModelProto) -> ModelProto:
     These are operators of other domains, outputs of a Loop whose body keeps the shapes, and Einsum with a
     broadcast axis, whose operands are squeezed.
     """
-    model = _without_broadcast_operands(model)
+    model = _with_attention_in(HIDDEN, _without_broadcast_operands(model))
     inferred = shape_inference.infer_shapes(model, data_prop=True)
     missing = [n for n in model.graph.node if (n.domain, n.op_type) in _KNOWN]
     while missing:
@@ -67,7 +75,22 @@ def infer_types(model: ModelProto) -> ModelProto:
             break
         missing = [node for node in missing if found.keys().isdisjoint(node.output)]
         inferred = shape_inference.infer_shapes(_with_types(inferred, found), data_prop=True)
-    return inferred
+    return _with_attention_in("", inferred)
+
+
+def _with_attention_in(domain: str, model: ModelProto) -> ModelProto:
+    """Return a model with Attention of onnx in another domain: onnx infers zero for unknown sizes."""
+    old = HIDDEN if domain == "" else ""
+    if not any((node.domain, node.op_type) == (old, "Attention") for node in model.graph.node):
+        return model
+    model = copy_model(model)
+    for node in model.graph.node:
+        node.domain = domain if (node.domain, node.op_type) == (old, "Attention") else node.domain
+    imports = [item for item in model.opset_import if item.domain != HIDDEN]
+    imports += [helper.make_opsetid(HIDDEN, 1)] if domain == HIDDEN else []
+    del model.opset_import[:]
+    model.opset_import.extend(imports)
+    return model
 
 
 def _without_broadcast_operands(model: ModelProto) -> ModelProto:

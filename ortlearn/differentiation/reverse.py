@@ -142,12 +142,8 @@ class Differentiator:
             results = _as_sequence(step.rule.function(op, context, context.GO(0)), context)
         except OrtlearnError:
             raise
-        except (IndexError, ValueError) as error:
-            shapes = [op.shape(name) for name in node.input]
-            reason = f"its rule does not support inputs of the shapes {shapes} ({error})"
-            raise context.error(reason) from error
-        except Exception as error:  # of a plugin, or of inconsistent shapes
-            raise context.error(f"its rule raised {type(error).__name__}: {error}") from error
+        except Exception as error:  # of a plugin, or of unknown or inconsistent shapes
+            raise _explained(op, context, error) from error
         # Backwards, so that indices of the remaining nodes are valid.
         nodes[step.index : step.index + 1] = context.decomposition or [context.replacement or node]
         for name, grad in zip(node.input, results, strict=True):
@@ -157,6 +153,19 @@ class Differentiator:
                 contributions.setdefault(name, []).append(_typed(op, grad, name))
         for name, grad in context.outer_gradients.items():
             contributions.setdefault(name, []).append(_typed(op, grad, name))
+
+
+def _explained(op: GradientBuilder, node: RuleNode, error: Exception) -> GradientError:
+    """Return the error of a rule that failed, with the shapes that it could not handle."""
+    names = [name for name in (*node.proto.input, *node.proto.output) if name]
+    unknown = [name for name in names if op.shape(name) is None]
+    if unknown:
+        return node.unknown_shape(unknown)
+    shapes = [op.shape(name) for name in node.proto.input]
+    sized = all(isinstance(size, int) for shape in shapes for size in shape or ())
+    if isinstance(error, IndexError | ValueError) or (isinstance(error, TypeError) and not sized):
+        return node.error(f"its rule does not support inputs of the shapes {shapes} ({error})")
+    return node.error(f"its rule raised {type(error).__name__}: {error}")
 
 
 def _typed(op: GradientBuilder, grad: str, like: str) -> str:

@@ -156,10 +156,7 @@ class RuleNode:
         """
         shape = self._op.shape(name)
         if shape is None:
-            raise self.error(
-                f"the rank of {name!r} is unknown; declare the shapes of the inputs of the model "
-                "(dimensions may have names)"
-            )
+            raise self.unknown_shape([name])
         return len(shape)
 
     def constant(self, name: str) -> np.ndarray | None:
@@ -178,6 +175,15 @@ class RuleNode:
     def add_gradient(self, name: str, grad: str) -> None:
         """Set the gradient of a tensor that a subgraph of the node captures."""
         self.outer_gradients[name] = grad
+
+    def unknown_shape(self, names: Sequence[str]) -> GradientError:
+        """Return an error about tensors of unknown rank, which names the ways to get it."""
+        return self.error(
+            f"the rank of {', '.join(map(repr, names))} is unknown. Declare the shapes of the inputs of the "
+            "model (dimensions may have names), or run the model to find them: "
+            "onnx_derivative(model, feeds={'input': array, ...}), or "
+            "ortlearn.onnx_files.open(model, feeds) for the model that an estimator trains"
+        )
 
     def error(self, reason: str) -> GradientError:
         """Return an error that names the node."""

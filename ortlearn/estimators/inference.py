@@ -14,6 +14,7 @@ from ..exceptions import ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of
 from ..graphs.runtime_errors import runtime_errors
 from ..onnx_files.running_statistics import for_evaluation
+from ..onnx_files.scores import APPENDED
 from ..training import Columns
 from ..training.checked_sessions import open_session
 from ..training.forks import PerProcess
@@ -37,6 +38,15 @@ if TYPE_CHECKING:
     from ..training import Objective
 
 __all__ = ["Inference", "LiveInference"]
+
+
+def _described(model: ModelProto, name: str) -> str:
+    """Return the beginning of a message about an output, or about scores computed from one of the file."""
+    producers = {made: node for node in model.graph.node for made in node.output}
+    origin = name
+    while origin.startswith(APPENDED) and origin in producers:
+        origin = producers[origin].input[0]
+    return f"Output {name!r} of the model has" if origin == name else f"The scores from {origin!r} have"
 
 
 class Inference:
@@ -91,8 +101,8 @@ class Inference:
             if np.shape(array)[:1] != (n_rows,):
                 if np.size(array) != n_rows:
                     raise ExecutionError(
-                        f"Output {name!r} of the model has the shape {np.shape(array)} for {n_rows} "
-                        "samples: it must have one row for each sample."
+                        f"{_described(self.model, name)} the shape {np.shape(array)} for {n_rows} samples, "
+                        "not one row for each sample. Export the model with samples on the first axis."
                     )
                 found[index] = np.reshape(array, n_rows)
         return found

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .adapters import LoRA
     from .heads import replace_head
+    from .opening import open
 
-__all__ = ["LoRA", "replace_head"]
+__all__ = ["LoRA", "open", "replace_head"]
 
-_MODULES = {"LoRA": "adapters", "replace_head": "heads"}
+_MODULES = {"LoRA": "adapters", "open": "opening", "replace_head": "heads"}
 
 
 def __getattr__(name: str) -> Any:

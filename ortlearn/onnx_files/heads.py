@@ -23,6 +23,7 @@ from ..graphs import (
 )
 from ..graphs.runtime_errors import runtime_errors
 from .loading import prepare_onnx, read_onnx
+from .versions import MIN_IR_VERSION
 from .weight_locations import FLOATS
 
 TRAINED = "ortlearn_weights_to_train"  # metadata entry with the names of the weights to train by default
@@ -121,6 +122,7 @@ def replace_head(
     positions = tuple(known.shape or ())[: rank - 1] if rank > 2 else (None,)
     outputs = _outputs(op, score, TensorType(known.elem_type, (*positions, n_outputs)), labels, task)
     result = append_nodes(body, op, outputs=outputs)
+    result.ir_version = max(result.ir_version, MIN_IR_VERSION)  # the new weights are not inputs
     helper.set_model_props(result, {**_metadata(result), TRAINED: json.dumps(weights)})
     return result
 

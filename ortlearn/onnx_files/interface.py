@@ -41,6 +41,7 @@ def with_interface(model: ModelProto, file: ModelProto) -> ModelProto:
     defaults = [tensor for tensor in file.graph.initializer if tensor.name in unused]
     constants = [*model.graph.initializer, *defaults]
     result = with_fields(file, node=_with_maps(model, maps), initializer=constants, value_info=())
+    del result.graph.sparse_initializer[:]  # dense in the graph
     result.ir_version = model.ir_version
     del result.functions[:], result.opset_import[:]
     versions = {**opset_versions(file), **opset_versions(model)}

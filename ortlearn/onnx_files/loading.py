@@ -10,21 +10,26 @@ from onnx import ModelProto, TensorProto, helper, shape_inference
 
 from ..differentiation.inference import infer_types
 from ..exceptions import ConversionError
-from ..graphs import value_types
+from ..graphs import opset_versions, value_types
 from ..graphs.editing import copy_model
 from ..graphs.external_tensors import external_initializers, keep_external, without_external
 from ..graphs.files import MAX_MESSAGE
+from ..graphs.nodes import all_nodes
 from ..graphs.runtime_errors import runtime_errors
+from .declared_sizes import without_placeholders
 from .dynamic_batch import with_dynamic_batch
 from .half_precision import with_float32
 from .model_checks import check_sizes, check_structure, check_total, stored_bytes
 from .named_weights import with_named_weights
 from .operator_checks import check_operators
 from .simplify import with_chosen_branches
-from .versions import pin_versions
+from .sparse_weights import with_dense_weights
+from .versions import pin_versions, upgraded
 
 #: Minimum size in bytes of initializers that are not loaded, in models too large for a protobuf message.
 LARGE = 2**20
+#: Operators that onnxruntime defines in the domain of onnx.
+OF_RUNTIME, MICROSOFT = ("SimplifiedLayerNormalization",), "com.microsoft"
 
 
 def is_onnx_source(source: Any) -> bool:
@@ -56,25 +61,43 @@ def load_onnx(source: Any) -> ModelProto:
 
 
 @runtime_errors()
-def prepare_onnx(model: ModelProto, label: str, integers: bool = False) -> ModelProto:
+def prepare_onnx(model: ModelProto, label: str, integers: bool = False, trainable: bool = True) -> ModelProto:
     """Return a checked copy of a model at supported versions; ``integers`` become rounded floats."""
+    # If trainable, float16 becomes float32, and a fixed number of samples becomes free.
     check_total(model, label)
     check_structure(model, label)
     if not model.graph.node or not model.graph.output:
         raise ConversionError(f"{label} are not an ONNX model: the graph has no node or no output.")
+    model = with_dense_weights(without_placeholders(model))
     try:
-        onnx.checker.check_model(without_external(model))
+        onnx.checker.check_model(_for_checker(model))
     except onnx.checker.ValidationError as error:
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
-    model = with_float32(with_named_weights(model, integers))  # check_structure limits the number of nodes
-    model = with_chosen_branches(_without_zipmap(without_record(pin_versions(model))))
-    model = with_dynamic_batch(model)
+    model = with_named_weights(model, integers)  # check_structure limits the number of nodes
+    model = with_float32(model) if trainable else model
+    model = pin_versions(model) if trainable else upgraded(model)
+    model = with_chosen_branches(_without_zipmap(without_record(model)))
+    model = with_dynamic_batch(model) if trainable else model
     check_operators(model, {}, label)  # onnx crashes on some of these faults
     check_sizes(value_types(shape_inference.infer_shapes(model), infer=False), label)
     types = value_types(infer_types(model), infer=False)
     check_sizes(types, label)
     check_operators(model, types, label)
     return model
+
+
+def _for_checker(model: ModelProto) -> ModelProto:
+    """Return a model without the parts that onnxruntime accepts, but not the checker of onnx."""
+    # These are external data, tensors without a declared shape, and operators of OF_RUNTIME.
+    light = copy_model(without_external(model))
+    for value in (*light.graph.input, *light.graph.output):
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.shape.SetInParent()
+    for node in (node for node in all_nodes(light.graph) if node.op_type in OF_RUNTIME):
+        node.domain = MICROSOFT
+        if MICROSOFT not in opset_versions(light):
+            light.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
+    return light
 
 
 def without_record(model: ModelProto) -> ModelProto:

@@ -1,7 +1,6 @@
 """Checks of ONNX models for faults with which onnx or onnxruntime would crash or hang."""
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,10 +10,10 @@ from ..exceptions import ConversionError
 from ..graphs import TensorType, count_nodes, subgraphs
 from ..graphs.external_tensors import is_mapped, tensor_array
 from ..graphs.files import MAX_MESSAGE
+from ..graphs.machine import memory_bytes
 
 MAX_NODES = 100_000  # nodes of a model with inlined functions
 MAX_DEPTH = 50  # depth of nested subgraphs and function calls
-MAX_BYTES = 2**37  # bytes of a tensor, if the memory of the machine is unknown
 MAX_VECTOR = 2**24  # elements of a vector, whose values onnx propagates in shape inference
 #: Fields of type bytes that contain text.
 _TEXTS = {"onnx.AttributeProto.s", "onnx.AttributeProto.strings", "onnx.TensorProto.string_data"}
@@ -53,7 +52,7 @@ def stored_bytes(tensor: TensorProto) -> int:
 
 def check_sizes(types: Mapping[str, TensorType], label: str) -> None:
     """Raise a ConversionError for tensors that do not fit into memory for any number of samples."""
-    limit = _memory()
+    limit = memory_bytes()
     for name, known in types.items():
         sizes = [size for size in known.shape or () if isinstance(size, int)]
         if any(size < 0 for size in sizes):
@@ -124,11 +123,3 @@ def _inlined_nodes(model: ModelProto, label: str) -> int:
         return total
 
     return size(model.graph, 0) if functions else count_nodes(model.graph)
-
-
-def _memory() -> int:
-    """Return the memory of this machine in bytes."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows
-        return MAX_BYTES

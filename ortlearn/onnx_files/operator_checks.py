@@ -68,6 +68,12 @@ def _has_bad_equation(node: _TypedNode) -> bool:
     return equation != equation.lower() and b"->" not in equation
 
 
+def _has_few_parameters(node: _TypedNode) -> bool:
+    """Return whether an RNN of two directions has parameters of the activation of one."""
+    lists = [node.get(f"activation_{name}") or () for name in ("alpha", "beta")]
+    return node.get("direction") == b"bidirectional" and any(len(values) == 1 for values in lists)
+
+
 def _has_bad_batches(node: _TypedNode) -> bool:
     return not 0 <= node.get("batch_dims", 0) < min(node.ranks(0, 1), default=99)
 
@@ -99,6 +105,7 @@ _FAULTS: list[tuple[str, Callable[[_TypedNode], bool], str]] = [
     ("CumSum", lambda f: f.value(1).size != 1, "whose axis is not a scalar"),
     ("GRU LSTM RNN", lambda f: not f.ranks(0, 1, 2) <= {3}, "whose inputs do not have three dimensions"),
     ("GRU LSTM RNN", lambda f: f.has_empty(0, 1, 2), _EMPTY),
+    ("RNN", _has_few_parameters, "with activation_alpha or activation_beta for one of two directions"),
     (_LOSSES, lambda f: min(f.ranks(0), default=2) < 2, "of scores without classes"),
 ]
 

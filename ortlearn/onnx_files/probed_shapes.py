@@ -1,6 +1,6 @@
 """Find unknown shapes, and the chosen branches of If operators, by running a model on random samples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
@@ -15,25 +15,29 @@ from .simplify import is_choice, with_chosen_branches
 
 #: Runs a graph on arrays by the name of their inputs, and returns its first output.
 Run = Callable[[ModelProto, dict[str, np.ndarray]], np.ndarray]
+#: Values of the inputs in one run, in several, or random ones.
+Feeds = Mapping[str, np.ndarray] | Sequence[Mapping[str, np.ndarray]] | str
 
+RANDOM = "random"
 PROBES = ((1, 4), (2, 6), (3, 9))  # number of samples, and size of other dynamic dimensions, in each run
 SHAPE_OPERATORS = ("Shape", "Size")  # operators that read shapes only
 
 
-def with_probed_shapes(model: ModelProto, run: Run) -> ModelProto:
+def with_probed_shapes(model: ModelProto, run: Run, feeds: Feeds = RANDOM) -> ModelProto:
     """Return an equivalent model with known ranks of tensors, if runs on random samples succeed."""
     # An If whose condition depends on shapes only, and is the same in all runs, is replaced by its branch. A
-    # tensor of unknown rank is reshaped to its dimensions, which are fixed if they are the same in all runs.
+    # tensor of unknown rank is reshaped to its dimensions, which are fixed if they are equal in several runs.
+    probes = _Probes(run, model, feeds)
     choices = [node.input[0] for node in model.graph.node if is_choice(node)]
     conditions = [name for name in choices if _depends_on_shapes(name, model)]
     if conditions:
-        found = _probe(model, run, conditions, values=True)
+        found = probes.of(model, conditions, values=True)
         known = {n: bool(runs[0][0]) for n, runs in found.items() if len({*map(tuple, runs)}) == 1}
         model = with_chosen_branches(model, known)
     unknown = _unknown(model)
     if not unknown:
         return model
-    shapes = _probe(model, run, unknown)
+    shapes = probes.of(model, unknown)
     while unknown and unknown[0] in shapes:
         template = _template(shapes.pop(unknown[0]))
         if template is not None:
@@ -60,10 +64,45 @@ def _unknown(model: ModelProto) -> list[str]:
     return [name for name in tensors if name not in types or types[name].shape is None]
 
 
-def _probe(
-    model: ModelProto, run: Run, names: Sequence[str], values: bool = False
-) -> dict[str, list[np.ndarray]]:
-    """Return the shapes of tensors, or their values as integers, in each run; empty if a run fails."""
+class _Probes:
+    """Runs of a model with given feeds, or with random samples."""
+
+    def __init__(self, run: Run, model: ModelProto, feeds: Feeds):
+        if isinstance(feeds, str) and feeds != RANDOM:
+            raise ValueError(f"feeds={feeds!r} must be arrays by the names of inputs, {RANDOM!r} or None.")
+        self.run, self.model = run, model
+        self.given = (
+            None if isinstance(feeds, str) else [feeds] if isinstance(feeds, Mapping) else list(feeds)
+        )
+
+    def of(
+        self, model: ModelProto, names: Sequence[str], values: bool = False
+    ) -> dict[str, list[np.ndarray]]:
+        """Return the shapes of tensors, or their values as integers, in each run; empty if a run fails."""
+        graph = _shape_graph(model, names, values)
+        try:
+            return self._results(graph, names)
+        except Exception:  # the model may reject random samples; its own errors are raised in training
+            if self.given is not None:
+                raise
+            return {}
+
+    def _results(self, graph: ModelProto, names: Sequence[str]) -> dict[str, list[np.ndarray]]:
+        feeds = self.given
+        if feeds is None:
+            feeds = [random_feed(self.model, *sizes, random_state=i) for i, sizes in enumerate(PROBES)]
+        found: dict[str, list[np.ndarray]] = {name: [] for name in names}
+        for feed in feeds:
+            left = self.run(graph, dict(feed))
+            for name in names:
+                end = 1 + int(left[0])
+                found[name].append(left[1:end])
+                left = left[end:]
+        return found
+
+
+def _shape_graph(model: ModelProto, names: Sequence[str], values: bool) -> ModelProto:
+    """Return a graph of the shapes of tensors, or of their values as integers, each after its length."""
     op = graphs.GraphBuilder(existing_names=graphs.graph_names(model.graph))
     parts = []
     for name in names:
@@ -71,24 +110,15 @@ def _probe(
         parts.extend([op.Shape(part), part])
     result = op.Concat(*parts, axis=0)
     output = graphs.make_value_info(result, graphs.TensorType(TensorProto.INT64, (None,)))
-    graph = graphs.extract_model(graphs.append_nodes(model, op, outputs=[output]), [result])
-    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    try:
-        for seed, (rows, length) in enumerate(PROBES):
-            left = run(graph, random_feed(graph, rows, length, random_state=seed))
-            for name in names:
-                end = 1 + int(left[0])
-                found[name].append(left[1:end])
-                left = left[end:]
-    except Exception:  # the model may reject random samples; its own errors are raised in training
-        return {}
-    return found
+    return graphs.extract_model(graphs.append_nodes(model, op, outputs=[output]), [result])
 
 
 def _template(shapes: Sequence[np.ndarray]) -> list[int] | None:
     """Return the target of a Reshape: constant dimensions, and zeros for others; None if ranks differ."""
     if len({len(shape) for shape in shapes}) > 1:
         return None
+    if len(shapes) == 1:  # one run does not tell which sizes are constant
+        return [0] * len(shapes[0])
     return [int(sizes[0]) if len({*sizes}) == 1 else 0 for sizes in zip(*shapes, strict=True)]
 
 

@@ -62,22 +62,34 @@ def pin_versions(model: ModelProto) -> ModelProto:
     >>> pinned.ir_version, opset_versions(pinned)
     (10, {'': 18})
     """
+    pinned = upgraded(model)
+    pinned.ir_version = min(pinned.ir_version, IR_VERSION)
+    constants = {tensor.name for tensor in pinned.graph.initializer}
+    for value in [value for value in pinned.graph.input if value.name in constants]:
+        pinned.graph.input.remove(value)
+    return _downgraded(pinned) if opset_versions(pinned).get("", MIN_OPSET) > MAX_OPSET else pinned
+
+
+def upgraded(model: ModelProto) -> ModelProto:
+    """Return a copy of a model with opset 13 and IR version 4, or newer ones.
+
+    Inputs that repeat an initializer, as IR version 3 requires, are removed from older models.
+    """
     versions: dict[str, int] = {}
     for item in model.opset_import:  # some exporters declare a domain twice
         domain = "" if item.domain == "ai.onnx" else item.domain
         versions[domain] = max(item.version, versions.get(domain, item.version))
     _check_exist(versions)
-    pinned = copy_model(model)
-    del pinned.opset_import[:]
-    pinned.opset_import.extend(helper.make_opsetid(*item) for item in versions.items())
-    pinned.ir_version = max(min(pinned.ir_version or IR_VERSION, IR_VERSION), MIN_IR_VERSION)
-    constants = {tensor.name for tensor in pinned.graph.initializer}
-    for value in [value for value in pinned.graph.input if value.name in constants]:
-        pinned.graph.input.remove(value)
+    result = copy_model(model)
+    del result.opset_import[:]
+    result.opset_import.extend(helper.make_opsetid(*item) for item in versions.items())
+    result.ir_version = max(result.ir_version or IR_VERSION, MIN_IR_VERSION)
     version = versions.get("", MIN_OPSET)
-    if version < MIN_OPSET:
-        return _upgraded(pinned, version)
-    return _downgraded(pinned) if version > MAX_OPSET else pinned
+    if model.ir_version < MIN_IR_VERSION or version < MIN_OPSET:
+        constants = {tensor.name for tensor in result.graph.initializer}
+        for value in [value for value in result.graph.input if value.name in constants]:
+            result.graph.input.remove(value)
+    return _upgraded(result, version) if version < MIN_OPSET else result
 
 
 def _check_exist(versions: Mapping[str, int]) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 from onnx import ModelProto, helper
 
+from ..exceptions import ExecutionError
 from ..graphs import copy_model, make_inputs_of, value_types
+from ..graphs.machine import memory_bytes
 from .buffers import row_bytes
 from .data import Data
 from .hoisting import CHUNK_BYTES
@@ -17,6 +19,7 @@ from .task import TrainingTask
 
 __all__ = [
     "activation_bytes",
+    "check_memory",
     "rows_per_call",
     "rows_per_copy",
     "samples_per_call",
@@ -97,6 +100,21 @@ def rows_per_call(task: TrainingTask, data: Data) -> int | None:
 def samples_per_call(model: ModelProto, inputs: Mapping[str, Any]) -> int:
     """Return the number of samples per call, at least one, by the memory of their activations."""
     return max(1, MAX_ACTIVATIONS // max(1, activation_bytes(model, inputs)))
+
+
+def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
+    """Raise an ExecutionError if the activations of a batch exceed the memory of this machine."""
+    if data.is_sparse:
+        return
+    row, limit = activation_bytes(task.graph.model, task.inputs(data)), memory_bytes()
+    if row * batch_size <= limit:
+        return
+    fitting = limit // row
+    advice = f"use batch_size={fitting} or less" if fitting else "pass smaller samples, or a smaller model"
+    raise ExecutionError(
+        f"A batch of {batch_size} samples takes about {row * batch_size / 2**30:.3g} GiB for the results of "
+        f"all operators, more than the {limit / 2**30:.3g} GiB of this machine: {advice}."
+    )
 
 
 def rows_per_copy(task: TrainingTask, data: Data) -> int:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from .activations import check_memory
 from .batches import split_batches
 from .buffers import Carried, CarriedBuffers
 from .data import Data
 from .devices import Device
+from .providers import CPU
 from .task import TrainingTask
 from .threads import threads_of_training
 
@@ -118,6 +120,8 @@ class BaseStep:
         CarriedBuffers
             Weights and states of this training.
         """
+        if self.device.provider == CPU:
+            check_memory(self.task, data, max(sizes))
         self.sizes, self.n_samples = sizes, len(data) if n_samples is None else n_samples
         self.prepare(data, sizes)
         arrays: dict = {(name, None): array for name, array in weights.items()}

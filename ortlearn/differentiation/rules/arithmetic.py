@@ -220,7 +220,7 @@ def quantize_linear(op, node, grad):
 @RULES.rule("DequantizeLinear")
 def dequantize_linear(op, node, grad):
     # y = (x - z) s, dx = s dy, ds = sum of (x - z) dy, dz = -s dy
-    x = op.cast_like(node.I(0), grad)
+    x = _floats(op, node.I(0), grad)
     scale, zero = _along_axis(op, node)
     dx = op.with_gradient_type(op.Mul(grad, scale), node.proto.output[0])
     ds = op.Mul(op.Sub(x, op.cast_like(zero, grad)) if zero else x, grad) if node.needs(1) else None
@@ -232,11 +232,19 @@ def _along_axis(op, node):
     if node.attribute("block_size", 0):
         raise node.error("block_size has no gradient rule")
     after = node.rank(node.I(0)) - 1 - node.attribute("axis", 1) % max(node.rank(node.I(0)), 1)
-    wide = [
+    zero = _floats(op, node.I(2), node.I(1)) if node.I(2) else ""
+    return [
         op.unsqueeze(name, list(range(1, 1 + after))) if name and op.rank(name) != 0 else name
-        for name in (node.I(1), node.I(2))
+        for name in (node.I(1), zero)
     ]
-    return [wide[0], op.cast_like(wide[1], wide[0]) if wide[1] else ""]
+
+
+def _floats(op, name, like):
+    """Return a tensor in the type of another one."""
+    if op.elem_type(name) not in (TensorProto.INT4, TensorProto.UINT4):
+        return op.cast_like(name, like)
+    # onnxruntime 1.19 has no Cast of these types.
+    return op.cast_like(op.with_type(op.DequantizeLinear(name, 1.0), like, op.shape(name)), like)
 
 
 def _quantisation_gradients(op, node, ds, dz):

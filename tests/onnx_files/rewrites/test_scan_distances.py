@@ -9,7 +9,7 @@ from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import make_inputs_of
 from ortlearn.models import distances
 from ortlearn.onnx_files.decompositions import decompose_operators
-from ortlearn.onnx_files.scan_distances import rewrite_scan_distances
+from ortlearn.onnx_files.rewrites.scan_distances import rewrite_scan_distances
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 3)).astype(np.float32)

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto
 
-from ..graphs import GraphBuilder, prune, replace_nodes
-from ..graphs.nodes import attribute, attributes_of
-from ..graphs.patterns import PatternView
-from ..graphs.view import GraphView
-from ..models.distances import MANY, pairwise_distances
+from ...graphs import GraphBuilder, prune, replace_nodes
+from ...graphs.nodes import attribute, attributes_of
+from ...graphs.patterns import PatternView
+from ...graphs.view import GraphView
+from ...models.distances import MANY, pairwise_distances
 
 SQUARES = (("ReduceSumSquare", "d"), ("ReduceSum", ("Mul", "d", "d")), ("ReduceSum", ("Pow", "d", 2)))
 #: Metrics by their patterns in the differences d of the columns.

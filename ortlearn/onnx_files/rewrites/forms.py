@@ -5,11 +5,12 @@ from functools import partial
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from ..graphs import GraphBuilder, replace_nodes
-from ..graphs.nodes import attributes_of
-from ..graphs.patterns import PatternView
-from ..models.distances import guarded_sqrt, reduced
+from ...graphs import GraphBuilder, replace_nodes
+from ...graphs.nodes import attributes_of
+from ...graphs.patterns import PatternView
+from ...models.distances import guarded_sqrt, reduced
 from .scan_distances import rewrite_scan_distances
+from .sequences import without_sequences
 
 #: Patterns of sums of squares and powers, whose roots have infinite gradients at zero.
 SUMS = (
@@ -30,7 +31,7 @@ class _Graph(PatternView):
 
 def rewrite_forms(model: ModelProto) -> ModelProto:
     """Return an equivalent model whose distances, roots and products have correct gradients."""
-    model = rewrite_scan_distances(model)
+    model = rewrite_scan_distances(without_sequences(model))
     rules = {
         ("", "MatMul"): _matrix_product,
         ("", "Sqrt"): _square_root,
