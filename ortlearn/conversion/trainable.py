@@ -40,6 +40,9 @@ from .trainable_model import TrainableModel
 
 __all__ = ["TrainableModel", "source_task", "to_trainable"]
 
+#: Numbers of samples in runs that find the ranks of tensors.
+ROWS = (1, 2, 3)
+
 
 @runtime_errors()
 def to_trainable(
@@ -156,7 +159,8 @@ def _from_file(
     file, model = opened.file, opened.model
     if X is not None and run is not None:
         with suppress(Exception):  # X is validated later, with the schema of the trainable graph
-            model = with_probed_shapes(model, run, _feeds_of(model, X, options["own_loss_names"][1:]))
+            feeds = [_feed_of(model, X, rows, options["own_loss_names"][1:]) for rows in ROWS]
+            model = with_probed_shapes(model, run, feeds)
     model = with_computed_shapes(model)
     options |= {"file": file, "default_weights": default_weights(file)}
     try:
@@ -165,14 +169,15 @@ def _from_file(
         raise (error if straight_through else _with_integers(error, file)) from None
 
 
-def _feeds_of(model: ModelProto, X: Any, others: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return values of the inputs of a graph for two samples; ``others`` are inputs that are not in X."""
+def _feed_of(model: ModelProto, X: Any, n_rows: int, others: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return values of the inputs of a graph for the first samples; ``others`` are inputs not in X."""
     types = value_types(model, infer=False)
     if isinstance(X, Mapping):
-        rows: Any = {name: values[:2] for name, values in X.items()}
+        rows: Any = {name: values[:n_rows] for name, values in X.items()}
     else:
-        rows = _safe_indexing(X, np.arange(2))
-    return random_feed(model, 2) | read_columns(rows, schema_of_graph(graph_inputs(model, types, *others)))
+        rows = _safe_indexing(X, np.arange(n_rows))
+    schema = schema_of_graph(graph_inputs(model, types, *others))
+    return random_feed(model, n_rows) | read_columns(rows, schema)
 
 
 def _check_estimator(source: Any, **file_options: Any) -> None:

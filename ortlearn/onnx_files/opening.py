@@ -60,9 +60,9 @@ def open(  # noqa: A001 - as gzip.open and others
     model : onnx.ModelProto, bytes, str or os.PathLike
         ONNX model; it is not changed.
     feeds : mapping of str to ndarray, sequence of mappings, or "random", default=None
-        Values of all inputs, with which the model is run to find shapes that are otherwise unknown. Of
-        one run only the number of dimensions is used; sizes that are the same in several runs are fixed.
-        "random" draws the values.
+        Values of all inputs in one run or several, with which the model is run to find the ranks of tensors
+        that are otherwise unknown. "random" draws values of several sizes, and also fixes sizes that are the
+        same in all runs.
     trainable : bool, default=False
         Whether the graph is prepared as the estimators do: float16 becomes float32, a fixed number of samples
         becomes free, and opsets above 21 are converted to 21.

@@ -25,12 +25,13 @@ SHAPE_OPERATORS = ("Shape", "Size")  # operators that read shapes only
 
 def with_probed_shapes(model: ModelProto, run: Run, feeds: Feeds = RANDOM) -> ModelProto:
     """Return an equivalent model with known ranks of tensors, if runs on random samples succeed."""
-    # An If whose condition depends on shapes only, and is the same in all runs, is replaced by its branch. A
-    # tensor of unknown rank is reshaped to its dimensions, which are fixed if they are equal in several runs.
+    # A tensor of unknown rank is reshaped to its dimensions. Random samples have several sizes: dimensions
+    # that are equal in all runs are fixed, and an If whose condition depends on shapes only, and is the same
+    # in all runs, is replaced by its branch.
     probes = _Probes(run, model, feeds)
     choices = [node.input[0] for node in model.graph.node if is_choice(node)]
     conditions = [name for name in choices if _depends_on_shapes(name, model)]
-    if conditions:
+    if conditions and probes.given is None:
         found = probes.of(model, conditions, values=True)
         known = {n: bool(runs[0][0]) for n, runs in found.items() if len({*map(tuple, runs)}) == 1}
         model = with_chosen_branches(model, known)
@@ -39,7 +40,7 @@ def with_probed_shapes(model: ModelProto, run: Run, feeds: Feeds = RANDOM) -> Mo
         return model
     shapes = probes.of(model, unknown)
     while unknown and unknown[0] in shapes:
-        template = _template(shapes.pop(unknown[0]))
+        template = _template(shapes.pop(unknown[0]), probes.given is None)
         if template is not None:
             model = _reshaped(model, unknown[0], template)
         unknown = [name for name in _unknown(model) if name in shapes]
@@ -113,13 +114,11 @@ def _shape_graph(model: ModelProto, names: Sequence[str], values: bool) -> Model
     return graphs.extract_model(graphs.append_nodes(model, op, outputs=[output]), [result])
 
 
-def _template(shapes: Sequence[np.ndarray]) -> list[int] | None:
+def _template(shapes: Sequence[np.ndarray], fixes: bool) -> list[int] | None:
     """Return the target of a Reshape: constant dimensions, and zeros for others; None if ranks differ."""
     if len({len(shape) for shape in shapes}) > 1:
         return None
-    if len(shapes) == 1:  # one run does not tell which sizes are constant
-        return [0] * len(shapes[0])
-    return [int(sizes[0]) if len({*sizes}) == 1 else 0 for sizes in zip(*shapes, strict=True)]
+    return [int(sizes[0]) if fixes and len({*sizes}) == 1 else 0 for sizes in zip(*shapes, strict=True)]
 
 
 def _reshaped(model: ModelProto, name: str, template: Sequence[int]) -> ModelProto:

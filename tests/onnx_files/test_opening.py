@@ -228,3 +228,12 @@ def test_samples_on_another_axis():
         ExecutionError, match=r"The scores from 'y' have the shape .*samples on the first axis"
     ):
         fitted(parse(text), rng.normal(size=(8, 4, 3)), rng.normal(size=(8, 4, 2)))
+
+
+def test_rank_that_depends_on_the_number_of_samples_stays_unknown():
+    """A Squeeze of all axes of length one removes that of samples for a single one."""
+    text = f"""g (float[N,C] x) => (float[N,2] y) <float[3,2] w = {VALUES}, int64[1] three = {{3}},
+        int64[1] rest = {{-1}}> {{ q = Squeeze (x) t = Concat <axis = 0> (rest, three) r = Reshape (q, t)
+        y = MatMul (r, w) }}"""
+    trained = fitted(parse(text))
+    np.testing.assert_allclose(trained.predict(X[:1]), trained.predict(X)[:1], rtol=1e-5)
