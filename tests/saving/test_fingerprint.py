@@ -131,8 +131,8 @@ def test_changed_parameter_is_named(kind, begun, name):
     [("estimator__alpha", Ridge(alpha=2.0)), ("estimator__tol", Ridge(tol=1e-2)), ("graph", "fitted")],
 )
 def test_changed_model_is_named(kind, begun, name, model):
-    model = Ridge(solver="lsqr").fit(X, Y + 1) if model == "fitted" else model
-    with pytest.raises(SavedFileError, match=f"{name}=|estimator__solver="):
+    model = Ridge().fit(X, Y + 1) if model == "fitted" else model
+    with pytest.raises(SavedFileError, match=f"{name}=.* instead of"):
         kind(model, **OPTIONS).fit(X, Y, WEIGHTS, **VALIDATION, resume_from=begun)
 
 
