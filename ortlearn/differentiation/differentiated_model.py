@@ -17,7 +17,7 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
-from ..graphs.editing import renamed_node, with_fields
+from ..graphs.editing import renamed_node, with_fields, without_idle_transposes
 from ..graphs.nodes import needed_nodes
 from .cleanup import simplify
 from .empty_tensors import guard_top_k
@@ -121,7 +121,7 @@ def differentiate(
 
 def prepare(model: ModelProto, wrt: Sequence[str]) -> DifferentiatedModel:
     """Return the nodes of a model with a builder that has their types and constants."""
-    model = inline_functions(model)
+    model = without_idle_transposes(inline_functions(model))
     versions = opset_versions(model)
     if versions.get("", 0) < 13:
         raise GradientError(
