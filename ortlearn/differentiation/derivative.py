@@ -13,6 +13,7 @@ from ..graphs.files import save_model
 from . import ort_derivative
 from .backends import build_gradient, check_straight_through, gradient_of_loss
 from .gradient_model import gradient_model
+from .portable_products import portable_products
 from .yield_graph import yield_graph
 
 __all__ = ["DerivativeOptions", "onnx_derivative"]
@@ -150,6 +151,7 @@ def onnx_derivative(
             ),
             lambda: ort_derivative.gradient_of_outputs(onx, weights, columns, kept, ones),
         )
+    result = portable_products(result)
     if verbose:
         print(f"[onnx_derivative] {len(onx.graph.node)} nodes -> {len(result.graph.node)} nodes")
     if path_name is not None:
