@@ -9,7 +9,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from .builder import GraphBuilder
-from .nodes import all_nodes, copy_node, keeps_order, node_inputs, subgraphs
+from .nodes import copy_node, node_inputs, subgraphs
 from .queries import opset_versions
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "renamed_node",
     "set_initializers",
     "with_fields",
-    "without_idle_transposes",
 ]
 
 
@@ -263,17 +262,3 @@ def append_nodes(
         input=[*graph.input, *inputs],
         output=graph.output if outputs is None else outputs,
     )
-
-
-def without_idle_transposes(model: ModelProto) -> ModelProto:
-    """Return the model with Identity for each Transpose that leaves all axes in place.
-
-    onnxruntime 1.19 fuses them with a Gemm as if they exchanged the axes.
-    """
-    if not any(map(keeps_order, all_nodes(model.graph))):
-        return model
-    model = copy_model(model)
-    for node in filter(keeps_order, all_nodes(model.graph)):
-        node.op_type = "Identity"
-        del node.attribute[:]
-    return model

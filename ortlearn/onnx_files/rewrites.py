@@ -6,9 +6,9 @@ import numpy as np
 from onnx import ModelProto, NodeProto
 
 from ..graphs import GraphBuilder, replace_nodes
-from ..graphs.editing import without_idle_transposes
 from ..graphs.nodes import attributes_of
 from ..graphs.patterns import PatternView
+from ..graphs.portable_nodes import portable_nodes
 from ..models.distances import guarded_sqrt, reduced
 from .scan_distances import rewrite_scan_distances
 
@@ -31,7 +31,7 @@ class _Graph(PatternView):
 
 def rewrite_forms(model: ModelProto) -> ModelProto:
     """Return an equivalent model whose distances, roots and products have correct gradients."""
-    model = rewrite_scan_distances(without_idle_transposes(model))
+    model = rewrite_scan_distances(portable_nodes(model))
     rules = {
         ("", "MatMul"): _matrix_product,
         ("", "Sqrt"): _square_root,
