@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from onnxruntime.capi.onnxruntime_pybind11_state import Fail, NotImplemented
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph, NotImplemented
 
 from ortlearn.differentiation import onnx_derivative
 from ortlearn.graphs import copy_model
@@ -82,7 +82,7 @@ def check(record, opset, dtype, symbolic, exchanges):
         model, feeds = behind_transposes(model, feeds, exchanges)
     try:
         run_at_level(model, feeds, "DISABLE_ALL")
-    except (Fail, NotImplemented):
+    except (Fail, InvalidGraph, NotImplemented):
         return 0  # onnxruntime does not run the operator itself
     onx = onnx_derivative(model, [], wrt)
     feeds |= seeds(onx, model, feeds)
@@ -111,11 +111,12 @@ def test_products_behind_transposes(exchanges, dtype):
 def test_all_operators(exchanges):
     """About two minutes."""
     compared = [
-        check(record, opset, dtype, record.symbolic, exchanges)
+        check(record, opset, np.float32, record.symbolic, exchanges)
         for record in RECORDS
         for opset in {record.opsets[0], record.opsets[-1]}
-        for dtype in ((np.float32,) if record.single else (np.float32, np.float64))
     ]
+    for record in RECORDS:
+        check(record, record.opsets[-1], np.float64, record.symbolic, exchanges)
     assert sum(compared) > 0.85 * len(compared)
 
 
