@@ -27,8 +27,8 @@ _ELEMENTWISE = {
 def portable_nodes(model: ModelProto) -> ModelProto:
     """Return a model without Transposes that keep the order of axes, and without reductions of no axes.
 
-    onnxruntime 1.19 fuses these Transposes with a Gemm as if they exchanged axes, and computes these reductions
-    (``noop_with_empty_axes=1``) as the identity, or fails.
+    onnxruntime 1.19 fuses these Transposes with a Gemm as if they exchanged axes, and computes these
+    reductions (``noop_with_empty_axes=1``) as the identity, or fails.
     """
     empty = _empty_constants(model.graph)
     if not any(_replacement(node, empty) for node in all_nodes(model.graph)):
