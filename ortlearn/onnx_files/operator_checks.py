@@ -127,8 +127,9 @@ def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: s
         if types and is_attention and _has_misread_mask(_TypedNode(node, types, constants)):
             raise ConversionError(
                 f"{label} have a {node.op_type} (node {node.name!r}) with a mask of keys, whose numbers of "
-                "queries and keys differ or are unknown. The installed onnxruntime-training computes it wrongly: "
-                "install the newest onnxruntime instead, or give both axes the same size or name in the model."
+                "queries and keys differ or are unknown. The installed onnxruntime-training computes it "
+                "wrongly: install the newest onnxruntime instead, or give both axes the same size or name "
+                "in the model."
             )
         if node.domain not in ("", "ai.onnx"):
             continue
