@@ -81,6 +81,8 @@ def assert_levels_agree(onx, feeds):
 
 def check(record, opset, dtype, symbolic, exchanges):
     """Compare the levels for the first derivative, and for the second."""
+    if not record.kernel:  # some of these terminate the process
+        return 0
     model, feeds, names = node_model(record, opset, dtype, symbolic)
     wrt = wanted(record, feeds, names)
     if exchanges is not None:
