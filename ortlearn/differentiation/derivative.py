@@ -11,6 +11,7 @@ from ..graphs import make_inputs_of, value_types
 from . import ort_derivative
 from .backends import build_gradient, check_straight_through, gradient_of_loss
 from .gradient_model import gradient_model
+from .portable_products import portable_products
 from .yield_graph import yield_graph
 
 __all__ = ["DerivativeOptions", "check_options", "derivative_of_graph"]
@@ -62,21 +63,23 @@ def derivative_of_graph(
     wrt = [*inputs, *weights]
     open_model = make_inputs_of(model, weights)
     if DerivativeOptions.Loss in options:
-        return _of_loss(open_model, wrt, options, loss, label, backend)
-    if DerivativeOptions.KeepYieldOp in options:
-        return build_gradient(
+        result = _of_loss(open_model, wrt, options, loss, label, backend)
+    elif DerivativeOptions.KeepYieldOp in options:
+        result = build_gradient(
             backend,
             lambda: yield_graph(open_model, wrt, straight_through),
             lambda: ort_derivative.training_graph(model, weights, inputs),
         )
-    kept, ones = DerivativeOptions.KeepOutputs in options, DerivativeOptions.FillGrad in options
-    return build_gradient(
-        backend,
-        lambda: gradient_model(
-            open_model, None, wrt, keep_outputs=kept, fill_ones=ones, straight_through=straight_through
-        ),
-        lambda: ort_derivative.gradient_of_outputs(model, weights, inputs, kept, ones),
-    )
+    else:
+        kept, ones = DerivativeOptions.KeepOutputs in options, DerivativeOptions.FillGrad in options
+        result = build_gradient(
+            backend,
+            lambda: gradient_model(
+                open_model, None, wrt, keep_outputs=kept, fill_ones=ones, straight_through=straight_through
+            ),
+            lambda: ort_derivative.gradient_of_outputs(model, weights, inputs, kept, ones),
+        )
+    return portable_products(result)
 
 
 def check_options(options: DerivativeOptions, loss: str | None, label: str | None) -> None:

@@ -19,6 +19,7 @@ from ..graphs import (
 )
 from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import needed_nodes
+from ..graphs.portable_nodes import portable_nodes
 from .cleanup import simplify
 from .empty_tensors import guard_top_k
 from .gradient_builder import GradientBuilder
@@ -121,7 +122,7 @@ def differentiate(
 
 def prepare(model: ModelProto, wrt: Sequence[str]) -> DifferentiatedModel:
     """Return the nodes of a model with a builder that has their types and constants."""
-    model = inline_functions(model)
+    model = portable_nodes(inline_functions(model))
     versions = opset_versions(model)
     if versions.get("", 0) < 13:
         raise GradientError(

@@ -1,4 +1,4 @@
-"""Output types of operators that onnx does not know, according to their specifications."""
+"""Output types that onnx does not infer, according to the specifications of the operators."""
 
 from __future__ import annotations
 
@@ -100,6 +100,14 @@ def _standard_attention(node: NodeProto, inputs: Sequence, opsets) -> list:
     return [TensorType(inputs[0].elem_type, shape) for shape in shapes]
 
 
+def _of_length(node: NodeProto, inputs: Sequence, opsets) -> list:
+    """Return the type of a tensor whose rank is the length of a computed shape."""
+    length = inputs[1].shape if inputs[1] is not None else None
+    if length is None or len(length) != 1 or not isinstance(length[0], int):
+        return []
+    return [TensorType(inputs[0].elem_type, (None,) * length[0])]
+
+
 def _standard(op_type: str) -> Callable:
     """Return the output type of a fused operator, which is that of its first part, a standard operator."""
 
@@ -119,6 +127,7 @@ def _standard(op_type: str) -> Callable:
 _MS, HIDDEN = "com.microsoft", "ortlearn.hidden"
 #: Functions that return the types of the first outputs from a node, its input types and the opsets.
 OTHER_TYPES: dict[tuple[str, str], Callable] = {
+    ("", "Reshape"): _of_length,
     ("", "SimplifiedLayerNormalization"): _same,
     (HIDDEN, "Attention"): _standard_attention,
     (_MS, "Attention"): _attention,

@@ -90,7 +90,8 @@ class GradientBuilder(TypedBuilder):
         """Broadcast a tensor to the shape of another one."""
         if same_shape(self.shape(name), self.shape(like)):
             return name
-        return self.with_type(self.Expand(name, self.shape_of(like)), name, self.shape(like))
+        known, result = self.type(name), self.Expand(name, self.shape_of(like))
+        return result if known is None else self.set_type(result, known.elem_type, self.shape(like))
 
     def fill_like(self, like: str, value: float = 0.0) -> str:
         """Return a tensor filled with one value, of the shape and type of another one."""

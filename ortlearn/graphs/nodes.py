@@ -16,6 +16,7 @@ __all__ = [
     "constant_value",
     "copy_node",
     "count_nodes",
+    "keeps_order",
     "needed_nodes",
     "node_inputs",
     "subgraphs",
@@ -59,6 +60,12 @@ def copy_node(
     if outputs is not None:
         copied.output[:] = outputs
     return copied
+
+
+def keeps_order(node: NodeProto) -> bool:
+    """Return whether a node is a Transpose that leaves all axes in place."""
+    perm = attribute(node, "perm") if node.op_type == "Transpose" and node.domain in ("", "ai.onnx") else None
+    return perm is not None and list(perm) == sorted(perm)
 
 
 def needed_nodes(nodes: Sequence[NodeProto], outputs: Collection[str]) -> list[NodeProto]:

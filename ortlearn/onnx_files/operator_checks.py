@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
+from ..differentiation import ort_backend
 from ..exceptions import ConversionError
 from ..graphs import TensorType, subgraphs
 from ..graphs.external_tensors import tensor_array
@@ -110,6 +111,18 @@ _FAULTS: list[tuple[str, Callable[[_TypedNode], bool], str]] = [
 ]
 
 
+def _has_misread_mask(node: _TypedNode) -> bool:
+    """Return whether a MultiHeadAttention has a mask of keys, and not as many queries as keys.
+
+    onnxruntime-training, which ended at 1.19.2, then reads the mask at wrong positions.
+    """
+    names = [*node.node.input, *[""] * 5]
+    if not names[4] or names[0] == names[1] or not ort_backend.is_available():
+        return False
+    lengths = [shape[-2] for shape in node.shapes(0, 1) if len(shape) > 2]
+    return len(lengths) < 2 or lengths[0] is None or lengths[0] != lengths[1] or bool("".join(names[6:8]))
+
+
 def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: str) -> None:
     """Raise a ConversionError for nodes that would terminate the process in onnx or onnxruntime."""
     nodes, constants = list(all_nodes(model.graph)), {t.name: t for t in model.graph.initializer}
@@ -117,6 +130,14 @@ def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: s
         tensor = attribute(node, "value") if node.op_type == "Constant" and node.output else None
         constants.update({} if tensor is None else {node.output[0]: tensor})
     for node in nodes:
+        is_attention = (node.domain, node.op_type) == ("com.microsoft", "MultiHeadAttention")
+        if types and is_attention and _has_misread_mask(_TypedNode(node, types, constants)):
+            raise ConversionError(
+                f"{label} have a {node.op_type} (node {node.name!r}) with a mask of keys, whose numbers of "
+                "queries and keys differ or are unknown. The installed onnxruntime-training computes it "
+                "wrongly: install the newest onnxruntime instead, or give both axes the same size or name "
+                "in the model."
+            )
         if node.domain not in ("", "ai.onnx"):
             continue
         for is_fault, reason in [fault[1:] for fault in _FAULTS if node.op_type in fault[0].split()]:

@@ -6,7 +6,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from ..graphs import GraphBuilder, prune
 from ..graphs.editing import map_node
-from ..graphs.nodes import attribute, copy_node
+from ..graphs.nodes import attribute, copy_node, keeps_order
 from ..graphs.view import GraphView
 
 #: Variadic operators that return a single input unchanged.
@@ -27,7 +27,7 @@ def is_idle(graph: GraphView, node: NodeProto) -> bool:
     """Return whether a node returns its first input."""
     if node.domain not in ("", "ai.onnx") or not node.input:
         return False
-    if node.op_type == "Identity" or (node.op_type in VARIADIC and len(node.input) == 1):
+    if node.op_type == "Identity" or (node.op_type in VARIADIC and len(node.input) == 1) or keeps_order(node):
         return True
     known = graph.op.type(node.input[0]) if node.op_type in ("Cast", "Reshape") else None
     if known is None:

@@ -49,6 +49,31 @@ MODELS = {
         "g (float[2,N,3] x, float[2,3,1] w) => (float[2,N,1] y) { y = MatMul(x, w) }",
         [(2, 0, 3), (2, 3, 1), (2, 0, 1)],
     ),
+    "MatMul of matrices": (
+        "g (float[N,3] x, float[3,2] w) => (float[N,2] y) { y = MatMul(x, w) }",
+        [(0, 3), (3, 2), (0, 2)],
+    ),
+    "MatMul in float64": (
+        "g (double[N,K] x, double[K,M] w) => (double[N,M] y) { y = MatMul(x, w) }",
+        [(0, 3), (3, 2), (0, 2)],
+    ),
+    "Gemm": (
+        "g (float[3,N] x, float[2,3] w, float[2] b) => (float[N,2] y) "
+        "{ y = Gemm<transA=1, transB=1, alpha=0.5>(x, w, b) }",
+        [(3, 0), (2, 3), (2,), (0, 2)],
+    ),
+    "no indices": (
+        "g (float[A,B] x, int64[0] i) => (float[0,B] y) { y = Gather(x, i) }",
+        [(2, 3), (0,), (0, 3)],
+    ),
+    "no indices of two axes": (
+        "g (float[A,B] x, int64[0,1] i) => (float[0,B] y) { y = GatherND(x, i) }",
+        [(2, 3), (0, 1), (0, 3)],
+    ),
+    "Tile": (
+        "g (double[N,3] x, int64[2] r) => (double[M,6] y) { y = Tile(x, r) }",
+        [(0, 3), (2,), (0, 6)],
+    ),
     "Scan": (
         """g (float[N,4,2] x) => (float[N,2,4] y) { y = Scan(x) <num_scan_inputs=1, scan_input_axes=[1],
         scan_output_axes=[2], body = b (float[N,2] v) => (float[N,2] w) { w = Sin(v) }> }""",

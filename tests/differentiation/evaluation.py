@@ -22,7 +22,7 @@ from tests.differentiation.fused_operators import (
 )
 from tests.differentiation.recurrent_layers import GRU, LSTM, RNN
 
-__all__ = ["run", "run_onnxruntime", "run_reference"]
+__all__ = ["run", "run_at_level", "run_onnxruntime", "run_reference"]
 
 _SESSIONS: dict[bytes, object] = {}
 
@@ -43,6 +43,11 @@ def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list:
 def run_reference(model: ModelProto, feeds: dict[str, np.ndarray]) -> list:
     """Return the outputs of a model by onnx's reference evaluator."""
     return _cached(model, _load_reference).run(None, feeds)
+
+
+def run_at_level(model: ModelProto, feeds: dict[str, np.ndarray], level: str) -> list:
+    """Return the outputs of a model by onnxruntime with some graph optimizations, such as "DISABLE_ALL"."""
+    return _load_onnxruntime(model, level).run(None, feeds)
 
 
 def _cached(model, load):
@@ -67,8 +72,9 @@ def _load_reference(model):
     return ReferenceEvaluator(model, new_ops=NEW_OPS)
 
 
-def _load_onnxruntime(model):
+def _load_onnxruntime(model, level="ENABLE_ALL"):
     options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, f"ORT_{level}")
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     providers = ["CPUExecutionProvider"]

@@ -8,9 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.differentiation.empty_models import MODELS
+from tests.differentiation.empty_models import MODELS, compute
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("opset", [13, 14, 18])
+@pytest.mark.parametrize(
+    "name", ["MatMul of matrices", "Gemm", "no indices", "no indices of two axes", "Tile"]
+)
+def test_gradient_of_an_empty_batch(name, opset):
+    text, shapes = MODELS[name]
+    compute(text, opset, *shapes)
 
 
 @pytest.mark.slow

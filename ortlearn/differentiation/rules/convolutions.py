@@ -110,7 +110,9 @@ def weight_gradient(op, x, grad, window, weight):
     group, space = window.group, list(range(2, 2 + len(window.kernel)))
     left = op.transpose(x, [1, 0, *space]) if group == 1 else _by_group(op, x, group)
     right = op.transpose(grad, [1, 0, *space])
+    kernel = (op.shape(grad) or ())[2:]
     options = {"strides": window.dilations, "dilations": window.strides, "pads": window.pads}
+    options["kernel_shape"] = list(kernel) if kernel and is_static(kernel) else None
     full = op.Conv(left, right, group=group, **options)
     # The window may fit more often at the end of the space than in the convolution.
     cut = op.Slice(full, [0] * len(space), window.kernel, space) if _may_exceed(op, x, grad, window) else full

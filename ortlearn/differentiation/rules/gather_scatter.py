@@ -55,6 +55,8 @@ def gather(op, node, grad):
 def gather_gradient(op, node, grad, axis, index):
     """Return the gradient of the first input of a node that gathers its values at an index."""
     x = node.I(0)
+    if 0 in (node.shape(index) or ()):
+        return op.constant_gradient(x)
     rank, shape = node.rank(x), node.shape(x)
     axis %= rank
     indices = node.constant(index)
@@ -148,6 +150,8 @@ def one_hot(op, node, grad):
 @RULES.rule("GatherND")
 def gather_nd(op, node, grad):
     # y = x[i, j, ...], dx[i, j, ...] += dy
+    if 0 in (node.shape(node.I(1)) or ()):
+        return op.constant_gradient(node.I(0)), None
     x, indices = node.I(0), _full_indices(op, node)
     if not isinstance((node.shape(node.I(1)) or (None,))[-1], int) and op.opset >= _ADDING:
         return op.ScatterND(op.fill_like(x), indices, grad, reduction="add"), None

@@ -110,6 +110,7 @@ def lp_pool(op, node):
         raise node.error("ceil_mode=1 has no gradient rule; use pads instead")
     options = {name: node.attribute(name) for name in ("auto_pad", "dilations", "pads", "strides")}
     powers = op.Pow(op.Abs(x), float(order))
+    node.rank(x)
     single = op.Reshape(powers, with_space(op, x, [-1, 1]))
     sums = op.Conv(single, op.constant(np.ones((1, 1, *kernel), dtype=op.float_dtype)), **options)
     first = op.Slice(op.Shape(x), [0], [2])

@@ -162,9 +162,14 @@ def tile(op, node, grad):
     if repeats is not None and sum(not isinstance(dim, int) for dim in shape) <= 1 and 0 not in shape:
         split_shape = [size for pair in zip(repeats.tolist(), shape, strict=True) for size in pair]
         return _first(node, op.reduce("ReduceSum", op.reshape(grad, split_shape), copies, keepdims=0))
-    pairs = op.Concat(op.unsqueeze(node.I(1), [1]), op.unsqueeze(op.shape_of(x), [1]), axis=1)
-    parts = op.reshape_to(grad, op.Reshape(pairs, [-1]))
-    return _first(node, op.reduce("ReduceSum", parts, copies, keepdims=0))
+
+    def summed(op):
+        pairs = op.Concat(op.unsqueeze(node.I(1), [1]), op.unsqueeze(op.shape_of(x), [1]), axis=1)
+        parts = op.reshape_to(grad, op.Reshape(pairs, [-1]))
+        return op.reduce("ReduceSum", parts, copies, keepdims=0)
+
+    # Before opset 14, zeros in a shape mean lengths to copy.
+    return _first(node, summed(op) if op.opset >= 14 else op.unless_empty([grad], x, summed))
 
 
 @RULES.rule("Trilu")

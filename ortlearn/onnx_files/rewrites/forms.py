@@ -8,6 +8,7 @@ from onnx import ModelProto, NodeProto
 from ...graphs import GraphBuilder, replace_nodes
 from ...graphs.nodes import attributes_of
 from ...graphs.patterns import PatternView
+from ...graphs.portable_nodes import portable_nodes
 from ...models.distances import guarded_sqrt, reduced
 from .scan_distances import rewrite_scan_distances
 from .sequences import without_sequences
@@ -31,7 +32,7 @@ class _Graph(PatternView):
 
 def rewrite_forms(model: ModelProto) -> ModelProto:
     """Return an equivalent model whose distances, roots and products have correct gradients."""
-    model = rewrite_scan_distances(without_sequences(model))
+    model = rewrite_scan_distances(portable_nodes(without_sequences(model)))
     rules = {
         ("", "MatMul"): _matrix_product,
         ("", "Sqrt"): _square_root,
