@@ -126,10 +126,7 @@ def read_regular_tensors(path: Path) -> tuple[bytes, dict[str, np.ndarray]]:
 def read_graph(package: PackageFiles, name: str) -> ModelProto:
     """Return a graph of a package, without its external data."""
     path = package.root / name
-    with open_regular(path) as file:
-        if file_size(file) > MAX_GRAPH_BYTES:
-            raise SavedFileError(f"{path} has more than {MAX_GRAPH_BYTES} bytes.")
-        content = file.read()
+    content = _read_file(path, MAX_GRAPH_BYTES)
     if package.manifest["format"] > 1 and package.manifest["files"].get(name) != f"{zlib.crc32(content):08x}":
         raise SavedFileError(f"{path} was altered: its checksum is wrong.")
     try:
@@ -165,10 +162,16 @@ def check_finite(name: str, array: np.ndarray, minimum: float | None = None) -> 
         raise SavedFileError(f"Tensor {name!r} has values below {minimum:g}, such as {array.min():g}.")
 
 
+def _read_file(path: Path, max_bytes: int) -> bytes:
+    with open_regular(path) as file:
+        if file_size(file) > max_bytes:
+            raise SavedFileError(f"{path} has more than {max_bytes} bytes.")
+        return file.read(max_bytes)
+
+
 def _read_manifest(root: Path) -> dict[str, Any]:
     path = root / MANIFEST
-    with open_regular(path) as file:
-        content = file.read(MAX_MANIFEST_BYTES)
+    content = _read_file(path, MAX_MANIFEST_BYTES)
     try:
         manifest = json.loads(content)
     except (ValueError, RecursionError) as error:

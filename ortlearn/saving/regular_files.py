@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 from typing import BinaryIO
 
 from ..exceptions import SavedFileError
@@ -20,7 +19,7 @@ def open_regular(path: str | os.PathLike, follow_links: bool = True) -> BinaryIO
     descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise SavedFileError(f"{Path(path).name} is not a regular file.")
+        raise SavedFileError(f"{os.fspath(path)} is not a regular file.")
     return open(descriptor, "rb")
 
 

@@ -18,6 +18,7 @@ export function text(value) {
     if (typeof item === "number" && !Number.isFinite(item)) return `${item}`;
     return isTyped(item) ? Array.from(item) : item;
   };
+  if (typeof value === "bigint") value = Number(value);
   if (typeof value === "number" && !Number.isFinite(value)) return `${value}`;
   let found;
   try {

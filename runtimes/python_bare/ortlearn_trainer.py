@@ -1,7 +1,4 @@
-"""Train a package of ortlearn with numpy and onnxruntime alone: the reference for other languages.
-
-A ValueError tells what is wrong with a package or with samples, an OSError what cannot be read or written.
-"""
+"""Train a package of ortlearn with numpy and onnxruntime alone: the reference for other languages."""
 
 import json
 import math
@@ -61,7 +58,7 @@ def read_tensors(path, is_sealed=False):
                 raise ValueError(name)
             arrays[name] = np.frombuffer(content, dtype, length, start + begin).reshape(known["shape"])
         if start + end != len(content):
-            raise ValueError(f"{len(content) - start - end} more bytes")
+            raise ValueError("more or fewer bytes")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise damaged(path, "its header does not describe its content") from error
     if is_sealed and content != sealed(content):
@@ -88,6 +85,7 @@ def read_manifest(folder):
         whole = all(isinstance(item["shape"], list) and item["name"] + item["type"] for item in parts)
         whole &= all(isinstance(name, str) for name in loops) and manifest["tensors"] == TENSORS[number]
         whole &= type(manifest["batch_size"]) is int and manifest["batch_size"] > 0 < len(manifest["carried"])
+        whole &= number == 1 or isinstance(manifest["files"], dict)
         whole &= bool(np.isfinite(manifest["schedule"]["rates"]).all() and manifest["schedule"]["rates"])
     except (KeyError, TypeError) as error:
         raise damaged(path, "it is not complete") from error
@@ -100,7 +98,7 @@ def check_values(values, carried):
     """Raise an error unless values are the carried ones, of their types and shapes, finite and in range."""
     known = {item["name"]: (item["type"], item["shape"], item.get("minimum")) for item in carried}
     known["ortlearn_epoch"] = ("int64", [], 0)
-    if known.keys() != values.keys():
+    if known.keys() != values.keys() or len(known) != len(carried) + 1:
         raise ValueError(f"The package must have the tensors {sorted(known)}, and has {sorted(values)}.")
     for name, (dtype, shape, minimum) in known.items():
         array = values[name]
