@@ -128,7 +128,7 @@ def as_rows(name, rows):
     """Return an array or a list of rows, of which there is one or more."""
     rows = np.asarray(rows) if hasattr(rows, "__array__") else rows
     rows = rows.tolist() if isinstance(rows, np.ndarray) and rows.dtype == object else rows
-    if not isinstance(rows, list | tuple | np.ndarray) or getattr(rows, "shape", None) == ():
+    if not isinstance(rows, list | tuple | range | np.ndarray) or getattr(rows, "shape", None) == ():
         raise ValueError(f"{name} must be an array of rows, and is {text(rows)}.")
     if not len(rows):
         raise ValueError(f"{name} has no rows.")
