@@ -100,7 +100,8 @@ def packed_manifest(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> 
 def read_package(folder: str | os.PathLike) -> PackageFiles:
     """Read the manifest, the weights and the states of a package, and check them."""
     root, manifest = Path(folder), _read_manifest(Path(folder))
-    contents, values = {}, {}
+    contents: dict[str, bytes] = {}
+    values: dict[str, np.ndarray] = {}
     for name in manifest["tensors"]:
         contents[name], arrays = read_regular_tensors(root / name)
         if manifest["format"] > 1 and contents[name] != sealed(contents[name]):

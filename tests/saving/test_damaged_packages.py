@@ -1,6 +1,5 @@
 """Damaged and forged training packages: a clear error of each reader, or the right result."""
 
-import json
 import os
 import random
 import shutil
@@ -14,12 +13,11 @@ from sklearn.linear_model import Ridge
 from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import SavedFileError
 from ortlearn.saving import export_training, load, load_training, merge_weights
-from ortlearn.saving.package_files import sealed
-from ortlearn.saving.tensors import pack_tensors, unpack_tensors
+from ortlearn.saving.tensors import unpack_tensors
 from tests.runtimes.packages import write_format_1
 from tests.runtimes.test_python_bare import Trainer
 
-from .damaged_packages import KINDS, damage
+from .damaged_packages import FORGED_MANIFESTS, FORGED_VALUES, KINDS, damage, replace_value, reseal
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
 Y = X @ np.array([1, 2, 3], dtype=np.float32)
@@ -105,49 +103,6 @@ def test_damaged_packages(kind, package, tmp_path):
     assert n_rejected >= len(names) - 1  # some bytes of a zip file have no effect
 
 
-def reseal(folder, change, name="training.json"):
-    """Change a manifest or values, and write the right checksum."""
-    path = folder / name
-    if name == "training.json":
-        content = json.loads(path.read_text())
-        change(content)
-        path.write_bytes(sealed(json.dumps(content, indent=1).encode()))
-    else:
-        values, metadata = unpack_tensors(path.read_bytes())
-        change(values)
-        path.write_bytes(sealed(pack_tensors(values, metadata)))
-    return folder
-
-
-def state(values, text):
-    return next(name for name in values if text in name)
-
-
-def put(values, name, value):
-    values[name] = np.full_like(values[name], value)
-
-
-FORGED_VALUES = {
-    "NaN weight": lambda v: put(v, "I0_coef", np.nan),
-    "infinite weight": lambda v: put(v, "I0_coef", np.inf),
-    "NaN state": lambda v: put(v, state(v, "mean"), np.nan),
-    "negative square": lambda v: put(v, state(v, "square"), -1.0),
-    "negative power": lambda v: put(v, state(v, "power_2"), -0.5),
-    "missing state": lambda v: v.pop(state(v, "square")),
-    "missing weight": lambda v: v.pop("I0_coef"),
-    "missing epoch": lambda v: v.pop("ortlearn_epoch"),
-    "renamed state": lambda v: v.update(other=v.pop(state(v, "mean"))),
-    "renamed weight": lambda v: v.update(other=v.pop("I0_coef")),
-    "additional": lambda v: v.update(other=np.zeros(3)),
-    "misshaped state": lambda v: v.update({state(v, "mean"): np.zeros(7, dtype=np.float32)}),
-    "misshaped weight": lambda v: v.update(I0_coef=np.zeros((1, 3), dtype=np.float32)),
-    "type of a weight": lambda v: v.update(I0_coef=v["I0_coef"].astype(np.float64)),
-    "negative epoch": lambda v: put(v, "ortlearn_epoch", -1),
-    "type of the epoch": lambda v: v.update(ortlearn_epoch=np.array(1.0)),
-    "no tensors": lambda v: v.clear(),
-}
-
-
 @pytest.mark.parametrize("format_number", [1, 2])
 @pytest.mark.parametrize("name", FORGED_VALUES)
 def test_forged_values_are_rejected(name, format_number, copied):
@@ -158,36 +113,13 @@ def test_forged_values_are_rejected(name, format_number, copied):
         file = "weights.safetensors" if "weight" in name and "state" not in name else "state.safetensors"
         assert "I0_coef" in inside
     reseal(copied, FORGED_VALUES[name], file)
-    for read in (load_training, merge_weights):
-        with pytest.raises(SavedFileError, match="Tensor|tensors|lacks the state|damaged"):
-            read(copied)
-    if not (format_number == 1 and name in ("negative square", "negative power")):
+    with pytest.raises(SavedFileError, match="Tensor|tensors|lacks the state|damaged"):
+        load_training(copied)
+    if format_number == 2 or not name.startswith("negative "):  # format 1 has no minima
+        with pytest.raises(SavedFileError, match="Tensor|tensors"):
+            merge_weights(copied)
         with pytest.raises(ValueError, match="[Tt]ensor"):
             Trainer(copied)
-
-
-def drop(manifest, key):
-    del manifest[key]
-
-
-FORGED_MANIFESTS = {
-    "no carried names": lambda m: m.update(carried=[]),
-    "a name twice": lambda m: m["carried"].append(m["carried"][0]),
-    "a name missing": lambda m: m["carried"].pop(),
-    "a state as a weight": lambda m: next(i for i in m["carried"] if i["state"]).update(state=None),
-    "a shape": lambda m: m["carried"][0].update(shape=[9]),
-    "a negative shape": lambda m: m["carried"][0].update(shape=[-1]),
-    "a type": lambda m: m["carried"][0].update(type="complex64"),
-    "no rates": lambda m: m["schedule"].update(rates=[]),
-    "no files": lambda m: drop(m, "files"),
-    "other tensors": lambda m: m.update(tensors=["weights.safetensors"]),
-    "tensors elsewhere": lambda m: m.update(tensors=["../values.safetensors"]),
-    "no tensors": lambda m: m.update(tensors=[]),
-    "batch size": lambda m: m.update(batch_size=0),
-    "format": lambda m: m.update(format=99),
-    "format as text": lambda m: m.update(format="2"),
-    "no format": lambda m: drop(m, "format"),
-}
 
 
 @pytest.mark.parametrize("name", FORGED_MANIFESTS)
@@ -205,24 +137,13 @@ def test_forged_manifests_are_rejected(name, copied):
 def test_random_manifests_with_right_checksums(package, tmp_path):
     """Any replaced value leads to a clear error, or to a training."""
     draw = random.Random(0)
-    values = [None, 0, -1, 2**70, 1.5, "", "X", [], [None], {}, True, ["X"], 10**400]
     manifest = package / "training.json"
     folder = shutil.copytree(package, tmp_path / "copied")
-
-    def change(content):
-        owners = [content]
-        for owner in owners:
-            inside = owner.values() if isinstance(owner, dict) else owner
-            owners += [item for item in inside if isinstance(item, dict | list) and item]
-        owner = draw.choice(owners)
-        owner[draw.choice(list(owner) if isinstance(owner, dict) else range(len(owner)))] = draw.choice(
-            values
-        )
 
     n_rejected = 0
     for _ in range(60):
         shutil.copy(manifest, folder)
-        reseal(folder, change)
+        reseal(folder, lambda content: replace_value(content, draw))
         for reader, read in READERS.items():
             try:
                 read(folder)
