@@ -87,6 +87,7 @@ def test_kills_of_the_runner_in_node(package, tmp_path):
     check_kills(command, package, start, 5, cwd=modules_of("node"))
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_every_system_call_of_a_save(package):
     """The process is killed at each call that changes the folder."""
     trainer = Trainer(package)
@@ -127,6 +128,7 @@ def killed_at(trainer, folder, number):
         return int(file.read() or 0)
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limits of file sizes")
 @pytest.mark.parametrize("format_number", [1, 2])
 def test_a_limit_of_file_sizes(format_number, package):
     """A disk that is full in the middle of a save: the error is raised, and the old values stay."""
