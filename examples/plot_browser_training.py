@@ -4,8 +4,8 @@ Train in the browser
 
 ``export_training`` writes a folder with all that a training needs: graphs, weights, settings.
 A browser trains from it with ONNX Runtime Web, on data that never leaves the page; so do Node,
-phones, and Python without ortlearn. This example exports a network, trains it with a runner of
-a hundred lines that needs only numpy and onnxruntime, and **loads the trained weights back.**
+phones, and Python without ortlearn. This example exports a network, trains it with a runner
+that needs only numpy and onnxruntime, and **loads the trained weights back.**
 """
 
 # %%

@@ -27,7 +27,8 @@ def write(folder: Path) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("index.html", "demo.mjs"):
         shutil.copy(Path(__file__).with_name(name), folder)
-    shutil.copy(RUNTIMES / "core" / "trainer.mjs", folder)
+    for name in ("trainer.mjs", "files.mjs", "samples.mjs"):
+        shutil.copy(RUNTIMES / "core" / name, folder)
     shutil.copy(RUNTIMES / "web" / "index.mjs", folder)
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(64, 2)).astype(np.float32)

@@ -23,7 +23,7 @@ async function draw() {
   const second = trainer.manifest.label.classes[1], first = trainer.manifest.label.classes[0];
   const cell = canvas.width / CELLS;
   for (let i = 0; i < grid.length; i++) {
-    const share = probabilities.data[2 * i + 1];
+    const share = probabilities[i][1];
     const mixed = [0, 1, 2].map((k) => Math.round(255 - 0.45 * (255 - (share * COLOURS[second][k] + (1 - share) * COLOURS[first][k]))));
     pen.fillStyle = `rgb(${mixed})`;
     pen.fillRect((i % CELLS) * cell, Math.floor(i / CELLS) * cell, cell + 1, cell + 1);

@@ -170,7 +170,7 @@ def partial_fit_on_cluster(trainer: Trainer, request: Request, total_weight: flo
         start = shards.on_first(_begin_on, *arguments)
     else:
         start = shards.on_first(_resume_on, last, request.classes, shards.whole, total_weight)
-    settings = configuration.loop_settings(1, start.state.train_losses, stream=True)
+    settings = configuration.loop_settings(1, start.state.train_losses, True, start.state.n_iter)
     training = shards.training(start, settings.first_epoch + 1)
     start = replace(start, source=training)
     settings = replace(settings, batch_size=1, columns=training.columns, stream=trainer.owner)

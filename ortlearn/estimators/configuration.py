@@ -233,14 +233,16 @@ class Configuration:
                 "state: use fit, or another learning rate for partial_fit."
             )
 
-    def loop_settings(self, max_iter: int, past_losses: Sequence[float], stream: bool) -> LoopSettings:
+    def loop_settings(
+        self, max_iter: int, past_losses: Sequence[float], stream: bool, first_epoch: int = 0
+    ) -> LoopSettings:
         """Return the settings of the training loop; a stream has no automatic stopping."""
         stopping = self.stopping
         return LoopSettings(
             max_iter=max_iter,
             batch_size=self.updates.batch_size,
             shuffle=self.shuffle,
-            first_epoch=len(past_losses),
+            first_epoch=first_epoch,
             past_losses=past_losses,
             validation_every=stopping.validation_period(max_iter, stream),
             watch=None if stream else stopping.watched,

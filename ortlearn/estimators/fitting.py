@@ -224,7 +224,7 @@ class Trainer:
             start = resume(configuration, samples, self.last, total_weight)
             if expected is not None:
                 expected.check_known(start.problem.targets.classes, "the first call")
-        settings = configuration.loop_settings(1, start.state.train_losses, stream=True)
+        settings = configuration.loop_settings(1, start.state.train_losses, True, start.state.n_iter)
         settings = replace(settings, stream=self.owner)
         validation = None if held_out is None else self.validation(start, held_out)
         return stopped(configuration, train(configuration, start, settings, validation, task))

@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 from .._version import __version__
 from ..exceptions import PackageError
 from ..learning_rates import BaseLearningRate
-from ..saving.packages import FORMAT, STATE, WEIGHTS
+from ..saving.package_files import FORMAT, VALUES
 from ..training.epoch_graph import LOSSES, ORDER
 from ..training.names import OBJECTIVE, RATE, ROWS
 from ..training.package_graphs import EVALUATED, SCORE
@@ -28,7 +28,7 @@ def manifest_of(package: Package, outputs: dict[str, str], evaluation: ModelProt
         "format": FORMAT,
         "versions": {"ortlearn": __version__},
         "runtime": {"graph_optimization_level": "basic"},
-        "tensors": [WEIGHTS, STATE],
+        "tensors": [VALUES],
         "batch_size": package.batch_size,
         "dtype": str(package.task.graph.dtype),
         "features": [_described(v) for v in graphs.step.graph.input if v.name in package.task.graph.features],
@@ -81,12 +81,14 @@ def weight_of(package: Package) -> dict[str, Any] | None:
 def _carried(package: Package) -> list[dict[str, Any]]:
     described = {value.name: _described(value) for value in package.graphs.step.graph.input}
     names = package.fitted.problem.trainable.original_names
+    nonnegative = package.learning_rate.nonnegative_states
     return [
         {
             **described[name],
             "weight": item.weight,
             "original": names[item.weight],
             "state": item.state,
+            **({"minimum": 0} if item.state in nonnegative else {}),
             "step": {"input": item.source, "output": item.result},
             "epoch": {"input": other.source, "output": other.result},
         }

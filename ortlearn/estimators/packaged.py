@@ -14,7 +14,7 @@ from ..exceptions import SavedFileError
 from ..graphs import initializer_arrays, make_initializers_of, make_inputs_of, map_names
 from ..learning_rates import Rates, resolve_learning_rate
 from ..onnx_files.running_statistics import for_evaluation
-from ..saving.packages import EPOCH, PREDICT, STATE, WEIGHTS
+from ..saving.package_files import CHECKSUM, EPOCH, PREDICT, VALUES, PackageFiles, check_finite, sealed
 from ..saving.tensors import pack_tensors, tensor_offsets
 from ..training import Data
 from ..training.averaging import Averaged, averages, is_averaged, reset_pending_averages
@@ -73,7 +73,8 @@ def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict
         weights |= fitted.state.raw_weights or {}
     state = _initial_state(package, weights)
     outputs = outputs_of(problem, trained)
-    files = {WEIGHTS: pack_tensors(weights), STATE: pack_tensors({**state, EPOCH: np.array(0)})}
+    values = {**weights, **state, EPOCH: np.array(0, dtype=np.int64)}
+    files = {VALUES: sealed(pack_tensors(values, {CHECKSUM: "0" * 8}))}
     classes = problem.targets.classes if scores is not None and scores.task == "classification" else None
     evaluation = evaluation_graph(package.evaluation_task, trained, _scored_output(problem), classes)
     if package.weight_input is not None:
@@ -119,37 +120,57 @@ def _scored_output(problem: Problem) -> str | None:
 
 
 def _with_external_weights(model: ModelProto, files: dict[str, bytes]) -> bytes:
-    """Return a prediction graph whose trained weights are external data in the files of tensors."""
-    offsets = {file: tensor_offsets(files[file]) for file in (STATE, WEIGHTS)}
-    locations = {name: (file, *offset) for file, known in offsets.items() for name, offset in known.items()}
+    """Return a prediction graph whose trained weights are external data in the file of tensors."""
+    offsets = tensor_offsets(files[VALUES])
     for tensor in model.graph.initializer:
-        if tensor.name in locations:
-            set_external_data(tensor, *locations[tensor.name])
+        if tensor.name in offsets:
+            set_external_data(tensor, VALUES, *offsets[tensor.name])
             for part in ("raw_data", "float_data", "double_data"):
                 tensor.ClearField(part)
     return model.SerializeToString()
 
 
-def continued(
-    estimator: BaseOrtGradientEstimator,
-    manifest: dict[str, Any],
-    weights: dict[str, np.ndarray],
-    state: dict[str, np.ndarray],
-) -> BaseOrtGradientEstimator:
-    """Return an estimator with the weights and states of a package."""
-    fitted = estimator._model()
-    own = fitted.stable_weights()
+def continued(estimator: BaseOrtGradientEstimator, package: PackageFiles) -> BaseOrtGradientEstimator:
+    """Return an estimator with the weights and states of a package, and the epochs of its programs."""
+    fitted, values = estimator._model(), package.values
+    own, weights = fitted.stable_weights(), {name: values[name] for name in package.names(weights=True)}
     if {n: (a.shape, a.dtype) for n, a in own.items()} != {n: (a.shape, a.dtype) for n, a in weights.items()}:
         raise SavedFileError("The weights of the package do not match its estimator: export it again.")
     states = {
-        (item["weight"], item["state"]): state[item["name"]]
-        for item in manifest["carried"]
-        if item["state"] is not None and item["name"] in state
+        (item["weight"], item["state"]): values[item["name"]]
+        for item in package.manifest["carried"]
+        if item["state"] is not None
     }
+    _check_states(fitted, package.manifest, states)
     raw = None
     if is_averaged(states):
         raw, weights = weights, averages(states, weights)
     trained = fitted.problem.trainable.with_stable_weights(weights)
-    new = replace(fitted.state, states=states, raw_weights=raw, coordinates=None)
+    history = [*fitted.state.history, *_records(fitted, package.manifest, int(values[EPOCH]))]
+    new = replace(fitted.state, history=history, states=states, raw_weights=raw, coordinates=None)
     estimator._fitted = FittedModel(fitted.problem, fitted.features, trained, new)
     return estimator
+
+
+def _records(fitted: FittedModel, manifest: dict[str, Any], n_epochs: int) -> list[dict[str, Any]]:
+    """Return records of the epochs that a program has trained, in which nothing but the rate is known."""
+    rates, first = manifest["schedule"]["rates"], fitted.state.n_iter + 1
+    unknown = dict.fromkeys(("loss", "validation_loss", "validation_score", "seconds"))
+    return [{"epoch": first + i, **unknown, "rate": rates[min(i, len(rates) - 1)]} for i in range(n_epochs)]
+
+
+def _check_states(fitted: FittedModel, manifest: dict[str, Any], states: dict[tuple[str, str], Any]) -> None:
+    """Raise an error unless states are those that the learning rate of the estimator begins with."""
+    rate = fitted.problem.updates.learning_rate
+    if rate is None or type(rate).__name__ != manifest["schedule"]["learning_rate"]:
+        return
+    weights = fitted.stable_weights()
+    for name, weight in weights.items():
+        for state, fresh in rate.init(weight).items():
+            found = states.get((name, state))
+            if found is None or found.shape != fresh.shape:
+                raise SavedFileError(
+                    f"The package lacks the state {state!r} of weight {name!r}, of shape {fresh.shape}."
+                )
+            if state in rate.nonnegative_states:
+                check_finite(f"{state} of {name}", found, 0.0)

@@ -9,7 +9,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 from sklearn.utils.validation import check_is_fitted
 
 from .. import conversion
@@ -153,8 +153,36 @@ def _fitted_of(problem: Any, features: Any, weights: Any, state: Any, resumption
     arrays = initializer_arrays(trainable.model, trainable.trained)
     if not isinstance(weights, dict) or _forms(weights) != _forms(arrays):
         raise SavedFileError("Its weights do not match its graph.")
+    _check_names(trainable)
+    _check_parts(problem, state)
     trained = trainable.with_stable_weights(weights)
     return FittedModel(problem, features, trained, state, resumption=resumption)
+
+
+def _check_names(trainable: Any) -> None:
+    """Raise an error unless all weights are described, and the graph has inputs of X."""
+    for name, known in (("weights", trainable.weights), ("original_names", trainable.original_names)):
+        missing = sorted({*trainable.trained} - known.keys())
+        if missing:
+            raise SavedFileError(f"Its record {name} lacks {missing}.")
+    inputs = trainable.entry.schema.inputs
+    if not inputs or any(item.known.elem_type not in TensorProto.DataType.values() for item in inputs):
+        raise SavedFileError("Its record of the inputs has none, or one of an unknown type.")
+
+
+def _check_parts(problem: Problem, state: TrainingState) -> None:
+    """Raise an error unless class weights belong to classes, and epochs have losses."""
+    tables, classes = problem.targets.class_weights, problem.targets.classes
+    n_outputs = len(classes) if isinstance(classes, list) else 1
+    if tables is not None and (classes is None or len(tables) != n_outputs):
+        raise SavedFileError("Its class weights do not match its classes.")
+    head = problem.trainable.head
+    for step in () if head is None else head.target_transformers:
+        if not hasattr(step, "inverse_transform"):
+            raise SavedFileError(f"Its transformer of the labels is of type {type(step).__name__}.")
+    for record in state.history:
+        if missing := sorted({"epoch", "loss", "validation_loss", "validation_score"} - record.keys()):
+            raise SavedFileError(f"Its record of an epoch lacks {missing}.")
 
 
 def _forms(arrays: dict[str, Any]) -> dict[str, tuple]:

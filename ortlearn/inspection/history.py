@@ -39,7 +39,7 @@ def check_history(history: Any) -> None:
         raise ValueError("history is empty: fit for at least one epoch before plotting.")
     for record in history:
         for key in ("epoch", "loss"):
-            if record.get(key) is None:
+            if key not in record or (key == "epoch" and record[key] is None):
                 raise ValueError(
                     f"Each epoch of a history needs {key!r}, but one has only {sorted(record)}. Pass the "
                     "history_ of a fitted estimator."

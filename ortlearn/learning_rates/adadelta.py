@@ -43,6 +43,7 @@ class LearningRateAdadelta(ScheduledLearningRate):
     """
 
     elementwise = True
+    nonnegative_states = ("square", "squared_step")
 
     def __init__(self, eta0=1.0, rho=0.9, epsilon=1e-6, learning_rate="constant", alpha=0.0001, power_t=0.25):
         super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)

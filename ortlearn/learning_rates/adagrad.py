@@ -42,6 +42,7 @@ class LearningRateAdagrad(ScheduledLearningRate):
     """
 
     elementwise = True
+    nonnegative_states = ("total",)
 
     def __init__(
         self,

@@ -44,6 +44,7 @@ class LearningRateAdam(ScheduledLearningRate):
     """
 
     elementwise = True
+    nonnegative_states = ("square", "power_1", "power_2")
 
     def __init__(
         self,

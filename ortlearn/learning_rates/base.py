@@ -31,11 +31,14 @@ class BaseLearningRate(CheckedParameters):
         or scalar states. All weights may then be updated as one vector.
     full_batch : bool
         Whether this is a solver.
+    nonnegative_states : tuple of str
+        States that are never negative, such as means of squares; others are rejected in training packages.
     """
 
     scales_gradient: ClassVar[bool] = False
     elementwise: ClassVar[bool] = False
     full_batch: ClassVar[bool] = False
+    nonnegative_states: ClassVar[tuple[str, ...]] = ()
 
     def rate(self, epoch: int, memory: Any = None) -> float:
         """Return the learning rate of an epoch.

@@ -50,6 +50,7 @@ class LearningRateRMSprop(ScheduledLearningRate):
     """
 
     elementwise = True
+    nonnegative_states = ("square",)
 
     def __init__(
         self,

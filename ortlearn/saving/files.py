@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import os
-import stat
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, BinaryIO
 from ..exceptions import SavedFileError
 from ..graphs.files import write_atomically
 from .arrays import DATE
+from .regular_files import file_size, open_regular
 from .schema import FORMAT, check_manifest
 
 __all__ = ["MANIFEST", "SUFFIX", "Content", "packed", "read", "read_manifest", "write"]
@@ -138,8 +138,8 @@ def _read(path: Path, whole: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
     try:
         if path.is_dir():
             return _read_folder(path, whole)
-        with open(path, "rb") as file:
-            return _read_zip(file, os.fstat(file.fileno()).st_size, whole)
+        with open_regular(path) as file:
+            return _read_zip(file, file_size(file), whole)
     except SavedFileError as error:
         raise SavedFileError(f"{path} is not a saved estimator, or is damaged. {error}") from error
 
@@ -192,14 +192,10 @@ def _read_folder(folder: Path, whole: bool) -> tuple[dict[str, Any], dict[str, b
 def _read_regular(path: Path, max_bytes: int) -> bytes:
     """Return the content of a regular file, up to ``max_bytes + 1`` bytes."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with open_regular(path, follow_links=False) as file:
+            return file.read(max_bytes + 1)
     except OSError as error:
         raise SavedFileError(f"{path.name} cannot be read: {error.strerror}.") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise SavedFileError(f"{path.name} is not a regular file.")
-    with open(descriptor, "rb") as file:
-        return file.read(max_bytes + 1)
 
 
 def _checked_manifest(data: bytes) -> dict[str, Any]:

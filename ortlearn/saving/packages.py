@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pkgutil
 from collections.abc import Mapping
@@ -10,123 +9,42 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from onnx import ModelProto, numpy_helper
 
 from ..exceptions import SavedFileError
 from ..graphs.files import write_together
+from .package_files import (
+    EPOCH,
+    ESTIMATOR,
+    FORMAT,
+    MANIFEST,
+    OLD_TENSORS,
+    PREDICT,
+    VALUES,
+    PackageFiles,
+    check_values,
+    packed_manifest,
+    read_graph,
+    read_package,
+    read_regular_tensors,
+    sealed,
+)
+from .package_schema import PACKAGE_SCHEMA
 from .public import load, packed_estimator
-from .schema import check_manifest
-from .tensors import pack_tensors, unpack_tensors
+from .tensors import replace_tensors
 
 __all__ = [
     "EPOCH",
     "FORMAT",
     "PACKAGE_SCHEMA",
     "PREDICT",
-    "STATE",
-    "WEIGHTS",
+    "VALUES",
     "export_training",
     "load_training",
     "merge_weights",
 ]
 
-#: Number of the format; packages of other formats are rejected.
-FORMAT = 1
-MANIFEST, ESTIMATOR = "training.json", "estimator.zip"
-#: Name of the state that counts the epochs that a program has trained.
-EPOCH = "ortlearn_epoch"
-PREDICT, WEIGHTS, STATE = "predict.onnx", "weights.safetensors", "state.safetensors"
 CONTENT = "ortlearn.estimators.packaged"
-
-_TEXT: dict[str, Any] = {"type": "string"}
-_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
-_TENSOR: dict[str, Any] = {
-    "type": "object",
-    "required": ["name", "type", "shape"],
-    "properties": {"name": _TEXT, "type": _TEXT, "shape": {"type": "array", "items": {}}},
-}
-_ENDS: dict[str, Any] = {
-    "type": "object",
-    "required": ["input", "output"],
-    "properties": {"input": _TEXT, "output": _TEXT},
-}
-#: JSON schema of ``training.json``.
-PACKAGE_SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "Training package of ortlearn",
-    "type": "object",
-    "required": [
-        "kind",
-        "format",
-        "tensors",
-        "batch_size",
-        "dtype",
-        "features",
-        "label",
-        "step",
-        "epoch",
-        "evaluate",
-        "predict",
-        "carried",
-        "schedule",
-        "record",
-    ],
-    "properties": {
-        "kind": {"type": "string", "pattern": "ortlearn training package"},
-        "format": {"type": "integer", "minimum": 1},
-        "versions": {"type": "object", "additionalProperties": _TEXT},
-        "runtime": {"type": "object"},
-        "tensors": {"type": "array", "items": _TEXT},
-        "batch_size": {"type": "integer", "minimum": 1},
-        "dtype": {"type": "string", "pattern": "float(32|64)"},
-        "features": {"type": "array", "items": _TENSOR},
-        "label": {},
-        "sample_weight": {},
-        "penalty_in_objective": {"type": "boolean"},
-        "step": {
-            "type": "object",
-            "required": ["rows", "rate", "objective"],
-            "properties": {"rows": _TEXT, "rate": _TEXT, "objective": _TEXT},
-        },
-        "epoch": {
-            "type": "object",
-            "required": ["rows", "rate", "objective"],
-            "properties": {"rows": _TEXT, "rate": _TEXT, "objective": _TEXT},
-        },
-        "evaluate": {
-            "type": "object",
-            "required": ["loss", "score", "inputs"],
-            "properties": {"loss": _TEXT, "score": {}, "inputs": {"type": "array", "items": _TEXT}},
-        },
-        "predict": {"type": "array", "items": _TEXT},
-        "carried": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["name", "type", "shape", "weight", "state", "step", "epoch"],
-                "properties": {
-                    **_TENSOR["properties"],
-                    "weight": _TEXT,
-                    "original": _TEXT,
-                    "state": {},
-                    "step": _ENDS,
-                    "epoch": _ENDS,
-                },
-            },
-        },
-        "schedule": {
-            "type": "object",
-            "required": ["learning_rate", "rates"],
-            "properties": {
-                "learning_rate": _TEXT,
-                "parameters": {"type": "object"},
-                "rates": {"type": "array", "items": {"type": "number"}},
-            },
-        },
-        "record": {},
-    },
-}
 
 
 def export_training(
@@ -142,9 +60,9 @@ def export_training(
 
     The folder has the graphs ``step.onnx`` (a batch), ``epoch.onnx`` (full batches), ``evaluate.onnx`` (mean
     loss and score), ``infer.onnx`` (predictions, with the weights as inputs) and ``predict.onnx`` (with the
-    weights of ``weights.safetensors``), the weights, the states of the learning rate (``state.safetensors``),
-    reference results for programs (``record.safetensors``), the manifest ``training.json``, and the estimator
-    for :func:`load_training`.
+    weights of ``values.safetensors``), the weights and the states of the learning rate
+    (``values.safetensors``), reference results for programs (``record.safetensors``), the manifest
+    ``training.json``, and the estimator for :func:`load_training`.
 
     Parameters
     ----------
@@ -193,12 +111,14 @@ def export_training(
     manifest, files = pkgutil.resolve_name(CONTENT).package_of(
         estimator, batch_size, example, learning_rate, weighted
     )
-    check_manifest(manifest, PACKAGE_SCHEMA)
     files[ESTIMATOR] = packed_estimator(estimator)
-    files[MANIFEST] = json.dumps(manifest, indent=1, allow_nan=False).encode()
+    content = packed_manifest(manifest, files)
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
-    write_together({root / name: _writing(content) for name, content in files.items()})
+    old = {root / name: None for name in OLD_TENSORS}  # of a package of format 1
+    write_together(
+        {**old, **{root / n: _writing(c) for n, c in files.items()}, root / MANIFEST: _writing(content)}
+    )
 
 
 def load_training(folder: str | os.PathLike, trusted: Any = ()) -> Any:
@@ -215,19 +135,19 @@ def load_training(folder: str | os.PathLike, trusted: Any = ()) -> Any:
     -------
     OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
         Estimator; ``partial_fit`` continues the training if the package has the estimator's learning rate.
+        ``n_iter_`` and ``history_`` include the epochs of the program, whose losses are None.
 
     Raises
     ------
     SavedFileError
-        If the folder is not a package, has another format, or is damaged.
+        If the folder is not a package, has another format, or is damaged: missing, misshaped or renamed
+        tensors, values that are not finite or out of range, pipes and devices in the place of files.
     OSError
         If the folder cannot be read.
     """
-    root, manifest = Path(folder), read_package_manifest(folder)
-    weights, _ = unpack_tensors((root / WEIGHTS).read_bytes())
-    state, _ = unpack_tensors((root / STATE).read_bytes())
-    estimator = load(root / ESTIMATOR, trusted)
-    return pkgutil.resolve_name(CONTENT).continued(estimator, manifest, weights, state)
+    package = read_package(folder)
+    estimator = load(package.root / ESTIMATOR, trusted)
+    return pkgutil.resolve_name(CONTENT).continued(estimator, package)
 
 
 def merge_weights(
@@ -240,8 +160,8 @@ def merge_weights(
     folder : str or os.PathLike
         Folder of the package.
     weights : mapping of str to ndarray, or path, default=None
-        Weights by the names in ``weights.safetensors``, or a file in this format; by default the weights of
-        the package.
+        Weights by name, or a file such as ``values.safetensors`` of another copy of the package, whose states
+        are ignored; by default the weights of the package.
 
     Returns
     -------
@@ -251,43 +171,43 @@ def merge_weights(
     Raises
     ------
     SavedFileError
-        If names, shapes or types do not match the package.
+        If names, shapes or types do not match the package, values are not finite, or the package is damaged.
+    TypeError
+        If the weights are neither a mapping nor a path.
+    OSError
+        If a file cannot be read or written; the weights in the package are then unchanged.
     """
-    root = Path(folder)
-    read_package_manifest(folder)
-    known, _ = unpack_tensors((root / WEIGHTS).read_bytes())
-    if isinstance(weights, str | os.PathLike):
-        weights, _ = unpack_tensors(Path(weights).read_bytes())
-    new = known if weights is None else {name: np.asarray(array) for name, array in weights.items()}
-    for name in known.keys() | new.keys():
-        forms = [(d[name].shape, d[name].dtype) if name in d else "missing" for d in (known, new)]
-        if forms[0] != forms[1]:
-            raise SavedFileError(f"Weight {name!r} must be {forms[0]}, and is {forms[1]}.")
+    package = read_package(folder)
+    values, model = package.values, read_graph(package, PREDICT)
     if weights is not None:
-        content = pack_tensors({name: new[name] for name in known})
-        write_together({root / WEIGHTS: _writing(content)})
-    model = onnx.load(root / PREDICT, load_external_data=False)
-    new |= unpack_tensors((root / STATE).read_bytes())[0]  # averaged weights are computed from states
+        values = {**values, **_new_weights(package, weights)}
+        check_values(values, package.manifest["carried"])
     for tensor in model.graph.initializer:
-        if tensor.name in new:
-            tensor.CopyFrom(numpy_helper.from_array(new[tensor.name], tensor.name))
+        if tensor.name in values:
+            tensor.CopyFrom(numpy_helper.from_array(values[tensor.name], tensor.name))
+    if weights is not None:
+        name, content = next(iter(package.contents.items()))  # the file with the weights
+        content = replace_tensors(content, values)
+        content = sealed(content) if package.manifest["format"] > 1 else content
+        write_together({package.root / name: _writing(content)})
     return model
 
 
-def read_package_manifest(folder: str | os.PathLike) -> dict[str, Any]:
-    """Check the manifest of a package, and return it."""
-    try:
-        manifest = json.loads((Path(folder) / MANIFEST).read_bytes())
-    except ValueError as error:
-        raise SavedFileError(f"{MANIFEST} in {folder} is not JSON: {error}.") from error
-    number = manifest.get("format") if isinstance(manifest, dict) else None
-    if isinstance(number, int) and number != FORMAT:
-        raise SavedFileError(
-            f"The package in {folder} has format {number}, and this version of ortlearn reads {FORMAT}: "
-            "export it again, or use the version that wrote it."
-        )
-    check_manifest(manifest, PACKAGE_SCHEMA, MANIFEST)
-    return manifest
+def _new_weights(package: PackageFiles, weights: Any) -> dict[str, np.ndarray]:
+    """Return the weights of a mapping or a file, without the states of the file."""
+    names = package.names(weights=True)
+    if isinstance(weights, str | os.PathLike):
+        found = read_regular_tensors(Path(weights))[1]
+        found = {name: found[name] for name in found.keys() - {*package.names(weights=False), EPOCH}}
+    elif isinstance(weights, Mapping):
+        found = {name: np.asarray(array) for name, array in weights.items()}
+    else:
+        raise TypeError(f"weights must be a mapping of arrays or a path, not {type(weights).__name__}.")
+    if missing := sorted({*names} - found.keys()):
+        raise SavedFileError(f"Weights are missing: {missing}. The package has {names}.")
+    if unknown := sorted(map(str, found.keys() - {*names})):
+        raise SavedFileError(f"Weights are unknown: {unknown}. The package has {names}.")
+    return found
 
 
 def _writing(content: bytes) -> Any:

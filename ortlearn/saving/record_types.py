@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -124,8 +124,9 @@ def check_type(value: Any, hint: Any) -> bool:
         if not isinstance(value, Mapping):
             return False
         return all(check_type(k, arguments[0]) and check_type(v, arguments[1]) for k, v in value.items())
-    if origin in (list, set, frozenset):
-        return isinstance(value, origin) and all(check_type(item, arguments[0]) for item in value)
+    if origin in (list, set, frozenset, Sequence):
+        is_one = isinstance(value, origin) and not isinstance(value, str | bytes)
+        return is_one and all(check_type(item, arguments[0]) for item in value)
     return _is_instance(value, origin or hint)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..exceptions import SavedFileError
 
-__all__ = ["pack_tensors", "tensor_offsets", "unpack_tensors"]
+__all__ = ["pack_tensors", "read_tensors", "replace_tensors", "tensor_offsets", "unpack_tensors"]
 
 #: Names of the types in a header.
 DTYPES = {
@@ -67,7 +67,7 @@ def pack_tensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] |
 def unpack_tensors(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Return the arrays and the metadata of a file."""
     header, start = _header(content)
-    arrays, metadata = {}, header.pop(METADATA, {})
+    arrays, metadata, places = {}, header.pop(METADATA, {}), []
     for name, known in header.items():
         try:
             dtype, shape = np.dtype(DTYPES[known["dtype"]]), tuple(known["shape"])
@@ -80,7 +80,37 @@ def unpack_tensors(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, str
             raise SavedFileError(f"The type, shape and offsets of tensor {name!r} do not match.")
         flat = np.frombuffer(content, dtype.newbyteorder("<"), math.prod(shape), start + begin)
         arrays[name] = flat.reshape(shape).astype(dtype)
+        places.append((begin, end))
+    places.sort()
+    if [0, *(end for _, end in places)] != [*(begin for begin, _ in places), len(content) - start]:
+        raise SavedFileError("The tensors of the safetensors file overlap, or do not fill it.")
     return arrays, metadata
+
+
+def read_tensors(file: BinaryIO, size: int) -> bytes:
+    """Return the content of a file, after a check that its header describes as many bytes as it has."""
+    content = file.read(8)
+    content += file.read(min(int.from_bytes(content, "little"), MAX_HEADER_BYTES, size))
+    header, start = _header(content)
+    header.pop(METADATA, None)
+    try:
+        end = max((known["data_offsets"][1] for known in header.values()), default=0)
+        fits = start + end == size
+    except (IndexError, KeyError, TypeError):
+        fits = False
+    if not fits:
+        raise SavedFileError("The header of the safetensors file does not describe its content.")
+    return content + file.read(end)
+
+
+def replace_tensors(content: bytes, arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return a file with new values of some arrays, of the same types and shapes."""
+    new = bytearray(content)
+    for name, (start, length) in tensor_offsets(content).items():
+        if name in arrays:
+            array = np.ascontiguousarray(arrays[name])
+            new[start : start + length] = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    return bytes(new)
 
 
 def tensor_offsets(content: bytes) -> dict[str, tuple[int, int]]:
@@ -98,7 +128,7 @@ def _header(content: bytes) -> tuple[dict[str, Any], int]:
         raise SavedFileError("This is not a safetensors file, or it is truncated.")
     try:
         header = json.loads(content[8 : 8 + length])
-    except ValueError:
+    except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict):
         raise SavedFileError("The header of the safetensors file is not valid JSON.")

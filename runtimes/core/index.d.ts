@@ -1,4 +1,5 @@
-export type Rows = number[][] | number[] | Float32Array | Float64Array | Record<string, unknown[] | ArrayLike<number>>;
+/** Rows: an array of arrays, a flat typed array, or an object of them by input. */
+export type Rows = ArrayLike<number>[] | number[] | Float32Array | Float64Array | Record<string, unknown[] | ArrayLike<number>>;
 export type Labels = ArrayLike<number | string | boolean> | number[][];
 
 /** A tensor as onnxruntime-common has it. */
@@ -28,11 +29,13 @@ export declare class Trainer {
   readonly epoch: number;
   columns(X: Rows, y?: Labels, sampleWeight?: ArrayLike<number>): Record<string, Tensor>;
   trainEpoch(columns: Record<string, Tensor>, order: ArrayLike<number | bigint>): Promise<number[]>;
-  fit(X: Rows, y: Labels, options?: FitOptions): Promise<this>;
-  evaluate(X: Rows, y: Labels, sampleWeight?: ArrayLike<number>): Promise<{ loss: number; score: number | null }>;
-  predict(X: Rows): Promise<Record<string, Tensor>>;
+  fit(X: Rows, y?: Labels | null, options?: FitOptions): Promise<this>;
+  evaluate(X: Rows, y?: Labels | null, sampleWeight?: ArrayLike<number>): Promise<{ loss: number; score: number | null }>;
+  /** Outputs of the model by name, such as `label`: one item a row. `run("infer", ...)` returns tensors. */
+  predict(X: Rows): Promise<Record<string, any[]>>;
+  run(graph: "step" | "epoch" | "evaluate" | "infer", feeds: Record<string, Tensor>): Promise<Record<string, Tensor>>;
   changed(): Record<string, Uint8Array>;
 }
 
-export declare function readTensors(ort: unknown, bytes: Uint8Array): { tensors: Record<string, Tensor>; header: Uint8Array };
+export declare function readTensors(ort: unknown, bytes: Uint8Array, name?: string): { tensors: Record<string, Tensor>; header: Uint8Array };
 export declare function shuffled(n: number, random?: () => number): number[];

@@ -4,7 +4,7 @@ export { FitOptions, Labels, Rows, Tensor } from "ortlearn-core";
 
 export interface NodeTrainer extends Trainer {
   readonly folder: string;
-  /** Writes weights and states into a folder, with the rest of the package; into the package by default. */
+  /** Writes weights and states into the package, or a copy of it into a new or an empty folder. */
   save(folder?: string): Promise<void>;
 }
 

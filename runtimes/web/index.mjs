@@ -19,15 +19,21 @@ class WebTrainer extends Trainer {
 // Opens a package at an address, or of its files: bytes by name. Files that `save` has returned replace those
 // of the package. Options are those of a session of onnxruntime-web.
 export async function load(source, { files = {}, ...options } = {}) {
+  const isAddress = typeof source === "string" || source instanceof URL;
+  if (!isAddress && (typeof source !== "object" || source === null)) throw new Error("The package must be an address, or bytes by name.");
   const at = (name) => new URL(name, new URL(`${source}`.replace(/\/?$/, "/"), document.baseURI));
+  const unused = new Set(Object.keys(files));
   const read = async (name) => {
-    if (files[name]) return files[name];
-    if (typeof source === "string" || source instanceof URL) return fetched(at(name));
-    if (!source[name]) throw new Error(`The package lacks ${name}.`);
-    return source[name];
+    const given = files[name] ?? (isAddress ? undefined : source[name]);
+    unused.delete(name);
+    if (given === undefined && isAddress) return fetched(at(name));
+    if (!(given instanceof Uint8Array)) throw new Error(`${name} is missing: copy the package again.`);
+    return given;
   };
   const open = (bytes) => ort.InferenceSession.create(bytes, { ...OPTIONS, ...options });
-  return WebTrainer.of(ort, read, open);
+  const trainer = await WebTrainer.of(ort, read, open);
+  if (unused.size) throw new Error(`The package has no ${[...unused]}: pass the files that save() of this package has returned.`);
+  return trainer;
 }
 
 export { ort };

@@ -16,6 +16,7 @@ NAMES = (
     "full_disks",
     "denied_permissions",
     "altered_files",
+    "altered_packages",
     "raised_errors",
     "failing_sources",
     "memory_limits",

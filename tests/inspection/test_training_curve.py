@@ -272,3 +272,10 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "pip install 'ortlearn[plot]'" in done.stdout
+
+
+def test_epochs_of_other_programs_have_no_loss():
+    """Epochs of a training package, whose losses are not known, are not drawn."""
+    history = [{"epoch": 1, "loss": 0.9}, {"epoch": 2, "loss": None}, {"epoch": 3, "loss": 0.4}]
+    display = TrainingCurveDisplay(history).plot()
+    assert display.line_.get_xdata().tolist() == [1, 3]

@@ -1,6 +1,10 @@
 """Training packages on which every runner is tested."""
 
+import json
+
 import numpy as np
+import onnx
+from onnx.external_data_helper import set_external_data
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPRegressor
@@ -10,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.saving import export_training
+from ortlearn.saving.tensors import pack_tensors, tensor_offsets, unpack_tensors
 
 rng = np.random.default_rng(0)
 X = (rng.normal(size=(230, 5)) * [1, 10, 0.1, 5, 1] + 3).astype(np.float32)
@@ -69,3 +74,29 @@ def write_package(name, folder):
     trained = trained_model(name)
     export_training(trained, folder, example=(features, labels), **EXPORTED.get(name, {}))
     return trained
+
+
+def write_format_1(folder):
+    """Rewrite a package as ortlearn 0.2.0 did: no checksums, and weights and states in two files."""
+    manifest = json.loads((folder / "training.json").read_text())
+    values, _ = unpack_tensors((folder / "values.safetensors").read_bytes())
+    names = [item["name"] for item in manifest["carried"] if item["state"] is None]
+    weights = pack_tensors({name: values.pop(name) for name in names})
+    contents = {"weights.safetensors": weights, "state.safetensors": pack_tensors(values)}
+    model = onnx.load(folder / "predict.onnx", load_external_data=False)
+    places = {n: (file, *p) for file, content in contents.items() for n, p in tensor_offsets(content).items()}
+    for tensor in model.graph.initializer:
+        if tensor.name in places:
+            tensor.raw_data = b"-"  # which onnx asks for
+            set_external_data(tensor, *places[tensor.name])
+            tensor.ClearField("raw_data")
+    for key in ("ortlearn_crc32", "files"):
+        del manifest[key]
+    for item in manifest["carried"]:
+        item.pop("minimum", None)
+    manifest |= {"format": 1, "tensors": list(contents)}
+    contents |= {"training.json": json.dumps(manifest).encode(), "predict.onnx": model.SerializeToString()}
+    (folder / "values.safetensors").unlink()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return folder

@@ -19,27 +19,27 @@ def folder(tmp_path_factory):
 def test_unknown_format(folder, tmp_path):
     manifest = json.loads((folder / "training.json").read_text())
     (tmp_path / "training.json").write_text(json.dumps({**manifest, "format": 9}))
-    with pytest.raises(ValueError, match="The package has format 9, this reads 1"):
+    with pytest.raises(ValueError, match="The package has format 9, this reads 1 and 2"):
         Trainer(tmp_path)
 
 
 def test_missing_file(folder, tmp_path):
     (tmp_path / "training.json").write_text((folder / "training.json").read_text())
-    with pytest.raises(FileNotFoundError, match="weights.safetensors"):
+    with pytest.raises(FileNotFoundError, match="values.safetensors is missing"):
         Trainer(tmp_path)
 
 
 def test_wrong_shape_and_type(folder):
     _, _, X, y, _ = PACKAGES["boosting"]
-    with pytest.raises(ValueError, match=r"X must be of shape \[230, 5\] \(None: any\), not \(230, 4\)"):
+    with pytest.raises(ValueError, match=r"X must have rows of shape \[5\], and row 0 is \[3.1257"):
         Trainer(folder).fit(X[:, :4], y)
-    with pytest.raises(ValueError, match="could not convert string to float: .*three"):
+    with pytest.raises(ValueError, match='X must be of type float32, and row 0 has "1"'):
         Trainer(folder).predict([["1", "2", "three", "4", "5"]])
 
 
 def test_unknown_classes(tmp_path):
     write_package("logistic", tmp_path)
-    with pytest.raises(ValueError, match=r"y has \['tall'\], the classes are \['high', 'low', 'middle'\]"):
+    with pytest.raises(ValueError, match=r'y has "tall", the classes are \["high","low","middle"\]'):
         Trainer(tmp_path).fit(PACKAGES["logistic"][2][:1], ["tall"])
 
 
@@ -47,6 +47,6 @@ def test_loss_that_is_not_finite_leaves_the_weights(folder):
     _, _, X, y, _ = PACKAGES["boosting"]
     trainer = Trainer(folder)
     before = dict(trainer.values)
-    with pytest.raises(FloatingPointError, match="The loss is not finite: lower the rate"):
+    with pytest.raises(FloatingPointError, match="The loss is not finite: lower the learning rate"):
         trainer.fit(X, np.full(len(X), 1e38))
     assert all(trainer.values[name] is array for name, array in before.items())

@@ -280,7 +280,39 @@ def external_weights(manifest, parts):
     parts[name] = model.SerializeToString()
 
 
+def empty_name(manifest, parts):
+    """Rename a described weight; the graph still has it."""
+    items = next(
+        node["items"]
+        for node in nodes(find(manifest, name="TrainableModel"))
+        if node.get("$") == "dict" and any(pair[0] == "I0_coef" for pair in node["items"])
+    )
+    next(pair for pair in items if pair[0] == "I0_coef")[0] = ""
+
+
+def class_weights_in_lists(manifest, parts):
+    find(manifest, name="Targets")["fields"]["class_weights"] = [[]]
+
+
+def class_weights_without_classes(manifest, parts):
+    find(manifest, name="Targets")["fields"]["class_weights"] = [{"$": "dict", "items": []}]
+
+
+def no_inputs(manifest, parts):
+    find(manifest, name="InputSchema")["fields"]["inputs"] = {"$": "tuple", "items": []}
+
+
+def unknown_element_type(manifest, parts):
+    find(manifest, name="TensorType")["fields"]["elem_type"] = -1
+
+
+def epoch_without_loss(manifest, parts):
+    find(manifest, name="TrainingState")["fields"]["history"] = [{"$": "dict", "items": [["epoch", 1]]}]
+
+
 CHANGES = [
+    *(empty_name, class_weights_in_lists, class_weights_without_classes, no_inputs, unknown_element_type),
+    epoch_without_loss,
     *(unknown_record, unknown_kind, wrong_type, wrong_nested_type, missing_value, unknown_value, other_group),
     *(unknown_plugin, unknown_parameter_of_a_plugin, unknown_parameter, unknown_class, missing_array),
     *(

@@ -39,6 +39,10 @@ def manifest_of(folder):
     return json.loads((folder / "training.json").read_text())
 
 
+def values_of(folder):
+    return unpack_tensors((folder / "values.safetensors").read_bytes())[0]
+
+
 @pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_both_estimators_and_types(kind, dtype, tmp_path):
@@ -83,9 +87,11 @@ def test_the_state_of_the_update_continues(tmp_path):
     trained = fitted(Ridge())
     export_training(trained, tmp_path / "same")
     export_training(trained, tmp_path / "other", learning_rate="SGDNesterov")
-    same, _ = unpack_tensors((tmp_path / "same" / "state.safetensors").read_bytes())
-    other, _ = unpack_tensors((tmp_path / "other" / "state.safetensors").read_bytes())
-    assert any(array.any() for array in same.values()) and not any(a.any() for a in other.values())
+    same, _ = unpack_tensors((tmp_path / "same" / "values.safetensors").read_bytes())
+    other, _ = unpack_tensors((tmp_path / "other" / "values.safetensors").read_bytes())
+    states = [item["name"] for item in manifest_of(tmp_path / "other")["carried"] if item["state"]]
+    assert any(same[name].any() for name in same if "square" in name)
+    assert states and not any(other[name].any() for name in states)
 
 
 @pytest.mark.parametrize(
@@ -148,25 +154,23 @@ def test_invalid_arguments(tmp_path):
 def test_weights_are_merged(tmp_path):
     trained = fitted(Ridge())
     export_training(trained, tmp_path)
-    weights, _ = unpack_tensors((tmp_path / "weights.safetensors").read_bytes())
-    doubled = {name: 2 * array for name, array in weights.items()}
+    values = values_of(tmp_path)
+    weights = [item["name"] for item in manifest_of(tmp_path)["carried"] if item["state"] is None]
+    doubled = {name: 2 * values[name] for name in weights}
     (tmp_path / "sent").write_bytes(pack_tensors(doubled))
     model = merge_weights(tmp_path, tmp_path / "sent")
     session = onnxruntime.InferenceSession(model.SerializeToString())
     found = session.run(None, {"X": X})[0].ravel()
     np.testing.assert_allclose(found, 2 * trained.predict(X), rtol=1e-5)
     np.testing.assert_array_equal(load_training(tmp_path).predict(X), found)
-    with pytest.raises(SavedFileError, match="missing"):
-        merge_weights(tmp_path, {})
-    name = next(iter(weights))
-    with pytest.raises(SavedFileError, match=name):
-        merge_weights(tmp_path, {**weights, name: np.zeros((9, 9), dtype=np.float32)})
+    deployed = onnxruntime.InferenceSession(tmp_path / "predict.onnx")
+    np.testing.assert_array_equal(deployed.run(None, {"X": X})[0].ravel(), found)
 
 
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"format": 2}, "format 2"),
+        ({"format": 9}, "format 9"),
         ({"carried": 1}, "carried"),
         ({"schedule": {}}, "lacks"),
         ({"kind": "a list"}, "kind"),
@@ -176,14 +180,4 @@ def test_invalid_manifests_are_rejected(change, message, tmp_path):
     export_training(fitted(Ridge()), tmp_path)
     (tmp_path / "training.json").write_text(json.dumps({**manifest_of(tmp_path), **change}))
     with pytest.raises(SavedFileError, match=message):
-        load_training(tmp_path)
-
-
-def test_weights_of_another_model_are_rejected(tmp_path):
-    export_training(fitted(Ridge()), tmp_path)
-    (tmp_path / "weights.safetensors").write_bytes(pack_tensors({"other": np.zeros(3)}))
-    with pytest.raises(SavedFileError, match="do not match its estimator"):
-        load_training(tmp_path)
-    (tmp_path / "training.json").write_text("{")
-    with pytest.raises(SavedFileError, match="not JSON"):
         load_training(tmp_path)

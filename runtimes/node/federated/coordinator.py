@@ -45,9 +45,10 @@ def shards(y, rng):
 def average(folder, results, counts):
     """Return the mean of the devices' weights, by their numbers of rows, in float64."""
     arrays = [unpack_tensors(path.read_bytes())[0] for path in results]
+    carried = json.loads((folder / "training.json").read_text())["carried"]
     return {
-        name: np.average([own[name] for own in arrays], axis=0, weights=counts).astype(array.dtype)
-        for name, array in arrays[0].items()
+        name: np.average([own[name] for own in arrays], axis=0, weights=counts).astype(arrays[0][name].dtype)
+        for name in (item["name"] for item in carried if item["state"] is None)
     }
 
 
@@ -77,7 +78,7 @@ def federated_scores(root, rounds=ROUNDS):
             results = [root / f"result_{number}.safetensors" for number in range(N_DEVICES)]
             for device, result in zip(devices, results, strict=True):
                 line = {
-                    "weights": str(folder / "weights.safetensors"),
+                    "weights": str(folder / "values.safetensors"),
                     "result": str(result),
                     "epochs": EPOCHS,
                 }

@@ -13,8 +13,9 @@ const { X, y } = JSON.parse(await readFile(rows, "utf8"));
 const trainer = await load(folder, { intraOpNumThreads: 1 }); // ten devices on one machine
 for await (const line of createInterface({ input: process.stdin })) {
   const { weights, result, epochs } = JSON.parse(line);
-  Object.assign(trainer.values, readTensors(ort, new Uint8Array(await readFile(weights))).tensors);
+  const { tensors } = readTensors(ort, new Uint8Array(await readFile(weights)), weights);
+  for (const { name, state } of trainer.manifest.carried) if (state === null) trainer.values[name] = tensors[name];
   await trainer.fit(X, y, { epochs });
-  await writeFile(result, trainer.changed()["weights.safetensors"]);
+  await writeFile(result, trainer.changed()["values.safetensors"]);
   console.log(JSON.stringify({ rows: y.length }));
 }

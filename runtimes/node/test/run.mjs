@@ -25,5 +25,5 @@ const after = await trainer.evaluate(X, y);
 await trainer.save(result);
 const again = await load(result);
 const outputs = await again.predict(X);
-const predictions = Array.from((outputs.label ?? outputs.prediction).data, (value) => (typeof value === "bigint" ? Number(value) : value));
+const predictions = (outputs.label ?? outputs.prediction).flat();
 console.log(JSON.stringify({ differences, before, after, events, epoch: again.epoch, predictions }));
