@@ -31,15 +31,18 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def as_array_like(X: Any, name: str = "X") -> Any:
-    """Return X as an array, a CSR or CSC matrix, a frame, a list or a dictionary."""
+    """Return X as an array, a CSR or CSC matrix, a frame, a series, a list or a dictionary."""
     refuse_masked(X, name)
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         return {field: X[field] for field in X.dtype.names}
     if issparse(X):
         return _checked_sparse(X)
-    if hasattr(X, "shape") or hasattr(X, "__len__") or not hasattr(X, "__array__"):
+    if is_frame(X):
+        column_keys(X)  # raises an error for repeated names
         return X
-    return np.asarray(X)
+    has_own_type = hasattr(X, "dtype") and not isinstance(X.dtype, np.dtype)  # as arrays of pandas, and series
+    has_rows = hasattr(X, "shape") or hasattr(X, "__len__")
+    return np.asarray(X) if hasattr(X, "__array__") and (has_own_type or not has_rows) else X
 
 
 def _checked_sparse(X: Any) -> Any:

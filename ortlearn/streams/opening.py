@@ -10,7 +10,8 @@ from scipy.sparse import issparse
 
 from ..exceptions import SourceError
 from .arrow import BatchSource, DatasetSource, SpooledSource, TableSource, dataset_of
-from .sources import ArraySource, IterableSource, Source
+from .schemas import check_unique
+from .sources import ArraySource, IterableSource, Source, called
 from .tables import pyarrow
 
 __all__ = ["is_source", "open_source", "parquet_files"]
@@ -62,10 +63,9 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
 
     Raises
     ------
-    ValueError
-        If a column does not exist, the source has no named columns, or it can be read only once.
     SourceError
-        If the source cannot be read.
+        If the source cannot be read, a column does not exist or is not supported, the source has no named
+        columns, or it can be read only once.
 
     Examples
     --------
@@ -77,6 +77,8 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
     """
     if isinstance(features, str):
         features = [features]
+    if hasattr(data, "iloc") and hasattr(data, "columns"):
+        check_unique(list(data.columns), "X")
     if isinstance(data, str | os.PathLike):
         return DatasetSource(_dataset_at(data), features, y, sample_weight)
     if _is_dataset(data):
@@ -84,7 +86,7 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
     if callable(data) and not hasattr(data, "shape"):
         return _of_function(data, features, y, sample_weight)
     if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
-        raise ValueError(
+        raise SourceError(
             f"A {type(data).__name__} can be read only once, but training reads the rows several times: pass "
             "a function that returns it."
         )
@@ -93,18 +95,18 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
         return _of_arrow(data, features, y, sample_weight)
     if issparse(data) or hasattr(data, "shape"):
         if features is not None and hasattr(data, "columns"):
-            data, features = data[list(features)], None
+            data, features = _selected(data, features), None
         _refuse_names(features, y, sample_weight)
         return ArraySource(data, y, sample_weight)
     if isinstance(data, Iterable):
         _refuse_names(features, y, sample_weight)
         if y is not None or sample_weight is not None:
-            raise ValueError(
+            raise SourceError(
                 "y and sample_weight are not supported for an iterable of batches. Yield (X, y) or "
                 "(X, y, sample_weight)."
             )
         return IterableSource(data)
-    raise ValueError(
+    raise SourceError(
         f"{type(data).__name__} is not a source of rows: pass a folder of parquet files, a pyarrow dataset, "
         "an object with __arrow_c_stream__, an array, an iterable of (X, y), or a function that returns one."
     )
@@ -158,7 +160,7 @@ def _of_function(data: Any, features: Any, y: Any, sample_weight: Any) -> Source
     """Return the source of a function: of record batches if columns are selected by name."""
     if y is None and sample_weight is None and features is None:
         return IterableSource(data)
-    return BatchSource(lambda: _reader(data()), features, y, sample_weight)
+    return BatchSource(lambda: _reader(called(data)), features, y, sample_weight)
 
 
 def _reader(found: Any) -> Any:
@@ -166,10 +168,21 @@ def _reader(found: Any) -> Any:
         return found
     if hasattr(found, "__arrow_c_stream__"):
         return pyarrow().RecordBatchReader.from_stream(found)
-    raise ValueError(
+    raise SourceError(
         f"The function returns {type(found).__name__}, which has no columns: omit y, features and "
         "sample_weight and yield (X, y), or return an Arrow reader."
     )
+
+
+def _selected(frame: Any, features: Any) -> Any:
+    """Return columns of a frame."""
+    names = list(frame.columns)
+    if not isinstance(features, list | tuple) or len(set(features)) < len(features):
+        raise SourceError(f"features={features!r} must be a list of different columns.")
+    missing = [name for name in features if name not in names]
+    if missing:
+        raise SourceError(f"The source has no columns {missing}. Its columns are {names}.")
+    return frame[list(features)]
 
 
 def _refuse_names(features: Any, y: Any, sample_weight: Any) -> None:
@@ -177,4 +190,4 @@ def _refuse_names(features: Any, y: Any, sample_weight: Any) -> None:
     wrong = [name for name, value in names.items() if isinstance(value, str)]
     if features is not None or wrong:
         what = " and ".join([*wrong, *(["features"] if features is not None else [])])
-        raise ValueError(f"{what} cannot name columns: the source has no named columns. Pass arrays.")
+        raise SourceError(f"{what} cannot name columns: the source has no named columns. Pass arrays.")

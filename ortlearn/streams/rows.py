@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
-__all__ = ["Rows", "joined", "part_of"]
+from ..exceptions import SourceError
+
+__all__ = ["Rows", "joined", "part_of", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,69 @@ class Rows:
         first, last = parts[0].where, parts[-1].where
         where = first if first == last else f"{first} to {last}"
         return cls(X, y, weight, where, sum(known) if known else None)
+
+
+def rows_of(item: Any, where: str = "") -> Rows:
+    """Return the rows of an item, which is X, (X, y) or (X, y, sample_weight).
+
+    Parameters
+    ----------
+    item : object
+        Item.
+    where : str, default=""
+        Position in the source.
+
+    Returns
+    -------
+    Rows
+        Arrays of equal length.
+
+    Raises
+    ------
+    SourceError
+        If there are more arrays, or one is not an array, is masked, or has another number of rows.
+    """
+    parts = item if isinstance(item, tuple) else (item,)
+    if not 1 <= len(parts) <= 3:
+        raise SourceError(f"The tuple has {len(parts)} items. It must be X, (X, y) or (X, y, sample_weight).")
+    X, y, weight = (*parts, None, None)[:3]
+    rows = Rows(_features(X), _array(y, "y"), _array(weight, "sample_weight"), where)
+    for name, values in (("y", rows.y), ("sample_weight", rows.sample_weight)):
+        if values is not None and values.shape[0] != len(rows):
+            raise SourceError(
+                f"X has {len(rows)} rows, and {name} has {values.shape[0]}. The numbers must be equal."
+            )
+    return rows
+
+
+def _features(X: Any) -> Any:
+    """Return features as an array, a CSR matrix, a frame or a dictionary of arrays."""
+    if isinstance(X, Mapping):
+        return {name: _array(values, f"column {name!r} of X") for name, values in X.items()}
+    if X is None or isinstance(X, str | bytes | set) or hasattr(X, "num_columns"):
+        raise SourceError(
+            f"X is a {type(X).__name__}: pass an array, a sparse matrix or a frame, alone or in a tuple (X, y) or "
+            "(X, y, sample_weight)."
+        )
+    X = X.tocsr() if issparse(X) else X
+    return X if hasattr(X, "columns") else _array(X, "X")
+
+
+def _array(values: Any, name: str) -> Any:
+    """Return lists, and arrays of other libraries with types of their own, as NumPy arrays."""
+    if values is None or issparse(values) or isinstance(getattr(values, "dtype", None), np.dtype):
+        found = values
+    else:
+        try:
+            found = np.asarray(values)
+        except ValueError as error:
+            raise SourceError(
+                f"The rows of {name} differ in shape. Pass rows of one shape, and labels and weights in a tuple "
+                "(X, y) or (X, y, sample_weight)."
+            ) from error
+    if found is not None and not found.shape:
+        raise SourceError(f"{name} is {values!r}, which has no rows: pass an array.")
+    return found
 
 
 def _length(values: Any) -> int:
