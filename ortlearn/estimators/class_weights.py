@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..exceptions import ConversionError
-from .label_arrays import per_position
+from .label_arrays import not_one_per_row, per_position
 from .weight_sums import scale_of, sums_of_labels
 
 if TYPE_CHECKING:
@@ -178,10 +178,7 @@ def _for_positions(problem: Problem, weights: np.ndarray, y: Any) -> np.ndarray:
     if positions is not None and positions.per_position:
         return per_position(weights, np.shape(y))
     if weights.ndim > 1:
-        raise ValueError(
-            f"sample_weight must be 1D, and has the shape {weights.shape}. A weight for each label is "
-            "supported for ONNX files with several labels per sample, if the first call has such weights."
-        )
+        raise ValueError(not_one_per_row(weights.shape))
     return weights
 
 

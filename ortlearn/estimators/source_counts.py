@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from ..exceptions import SourceError
 from ..streams import Rows, Source, cut
 from ..training.progress import progress_bar
-from .label_arrays import numbers_of_positions, with_masked_labels
-from .samples import flat_weights
+from .label_arrays import not_one_per_row, numbers_of_positions, with_masked_labels
+from .samples import flat_weights, weights_of_rows
+from .source_errors import located
 from .targets import check_labels
 from .weight_sums import BLOCK, LabelSums
 
@@ -83,14 +83,11 @@ def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarra
     weights = flat_weights(sample_weight)
     if weights is None:
         return None
-    if is_onnx and np.ndim(weights) > 1:
-        return numbers_of_positions(weights, n_rows)
-    checked = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if checked.shape != (n_rows,) or checked.min() < 0:
-        shape = f"the shape {checked.shape} for {n_rows} rows"
-        fault = shape if checked.shape != (n_rows,) else "negative values"
-        raise ValueError(f"sample_weight has {fault}: it must have one number >= 0 per row.")
-    return checked
+    if np.ndim(weights) < 2:
+        return weights_of_rows(weights, n_rows)
+    if not is_onnx:
+        raise ValueError(not_one_per_row(weights.shape))
+    return numbers_of_positions(weights, n_rows)
 
 
 class RowCounter:
@@ -152,7 +149,11 @@ def count(
         return Whole(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
     counter = RowCounter(is_classifier, is_onnx, flat_labels)
     for rows in _shown(source, description, verbose):
-        counter.add(rows)
+        try:
+            counter.add(rows)
+        except (ValueError, TypeError) as error:
+            check = RowCounter(is_classifier, is_onnx, flat_labels).add
+            raise located(rows, check, error) from error
     return counter.result().checked()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import TensorProto, helper
 from scipy.sparse import issparse
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -223,7 +223,7 @@ ENCODERS: dict[str, Callable[[TargetEncoder, Any], np.ndarray]] = {
 
 
 def check_labels(y: Any, name: str = "y") -> None:
-    """Raise an error if a label is None, NaN or pandas' NA, which cannot be sorted."""
+    """Raise an error if a label is None, NaN, infinite or pandas' NA, which cannot be sorted."""
     if y is None or issparse(y):
         return
     try:
@@ -231,6 +231,7 @@ def check_labels(y: Any, name: str = "y") -> None:
     except ValueError:  # rows of different lengths, for which encoding raises an error
         return
     if values.dtype != object:
+        assert_all_finite(values, input_name=name)
         return
     missing = np.argwhere(np.frompyfunc(_is_missing, 1, 1)(values).astype(bool))
     if len(missing):

@@ -40,7 +40,7 @@ def as_array_like(X: Any, name: str = "X") -> Any:
     if is_frame(X):
         column_keys(X)  # raises an error for repeated names
         return X
-    has_own_type = hasattr(X, "dtype") and not isinstance(X.dtype, np.dtype)  # as arrays of pandas, and series
+    has_own_type = hasattr(X, "dtype") and not isinstance(X.dtype, np.dtype)  # as those of pandas
     has_rows = hasattr(X, "shape") or hasattr(X, "__len__")
     return np.asarray(X) if hasattr(X, "__array__") and (has_own_type or not has_rows) else X
 

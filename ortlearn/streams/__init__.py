@@ -3,7 +3,7 @@
 from .chunks import Turns, chunk_size, cut, whole_blocks
 from .opening import is_source, open_source, parquet_files
 from .prefetch import prefetched
-from .rows import Rows
+from .rows import Rows, rows_of, weights_fault
 from .sources import Source
 from .tables import Table
 
@@ -18,5 +18,7 @@ __all__ = [
     "open_source",
     "parquet_files",
     "prefetched",
+    "rows_of",
+    "weights_fault",
     "whole_blocks",
 ]

@@ -57,7 +57,8 @@ class DatasetSource(_ArrowSource):
         fragments = _fragments(dataset)
         self._groups = _row_groups(fragments)
         self._dataset, columns = dataset, self._selection.columns()
-        self._schema = _schema_of_files(dataset, fragments, columns, features is None, self._groups is not None)
+        converts = self._groups is not None
+        self._schema = _schema_of_files(dataset, fragments, columns, features is None, converts)
         if self._schema is not dataset.schema:
             super().__init__(self._schema, features, y, sample_weight)
         self._scan = _local_scan_options() if _is_local(dataset) else None
@@ -138,7 +139,7 @@ def _fragments(dataset: Any) -> list[Any] | None:
 def _schema_of_files(
     dataset: Any, fragments: list[Any] | None, columns: list[str], is_all: bool, converts: bool
 ) -> Any:
-    """Return the common schema of all files; without ``converts``, their types must be those of the dataset."""
+    """Return the common schema of all files; without ``converts``, it must be that of the dataset."""
     try:
         files = file_schemas(dataset, fragments)
     except (OSError, ValueError) as error:
@@ -231,8 +232,8 @@ class BatchSource(_ArrowSource):
         reader, self._first = self._first or self._open(), None
         if not reader.schema.equals(self._schema):
             raise SourceError(
-                f"The source has the columns {reader.schema.names} in this pass, and had {self._schema.names} "
-                "before: each pass must return the same columns, with the same types."
+                f"The source has the columns {reader.schema.names} in this pass, and had "
+                f"{self._schema.names} before: each pass must return the same columns, with the same types."
             )
         number = -1
         try:

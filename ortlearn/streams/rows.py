@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse, vstack
+from sklearn.utils import check_consistent_length
 
 from ..exceptions import SourceError
 
-__all__ = ["Rows", "joined", "part_of", "rows_of"]
+__all__ = ["Rows", "joined", "part_of", "rows_of", "weights_fault"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Rows:
         Position in the source, for messages.
     n_rows : int or None
         Number of rows; None if it is the length of X, y or sample_weight.
+    places : tuple of (str, int)
+        Position and number of rows of each part, if the rows are joined.
     """
 
     X: Any
@@ -38,6 +41,7 @@ class Rows:
     sample_weight: Any = None
     where: str = ""
     n_rows: int | None = None
+    places: tuple[tuple[str, int], ...] = ()
 
     def __len__(self) -> int:
         if self.n_rows is not None:
@@ -61,6 +65,14 @@ class Rows:
         X, y, weight = (part_of(values, start, stop) for values in (self.X, self.y, self.sample_weight))
         return Rows(X, y, weight, self.where)
 
+    @property
+    def parts(self) -> Iterator[Rows]:
+        """Parts that were joined."""
+        start = 0
+        for where, n_rows in self.places or ((self.where, len(self)),):
+            yield replace(self.part(start, start + n_rows), where=where)
+            start += n_rows
+
     @classmethod
     def join(cls, parts: Sequence[Rows]) -> Rows:
         """Concatenate rows.
@@ -81,7 +93,8 @@ class Rows:
         known = [part.n_rows for part in parts if part.n_rows is not None]
         first, last = parts[0].where, parts[-1].where
         where = first if first == last else f"{first} to {last}"
-        return cls(X, y, weight, where, sum(known) if known else None)
+        places = tuple((part.where, len(part)) for part in parts)
+        return cls(X, y, weight, where, sum(known) if known else None, places)
 
 
 def rows_of(item: Any, where: str = "") -> Rows:
@@ -109,12 +122,30 @@ def rows_of(item: Any, where: str = "") -> Rows:
         raise SourceError(f"The tuple has {len(parts)} items. It must be X, (X, y) or (X, y, sample_weight).")
     X, y, weight = (*parts, None, None)[:3]
     rows = Rows(_features(X), _array(y, "y"), _array(weight, "sample_weight"), where)
-    for name, values in (("y", rows.y), ("sample_weight", rows.sample_weight)):
-        if values is not None and values.shape[0] != len(rows):
-            raise SourceError(
-                f"X has {len(rows)} rows, and {name} has {values.shape[0]}. The numbers must be equal."
-            )
+    if rows.y is not None:
+        try:
+            check_consistent_length(np.empty(len(rows)), rows.y)
+        except ValueError as error:
+            raise SourceError(str(error)) from error
+    if rows.sample_weight is not None and rows.sample_weight.shape[0] != len(rows):
+        raise SourceError(weights_fault(f"the shape {rows.sample_weight.shape} for {len(rows)} rows"))
     return rows
+
+
+def weights_fault(fault: str) -> str:
+    """Return the message for sample weights that have a fault.
+
+    Parameters
+    ----------
+    fault : str
+        Noun phrase.
+
+    Returns
+    -------
+    str
+        Message.
+    """
+    return f"sample_weight has {fault}: it must have one number >= 0 per row."
 
 
 def _features(X: Any) -> Any:
@@ -123,8 +154,8 @@ def _features(X: Any) -> Any:
         return {name: _array(values, f"column {name!r} of X") for name, values in X.items()}
     if X is None or isinstance(X, str | bytes | set) or hasattr(X, "num_columns"):
         raise SourceError(
-            f"X is a {type(X).__name__}: pass an array, a sparse matrix or a frame, alone or in a tuple (X, y) or "
-            "(X, y, sample_weight)."
+            f"X is a {type(X).__name__}: pass an array, a sparse matrix or a frame, alone or in a tuple "
+            "(X, y) or (X, y, sample_weight)."
         )
     X = X.tocsr() if issparse(X) else X
     return X if hasattr(X, "columns") else _array(X, "X")
@@ -139,8 +170,8 @@ def _array(values: Any, name: str) -> Any:
             found = np.asarray(values)
         except ValueError as error:
             raise SourceError(
-                f"The rows of {name} differ in shape. Pass rows of one shape, and labels and weights in a tuple "
-                "(X, y) or (X, y, sample_weight)."
+                f"The rows of {name} differ in shape. Pass rows of one shape, and labels and weights in a "
+                "tuple (X, y) or (X, y, sample_weight)."
             ) from error
     if found is not None and not found.shape:
         raise SourceError(f"{name} is {values!r}, which has no rows: pass an array.")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..exceptions import SourceError
-from .tables import is_number, pyarrow, value_type
+from .tables import is_number, partition_keys, pyarrow, value_type
 
 __all__ = ["check_kinds", "check_unique", "common_schema", "file_schemas"]
 
@@ -19,12 +19,10 @@ def file_schemas(dataset: Any, fragments: Iterable[Any] | None) -> list[tuple[st
     if fragments is None:
         files = getattr(dataset, "files", ())
         return [(path, dataset.format.inspect(path, dataset.filesystem)) for path in files]
-    from pyarrow.dataset import get_partition_keys
-
     found = []
     for fragment in fragments:
         schema = fragment.physical_schema
-        for name in get_partition_keys(fragment.partition_expression):
+        for name in partition_keys(fragment):
             if name not in schema.names:
                 schema = schema.append(dataset.schema.field(name))
         found.append((getattr(fragment, "path", "a table"), schema))
@@ -63,7 +61,8 @@ def common_schema(
     for path, schema in different:
         _check_names(path, schema.names, own.names, columns, is_all)
     for name in columns:
-        types = {schema.field(name).type: path for path, schema in reversed(different)}  # the first file of each
+        # The path is that of the first file with the type.
+        types = {schema.field(name).type: path for path, schema in reversed(different)}
         declared = own.field(name).type
         if len(types) > 1 and declared in types:
             paths = {path: kind for kind, path in types.items()}
@@ -82,8 +81,8 @@ def _check_names(
     missing = [name for name in columns if name not in names]
     if missing:
         raise SourceError(
-            f"File {path} lacks the columns {missing}: it has {list(names)}. Write it again with all columns, "
-            "or omit it."
+            f"File {path} lacks the columns {missing}: it has {list(names)}. Write it again with all "
+            "columns, or omit it."
         )
     others = [name for name in names if name not in known] if is_all else []
     if others:

@@ -39,11 +39,11 @@ class Selection:
     @classmethod
     def of(cls, schema: Any, features: Any, y: Any, sample_weight: Any) -> Selection:
         """Return the selection by name; by default, all remaining columns are features."""
-        labels = [y] if isinstance(y, str) or y is None else y
-        _check_are_names("y", [] if y is None else labels, y, schema)
-        _check_are_names("sample_weight", [] if sample_weight is None else [sample_weight], sample_weight, schema)
-        _check_are_names("features", [] if features is None else features, features, schema)
-        others = [name for name in (*labels, sample_weight) if name is not None]
+        _check_are_names("y", [y] if isinstance(y, str) else y, schema)
+        _check_are_names("sample_weight", None if sample_weight is None else [sample_weight], schema)
+        _check_are_names("features", features, schema)
+        labels = [y] if isinstance(y, str) else list(y or ())
+        others = labels if sample_weight is None else [*labels, sample_weight]
         chosen = [name for name in schema.names if name not in others] if features is None else list(features)
         wanted = [*chosen, *others]
         missing = [name for name in wanted if name not in schema.names]
@@ -60,7 +60,7 @@ class Selection:
             raise SourceError(f"No column is left for features. The columns are {schema.names}.")
         check_kinds(schema, chosen, others)
         width = sum(getattr(schema.field(name).type, "list_size", 1) for name in chosen)
-        return cls(chosen, y if isinstance(y, str) or y is None else list(y), sample_weight, width)
+        return cls(chosen, y if isinstance(y, str) or y is None else labels, sample_weight, width)
 
     def columns(self, features: bool = True) -> list[str]:
         """Return the names of the columns to read; features are included if there are no other columns."""
@@ -85,12 +85,14 @@ class Selection:
         return Rows(Table(batch.select(self.features)) if has_features else None, y, weight, where)
 
 
-def _check_are_names(parameter: str, names: Any, given: Any, schema: Any) -> None:
-    """Raise an error if a parameter is no name of a column, and no list of names."""
+def _check_are_names(parameter: str, names: Any, schema: Any) -> None:
+    """Raise an error if a parameter is given and does not name columns."""
+    if names is None:
+        return
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise SourceError(
-            f"{parameter} must be the name of a column of the source, not {type(given).__name__}: its columns "
-            f"are {schema.names}."
+            f"{parameter} must be the name of a column of the source, or a list of names: its columns are "
+            f"{schema.names}."
         )
 
 

@@ -103,8 +103,8 @@ class IterableSource(Source):
                 return
             except Exception as error:
                 raise SourceError(
-                    f"Batch {number} of the source cannot be read: {type(error).__name__}: {error}. Correct or "
-                    "omit it."
+                    f"Batch {number} of the source cannot be read: {type(error).__name__}: {error}. Correct "
+                    "or omit it."
                 ) from error
             try:
                 rows = rows_of(item, f"batch {number}")
@@ -119,14 +119,14 @@ class IterableSource(Source):
         found = called(self._source) if callable(self._source) else self._source
         if not isinstance(found, Iterable):
             raise SourceError(
-                f"The function returns {type(found).__name__}, which is not an iterable: return an iterable of "
-                "(X, y) or (X, y, sample_weight)."
+                f"The function returns {type(found).__name__}, which is not an iterable: return an iterable "
+                "of (X, y) or (X, y, sample_weight)."
             )
         items = iter(found)
         if items is self._last():
             raise SourceError(
-                f"The same {type(items).__name__} is returned for each pass, and can be read only once: create "
-                "a new iterator in each call of the function."
+                f"The same {type(items).__name__} is returned for each pass, and can be read only once: "
+                "create a new iterator in each call of the function."
             )
         try:
             self._last = weakref.ref(items)
@@ -157,6 +157,6 @@ def called(function: Callable[[], Any]) -> Any:
         return function()
     except Exception as error:
         raise SourceError(
-            f"The function of the source raised {type(error).__name__}: {error}. It must return an iterator or "
-            "a reader in each call."
+            f"The function of the source raised {type(error).__name__}: {error}. It must return an iterator "
+            "or a reader in each call."
         ) from error

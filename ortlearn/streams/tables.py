@@ -10,7 +10,7 @@ import numpy as np
 
 from ..exceptions import SourceError
 
-__all__ = ["PADDING", "Block", "Table", "is_number", "pyarrow", "value_type", "values_of"]
+__all__ = ["PADDING", "Block", "Table", "is_number", "partition_keys", "pyarrow", "value_type", "values_of"]
 
 #: Rows that are transposed at a time, so that source and result fit into the cache.
 ROWS = 4096
@@ -27,6 +27,13 @@ def pyarrow() -> Any:
             "Reading parquet files and Arrow data needs pyarrow: pip install 'ortlearn[streams]'."
         ) from error
     return pyarrow
+
+
+def partition_keys(fragment: Any) -> list[str]:
+    """Return the columns of a fragment that are in its path."""
+    from pyarrow.dataset import get_partition_keys
+
+    return list(get_partition_keys(fragment.partition_expression))
 
 
 class Table:
