@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..preprocessing.columns import is_frame, is_missing, refuse_masked
+from ..preprocessing.columns import column_keys, is_frame, is_missing, refuse_masked
 from ..streams import Rows, Source, Table
 from .input_validation import InputFeatures
 from .source_errors import errors_in
@@ -63,7 +63,7 @@ class LabelForm:
 
 
 def _kind_of(y: Any) -> str | None:
-    """Return whether values are texts or numbers, from the first one if they are objects; None without any."""
+    """Return whether values are texts or numbers, from the first one of objects; None without any."""
     if y is None or issparse(y):
         return None
     values = np.asarray(y)
@@ -104,6 +104,8 @@ class UniformSource(Source):
         self._first[1].check(form, self._first[0])
         if X is None or isinstance(X, Table):  # columns are selected by name
             return
+        if is_frame(X):
+            column_keys(X)  # raises an error for repeated names
         kind = _type_of(X)
         if self._features is None:
             self._features = rows.where, kind, InputFeatures.of(X, self._estimator)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 from ..exceptions import SourceError
 from ..streams import Rows, Source, cut
@@ -121,7 +122,11 @@ class RowCounter:
             self._n_positions = math.prod(weights.shape[1:])
         if self._is_classifier and y is not None:
             self._labels = self._labels or LabelSums(self._flat_labels)
-            self._labels.add(y, weights)
+            try:
+                self._labels.add(y, weights)
+            except TypeError:  # labels that cannot be compared
+                check_classification_targets(y)
+                raise
 
     def result(self) -> Whole:
         """Return the counts of all rows."""

@@ -38,7 +38,8 @@ def as_array_like(X: Any, name: str = "X") -> Any:
     if issparse(X):
         return _checked_sparse(X)
     if is_frame(X):
-        column_keys(X)  # raises an error for repeated names
+        if not len(column_keys(X)):  # raises an error for repeated names
+            raise ValueError(f"{name} is a frame without columns: pass at least one.")
         return X
     has_own_type = hasattr(X, "dtype") and not isinstance(X.dtype, np.dtype)  # as those of pandas
     has_rows = hasattr(X, "shape") or hasattr(X, "__len__")

@@ -18,19 +18,19 @@ from .selection import Selection
 from .sources import ROWS_OF_BLOCK, Source
 from .tables import pyarrow
 
-__all__ = ["BatchSource", "DatasetSource", "SpooledSource", "TableSource", "dataset_of"]
+__all__ = ["BatchSource", "DatasetSource", "SpooledSource", "TableSource", "dataset_of", "row_groups"]
 
 #: Size of a decoded batch in numbers, and its bounds in rows: a batch of 50 columns has an overhead of half a
 #: millisecond, and about three batches are in memory.
 NUMBERS_OF_BATCH, ROWS_OF_BATCH = 2**21, (1024, 65_536)
 
 
-def dataset_of(path: str | os.PathLike) -> Any:
-    """Return the dataset of a parquet file or folder."""
+def dataset_of(path: str | os.PathLike, schema: Any = None) -> Any:
+    """Return the dataset of a parquet file or folder, by default with the columns of the first file."""
     pyarrow()
     import pyarrow.dataset as datasets
 
-    return datasets.dataset(path, format="parquet", partitioning="hive")
+    return datasets.dataset(path, format="parquet", partitioning="hive", schema=schema)
 
 
 class _ArrowSource(Source):
@@ -55,7 +55,7 @@ class DatasetSource(_ArrowSource):
     def __init__(self, dataset: Any, features: Any, y: Any, sample_weight: Any):
         super().__init__(dataset.schema, features, y, sample_weight)
         fragments = _fragments(dataset)
-        self._groups = _row_groups(fragments)
+        self._groups = row_groups(fragments)
         self._dataset, columns = dataset, self._selection.columns()
         converts = self._groups is not None
         self._schema = _schema_of_files(dataset, fragments, columns, features is None, converts)
@@ -147,7 +147,7 @@ def _schema_of_files(
     return common_schema(files, dataset.schema, columns, is_all, converts)
 
 
-def _row_groups(fragments: list[Any] | None) -> list[Any] | None:
+def row_groups(fragments: list[Any] | None) -> list[Any] | None:
     """Return a fragment per row group; None if files are not parquet files, or the dataset is filtered."""
     if fragments is None or not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
         return None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from scipy.sparse import issparse
 
 from ..exceptions import SourceError
-from .arrow import BatchSource, DatasetSource, SpooledSource, TableSource, dataset_of
-from .schemas import check_unique
+from .arrow import BatchSource, DatasetSource, SpooledSource, TableSource, dataset_of, row_groups
+from .schemas import check_unique, common_schema
+from .selection import Selection
 from .sources import ArraySource, IterableSource, Source, called
 from .tables import pyarrow
 
@@ -43,7 +44,9 @@ def is_source(data: Any) -> bool:
     return callable(data) or hasattr(data, "__arrow_c_stream__")
 
 
-def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: Any = None) -> Source:
+def open_source(
+    data: Any, y: Any = None, sample_weight: Any = None, features: Any = None, schema: Any = None
+) -> Source:
     """Open a source of rows.
 
     Parameters
@@ -55,6 +58,8 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
         Names of columns; arrays with the same number of rows if ``data`` is an array.
     features : list of str, default=None
         Columns that are features; all others by default.
+    schema : pyarrow.Schema, default=None
+        Columns and types of the parquet files at a path; by default those of the files.
 
     Returns
     -------
@@ -80,7 +85,7 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
     if hasattr(data, "iloc") and hasattr(data, "columns"):
         check_unique(list(data.columns), "X")
     if isinstance(data, str | os.PathLike):
-        return DatasetSource(_dataset_at(data), features, y, sample_weight)
+        return DatasetSource(_dataset_at(data, schema), features, y, sample_weight)
     if _is_dataset(data):
         return DatasetSource(data, features, y, sample_weight)
     if callable(data) and not hasattr(data, "shape"):
@@ -133,9 +138,65 @@ def parquet_files(path: str | os.PathLike) -> list[str]:
     return sorted(_dataset_at(path).files)
 
 
-def _dataset_at(path: str | os.PathLike) -> Any:
+def parquet_columns(path: str) -> tuple[Any, int]:
+    """Return the columns of a parquet file, and its number of row groups.
+
+    Parameters
+    ----------
+    path : str
+        File.
+
+    Returns
+    -------
+    schema : pyarrow.Schema
+        Columns with their types.
+    n_groups : int
+        Number of row groups with rows.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read.
+    """
+    dataset = _dataset_at(path)
+    return dataset.schema, len(row_groups(list(dataset.get_fragments())) or ())
+
+
+def columns_of_files(
+    files: Sequence[tuple[str, Any]], y: Any, sample_weight: Any, features: Any
+) -> tuple[list[str], Any]:
+    """Return the features of files, and a schema with types for the values of all files.
+
+    Parameters
+    ----------
+    files : sequence of (str, pyarrow.Schema)
+        Path and columns of each file.
+    y, sample_weight : str, list of str or None
+        Columns of labels and weights.
+    features : str, list of str or None
+        Columns of features; all others by default.
+
+    Returns
+    -------
+    features : list of str
+        Columns of features.
+    schema : pyarrow.Schema
+        Columns.
+
+    Raises
+    ------
+    SourceError
+        If columns are missing or not supported, or differ between the files.
+    """
+    first = files[0][1]
+    is_all, features = features is None, [features] if isinstance(features, str) else features
+    selection = Selection.of(first, features, y, sample_weight)
+    return selection.features, common_schema(files, first, selection.columns(), is_all)
+
+
+def _dataset_at(path: str | os.PathLike, schema: Any = None) -> Any:
     try:
-        return dataset_of(path)
+        return dataset_of(path, schema)
     except (OSError, ValueError) as error:
         raise SourceError(
             f"No parquet files can be read at {os.fspath(path)!r}: {error}. Check the path and the files."

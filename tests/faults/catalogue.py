@@ -18,6 +18,7 @@ NAMES = (
     "altered_files",
     "raised_errors",
     "failing_sources",
+    "wrong_sources",
     "memory_limits",
     "shared_folders",
     "fits_in_threads",
