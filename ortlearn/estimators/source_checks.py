@@ -49,13 +49,14 @@ class LabelForm:
             ("y", self.labels, other.labels),
             ("sample_weight", self.weights, other.weights),
         ):
-            if (own is None) != (given is None):
-                state = "is missing" if given is None else "is given"
-                raise ValueError(f"{name} {state}, unlike in {where}: pass {name} for all rows, or for none.")
-            if own != given:
-                raise ValueError(
-                    f"{name} has the shape {('n', *given)}, and {('n', *own)} in {where}: pass one shape."
-                )
+            if own is None or given is None:
+                state = "missing" if given is None else "given"
+                if own is not given:
+                    fault = f"{name} is {state}, unlike in {where}"
+                    raise ValueError(f"{fault}: pass {name} for all rows, or for none.")
+            elif own != given:
+                shapes = f"{('n', *given)}, and {('n', *own)} in {where}"
+                raise ValueError(f"{name} has the shape {shapes}: pass one shape.")
         if None not in (self.kind, other.kind) and self.kind != other.kind:
             raise ValueError(
                 f"The labels are {other.kind}, and {self.kind} in {where}: convert y to one type."
