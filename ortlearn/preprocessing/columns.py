@@ -41,9 +41,12 @@ def as_array_like(X: Any, name: str = "X") -> Any:
         if not len(column_keys(X)):  # raises an error for repeated names
             raise ValueError(f"{name} is a frame without columns: pass at least one.")
         return X
-    has_own_type = hasattr(X, "dtype") and not isinstance(X.dtype, np.dtype)  # as those of pandas
-    has_rows = hasattr(X, "shape") or hasattr(X, "__len__")
-    return np.asarray(X) if hasattr(X, "__array__") and (has_own_type or not has_rows) else X
+    is_plain = not hasattr(X, "dtype") or isinstance(X.dtype, np.dtype) or hasattr(X, "iloc")
+    if not hasattr(X, "__array__") or (is_plain and (hasattr(X, "shape") or hasattr(X, "__len__"))):
+        return X
+    array = np.asarray(X)
+    is_nullable = hasattr(getattr(X, "dtype", None), "na_value") and array.dtype.kind in "iub"
+    return array.astype(np.float64) if is_nullable else array  # as in scikit-learn
 
 
 def _checked_sparse(X: Any) -> Any:

@@ -26,10 +26,10 @@ LABELS = {
     "texts": (pd.Series(TEXTS).values, TEXTS),
     "texts of Python": (pd.array(TEXTS, dtype="string[python]"), TEXTS),
     "categories": (pd.Categorical(TEXTS), TEXTS),
-    "Int64": (pd.array(CODES, dtype="Int64"), CODES),
-    "series of Int64": (pd.Series(CODES, dtype="Int64"), CODES),
-    "boolean": (pd.array(CODES == 1, dtype="boolean"), CODES == 1),
-    "integers of pyarrow": (pd.array(CODES, dtype="int64[pyarrow]"), CODES),
+    "Int64": (pd.array(CODES, dtype="Int64"), CODES.astype(float)),  # as in scikit-learn
+    "series of Int64": (pd.Series(CODES, dtype="Int64"), CODES.astype(float)),
+    "boolean": (pd.array(CODES == 1, dtype="boolean"), CODES.astype(float)),
+    "integers of pyarrow": (pd.array(CODES, dtype="int64[pyarrow]"), CODES.astype(float)),
     "texts of polars": (pl.Series(TEXTS), TEXTS),
     "categories of polars": (pl.Series(TEXTS, dtype=pl.Categorical), TEXTS),
 }
