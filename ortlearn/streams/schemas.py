@@ -16,17 +16,21 @@ def file_schemas(dataset: Any, fragments: Iterable[Any] | None) -> list[tuple[st
 
     ``fragments`` are those of the dataset, and None for a filtered one.
     """
+    pa = pyarrow()
     if fragments is None:
         files = getattr(dataset, "files", ())
-        return [(path, dataset.format.inspect(path, dataset.filesystem)) for path in files]
-    found = []
-    for fragment in fragments:
-        schema = fragment.physical_schema
-        for name in partition_keys(fragment):
-            if name not in schema.names:
-                schema = schema.append(dataset.schema.field(name))
-        found.append((getattr(fragment, "path", "a table"), schema))
-    return found
+        keys = dataset.partitioning.schema.names if getattr(dataset, "partitioning", None) else []
+        found = [(path, dataset.format.inspect(path, dataset.filesystem), keys) for path in files]
+    else:
+        found = [
+            (getattr(fragment, "path", "a table"), fragment.physical_schema, partition_keys(fragment))
+            for fragment in fragments
+        ]
+    own = dataset.schema
+    return [
+        (path, pa.schema([*schema, *(own.field(key) for key in keys if key not in schema.names)]))
+        for path, schema, keys in found
+    ]
 
 
 def common_schema(

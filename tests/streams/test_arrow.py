@@ -116,6 +116,9 @@ def test_hive_partitions_are_columns(tmp_path):
     source = open_source(tmp_path, "label")
     found = whole(source).X.matrix(FLOAT32)
     assert source.names == ["a", "year"] and found[:, 1].tolist() == [2001] * 3 + [2002] * 3
+    filtered = datasets.dataset(tmp_path, partitioning="hive").filter(datasets.field("a") > 0)
+    found = whole(open_source(filtered, "label")).X.matrix(FLOAT32)
+    assert found.tolist() == [[1, 2001], [2, 2001], [1, 2002], [2, 2002]]
 
 
 def test_rows_of_a_filtered_dataset(folder):
