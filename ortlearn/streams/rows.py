@@ -162,8 +162,9 @@ def _features(X: Any) -> Any:
 
 
 def _array(values: Any, name: str) -> Any:
-    """Return lists, and arrays of other libraries with types of their own, as NumPy arrays."""
-    if values is None or issparse(values) or isinstance(getattr(values, "dtype", None), np.dtype):
+    """Return lists, series, and arrays with types other than those of NumPy, as NumPy arrays."""
+    is_plain = isinstance(getattr(values, "dtype", None), np.dtype) and not hasattr(values, "iloc")
+    if values is None or issparse(values) or is_plain:
         found = values
     else:
         try:
