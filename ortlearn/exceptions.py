@@ -164,8 +164,8 @@ class PluginError(OrtlearnError, ValueError):
     """A plugin that cannot be used: broken, or two of one name."""
 
 
-class SourceError(OrtlearnError, OSError):
-    """Rows of a source that cannot be read; the message names the file and the row group, or the batch."""
+class SourceError(OrtlearnError, OSError, ValueError):
+    """Rows of a source that cannot be read or used; the message names file and row group, or the batch."""
 
 
 class ClusterError(OrtlearnError, RuntimeError):

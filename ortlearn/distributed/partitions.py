@@ -14,7 +14,7 @@ from dask.delayed import Delayed
 from distributed import Future
 
 from ..exceptions import SourceError
-from ..streams import Rows, open_source, parquet_files
+from ..streams import Rows, columns_of_files, open_source, parquet_columns, parquet_files, rows_of
 from .cluster import Cluster
 
 __all__ = ["Partitions", "are_on_workers", "is_frame", "open_partitions"]
@@ -170,62 +170,40 @@ def _aligned(name: str, values: Any, X: Any) -> list[Delayed] | None:
 
 def _rows_of_item(item: Any) -> Rows:
     """Return the rows of an item of a list: X, (X, y) or (X, y, sample_weight)."""
-    parts = item if isinstance(item, tuple | list) else (item,)
-    if not 1 <= len(parts) <= 3:
-        raise ValueError(f"The tuple has {len(parts)} items. It must be X, (X, y) or (X, y, sample_weight).")
-    return _rows_of_parts(*(*parts, None, None)[:3])
+    return rows_of(tuple(item) if isinstance(item, list) else item)
 
 
 def _rows_of_parts(X: Any, y: Any, sample_weight: Any) -> Rows:
-    """Return the rows of a partition; check that X, y and sample_weight have the same length."""
-    if hasattr(X, "tocsr"):
-        X = X.tocsr()
-    elif not hasattr(X, "shape") and not isinstance(X, dict):
-        X = np.asarray(X)
-    y, sample_weight = _as_array(y), _as_array(sample_weight)
-    rows = Rows(X, y, sample_weight)
-    for name, values in (("y", y), ("sample_weight", sample_weight)):
-        if values is not None and values.shape[0] != len(rows):
-            raise ValueError(
-                f"X has {len(rows)} rows, and {name} has {values.shape[0]}. The numbers must be equal."
-            )
-    return rows
-
-
-def _as_array(values: Any) -> Any:
-    if values is None or hasattr(values, "tocsr"):
-        return values
-    return np.asarray(values)
+    """Return the rows of a partition."""
+    return rows_of((X, y, sample_weight))
 
 
 def _of_files(cluster: Cluster, paths: Any, y: Any, sample_weight: Any, features: Any) -> Partitions:
     """Return the partitions of parquet files: the files, or the row groups of a single file."""
     several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    listed = cluster.gather([cluster.submit(_files_at, os.fspath(path)) for path in several])
-    files = [item for found in listed for item in found]
+    listed = cluster.gather([cluster.submit(parquet_files, os.fspath(path)) for path in several])
+    files = [file for found in listed for file in found]
     if not files:
         raise SourceError(f"There are no parquet files at {paths!r}. Check the path.")
+    names = [f"File {file}" for file in files]
+    known = cluster.gather([cluster.submit(parquet_columns, file) for file in files], names=names)
+    schemas = [(file, schema) for file, (schema, _) in zip(files, known, strict=True)]
+    features, schema = columns_of_files(schemas, y, sample_weight, features)
+    parts: list[tuple[str, list[int] | None]] = [(file, None) for file in files]
     if len(files) == 1:
-        path, n_groups = files[0]
-        parts: list[tuple[str, list[int] | None]] = [(path, [number]) for number in range(n_groups)]
-        names = [f"Row group {number} of {path}" for number in range(n_groups)]
-    else:
-        parts, names = [(path, None) for path, _ in files], [f"File {path}" for path, _ in files]
-    columns = (y, sample_weight, features)
+        parts = [(files[0], [number]) for number in range(known[0][1])]
+        names = [f"Row group {number} of {files[0]}" for number in range(known[0][1])]
+    columns = (y, sample_weight, features, schema)
     return Partitions([cluster.submit(_rows_of_file, *part, *columns) for part in parts], names, True)
 
 
-def _files_at(path: str) -> list[tuple[str, int]]:
-    """Return the parquet files at a path; a single file with its number of non-empty row groups."""
-    files = parquet_files(path)
-    return [(file, len(open_source(file).sizes or ()) if len(files) == 1 else 0) for file in files]
-
-
-def _rows_of_file(path: str, numbers: list[int] | None, y: Any, sample_weight: Any, features: Any) -> Rows:
+def _rows_of_file(
+    path: str, numbers: list[int] | None, y: Any, sample_weight: Any, features: Any, schema: Any
+) -> Rows:
     """Return the rows of a file, or of some of its row groups."""
-    source = open_source(path, y, sample_weight, features)
+    source = open_source(path, y, sample_weight, features, schema)
     try:
         parts = list(source.blocks(numbers))
     finally:
         source.close()
-    return Rows.join(parts) if parts else Rows(np.zeros((0, len(source.names or ()))))
+    return Rows.join(parts) if parts else Rows(np.zeros((0, len(features))))

@@ -13,6 +13,7 @@ from ..estimators.configuration import Runtime
 from ..estimators.fingerprint import arrays_text
 from ..estimators.inference import LiveInference
 from ..estimators.problem import Problem
+from ..estimators.source_checks import LabelForm
 from ..estimators.source_counts import RowCounter, Whole
 from ..estimators.source_samples import SourceReader
 from ..estimators.training_run import Preparation
@@ -36,13 +37,16 @@ __all__ = [
 ]
 
 
-def count_rows(rows: Rows, is_classifier: bool, of_file: bool, one_by_one: bool) -> Whole:
-    """Return the counts of a partition, which may be empty."""
+def count_rows(
+    rows: Rows, is_classifier: bool, of_file: bool, one_by_one: bool
+) -> tuple[Whole, LabelForm | None]:
+    """Return the counts of a partition, and the form of its labels; None if it is empty."""
     if not len(rows):
-        return Whole(0, None, np.zeros(1), None, 0.0)
+        return Whole(0, None, np.zeros(1), None, 0.0), None
+    form = LabelForm.of(rows)
     counter = RowCounter(is_classifier, of_file, one_by_one)
     counter.add(rows)
-    return counter.result()
+    return counter.result(), form
 
 
 def weight_of(data: Data) -> float:

@@ -32,10 +32,16 @@ def count_partitions(
     flags = (is_classifier, of_file, one_by_one)
     futures = [cluster.submit(readings.count_rows, rows, *flags) for rows in partitions.rows]
     found = cluster.gather(futures, names=partitions.names)
-    numbers = [number for number, whole in enumerate(found) if whole.n_rows]
+    numbers = [number for number, (whole, _) in enumerate(found) if whole.n_rows]
     if not numbers:
         raise SourceError("There are no rows: all partitions are empty. Check the data and their filters.")
-    return partitions.take(numbers), [found[number] for number in numbers]
+    names, forms = partitions.names, [form for _, form in found]
+    for number in numbers:
+        try:
+            forms[numbers[0]].check(forms[number], names[numbers[0]])
+        except ValueError as error:
+            raise SourceError(f"{names[number]}: {error}") from error
+    return partitions.take(numbers), [found[number][0] for number in numbers]
 
 
 class ShardSamples:

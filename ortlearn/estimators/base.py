@@ -229,9 +229,10 @@ class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMe
         Raises
         ------
         SourceError
-            If the source cannot be read; the message names file and row group, or the batch. The object keeps
-            the weights that it has reached, if any, as after other errors during the training, and
-            ``fit_stream(..., resume_from=self)`` resumes the training.
+            If the source cannot be read, its rows are invalid, or its files or batches do not have the same
+            columns; the message names file and row group, or the batch. The object keeps the weights that it
+            has reached, if any, as after other errors during the training, and
+            ``fit_stream(..., resume_from=self)`` resumes the training. It is also a ValueError.
         KeyboardInterrupt
             After Ctrl-C, with the same effect; before the first batch the object is not changed.
         ValueError

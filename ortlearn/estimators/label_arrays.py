@@ -13,6 +13,7 @@ from ..preprocessing.columns import shape_of
 __all__ = [
     "check_shape_of_labels",
     "check_weights_of_positions",
+    "not_one_per_row",
     "numbers_of_positions",
     "per_position",
     "with_masked_labels",
@@ -49,6 +50,14 @@ def numbers_of_positions(sample_weight: Any, n_samples: int) -> np.ndarray:
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError("sample_weight must be finite and not negative.")
     return weights
+
+
+def not_one_per_row(shape: tuple[int, ...]) -> str:
+    """Return the message for weights of several dimensions that a model does not support."""
+    return (
+        f"sample_weight must be 1D, and has the shape {shape}. A weight for each label is supported for ONNX "
+        "files with several labels per sample, if the first call has such weights."
+    )
 
 
 def with_masked_labels(y: Any, sample_weight: Any) -> Any:

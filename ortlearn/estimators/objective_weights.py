@@ -8,7 +8,7 @@ import numpy as np
 
 from ..exceptions import ConversionError
 from .class_weights import times_class_weights, weights_with_classes
-from .label_arrays import per_position
+from .label_arrays import not_one_per_row, per_position
 from .problem import Problem
 from .weight_sums import scale_of
 
@@ -62,8 +62,5 @@ def _for_positions(problem: Problem, weights: np.ndarray, y: Any) -> np.ndarray:
     if positions is not None and positions.per_position:
         return per_position(weights, np.shape(y))
     if weights.ndim > 1:
-        raise ValueError(
-            f"sample_weight must be 1D, and has the shape {weights.shape}. A weight for each label is "
-            "supported for ONNX files with several labels per sample, if the first call has such weights."
-        )
+        raise ValueError(not_one_per_row(weights.shape))
     return weights

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight
 
 from ..preprocessing.columns import as_array_like, count_rows, shape_of
+from ..streams import weights_fault
 from .configuration import Configuration
 from .label_arrays import check_weights_of_positions, with_masked_labels
 from .targets import check_labels
 
-__all__ = ["Samples", "check_lengths", "check_weights", "flat_weights", "hold_out", "take"]
+__all__ = ["Samples", "check_lengths", "check_weights", "flat_weights", "hold_out", "take", "weights_of_rows"]
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,28 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """
     if np.ndim(sample_weight) > 1:
         return check_weights_of_positions(sample_weight, n_samples)
-    weights = _check_sample_weight(
-        sample_weight, np.empty((n_samples, 1)), dtype=np.float64, ensure_non_negative=True
-    )
+    weights = sample_weight if np.ndim(sample_weight) else np.full(n_samples, sample_weight)
+    weights = weights_of_rows(weights, n_samples)
     if not weights.max() > 0:
         raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
     return weights
+
+
+def weights_of_rows(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Check weights of shape (n_samples,), which may all be zero, and return them as float64."""
+    weights = np.asarray(sample_weight)
+    if weights.shape != (n_samples,):
+        raise ValueError(weights_fault(f"the shape {weights.shape} for {n_samples} rows"))
+    try:
+        numbers = None if weights.dtype.kind in "USTMmVc" else weights.astype(np.float64)
+    except (TypeError, ValueError):
+        numbers = None
+    if numbers is None:
+        raise ValueError(f"sample_weight must contain numbers, and has type {weights.dtype}.")
+    numbers = check_array(numbers, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight")
+    if numbers.min(initial=0.0) < 0:
+        raise ValueError(weights_fault("negative values"))
+    return numbers
 
 
 def check_lengths(X: Any, y: Any) -> None:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
 
 from ..exceptions import SourceError
 from ..streams import Rows, Source, cut
 from ..training.progress import progress_bar
 from .checksums import checksum
-from .label_arrays import numbers_of_positions, with_masked_labels
-from .samples import flat_weights
+from .label_arrays import not_one_per_row, numbers_of_positions, with_masked_labels
+from .samples import flat_weights, weights_of_rows
+from .source_errors import located
 from .targets import check_labels
 from .weight_sums import BLOCK, LabelSums
 
@@ -109,14 +110,11 @@ def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarra
     weights = flat_weights(sample_weight)
     if weights is None:
         return None
-    if is_onnx and np.ndim(weights) > 1:
-        return numbers_of_positions(weights, n_rows)
-    checked = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if checked.shape != (n_rows,) or checked.min() < 0:
-        shape = f"the shape {checked.shape} for {n_rows} rows"
-        fault = shape if checked.shape != (n_rows,) else "negative values"
-        raise ValueError(f"sample_weight has {fault}: it must have one number >= 0 per row.")
-    return checked
+    if np.ndim(weights) < 2:
+        return weights_of_rows(weights, n_rows)
+    if not is_onnx:
+        raise ValueError(not_one_per_row(weights.shape))
+    return numbers_of_positions(weights, n_rows)
 
 
 class RowCounter:
@@ -152,7 +150,11 @@ class RowCounter:
             self._n_positions = math.prod(weights.shape[1:])
         if self._is_classifier and y is not None:
             self._labels = self._labels or LabelSums(self._flat_labels)
-            self._labels.add(y, weights)
+            try:
+                self._labels.add(y, weights)
+            except TypeError:  # labels that cannot be compared
+                check_classification_targets(y)
+                raise
 
     def result(self) -> Whole:
         """Return the counts of all rows."""
@@ -180,7 +182,11 @@ def count(
         return Whole(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
     counter = RowCounter(is_classifier, is_onnx, flat_labels)
     for rows in _shown(source, description, verbose):
-        counter.add(rows)
+        try:
+            counter.add(rows)
+        except (ValueError, TypeError) as error:
+            check = RowCounter(is_classifier, is_onnx, flat_labels).add
+            raise located(rows, check, error) from error
     return counter.result().checked()
 
 

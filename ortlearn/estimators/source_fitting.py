@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -9,22 +11,26 @@ from typing import Any
 import numpy as np
 
 from .. import conversion
-from ..exceptions import PluginError
+from ..exceptions import PluginError, SourceError
 from ..streams import Rows, Source, Table, cut, open_source
 from ..training import Data
 from .configuration import Configuration
+from .data_errors import check_validation_classes
 from .fitted_model import FittedModel
 from .fitting import Opening, Trainer, named_classes
-from .input_validation import read_samples
+from .input_validation import InputFeatures, read_before_fit, read_samples
 from .objective_weights import objective_weights
 from .partial_fit_classes import PartialFitClasses
 from .problem import Problem
 from .resumption import Resumption
 from .samples import Samples
+from .source_checks import UniformSource
 from .source_counts import Counts, Whole, count
+from .source_errors import first_fault
 from .source_rows import SourceRows
 from .source_samples import SourceSamples
 from .starting import Start, begin
+from .targets import check_labels
 from .validation import Validation
 
 __all__ = ["SourceRequest", "expected_of", "fit_source", "in_memory", "labels_are_arrays"]
@@ -63,8 +69,11 @@ class SourceRequest:
 def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
     """Return a model trained on a source."""
     _check(trainer, request)
-    source = open_source(request.source, *request.labels)
-    held_out = None if request.held_out is None else open_source(request.held_out, *request.held_out_labels)
+    name, held_out = trainer.configuration.name, None
+    source: Source = UniformSource(open_source(request.source, *request.labels), name)
+    if request.held_out is not None:
+        with _errors_of_validation():
+            held_out = UniformSource(open_source(request.held_out, *request.held_out_labels), name)
     try:
         opening = trainer.open(request.resumption)
         known = {} if opening.resumption is None else opening.resumption.counts
@@ -73,9 +82,10 @@ def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
         start = _begin(trainer, opening, samples, request.classes)
         validation = None
         if held_out is not None:
-            whole = _count(trainer, held_out, known.get("source_val"), False)
+            with _errors_of_validation():
+                whole = _count(trainer, held_out, known.get("source_val"), False)
+                validation = _validation(trainer, start, held_out, whole.n_rows, samples.size)
             counts["source_val"] = Counts(whole, held_out.stamp)
-            validation = _validation(trainer, start, held_out, whole.n_rows, samples.size)
         configuration = trainer.configuration
         settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
         if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
@@ -134,15 +144,39 @@ def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
 def _begin(trainer: Trainer, opening: Opening, samples: SourceSamples, classes: Any) -> Start:
     """Return the start of a training on the first rows, with the counts of all rows."""
     configuration, resumption = trainer.configuration, opening.resumption
-    first = in_memory(trainer.configuration, samples.first())
+    rows = samples.first()
+    first = in_memory(configuration, rows)
     expected = expected_of(classes, samples.whole, first.y, configuration)
     if opening.task is not None:
         opening.task.begin(first)
     last = trainer.last if configuration.warm_start and resumption is None else None
     random_state, seed = opening.random_state, opening.seed
-    start = begin(configuration, first, random_state, seed, last, expected, whole=samples.whole)
+    try:
+        start = begin(configuration, first, random_state, seed, last, expected, whole=samples.whole)
+    except (ValueError, TypeError) as error:
+        raise _fault_of_start(configuration, rows, error) or error from error
     samples.set_problem(start.problem, start.features)
     return _of_source(start, samples)
+
+
+def _fault_of_start(configuration: Configuration, rows: Rows, error: Exception) -> Exception | None:
+    """Return the error of a start with the position of the rows that cause it; None if it is none of rows."""
+    source, dtype = configuration.source, np.dtype(configuration.conversion.dtype)
+    is_fitted = conversion.is_onnx_source(source) or conversion.is_fitted(source)
+
+    def check(part: Rows) -> None:
+        samples = in_memory(configuration, part)
+        check_labels(samples.y)
+        if not is_fitted:
+            read_before_fit(samples.X, InputFeatures.of(samples.X, configuration.name), source, dtype)
+            return
+        try:
+            begin(configuration, samples, np.random.RandomState(0), 0)
+        except (ValueError, TypeError) as found:
+            if str(found) == str(error):
+                raise
+
+    return first_fault(rows, check)
 
 
 def _of_source(start: Start, samples: SourceSamples) -> Start:
@@ -180,18 +214,41 @@ def expected_of(classes: Any, whole: Whole, y: Any, configuration: Configuration
     return PartialFitClasses(given, columns)
 
 
+@contextmanager
+def _errors_of_validation() -> Iterator[None]:
+    """Name the argument in errors of the validation source."""
+    try:
+        yield
+    except SourceError as error:
+        raise SourceError(f"source_val: {error}") from error
+
+
 def _validation(trainer: Trainer, start: Start, source: Source, n_rows: int, size: int) -> Validation:
     """Return the validation on another source, which is read into memory if it is small."""
     configuration, problem = trainer.configuration, start.problem
+    if problem.needs_labels and next(source.blocks(features=False)).y is None:
+        raise SourceError("It has no labels: pass y_val, or y with the name of their column.")
     if n_rows <= size:
-        return trainer.validation(start, in_memory(trainer.configuration, Rows.join(list(source.blocks()))))
+        return _validation_in_memory(trainer, start, Rows.join(list(source.blocks())))
     parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]
     labels = Rows.join([Rows(None, *part) for part in parts])
-    if problem.needs_labels and labels.y is None:
-        raise ValueError("source_val has no labels: pass y_val, or y with the name of their column.")
+    check_validation_classes(labels.y, problem.targets.classes)
     X = SourceRows(source, n_rows, size)
     samples = Samples(X, labels.y, labels.sample_weight).with_checked_weights()
     y = problem.encoder.encode(samples.y, n_rows)
     weights = objective_weights(problem, samples.y, samples.sample_weight, n_rows)
     data = Data(read_samples(problem, X, start.features), y, weights)
     return Validation(configuration, problem, start.features, samples, data, trainer.view.with_model)
+
+
+def _validation_in_memory(trainer: Trainer, start: Start, rows: Rows) -> Validation:
+    """Return the validation on rows in memory; errors of features name the batch."""
+    configuration = trainer.configuration
+
+    def check(part: Rows) -> None:
+        read_samples(start.problem, in_memory(configuration, part).X, start.features)
+
+    try:
+        return trainer.validation(start, in_memory(configuration, rows))
+    except (ValueError, TypeError) as error:
+        raise first_fault(rows, check) or error from error

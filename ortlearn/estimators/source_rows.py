@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..streams import Source, cut, prefetched
+from ..streams import Rows, Source, cut, prefetched
+from .source_errors import located
 
 __all__ = ["SourceRows"]
 
@@ -51,7 +52,7 @@ class SourceRows:
 
         def make() -> Iterator[Any]:
             for rows in cut(self._source.blocks(), self._size):
-                yield rows.X if self._read is None else self._read(rows.X)
+                yield rows.X if self._read is None else self._read_part(rows)
 
         return prefetched(make)
 
@@ -59,6 +60,15 @@ class SourceRows:
         """Return the features of the first chunk."""
         with closing(self.chunks()) as chunks:
             return next(chunks)
+
+    def _read_part(self, rows: Rows) -> Any:
+        """Return the result of the function for a chunk; errors name the batch."""
+        assert self._read is not None
+        read = self._read
+        try:
+            return read(rows.X)
+        except (ValueError, TypeError) as error:
+            raise located(rows, lambda part: read(part.X), error) from error
 
     def toarray(self) -> np.ndarray:
         """Return all rows as one array."""

@@ -20,6 +20,7 @@ from .label_arrays import with_masked_labels
 from .objective_weights import objective_weights
 from .problem import Problem, label_spread
 from .source_counts import Whole, checked_weights
+from .source_errors import located
 from .weight_sums import scale_of
 
 __all__ = ["SourceReader", "SourceSamples"]
@@ -56,19 +57,19 @@ class SourceReader:
         self._features = replace(features, names=None) if takes_matrix and is_named else features
 
     def read(self, rows: Rows) -> Data:
-        """Validate rows, and convert them to the inputs of the graph."""
-        problem = self.problem
+        """Validate rows, and convert them to the inputs of the graph; errors name the batch."""
         try:
-            X = read_samples(problem, rows.X, self._features)
-            weights = checked_weights(rows.sample_weight, len(rows), problem.source is None)
-            y = with_masked_labels(rows.y, weights)
-            labels = problem.encoder.encode_known(y, len(rows))
-            weights = objective_weights(problem, y, weights, len(rows), self._scale)
-        except ValueError as error:
-            if not rows.where or isinstance(error, SourceError):
-                raise
-            raise ValueError(f"In {rows.where} of the source: {error}") from error
-        return Data(X, labels, weights)
+            return self._read(rows)
+        except (ValueError, TypeError) as error:
+            raise located(rows, self._read, error) from error
+
+    def _read(self, rows: Rows) -> Data:
+        problem = self.problem
+        X = read_samples(problem, rows.X, self._features)
+        weights = checked_weights(rows.sample_weight, len(rows), problem.source is None)
+        y = with_masked_labels(rows.y, weights)
+        labels = problem.encoder.encode_known(y, len(rows))
+        return Data(X, labels, objective_weights(problem, y, weights, len(rows), self._scale))
 
 
 def _weight_scale(problem: Problem, whole: Whole) -> tuple[float, float]:

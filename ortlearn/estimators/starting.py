@@ -26,7 +26,7 @@ from .partial_fit_classes import PartialFitClasses
 from .problem import Problem
 from .samples import Samples, check_lengths
 from .source_counts import Whole
-from .targets import single_class
+from .targets import check_numbers, single_class
 from .training_state import TrainingState
 
 if TYPE_CHECKING:
@@ -245,6 +245,8 @@ def _check_before_fit(
     """Check samples before a scikit-learn model is fitted on them; return numeric ones as a matrix."""
     y, source, dtype = samples.y, configuration.source, np.dtype(configuration.conversion.dtype)
     rows = read_before_fit(samples.X, features, source, dtype)
+    if y is not None and configuration.estimator_type == "regressor":
+        check_numbers(y)
     if classes is None and y is not None and not conversion.is_fitted(source):
         label = single_class(y)
         if label is not None and configuration.estimator_type == "classifier":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import TensorProto, helper
 from scipy.sparse import issparse
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..conversion import TrainableModel
     from ..models import Scores
 
-__all__ = ["TargetEncoder", "check_labels", "single_class"]
+__all__ = ["TargetEncoder", "check_labels", "check_numbers", "single_class"]
 
 #: Number of labels that are encoded at once, so that copies fit in the processor cache.
 BLOCK = 2**13
@@ -224,14 +224,18 @@ ENCODERS: dict[str, Callable[[TargetEncoder, Any], np.ndarray]] = {
 
 
 def check_labels(y: Any, name: str = "y") -> None:
-    """Raise an error if a label is None, NaN or pandas' NA, which cannot be sorted."""
+    """Raise an error if a label is None, NaN, infinite, pandas' NA or bytes."""
     if y is None or issparse(y):
         return
     try:
         values = np.asarray(y)
     except ValueError:  # rows of different lengths, for which encoding raises an error
         return
+    first = values.flat[0] if values.dtype == object and values.size else None
+    if values.dtype.kind == "S" or isinstance(first, bytes):
+        raise ValueError(f"{name} has bytes: convert them to texts, such as by numpy.strings.decode({name}).")
     if values.dtype != object:
+        assert_all_finite(values, input_name=name)
         return
     with suppress(TypeError):  # labels that are not hashable are tested one by one
         if not any(map(_is_missing, {*values.ravel().tolist()})):
@@ -239,6 +243,18 @@ def check_labels(y: Any, name: str = "y") -> None:
     missing = np.argwhere(np.frompyfunc(_is_missing, 1, 1)(values).astype(bool))
     if len(missing):
         raise ValueError(f"{name} has no label in row {missing[0][0]}: {values[tuple(missing[0])]!r}.")
+
+
+def check_numbers(y: Any) -> None:
+    """Raise an error if labels of a regressor are texts other than numbers."""
+    values = None if issparse(y) else np.asarray(y)
+    if values is None or values.dtype.kind not in "OUT":
+        return
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        message = "y must contain numbers for a regressor: convert texts to numbers, or train a classifier."
+        raise ValueError(message) from error
 
 
 def _is_missing(value: Any) -> bool:
@@ -273,5 +289,6 @@ def _class_indices(values: np.ndarray, classes: np.ndarray, trainable: Trainable
 
 
 def _numeric(y: Any, dtype: np.dtype, allow_nd: bool = False) -> np.ndarray:
+    check_numbers(y)
     with np.errstate(over="ignore"):
         return check_array(y, ensure_2d=False, allow_nd=allow_nd, dtype=dtype, input_name="y", order="C")

@@ -90,6 +90,7 @@ class LabelSums:
             numbers = np.array([codes.setdefault(label, len(codes)) for label in values.tolist()])
             found = np.empty(len(codes), dtype=object)
             found[:] = list(codes)
+            sorted(codes)  # raises the error of numpy.unique for labels that cannot be compared
         elif values.ndim == 2 and values.dtype == object:  # numpy.unique does not support rows of objects
             found = np.empty(len(values), dtype=object)
             found[:] = list(map(tuple, values.tolist()))

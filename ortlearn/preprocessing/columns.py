@@ -31,15 +31,22 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def as_array_like(X: Any, name: str = "X") -> Any:
-    """Return X as an array, a CSR or CSC matrix, a frame, a list or a dictionary."""
+    """Return X as an array, a CSR or CSC matrix, a frame, a series, a list or a dictionary."""
     refuse_masked(X, name)
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         return {field: X[field] for field in X.dtype.names}
     if issparse(X):
         return _checked_sparse(X)
-    if hasattr(X, "shape") or hasattr(X, "__len__") or not hasattr(X, "__array__"):
+    if is_frame(X):
+        if not len(column_keys(X)):  # raises an error for repeated names
+            raise ValueError(f"{name} is a frame without columns: pass at least one.")
         return X
-    return np.asarray(X)
+    is_plain = not hasattr(X, "dtype") or isinstance(X.dtype, np.dtype) or hasattr(X, "iloc")
+    if not hasattr(X, "__array__") or (is_plain and (hasattr(X, "shape") or hasattr(X, "__len__"))):
+        return X
+    array = np.asarray(X)
+    is_nullable = hasattr(getattr(X, "dtype", None), "na_value") and array.dtype.kind in "iub"
+    return array.astype(np.float64) if is_nullable else array  # as in scikit-learn
 
 
 def _checked_sparse(X: Any) -> Any:

@@ -13,23 +13,24 @@ from ..exceptions import SourceError
 from .plain_pages import NotPlain, PlainReader
 from .prefetch import prefetched
 from .rows import Rows
+from .schemas import common_schema, file_schemas
 from .selection import Selection
 from .sources import ROWS_OF_BLOCK, Source
 from .tables import pyarrow
 
-__all__ = ["BatchSource", "DatasetSource", "SpooledSource", "TableSource", "dataset_of"]
+__all__ = ["BatchSource", "DatasetSource", "SpooledSource", "TableSource", "dataset_of", "row_groups"]
 
 #: Size of a decoded batch in numbers, and its bounds in rows: a batch of 50 columns has an overhead of half a
 #: millisecond, and about three batches are in memory.
 NUMBERS_OF_BATCH, ROWS_OF_BATCH = 2**21, (1024, 65_536)
 
 
-def dataset_of(path: str | os.PathLike) -> Any:
-    """Return the dataset of a parquet file or folder."""
+def dataset_of(path: str | os.PathLike, schema: Any = None) -> Any:
+    """Return the dataset of a parquet file or folder, by default with the columns of the first file."""
     pyarrow()
     import pyarrow.dataset as datasets
 
-    return datasets.dataset(path, format="parquet", partitioning="hive")
+    return datasets.dataset(path, format="parquet", partitioning="hive", schema=schema)
 
 
 class _ArrowSource(Source):
@@ -53,8 +54,13 @@ class DatasetSource(_ArrowSource):
 
     def __init__(self, dataset: Any, features: Any, y: Any, sample_weight: Any):
         super().__init__(dataset.schema, features, y, sample_weight)
-        self._dataset = dataset
-        self._groups = _row_groups(dataset)
+        fragments = _fragments(dataset)
+        self._groups = row_groups(fragments)
+        self._dataset, columns = dataset, self._selection.columns()
+        converts = self._groups is not None
+        self._schema = _schema_of_files(dataset, fragments, columns, features is None, converts)
+        if self._schema is not dataset.schema:
+            super().__init__(self._schema, features, y, sample_weight)
         self._scan = _local_scan_options() if _is_local(dataset) else None
         if self._groups is not None:
             self.sizes = [group.row_groups[0].num_rows for group in self._groups]
@@ -72,7 +78,7 @@ class DatasetSource(_ArrowSource):
         else:
             chosen = groups if numbers is None else [groups[number] for number in numbers]
             is_local = self._scan is not None
-            plain = PlainReader(self._selection, self._dataset.schema) if features and is_local else None
+            plain = PlainReader(self._selection, self._schema) if features and is_local else None
             decoded = partial(self._decoded, chosen, columns, plain)
             yield from decoded() if plain and chosen and plain.reads(chosen[0]) else prefetched(decoded)
 
@@ -106,7 +112,7 @@ class DatasetSource(_ArrowSource):
                 return
             except NotPlain:  # pyarrow reads the row group again, and the rows above are skipped
                 pass
-        options = {"schema": self._dataset.schema, "fragment_scan_options": self._scan}
+        options = {"schema": self._schema, "fragment_scan_options": self._scan}
         for rows in _batches(group, columns, self._selection, where, **options):
             start, n_rows = min(n_rows, len(rows)), max(n_rows - len(rows), 0)
             if start < len(rows):
@@ -131,13 +137,28 @@ def _stamp(paths: Sequence[str], selection: Selection) -> str:
     return repr((selection.y, selection.sample_weight, files))
 
 
-def _row_groups(dataset: Any) -> list[Any] | None:
-    """Return a fragment per row group; None if files are not parquet files, or the dataset is filtered."""
+def _fragments(dataset: Any) -> list[Any] | None:
+    """Return the fragments of a dataset; None if it is filtered."""
     try:
-        fragments = list(dataset.get_fragments())
-    except ValueError:  # the dataset is filtered
+        return list(dataset.get_fragments())
+    except ValueError:
         return None
-    if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
+
+
+def _schema_of_files(
+    dataset: Any, fragments: list[Any] | None, columns: list[str], is_all: bool, converts: bool
+) -> Any:
+    """Return the common schema of all files; without ``converts``, it must be that of the dataset."""
+    try:
+        files = file_schemas(dataset, fragments)
+    except (OSError, ValueError) as error:
+        raise SourceError(f"The columns of the files cannot be read: {error}. Write them again.") from error
+    return common_schema(files, dataset.schema, columns, is_all, converts)
+
+
+def row_groups(fragments: list[Any] | None) -> list[Any] | None:
+    """Return a fragment per row group; None if files are not parquet files, or the dataset is filtered."""
+    if fragments is None or not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
         return None
     found = []
     for fragment in fragments:
@@ -213,11 +234,16 @@ class BatchSource(_ArrowSource):
     def __init__(self, open_reader: Callable[[], Any], features: Any, y: Any, sample_weight: Any):
         reader = open_reader()
         super().__init__(reader.schema, features, y, sample_weight)
-        self._open, self._first = open_reader, reader
+        self._open, self._first, self._schema = open_reader, reader, reader.schema
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
         """Yield the batches of a new reader."""
         reader, self._first = self._first or self._open(), None
+        if not reader.schema.equals(self._schema):
+            raise SourceError(
+                f"The source has the columns {reader.schema.names} in this pass, and had "
+                f"{self._schema.names} before: each pass must return the same columns, with the same types."
+            )
         number = -1
         try:
             for number, batch in enumerate(reader):

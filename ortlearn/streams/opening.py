@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from scipy.sparse import issparse
 
 from ..exceptions import SourceError
-from .arrow import BatchSource, DatasetSource, SpooledSource, TableSource, dataset_of
-from .sources import ArraySource, IterableSource, Source
+from .arrow import BatchSource, DatasetSource, SpooledSource, TableSource, dataset_of, row_groups
+from .schemas import check_unique, common_schema
+from .selection import Selection
+from .sources import ArraySource, IterableSource, Source, called
 from .tables import pyarrow
 
 __all__ = ["is_source", "open_source", "parquet_files"]
@@ -42,7 +44,9 @@ def is_source(data: Any) -> bool:
     return callable(data) or hasattr(data, "__arrow_c_stream__")
 
 
-def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: Any = None) -> Source:
+def open_source(
+    data: Any, y: Any = None, sample_weight: Any = None, features: Any = None, schema: Any = None
+) -> Source:
     """Open a source of rows.
 
     Parameters
@@ -54,6 +58,8 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
         Names of columns; arrays with the same number of rows if ``data`` is an array.
     features : list of str, default=None
         Columns that are features; all others by default.
+    schema : pyarrow.Schema, default=None
+        Columns and types of the parquet files at a path; by default those of the files.
 
     Returns
     -------
@@ -62,10 +68,9 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
 
     Raises
     ------
-    ValueError
-        If a column does not exist, the source has no named columns, or it can be read only once.
     SourceError
-        If the source cannot be read.
+        If the source cannot be read, a column does not exist or is not supported, the source has no named
+        columns, or it can be read only once.
 
     Examples
     --------
@@ -77,14 +82,16 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
     """
     if isinstance(features, str):
         features = [features]
+    if hasattr(data, "iloc") and hasattr(data, "columns"):
+        check_unique(list(data.columns), "X")
     if isinstance(data, str | os.PathLike):
-        return DatasetSource(_dataset_at(data), features, y, sample_weight)
+        return DatasetSource(_dataset_at(data, schema), features, y, sample_weight)
     if _is_dataset(data):
         return DatasetSource(data, features, y, sample_weight)
     if callable(data) and not hasattr(data, "shape"):
         return _of_function(data, features, y, sample_weight)
     if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
-        raise ValueError(
+        raise SourceError(
             f"A {type(data).__name__} can be read only once, but training reads the rows several times: pass "
             "a function that returns it."
         )
@@ -93,18 +100,18 @@ def open_source(data: Any, y: Any = None, sample_weight: Any = None, features: A
         return _of_arrow(data, features, y, sample_weight)
     if issparse(data) or hasattr(data, "shape"):
         if features is not None and hasattr(data, "columns"):
-            data, features = data[list(features)], None
+            data, features = _selected(data, features), None
         _refuse_names(features, y, sample_weight)
         return ArraySource(data, y, sample_weight)
     if isinstance(data, Iterable):
         _refuse_names(features, y, sample_weight)
         if y is not None or sample_weight is not None:
-            raise ValueError(
+            raise SourceError(
                 "y and sample_weight are not supported for an iterable of batches. Yield (X, y) or "
                 "(X, y, sample_weight)."
             )
         return IterableSource(data)
-    raise ValueError(
+    raise SourceError(
         f"{type(data).__name__} is not a source of rows: pass a folder of parquet files, a pyarrow dataset, "
         "an object with __arrow_c_stream__, an array, an iterable of (X, y), or a function that returns one."
     )
@@ -131,9 +138,65 @@ def parquet_files(path: str | os.PathLike) -> list[str]:
     return sorted(_dataset_at(path).files)
 
 
-def _dataset_at(path: str | os.PathLike) -> Any:
+def parquet_columns(path: str) -> tuple[Any, int]:
+    """Return the columns of a parquet file, and its number of row groups.
+
+    Parameters
+    ----------
+    path : str
+        File.
+
+    Returns
+    -------
+    schema : pyarrow.Schema
+        Columns with their types.
+    n_groups : int
+        Number of row groups with rows.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read.
+    """
+    dataset = _dataset_at(path)
+    return dataset.schema, len(row_groups(list(dataset.get_fragments())) or ())
+
+
+def columns_of_files(
+    files: Sequence[tuple[str, Any]], y: Any, sample_weight: Any, features: Any
+) -> tuple[list[str], Any]:
+    """Return the features of files, and a schema with types for the values of all files.
+
+    Parameters
+    ----------
+    files : sequence of (str, pyarrow.Schema)
+        Path and columns of each file.
+    y, sample_weight : str, list of str or None
+        Columns of labels and weights.
+    features : str, list of str or None
+        Columns of features; all others by default.
+
+    Returns
+    -------
+    features : list of str
+        Columns of features.
+    schema : pyarrow.Schema
+        Columns.
+
+    Raises
+    ------
+    SourceError
+        If columns are missing or not supported, or differ between the files.
+    """
+    first = files[0][1]
+    is_all, features = features is None, [features] if isinstance(features, str) else features
+    selection = Selection.of(first, features, y, sample_weight)
+    return selection.features, common_schema(files, first, selection.columns(), is_all)
+
+
+def _dataset_at(path: str | os.PathLike, schema: Any = None) -> Any:
     try:
-        return dataset_of(path)
+        return dataset_of(path, schema)
     except (OSError, ValueError) as error:
         raise SourceError(
             f"No parquet files can be read at {os.fspath(path)!r}: {error}. Check the path and the files."
@@ -158,7 +221,7 @@ def _of_function(data: Any, features: Any, y: Any, sample_weight: Any) -> Source
     """Return the source of a function: of record batches if columns are selected by name."""
     if y is None and sample_weight is None and features is None:
         return IterableSource(data)
-    return BatchSource(lambda: _reader(data()), features, y, sample_weight)
+    return BatchSource(lambda: _reader(called(data)), features, y, sample_weight)
 
 
 def _reader(found: Any) -> Any:
@@ -166,10 +229,21 @@ def _reader(found: Any) -> Any:
         return found
     if hasattr(found, "__arrow_c_stream__"):
         return pyarrow().RecordBatchReader.from_stream(found)
-    raise ValueError(
+    raise SourceError(
         f"The function returns {type(found).__name__}, which has no columns: omit y, features and "
         "sample_weight and yield (X, y), or return an Arrow reader."
     )
+
+
+def _selected(frame: Any, features: Any) -> Any:
+    """Return columns of a frame."""
+    names = list(frame.columns)
+    if not isinstance(features, list | tuple) or len(set(features)) < len(features):
+        raise SourceError(f"features={features!r} must be a list of different columns.")
+    missing = [name for name in features if name not in names]
+    if missing:
+        raise SourceError(f"The source has no columns {missing}. Its columns are {names}.")
+    return frame[list(features)]
 
 
 def _refuse_names(features: Any, y: Any, sample_weight: Any) -> None:
@@ -177,4 +251,4 @@ def _refuse_names(features: Any, y: Any, sample_weight: Any) -> None:
     wrong = [name for name, value in names.items() if isinstance(value, str)]
     if features is not None or wrong:
         what = " and ".join([*wrong, *(["features"] if features is not None else [])])
-        raise ValueError(f"{what} cannot name columns: the source has no named columns. Pass arrays.")
+        raise SourceError(f"{what} cannot name columns: the source has no named columns. Pass arrays.")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse, vstack
+from sklearn.utils import check_consistent_length
 
-__all__ = ["Rows", "joined", "part_of"]
+from ..exceptions import SourceError
+
+__all__ = ["Rows", "joined", "part_of", "rows_of", "weights_fault"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Rows:
         Position in the source, for messages.
     n_rows : int or None
         Number of rows; None if it is the length of X, y or sample_weight.
+    places : tuple of (str, int)
+        Position and number of rows of each part, if the rows are joined.
     """
 
     X: Any
@@ -36,6 +41,7 @@ class Rows:
     sample_weight: Any = None
     where: str = ""
     n_rows: int | None = None
+    places: tuple[tuple[str, int], ...] = ()
 
     def __len__(self) -> int:
         if self.n_rows is not None:
@@ -59,6 +65,14 @@ class Rows:
         X, y, weight = (part_of(values, start, stop) for values in (self.X, self.y, self.sample_weight))
         return Rows(X, y, weight, self.where)
 
+    @property
+    def parts(self) -> Iterator[Rows]:
+        """Parts that were joined."""
+        start = 0
+        for where, n_rows in self.places or ((self.where, len(self)),):
+            yield replace(self.part(start, start + n_rows), where=where)
+            start += n_rows
+
     @classmethod
     def join(cls, parts: Sequence[Rows]) -> Rows:
         """Concatenate rows.
@@ -79,7 +93,92 @@ class Rows:
         known = [part.n_rows for part in parts if part.n_rows is not None]
         first, last = parts[0].where, parts[-1].where
         where = first if first == last else f"{first} to {last}"
-        return cls(X, y, weight, where, sum(known) if known else None)
+        places = tuple((part.where, len(part)) for part in parts)
+        return cls(X, y, weight, where, sum(known) if known else None, places)
+
+
+def rows_of(item: Any, where: str = "") -> Rows:
+    """Return the rows of an item, which is X, (X, y) or (X, y, sample_weight).
+
+    Parameters
+    ----------
+    item : object
+        Item.
+    where : str, default=""
+        Position in the source.
+
+    Returns
+    -------
+    Rows
+        Arrays of equal length.
+
+    Raises
+    ------
+    SourceError
+        If there are more arrays, or one is not an array, is masked, or has another number of rows.
+    """
+    parts = item if isinstance(item, tuple) else (item,)
+    if not 1 <= len(parts) <= 3:
+        raise SourceError(f"The tuple has {len(parts)} items. It must be X, (X, y) or (X, y, sample_weight).")
+    X, y, weight = (*parts, None, None)[:3]
+    rows = Rows(_features(X), _array(y, "y"), _array(weight, "sample_weight"), where)
+    if rows.y is not None:
+        try:
+            check_consistent_length(np.empty(len(rows)), rows.y)
+        except ValueError as error:
+            raise SourceError(str(error)) from error
+    if rows.sample_weight is not None and rows.sample_weight.shape[0] != len(rows):
+        raise SourceError(weights_fault(f"the shape {rows.sample_weight.shape} for {len(rows)} rows"))
+    return rows
+
+
+def weights_fault(fault: str) -> str:
+    """Return the message for sample weights that have a fault.
+
+    Parameters
+    ----------
+    fault : str
+        Noun phrase.
+
+    Returns
+    -------
+    str
+        Message.
+    """
+    return f"sample_weight has {fault}: it must have one number >= 0 per row."
+
+
+def _features(X: Any) -> Any:
+    """Return features as an array, a CSR matrix, a frame or a dictionary of arrays."""
+    if isinstance(X, Mapping):
+        return {name: _array(values, f"column {name!r} of X") for name, values in X.items()}
+    if X is None or isinstance(X, str | bytes | set) or hasattr(X, "num_columns"):
+        raise SourceError(
+            f"X is a {type(X).__name__}: pass an array, a sparse matrix or a frame, alone or in a tuple "
+            "(X, y) or (X, y, sample_weight)."
+        )
+    X = X.tocsr() if issparse(X) else X
+    return X if hasattr(X, "columns") else _array(X, "X")
+
+
+def _array(values: Any, name: str) -> Any:
+    """Return lists, series, and arrays with types other than those of NumPy, as NumPy arrays."""
+    is_plain = isinstance(getattr(values, "dtype", None), np.dtype) and not hasattr(values, "iloc")
+    if values is None or issparse(values) or is_plain:
+        found = values
+    else:
+        try:
+            found = np.asarray(values)
+        except ValueError as error:
+            raise SourceError(
+                f"The rows of {name} differ in shape. Pass rows of one shape, and labels and weights in a "
+                "tuple (X, y) or (X, y, sample_weight)."
+            ) from error
+        if hasattr(getattr(values, "dtype", None), "na_value") and found.dtype.kind in "iub":
+            found = found.astype(np.float64)  # as scikit-learn converts nullable types of pandas
+    if found is not None and not found.shape:
+        raise SourceError(f"{name} is {values!r}, which has no rows: pass an array.")
+    return found
 
 
 def _length(values: Any) -> int:

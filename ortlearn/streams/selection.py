@@ -9,7 +9,8 @@ import numpy as np
 
 from ..exceptions import SourceError
 from .rows import Rows
-from .tables import Table, pyarrow, values_of
+from .schemas import check_kinds, check_unique
+from .tables import Table, values_of
 
 __all__ = ["Selection"]
 
@@ -38,20 +39,26 @@ class Selection:
     @classmethod
     def of(cls, schema: Any, features: Any, y: Any, sample_weight: Any) -> Selection:
         """Return the selection by name; by default, all remaining columns are features."""
-        for name, value in (("y", y), ("sample_weight", sample_weight)):
-            if value is not None and not isinstance(value, str) and not _are_names(value):
-                raise ValueError(
-                    f"{name} must be the name of a column of the source, not {type(value).__name__}: its "
-                    f"columns are {schema.names}."
-                )
+        _check_are_names("y", [y] if isinstance(y, str) else y, schema)
+        _check_are_names("sample_weight", None if sample_weight is None else [sample_weight], schema)
+        _check_are_names("features", features, schema)
         labels = [y] if isinstance(y, str) else list(y or ())
-        others = [*labels, *([] if sample_weight is None else [sample_weight])]
+        others = labels if sample_weight is None else [*labels, sample_weight]
         chosen = [name for name in schema.names if name not in others] if features is None else list(features)
-        missing = [name for name in (*chosen, *others) if name not in schema.names]
+        wanted = [*chosen, *others]
+        missing = [name for name in wanted if name not in schema.names]
         if missing:
-            raise ValueError(f"The source has no columns {missing}. Its columns are {schema.names}.")
+            raise SourceError(f"The source has no columns {missing}. Its columns are {schema.names}.")
+        check_unique([name for name in schema.names if name in wanted], "X")
+        repeated = sorted({name for name in wanted if wanted.count(name) > 1})
+        if repeated:
+            raise SourceError(
+                f"y, sample_weight and features name the columns {repeated} more than once. Name each column "
+                "once: a label or a weight cannot be a feature."
+            )
         if not chosen:
-            raise ValueError(f"No column is left for features. The columns are {schema.names}.")
+            raise SourceError(f"No column is left for features. The columns are {schema.names}.")
+        check_kinds(schema, chosen, others)
         width = sum(getattr(schema.field(name).type, "list_size", 1) for name in chosen)
         return cls(chosen, y if isinstance(y, str) or y is None else labels, sample_weight, width)
 
@@ -78,8 +85,15 @@ class Selection:
         return Rows(Table(batch.select(self.features)) if has_features else None, y, weight, where)
 
 
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+def _check_are_names(parameter: str, names: Any, schema: Any) -> None:
+    """Raise an error if a parameter is given and does not name columns."""
+    if names is None:
+        return
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise SourceError(
+            f"{parameter} must be the name of a column of the source, or a list of names: its columns are "
+            f"{schema.names}."
+        )
 
 
 def _column(batch: Any, name: str, where: str) -> np.ndarray:
@@ -89,6 +103,4 @@ def _column(batch: Any, name: str, where: str) -> np.ndarray:
         raise SourceError(
             f"Column {name!r} has {column.null_count} nulls in {where}. Fill them, or drop these rows."
         )
-    if pyarrow().types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     return values_of(column)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..exceptions import SourceError
-from .rows import Rows, part_of
+from .rows import Rows, part_of, rows_of
 
-__all__ = ["ArraySource", "IterableSource", "Source"]
+__all__ = ["ArraySource", "IterableSource", "Source", "called"]
 
 #: Rows of a block of an array.
 ROWS_OF_BLOCK = 65_536
@@ -67,15 +67,8 @@ class ArraySource(Source):
     """
 
     def __init__(self, X: Any, y: Any, sample_weight: Any):
-        self._X = X.tocsr() if issparse(X) else X
-        self._y = y if y is None or issparse(y) or hasattr(y, "shape") else np.asarray(y)
-        self._weight = None if sample_weight is None else np.asarray(sample_weight)
-        n_rows = X.shape[0]
-        for name, values in (("y", self._y), ("sample_weight", self._weight)):
-            if values is not None and values.shape[0] != n_rows:
-                raise ValueError(
-                    f"{name} has {values.shape[0]} rows, but X has {n_rows}. The numbers must be equal."
-                )
+        rows = rows_of((X, y, sample_weight))
+        self._X, self._y, self._weight, n_rows = rows.X, rows.y, rows.sample_weight, len(rows)
         self.sizes = np.diff([*range(0, n_rows, ROWS_OF_BLOCK), n_rows]).tolist()
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
@@ -101,39 +94,72 @@ class IterableSource(Source):
 
     def __init__(self, source: Any):
         self._source = source
+        self._last: Callable[[], Any] = lambda: None
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
-        """Yield the batches of a new iterator."""
-        items = self._source() if callable(self._source) else self._source
-        for number, item in enumerate(items):
-            rows = self._rows(item if isinstance(item, tuple) else (item,), f"batch {number}")
+        """Yield the batches of a new iterator; errors name the batch."""
+        items, number = self._iterator(), 0
+        while True:
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            except Exception as error:
+                raise SourceError(
+                    f"Batch {number} of the source cannot be read: {type(error).__name__}: {error}. Correct "
+                    "or omit it."
+                ) from error
+            try:
+                rows = rows_of(item, f"batch {number}")
+            except SourceError as error:
+                raise SourceError(f"In batch {number} of the source: {error}") from error
             if len(rows):
                 yield rows
+            number += 1
 
-    @staticmethod
-    def _rows(item: tuple, where: str) -> Rows:
-        if not 1 <= len(item) <= 3:
+    def _iterator(self) -> Iterator[Any]:
+        """Return a new iterator of batches."""
+        found = called(self._source) if callable(self._source) else self._source
+        if not isinstance(found, Iterable):
             raise SourceError(
-                f"{where} of the source has {len(item)} items. It must be X, (X, y) or (X, y, sample_weight)."
+                f"The function returns {type(found).__name__}, which is not an iterable: return an iterable "
+                "of (X, y) or (X, y, sample_weight)."
             )
-        X, y, weight = (*item, None, None)[:3]
-        if issparse(X):
-            X = X.tocsr()
-        elif not hasattr(X, "shape") and not isinstance(X, dict):
-            try:
-                X = np.asarray(X)
-            except ValueError as error:
-                raise SourceError(
-                    f"X in {where} of the source is not a matrix. Pass X, or a tuple (X, y) or (X, y, "
-                    "sample_weight), for each batch."
-                ) from error
-        y = y if y is None or issparse(y) or hasattr(y, "shape") else np.asarray(y)
-        weight = None if weight is None else np.asarray(weight)
-        rows = Rows(X, y, weight, where)
-        for name, values in (("y", y), ("sample_weight", weight)):
-            if values is not None and values.shape[0] != len(rows):
-                raise SourceError(
-                    f"{where} of the source has {len(rows)} rows of X and {values.shape[0]} of {name}. The "
-                    "numbers must be equal."
-                )
-        return rows
+        items = iter(found)
+        if items is self._last():
+            raise SourceError(
+                f"The same {type(items).__name__} is returned for each pass, and can be read only once: "
+                "create a new iterator in each call of the function."
+            )
+        try:
+            self._last = weakref.ref(items)
+        except TypeError:  # such as iterators of lists
+            self._last = lambda: items
+        return items
+
+
+def called(function: Callable[[], Any]) -> Any:
+    """Return the result of the function of a source.
+
+    Parameters
+    ----------
+    function : callable
+        Function of no arguments.
+
+    Returns
+    -------
+    object
+        Result.
+
+    Raises
+    ------
+    SourceError
+        If the function raises an error.
+    """
+    try:
+        return function()
+    except Exception as error:
+        raise SourceError(
+            f"The function of the source raised {type(error).__name__}: {error}. It must return an iterator "
+            "or a reader in each call."
+        ) from error

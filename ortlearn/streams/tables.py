@@ -10,7 +10,7 @@ import numpy as np
 
 from ..exceptions import SourceError
 
-__all__ = ["PADDING", "Block", "Table", "pyarrow", "values_of"]
+__all__ = ["PADDING", "Block", "Table", "is_number", "partition_keys", "pyarrow", "value_type", "values_of"]
 
 #: Rows that are transposed at a time, so that source and result fit into the cache.
 ROWS = 4096
@@ -27,6 +27,13 @@ def pyarrow() -> Any:
             "Reading parquet files and Arrow data needs pyarrow: pip install 'ortlearn[streams]'."
         ) from error
     return pyarrow
+
+
+def partition_keys(fragment: Any) -> list[str]:
+    """Return the columns of a fragment that are in its path."""
+    from pyarrow.dataset import get_partition_keys
+
+    return list(get_partition_keys(fragment.partition_expression))
 
 
 class Table:
@@ -177,7 +184,8 @@ def _as_table(data: Any) -> Any:
     return pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
 
 
-def _is_number(kind: Any) -> bool:
+def is_number(kind: Any) -> bool:
+    """Return whether values of a type are numbers or booleans."""
     types = pyarrow().types
     return types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
 
@@ -185,12 +193,12 @@ def _is_number(kind: Any) -> bool:
 @lru_cache(maxsize=8)
 def _are_numbers(kinds: tuple[Any, ...]) -> bool:
     """Return whether columns are numbers; cached, since tables of a source have the same types."""
-    return all(map(_is_number, kinds)) or _are_lists(kinds)
+    return all(map(is_number, kinds)) or _are_lists(kinds)
 
 
 def _are_lists(kinds: Sequence[Any]) -> bool:
     types = pyarrow().types
-    return len(kinds) == 1 and types.is_fixed_size_list(kinds[0]) and _is_number(kinds[0].value_type)
+    return len(kinds) == 1 and types.is_fixed_size_list(kinds[0]) and is_number(kinds[0].value_type)
 
 
 def _write_rows(columns: Sequence[np.ndarray], out: np.ndarray) -> None:
@@ -217,9 +225,17 @@ def _numbers(column: Any) -> np.ndarray:
     return values_of(column)
 
 
+def value_type(kind: Any) -> Any:
+    """Return the type of the values of a dictionary, and other types unchanged."""
+    return kind.value_type if pyarrow().types.is_dictionary(kind) else kind
+
+
 def values_of(column: Any) -> np.ndarray:
-    """Return a column as an array."""
+    """Return a column as an array; the values of a dictionary, which must have no nulls."""
     pa = pyarrow()
+    if pa.types.is_dictionary(column.type):  # pyarrow does not decode those of polars
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        return np.concatenate([values_of(chunk.dictionary)[chunk.indices.to_numpy()] for chunk in chunks])
     if isinstance(column, pa.ChunkedArray):
         return column.to_numpy()
     return column.to_numpy(zero_copy_only=False)

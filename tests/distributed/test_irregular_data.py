@@ -174,7 +174,7 @@ def test_sparse_and_dense_shards_are_standardised_equally(client, regression):
         (lambda X, y: (X[:, :3], y), "Partition 1: .*X has 3 features, but .* is expecting 4"),
         (lambda X, y: (np.where(X == X[7], np.nan, X), y), "Partition 1: .*NaN"),
         (lambda X, y: (X.astype(str), y), "Partition 1: .*must contain numbers"),
-        (lambda X, y: (X, y[:-1]), "Partition 1: .*X has 350 rows, and y has 349"),
+        (lambda X, y: (X, y[:-1]), "Partition 1: .*inconsistent numbers of samples: .350, 349."),
         (lambda X, y: (X, np.where(y == y[3], np.nan, y)), "Partition 1: .*NaN"),
         (lambda X, y: (X, y, -np.ones(350)), "Partition 1: .*negative"),
         (lambda X, y: (X, y, y, y), "Partition 1: .*has 4 items"),

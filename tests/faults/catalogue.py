@@ -19,6 +19,7 @@ NAMES = (
     "altered_packages",
     "raised_errors",
     "failing_sources",
+    "wrong_sources",
     "memory_limits",
     "shared_folders",
     "fits_in_threads",

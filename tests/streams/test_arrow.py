@@ -116,6 +116,9 @@ def test_hive_partitions_are_columns(tmp_path):
     source = open_source(tmp_path, "label")
     found = whole(source).X.matrix(FLOAT32)
     assert source.names == ["a", "year"] and found[:, 1].tolist() == [2001] * 3 + [2002] * 3
+    filtered = datasets.dataset(tmp_path, partitioning="hive").filter(datasets.field("a") > 0)
+    found = whole(open_source(filtered, "label")).X.matrix(FLOAT32)
+    assert found.tolist() == [[1, 2001], [2, 2001], [1, 2002], [2, 2002]]
 
 
 def test_rows_of_a_filtered_dataset(folder):
@@ -198,3 +201,60 @@ def test_missing_pyarrow_is_an_import_error(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"ortlearn\[streams\]"):
         open_source("folder")
+
+
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        (pa.array([1, 2]), pa.array([0.5, 1.5], pa.float32())),
+        (pa.array([0.5, 1.5], pa.float32()), pa.array([1, 2**20 + 1])),
+        (pa.array([1, 2], pa.int8()), pa.array([300, 400])),
+        (pa.array([1.0, 2.0], pa.float32()), pa.array([0.1, 0.2])),
+        (pa.array([None, None]), pa.array([1.0, 2.0])),
+        (pa.array([1.0, 2.0]), pa.array([None, None])),
+    ],
+)
+def test_types_of_files_are_converted_without_loss(tmp_path, first, second):
+    for number, column in enumerate((first, second)):
+        pq.write_table(pa.table({"a": column, "b": [0.0, 0.0]}), tmp_path / f"part-{number}.parquet")
+    found = whole(open_source(tmp_path)).X.matrix(np.dtype(np.float64))[:, 0]
+    expected = [np.nan if value is None else value for value in (*first.to_pylist(), *second.to_pylist())]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.string_view()]
+)
+def test_text_labels_of_different_types(tmp_path, kind):
+    for number, labels in enumerate((pa.array(["u", "v"]), pa.array(["v", "w"]).cast(kind))):
+        pq.write_table(pa.table({"a": [1.0, 2.0], "y": labels}), tmp_path / f"part-{number}.parquet")
+    assert whole(open_source(tmp_path, "y")).y.tolist() == ["u", "v", "v", "w"]
+
+
+def test_types_of_a_filtered_dataset_are_not_converted(tmp_path):
+    for number, column in enumerate(([1, 2], [0.5, 1.5])):
+        pq.write_table(pa.table({"a": column}), tmp_path / f"part-{number}.parquet")
+    filtered = datasets.dataset(tmp_path).filter(datasets.field("a") > 0)
+    with pytest.raises(SourceError, match="'a' has the type double in file .*part-1.parquet, and int64 in"):
+        open_source(filtered)
+    declared = datasets.dataset(tmp_path, schema=pa.schema([("a", pa.float32())]))
+    assert whole(open_source(declared)).X.matrix(FLOAT32).ravel().tolist() == [1.0, 2.0, 0.5, 1.5]
+
+
+def test_columns_of_files_are_matched_by_name(folder):
+    names = table().schema.names
+    pq.write_table(table(5, 10).select(names[::-1]), folder / "part-1.parquet", row_group_size=4)
+    check(open_source(folder, "label", "weight"))
+    pq.write_table(table(5, 10).append_column("c", table(5)["a"]), folder / "part-1.parquet")
+    check(open_source(folder, "label", "weight", features=["a", "b"]))
+
+
+@pytest.mark.parametrize("kind", ["Categorical", "Enum"])
+def test_categories_of_polars_as_labels(kind):
+    polars = pytest.importorskip("polars")
+    labels = polars.Series(["no", "yes", "no"])
+    dtype = polars.Categorical if kind == "Categorical" else polars.Enum(["yes", "no"])
+    frame = polars.DataFrame({"a": [1.0, 2.0, 3.0], "y": labels.cast(dtype)})
+    assert whole(open_source(frame, "y")).y.tolist() == ["no", "yes", "no"]
+    both = whole(open_source(polars.concat([frame, frame], rechunk=False), "y"))
+    assert both.y.tolist() == ["no", "yes", "no"] * 2

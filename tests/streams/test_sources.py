@@ -56,9 +56,9 @@ def test_items_are_tuples_of_features_labels_and_weights():
     assert whole(open_source([(X, [1, 2], [0.5, 1])])).sample_weight.tolist() == [0.5, 1]
     with pytest.raises(SourceError, match="batch 0 .* 4 items"):
         whole(open_source([(X, X, X, X)]))
-    with pytest.raises(SourceError, match="batch 1 .* 2 rows of X and 3 of y"):
+    with pytest.raises(SourceError, match=r"In batch 1 .* inconsistent numbers of samples: \[2, 3\]"):
         whole(open_source([(X, [1, 2]), (X, [1, 2, 3])]))
-    with pytest.raises(SourceError, match=r"X in batch 1 .* is not a matrix. Pass X, or a tuple \(X, y\)"):
+    with pytest.raises(SourceError, match=r"In batch 1 .*The rows of X differ in shape.*a tuple \(X, y\)"):
         whole(open_source([(X, [1, 2]), [X, [1, 2]]]))
 
 
@@ -66,7 +66,7 @@ def test_items_are_tuples_of_features_labels_and_weights():
     "arguments, message",
     [
         ((iter([]),), "can be read only once"),
-        ((np.ones((2, 1)), [1, 2, 3]), "y has 3 rows, but X has 2"),
+        ((np.ones((2, 1)), [1, 2, 3]), r"inconsistent numbers of samples: \[2, 3\]"),
         ((np.ones((2, 1)), "label"), "y cannot name columns"),
         ((np.ones((2, 1)), None, None, ["a"]), "features cannot name columns"),
         (([np.ones((2, 1))], [1, 2]), "not supported for an iterable of batches"),
