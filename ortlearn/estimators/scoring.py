@@ -1,25 +1,30 @@
-"""The score of a fitted model: accuracy, R2, log-likelihood or negative inertia."""
+"""The score of a fitted model: that of the wrapped estimator, if it has one."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.pipeline import Pipeline
 
-from ..preprocessing.columns import as_array_like
+from .. import conversion
+from ..preprocessing.columns import as_array_like, count_rows
 from .label_arrays import per_position, with_masked_labels
-from .samples import flat_weights
+from .samples import check_weights, flat_weights
 
 if TYPE_CHECKING:
     from .fitted_model import FittedModel
 
-__all__ = ["accuracy_of_positions", "r2_of_positions", "score_of"]
+__all__ = ["accuracy_of_positions", "r2_of_positions", "score_of", "takes_weights"]
 
 
 def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
     """Return the score of a model with the predictions of ``predict``."""
+    if model.problem.has_own_score:
+        return _own_score(model, X, y, sample_weight)
     scores = model.problem.trainable.head
     y, sample_weight = as_array_like(y, "y"), flat_weights(sample_weight)
     if scores is not None and scores.task == "unsupervised":
@@ -41,6 +46,25 @@ def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Ca
         return r2_of_positions(y, predict(X), sample_weight)
     metric = accuracy_score if model.problem.targets.classes is not None else r2_score
     return metric(y, predict(X), sample_weight=sample_weight)
+
+
+def _own_score(model: FittedModel, X: Any, y: Any, sample_weight: Any) -> float:
+    """Return the score of the scikit-learn model with the trained weights."""
+    model.read(X)  # checks X
+    written, options = model.written, {}
+    if sample_weight is not None:
+        if not takes_weights(written):
+            raise ValueError(
+                f"The score of {type(written).__name__} takes no sample_weight: leave sample_weight out."
+            )
+        options["sample_weight"] = check_weights(flat_weights(sample_weight), count_rows(X))
+    return float(written.score(*conversion.untouched(written, X, y), **options))
+
+
+def takes_weights(model: Any) -> bool:
+    """Return whether the score of a scikit-learn model has a parameter ``sample_weight``."""
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    return "sample_weight" in inspect.signature(last.score).parameters
 
 
 def accuracy_of_positions(y: Any, predicted: np.ndarray, sample_weight: Any) -> float:
