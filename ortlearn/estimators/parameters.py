@@ -47,7 +47,11 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         "gradient": [StrOptions({"auto", "rules", "ort"})],
         "straight_through": ["boolean"],
         "device": [str, tuple],
-        "n_jobs": [Integral, None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, 2**31 - 1, closed="both"),
+            None,
+        ],
         "validation_every": [
             Interval(Real, 0, 1, closed="right"),
             Interval(Integral, 1, None, closed="left"),
