@@ -250,6 +250,7 @@ class Configuration:
             exc=self.exc,
             verbose=self.verbose,
             description=self.name,
+            chosen_rate=self.updates.learning_rate is None,
         )
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import copy
+import difflib
+import functools
+import inspect
+from collections.abc import Callable
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
@@ -27,6 +31,27 @@ OBJECTS = {
 NEEDS_NO_LABELS = ("clusterer", "density_estimator")
 #: Types of estimators that may be transformers.
 TRANSFORM = (None, "transformer", "clusterer")
+
+
+def _named_arguments(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor whose errors about arguments name the class, and similar parameters."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            function(self, *args, **kwargs)
+        except TypeError:
+            try:
+                signature.bind(self, *args, **kwargs)
+            except TypeError as error:
+                unknown = [name for name in kwargs if name not in signature.parameters][:1]
+                close = [m for name in unknown for m in difflib.get_close_matches(name, signature.parameters)]
+                hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+                raise TypeError(f"{type(self).__name__}: {error}.{hint}") from None
+            raise
+
+    return construct
 
 
 class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
@@ -76,6 +101,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         "output_name": [str, None],
     }
 
+    @_named_arguments
     def __init__(
         self,
         estimator,

@@ -51,20 +51,45 @@ def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Ca
 def _own_score(model: FittedModel, X: Any, y: Any, sample_weight: Any) -> float:
     """Return the score of the scikit-learn model with the trained weights."""
     model.read(X)  # checks X
-    written, options = model.written, {}
-    if sample_weight is not None:
-        if not takes_weights(written):
-            raise ValueError(
-                f"The score of {type(written).__name__} takes no sample_weight: leave sample_weight out."
-            )
-        options["sample_weight"] = check_weights(flat_weights(sample_weight), count_rows(X))
-    return float(written.score(*conversion.untouched(written, X, y), **options))
+    written = model.written
+    X, y = conversion.untouched(written, X, y)
+    if sample_weight is None:
+        return float(_with_dense(X, lambda X: written.score(X, y)))
+    weights = check_weights(flat_weights(sample_weight), count_rows(X))
+    if _has_weights(written):
+        return float(_with_dense(X, lambda X: written.score(X, y, sample_weight=weights)))
+    if _is_mean_likelihood(written):
+        return float(np.average(_with_dense(X, written.score_samples), weights=weights))
+    name = type(_last_step(written)).__name__
+    raise ValueError(f"The score of {name} takes no sample_weight: leave sample_weight out.")
 
 
 def takes_weights(model: Any) -> bool:
-    """Return whether the score of a scikit-learn model has a parameter ``sample_weight``."""
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    return "sample_weight" in inspect.signature(last.score).parameters
+    """Return whether the score of a scikit-learn model can be weighted."""
+    return _has_weights(model) or _is_mean_likelihood(model)
+
+
+def _with_dense(X: Any, method: Callable[[Any], Any]) -> Any:
+    """Return the result of a method of X, dense if the method does not take sparse samples."""
+    try:
+        return method(X)
+    except TypeError:
+        if not issparse(X):
+            raise
+        return method(X.toarray())
+
+
+def _last_step(model: Any) -> Any:
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def _has_weights(model: Any) -> bool:
+    return "sample_weight" in inspect.signature(_last_step(model).score).parameters
+
+
+def _is_mean_likelihood(model: Any) -> bool:
+    """Return whether a score is the mean over samples, as for PCA; that of a search is its scorer."""
+    return hasattr(model, "score_samples") and not hasattr(model, "scorer_")
 
 
 def accuracy_of_positions(y: Any, predicted: np.ndarray, sample_weight: Any) -> float:

@@ -128,17 +128,23 @@ def test_search_by_d2():
 
 
 def test_weights_that_a_score_does_not_take():
-    model = PCA(2).fit(X)
-    Y = model.transform(X)
+    rows = np.abs(X)
+    model = LatentDirichletAllocation(2, random_state=0, max_iter=3).fit(rows)
+    Y = model.transform(rows)
     options = {"warm_start": True, "validation_every": 1, "max_iter": 2, "learning_rate": 1e-6}
     trained = OrtGradientOptimizer(model, keep_better=False, random_state=0, **options)
-    trained.fit(X, Y, WEIGHTS, X_val=X, y_val=Y, sample_weight_val=WEIGHTS)
+    trained.fit(rows, Y, WEIGHTS, X_val=rows, y_val=Y, sample_weight_val=WEIGHTS)
     assert len(trained.validation_losses_) == 2 and not trained.validation_scores_
-    with pytest.raises(ValueError, match="score of PCA takes no sample_weight"):
-        trained.score(X, Y, sample_weight=WEIGHTS)
-    with pytest.raises(ValueError, match="score of Pipeline takes no sample_weight"):
-        pipe = make_pipeline(StandardScaler(), PCA(2)).fit(X)
-        OrtGradientOptimizer(pipe, **options).fit(X, pipe.transform(X)).score(X, sample_weight=WEIGHTS)
+    with pytest.raises(ValueError, match="score of LatentDirichletAllocation takes no sample_weight"):
+        trained.score(rows, Y, sample_weight=WEIGHTS)
+
+
+@pytest.mark.parametrize("model", [PCA(2), make_pipeline(StandardScaler(), PCA(2))], ids=["pca", "pipeline"])
+def test_weights_of_a_mean_log_likelihood(model):
+    model.fit(X)
+    trained = OrtGradientOptimizer(model, **SMALL).fit(X, model.transform(X))
+    expected = np.average(trained.to_sklearn().score_samples(X), weights=WEIGHTS)
+    assert trained.score(X, sample_weight=WEIGHTS) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", [StackingRegressor, StackingClassifier])
