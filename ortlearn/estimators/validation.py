@@ -81,7 +81,7 @@ class Validation:
 
     def _written(self, weights: Mapping[str, np.ndarray]) -> Any:
         """Return the estimator with given weights, for scores of ``to_sklearn()``."""
-        trained = self._problem.trainable.with_stable_weights(weights)
+        trained = self._problem.trainable.with_stable_weights(dict(weights))
         return self._as_estimator(replace(self._live, trained=trained))
 
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
