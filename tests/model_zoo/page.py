@@ -31,8 +31,8 @@ _HOW = """\
 - the trained estimator predicts like the exported file, and predicts and scores like the scikit-learn model
   of `to_sklearn()`.
 
-The main case is also trained with default parameters only, from fresh weights and with a warm start, by one of
-the two training classes each. Copies by pickle, the exported file and `to_sklearn()` must predict the same.
+The main case is also trained with default parameters only, from fresh weights and with a warm start, by one
+of the two training classes each. Copies by pickle, the exported file and `to_sklearn()` must predict alike.
 """
 _TITLES = {
     "classifier": "Classifiers",
