@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from typing import Any
+from weakref import WeakKeyDictionary
 
 __all__ = [
     "OrtlearnError",
@@ -42,6 +44,10 @@ __all__ = [
 
 #: Packages whose lines are not those of the user.
 OWN_CALLERS = ("ortlearn", "sklearn", "joblib")
+#: Modules that fit many copies of an estimator.
+REPEATING = ("sklearn.model_selection", "sklearn.feature_selection")
+#: Warnings issued in searches, by the outermost object, or the estimator that a function takes.
+_ISSUED: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
 
 class OrtlearnError(Exception):
@@ -211,7 +217,7 @@ class ConvergenceError(OrtlearnError, ArithmeticError):
         return type(self), (self.args[0], self.losses, self.rate)
 
 
-def warn_user(message: str, category: type[Warning]) -> None:
+def warn_user(message: str, category: type[Warning], once: bool = False) -> None:
     """Warn at the line that called ortlearn, be it through a pipeline or a search of scikit-learn.
 
     Parameters
@@ -220,6 +226,8 @@ def warn_user(message: str, category: type[Warning]) -> None:
         What happened and what to do.
     category : type
         Class of the warning.
+    once : bool, default=False
+        Whether a search or a cross-validation of scikit-learn, which trains many copies, warns only once.
 
     Examples
     --------
@@ -231,7 +239,12 @@ def warn_user(message: str, category: type[Warning]) -> None:
     >>> str(caught[0].message)
     'predictions differ'
     """
-    level, frame = 1, inspect.currentframe()
+    level, frame, owner = 1, inspect.currentframe(), None
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OWN_CALLERS:
+        if once and frame.f_globals["__name__"].startswith(REPEATING):
+            owner = frame.f_locals.get("self", frame.f_locals.get("estimator"))
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    known = _ISSUED.setdefault(owner, set()) if hasattr(owner, "get_params") else set()
+    if message not in known:
+        warnings.warn(message, category, stacklevel=level)  # an error if the user asks for it
+        known.add(message)

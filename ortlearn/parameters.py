@@ -47,7 +47,10 @@ class CheckedParameters(BaseEstimator):
         """
         value = getattr(self, parameter)
         if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
-            number = float(value)
+            try:
+                number = float(value)
+            except OverflowError:  # of an integer
+                number = math.inf
             if math.isfinite(number) and (low < number < high or (closed and number == low)):
                 return
         interval = f" in {'[' if closed else '('}{low:g}, {high:g})" if math.isfinite(low) else ""

@@ -13,7 +13,7 @@ def plain_training():
 
     The defaults are tested in ``tests/defaults``.
     """
-    defaults = Parameters.__init__.__kwdefaults__
+    defaults = Parameters.__init__.__wrapped__.__kwdefaults__
     before = dict(defaults)
     defaults.update(PLAIN)
     yield

@@ -63,7 +63,7 @@ RESTRICTED = {
     "flatbuffers": {"onnx_files.adapter_files"},
     "graphviz": {"graphs.drawing"},
     "matplotlib": {"inspection.axes"},
-    "pandas": {"cli.data_files", "cli.predictions", "cli.compare"},
+    "pandas": {"cli.data_files", "cli.table_checks", "cli.compare"},
     "pyarrow": {"streams.tables", "streams.arrow"},
     "skops": {"cli.model_files", "cli.train", "saving.sklearn_objects"},
 }

@@ -1,4 +1,4 @@
-"""The picture of the README: accuracies of the table of docs/howto/adapt_to_new_data.md.
+"""The picture of the README: accuracies of the tables of docs/howto/adapt_to_new_data.md.
 
 ``python -m benchmarks.drift.picture`` draws it from the page, without measuring anything.
 """
@@ -17,8 +17,13 @@ from matplotlib import pyplot
 __all__ = ["accuracies", "draw"]
 
 DOCS = Path(__file__).parents[2] / "docs"
-ROW = re.compile(r"^\| (covariate|concept|share) \| ([\d,]+) \| (.+) \|$", re.MULTILINE)
-TITLES = {"covariate": "features moved", "concept": "classes redefined", "share": "classes got rare"}
+ROW = re.compile(r"^\| ([a-z ]+) \| ([\d,]+) \| (\*{0,2}\d.+) \|$", re.MULTILINE)
+#: Rows of the tables by family of models: names of drifts, in the order of the titles.
+FAMILIES = {
+    "logistic regression,\nnetworks, boosting": ("covariate", "concept", "share"),
+    "forests": ("features moved", "new concept", "class shares"),
+}
+TITLES = ("features moved", "classes redefined", "classes got rare")
 ANSWERS = ("old model", "scikit-learn: refit on new", "scikit-learn: refit on both", "ortlearn: warm start")
 COLOURS = ("#c8c8c8", "#f4b266", "#e08214", "#1f4e9c")
 
@@ -32,20 +37,25 @@ def accuracies(page: str) -> dict[tuple[str, str], list[float]]:
 
 
 def draw(page: str, path: Path) -> None:
-    """Draw bars for each kind of drift and each number of new samples."""
+    """Draw bars for each family of models, kind of drift and number of new samples."""
     found = accuracies(page)
-    figure, axes = pyplot.subplots(1, 3, figsize=(9, 3.4), sharey=True, layout="constrained")
-    for axis, (drift, title) in zip(axes, TITLES.items(), strict=True):
-        sizes = [n_new for name, n_new in found if name == drift]
-        places = np.arange(len(sizes))
-        for i, (answer, colour) in enumerate(zip(ANSWERS, COLOURS, strict=True)):
-            heights = [found[drift, n_new][i] for n_new in sizes]
-            axis.bar(places + 0.2 * (i - 1.5), heights, 0.18, label=answer, color=colour)
-        axis.set_xticks(places, sizes)
-        axis.set(title=title, xlabel="new samples", ylim=(0.6, 1))
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("accuracy after the drift")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    figure, grid = pyplot.subplots(2, 3, figsize=(9, 5.4), sharex=True, sharey=True, layout="constrained")
+    for axes, (family, drifts) in zip(grid, FAMILIES.items(), strict=True):
+        for axis, drift in zip(axes, drifts, strict=True):
+            sizes = [n_new for name, n_new in found if name == drift]
+            places = np.arange(len(sizes))
+            for i, (answer, colour) in enumerate(zip(ANSWERS, COLOURS, strict=True)):
+                heights = [found[drift, n_new][i] for n_new in sizes]
+                axis.bar(places + 0.2 * (i - 1.5), heights, 0.18, label=answer, color=colour)
+            axis.set_xticks(places, sizes)
+            axis.set_ylim(0.6, 1)
+            axis.spines[["top", "right"]].set_visible(False)
+        axes[0].set_ylabel(f"{family}\naccuracy after the drift")
+    for axis, title in zip(grid[0], TITLES, strict=True):
+        axis.set_title(title)
+    for axis in grid[1]:
+        axis.set_xlabel("new samples")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     figure.savefig(path, dpi=130)
 
 

@@ -10,6 +10,9 @@ from .metrics import Metrics
 
 __all__ = ["Bootstrap"]
 
+#: Largest number of samples, which are in memory.
+MOST = 1_000_000
+
 
 @dataclass(frozen=True)
 class Bootstrap:
@@ -34,8 +37,10 @@ class Bootstrap:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.resamples < 2:
-            raise ValueError(f"--resamples {self.resamples}: must be at least 2.")
+        if not 2 <= self.resamples <= MOST:
+            raise ValueError(f"--resamples {self.resamples}: must be between 2 and {MOST}.")
+        if self.seed < 0:
+            raise ValueError(f"--random-state {self.seed}: must be 0 or more.")
         if not 0 < self.level < 1:
             raise ValueError(f"--level {self.level}: must be between 0 and 1.")
 

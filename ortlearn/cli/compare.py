@@ -87,6 +87,8 @@ class Comparison:
 def run(options: argparse.Namespace) -> dict:
     """Return scores and changes, overall and by group; write the changed rows."""
     bootstrap = Bootstrap(options.resamples, options.level, options.random_state)
+    if options.tolerance is not None and not options.tolerance >= 0:
+        raise ValueError(f"--tolerance {options.tolerance}: must be 0 or more.")
     output = OutputFile.checked(options.changed, (".csv",), options.force, "--changed")
     found = _compare(options)
     if options.changed:

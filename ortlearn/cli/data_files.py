@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .messages import check_installed, one_line, shown
+from .table_checks import check_separator, check_texts, repeated_names
 
 __all__ = ["Table", "column_options", "read_table"]
 
@@ -71,10 +72,12 @@ def read_table(
 ) -> Table:
     """Read a data file; ``label``, ``weights``, ``drop``, ``text`` and ``by`` are names of columns."""
     frame = _read_frame(path, separator, text)
-    for name in filter(None, (label, weights, by, *drop, *text)):
-        _check_column(frame, name, path)
+    for name in (label, weights, by, *drop, *text):
+        if name is not None:
+            _check_column(frame, name, path)
     if label is not None and label in (weights, *drop):
         raise ValueError(f"column {label!r} is the label. It cannot be dropped or be the weights.")
+    check_texts(frame.drop(columns=[*set(drop)]), path, text)
     features = frame.drop(columns=[*{label, weights, *drop} - {None}])
     if features.shape[1] == 0:
         raise ValueError(f"{path} has no column besides {shown(frame.columns)}: there are no features.")
@@ -89,9 +92,9 @@ def read_table(
 
 def _read_frame(path: str, separator: str, text: Sequence[str]) -> Any:
     """Return the data frame of a file with at least one row; the columns ``text`` are read as text."""
-    name = path.lower()
+    name, separator = path.lower(), check_separator(separator)
     if not name.endswith((*CSV, *PARQUET)):
-        raise ValueError(f"{path}: data must be a {', '.join(CSV)} or {PARQUET[0]} file.")
+        raise ValueError(f"{path or repr(path)}: data must be a {', '.join(CSV)} or {PARQUET[0]} file.")
     check_installed("pandas", EXTRA, "data files")
     if name.endswith(PARQUET):
         check_installed("pyarrow", EXTRA, "parquet files")
@@ -101,10 +104,12 @@ def _read_frame(path: str, separator: str, text: Sequence[str]) -> Any:
         raise IsADirectoryError(21, "Is a directory", path)
     import pandas as pd
 
+    names = None
     try:
         if name.endswith(PARQUET):
             frame = pd.read_parquet(path)
         else:
+            names = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
             frame = pd.read_csv(path, sep=separator, dtype=dict.fromkeys(text, str), low_memory=False)
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path} is empty.") from None
@@ -112,7 +117,11 @@ def _read_frame(path: str, separator: str, text: Sequence[str]) -> Any:
         if isinstance(error, OSError) and error.filename is not None:
             raise
         kind = "parquet" if name.endswith(PARQUET) else "csv"
-        raise ValueError(f"{path} cannot be read as {kind}: {one_line(error)}") from error
+        advice = " Save the file as UTF-8." if isinstance(error, UnicodeError) else ""
+        raise ValueError(f"{path} cannot be read as {kind}: {one_line(error)}{advice}") from error
+    repeated = repeated_names([str(column) for column in (frame.columns if names is None else names)])
+    if repeated:
+        raise ValueError(f"{path} has several columns with the names {shown(repeated)}: rename them.")
     frame.columns = [str(column) for column in frame.columns]
     if len(frame) == 0:
         raise ValueError(f"{path} has no rows, only the columns {shown(frame.columns)}.")

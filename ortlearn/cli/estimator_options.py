@@ -13,6 +13,7 @@ from typing import Any
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from .. import plugins
+from ..estimators.configuration import check_scoring
 from ..learning_rates import resolve_learning_rate
 
 __all__ = [
@@ -39,6 +40,8 @@ NESTED_GROUPS = {"learning_rate": plugins.SCHEDULES}
 DEFAULTS = {"warm_start": True}
 REASONS = {"warm_start": "It is the default of the command line, which is made for retraining models."}
 _ENTRY = re.compile(r"^(?P<names>\w+(?:, \w+)*) : (?P<type>.+)$")
+#: Reference of Sphinx, such as :class:`~ortlearn.losses.HuberLoss`.
+_ROLE = re.compile(r":\w+:`~?([^`]*)`")
 
 
 def documented(estimator: type) -> dict[str, tuple[str, str]]:
@@ -54,7 +57,9 @@ def documented(estimator: type) -> dict[str, tuple[str, str]]:
             found.update(dict.fromkeys(names, (entry["type"], "")))
         elif line.startswith(" "):
             found.update({name: (found[name][0], f"{found[name][1]} {line.strip()}") for name in names})
-    return {name: (kind, text.strip().replace("``", "")) for name, (kind, text) in found.items()}
+    return {
+        name: (kind, _ROLE.sub(r"\1", text.strip()).replace("``", "")) for name, (kind, text) in found.items()
+    }
 
 
 def add_parameters(parser: argparse.ArgumentParser, estimator: type) -> None:
@@ -128,9 +133,16 @@ def given_parameters(options: argparse.Namespace, estimator: type) -> dict[str, 
 
 def check_parameters(trainer: Any) -> None:
     """Raise an error for invalid parameters, before any data is read."""
-    validate_parameter_constraints(
-        trainer._parameter_constraints, trainer.get_params(deep=False), caller_name=type(trainer).__name__
-    )
+    params, constraints = trainer.get_params(deep=False), trainer._parameter_constraints
+    for name, value in params.items():
+        if (
+            isinstance(value, bool)
+            and constraints[name] != "no_validation"
+            and "boolean" not in constraints[name]
+        ):
+            params[name] = str(value)  # a boolean is also an integer in Python
+    validate_parameter_constraints(constraints, params, caller_name=type(trainer).__name__)
+    check_scoring(params["scoring"])
 
 
 def set_nested(trainer: Any, items: Sequence[str]) -> None:
@@ -150,6 +162,18 @@ def set_nested(trainer: Any, items: Sequence[str]) -> None:
             trainer.set_params(**{name: value})
         except ValueError as error:
             raise ValueError(f"--set {name}: {error}") from error
+    if any(name.startswith("estimator__") for name, _ in pairs):
+        _check_model(trainer.estimator)
+
+
+def _check_model(model: Any) -> None:
+    """Raise an error for parameters that a scikit-learn model, or an estimator inside it, does not accept."""
+    for part in (model, *model.get_params().values()):
+        if hasattr(part, "_validate_params") and not isinstance(part, type):
+            try:
+                part._validate_params()
+            except ValueError as error:
+                raise ValueError(f"--set: {error}") from error
 
 
 def _make_objects(trainer: Any, name: str) -> None:

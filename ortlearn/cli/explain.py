@@ -28,6 +28,9 @@ from .report import table
 
 __all__ = ["add_arguments", "as_text", "run"]
 
+#: Largest rank of adapters.
+MOST = 1_000_000
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
@@ -90,7 +93,11 @@ def _of_graph(model: OnnxModel) -> dict:
 
 
 def _adapters(options: argparse.Namespace) -> LoRA | None:
-    return None if options.lora is None else LoRA(options.lora)
+    if options.lora is None:
+        return None
+    if not 1 <= options.lora <= MOST:
+        raise ValueError(f"--lora {options.lora}: must be between 1 and {MOST}.")
+    return LoRA(options.lora)
 
 
 def _of_onnx(model: OnnxModel, options: argparse.Namespace) -> dict:

@@ -35,6 +35,8 @@ def error_message(error: BaseException) -> str:
         return f"{one_line(str(error).partition(chr(10))[0])} `ortlearn explain` lists the weights."
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{Path(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return one_line(error.strerror)
     if isinstance(error, KeyError):
         return f"{text} is missing (--debug shows the traceback)"
     if not isinstance(error, EXPECTED):

@@ -12,20 +12,17 @@ import numpy as np
 
 from .data_files import Table
 from .messages import shown
+from .table_checks import refused_values, text_columns, texts_for_numbers
 
 __all__ = [
     "Model",
     "Predictions",
     "check_no_missing",
     "check_numbers",
+    "explain_values",
     "match_labels",
-    "name_text_columns",
     "select_columns",
-    "text_columns",
 ]
-
-#: Parts of messages of scikit-learn and ortlearn about text instead of numbers.
-ABOUT_TEXTS = ("could not convert string to float", "must contain numbers", "must hold numbers", "'numeric'")
 
 
 @dataclass(frozen=True)
@@ -98,54 +95,38 @@ def select_columns(table: Table, names: list[str]) -> Any:
     return table.features[names]
 
 
-def text_columns(frame: Any) -> list[str]:
-    """Return the names of the columns that are not numbers."""
-    from pandas.api.types import is_numeric_dtype
-
-    return [name for name in frame.columns if not is_numeric_dtype(frame[name])]
-
-
 @contextmanager
-def name_text_columns(table: Table) -> Iterator[None]:
-    """Name the columns of text in an error that says that numbers were expected."""
+def explain_values(table: Table, names: list[str] | None = None) -> Iterator[None]:
+    """Name the columns in an error about values; ``names`` are the columns that the model takes."""
     try:
         yield
-    except (ValueError, TypeError) as error:
-        names = text_columns(table.features)
-        if names and any(text in str(error) for text in ABOUT_TEXTS):
-            raise ValueError(_about_texts(table, names)) from error
-        raise
-
-
-def _about_texts(table: Table, names: list[str]) -> str:
-    from pandas import to_numeric
-
-    columns = [table.features[name].dropna() for name in names]
-    texts = [column[to_numeric(column.astype(str), errors="coerce").isna()] for column in columns]
-    example = [value for column in (*texts, *columns) for value in column.head(1)]
-    return (
-        f"{table.name} has texts where the model takes numbers, in the columns {shown(names)}"
-        f"{f' (such as {example[0]!r})' if example else ''}: leave them out with --drop, or correct them."
-    )
+    except (ValueError, TypeError, OverflowError) as error:
+        known = table.features.columns
+        frame = table.features if names is None else table.features[[n for n in known if n in names]]
+        refused = refused_values(table.name, frame, str(error))
+        if refused is None:
+            raise
+        raise refused from error
 
 
 def check_no_missing(table: Table, model: Model, scores: np.ndarray) -> None:
-    """Raise an error if scores of rows with empty cells are NaN."""
+    """Raise an error if scores of rows with empty cells or infinite values are NaN."""
     frame = table.features if model.column_names is None else table.features[model.column_names]
-    empty = frame.isna()
-    if not np.isnan(scores[empty.any(axis=1).to_numpy()]).any():
+    numbers = frame.select_dtypes("number").to_numpy(float, na_value=np.nan)
+    unusable = frame.isna().any(axis=1).to_numpy() | np.isinf(numbers).any(axis=1)
+    if not np.isnan(scores[unusable]).any():
         return
-    raise ValueError(
-        f"{table.name} has empty cells in the columns {shown(frame.columns[empty.any()])}, and {model.path} "
-        "does not accept missing values: fill the cells, or remove their rows."
-    )
+    text = "contains NaN" if frame.isna().to_numpy().any() else "contains infinity"
+    refused = refused_values(table.name, frame, text)
+    assert refused is not None
+    raise refused
 
 
 def check_numbers(table: Table, frame: Any) -> None:
     """Raise an error that names the columns of text, if there are any."""
     names = text_columns(frame)
     if names:
-        raise ValueError(_about_texts(table, names))
+        raise refused_values(table.name, frame, "") or texts_for_numbers(table.name, frame, names)
 
 
 def match_labels(labels: np.ndarray, model: Model, name: str) -> np.ndarray:
@@ -180,7 +161,7 @@ def _written(value: Any) -> str:
 def _numbers(labels: np.ndarray, name: str) -> np.ndarray:
     try:
         numbers = labels.astype(float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"column {name!r} has texts, and the model predicts numbers: {error}.") from error
     if not np.isfinite(numbers).all():
         raise ValueError(f"column {name!r} has labels that are not finite.")

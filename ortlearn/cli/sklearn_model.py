@@ -11,7 +11,8 @@ from sklearn.exceptions import NotFittedError
 from ..conversion import is_fitted
 from ..preprocessing.readers import first_readers, selected_names
 from .data_files import Table
-from .predictions import Model, Predictions, name_text_columns, select_columns, text_columns
+from .predictions import Model, Predictions, explain_values, select_columns
+from .table_checks import text_columns
 
 __all__ = ["SklearnModel"]
 
@@ -64,8 +65,8 @@ class SklearnModel(Model):
         """Return the predictions of a fitted model."""
         if not self.is_fitted:
             raise NotFittedError(f"{self.path}: the model is not fitted.")
-        X = self.features(table)
-        with name_text_columns(table):
+        with explain_values(table, self.column_names):
+            X = self.features(table)
             values = np.asarray(self.source.predict(X))
             if values.ndim == 2 and values.shape[1] == 1:
                 values = values.ravel()

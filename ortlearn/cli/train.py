@@ -31,7 +31,7 @@ from .model_files import ONNX, SAVED, SKOPS, load_model
 from .onnx_model import OnnxModel, with_column_names
 from .output_files import OutputFile
 from .parser import add_data_options, add_model
-from .predictions import Model, match_labels, name_text_columns
+from .predictions import Model, explain_values, match_labels
 from .report import number, table
 from .sklearn_model import SklearnModel
 
@@ -173,6 +173,11 @@ def _split(rows: Table, share: float, task: str | None, seed: int) -> tuple[Tabl
     from sklearn.model_selection import train_test_split
 
     numbers, strata = np.arange(len(rows)), None
+    if len(rows) <= np.ceil(share * len(rows)):
+        raise ValueError(
+            f"--test-share {share:g} leaves no row of {rows.name} to train on, since it has {len(rows)}. Use "
+            "--test-share 0, or a file of other rows with --test."
+        )
     if task == "classification" and rows.labels is not None:
         _, codes, counts = np.unique(rows.labels.astype(str), return_inverse=True, return_counts=True)
         small = int(np.ceil(share * len(rows)))
@@ -195,7 +200,11 @@ def _scores(model: Model, test: Table | None, label: str) -> dict[str, float] | 
 def _fit(trainer: Any, model: Model, rows: Table, options: argparse.Namespace) -> None:
     """Train, with the output of the training on stderr."""
     labels = None if rows.labels is None else match_labels(rows.labels, model, options.label)
-    with contextlib.redirect_stdout(sys.stderr), name_text_columns(rows), warnings.catch_warnings():
+    with (
+        contextlib.redirect_stdout(sys.stderr),
+        explain_values(rows, model.column_names),
+        warnings.catch_warnings(),
+    ):
         if options.out.lower().endswith(ONNX):  # the file would lack steps that run in scikit-learn
             warnings.simplefilter("error", FallbackWarning)
         try:

@@ -98,7 +98,7 @@ def sklearn_to_onnx(
     return prune(written.model)  # without nodes for training only
 
 
-def _write(split: Split, dtype: Any, link: str) -> models.WrittenModel:
+def _write(split: Split, dtype: Any, link: str | None) -> models.WrittenModel:
     schema = split.schema
     return models.write_model(
         split.estimator,
@@ -171,7 +171,7 @@ def write_weights(
     if not trainable.declared or scores is None:
         raise _write_back_error(trainable, "the trained weights: it has no model definition")
     split = Split(rest_of(source, steps), trainable.entry.schema, steps)
-    written = _write(split, scores.dtype, "identity")
+    written = _write(split, scores.dtype, None)
     if trainable.link == "log" and written.scores.link != "log" and written.scores.task == "regression":
         raise _write_back_error(
             trainable, "an exponential: with this loss the trained model predicts exp(score)"

@@ -58,6 +58,8 @@ class ScoreSums(NamedTuple):
 def score_kind(problem: Problem) -> str | None:
     """Return ``"accuracy"``, ``"r2"`` or ``"loss"``; None if the score is no function of sums over rows."""
     scores = problem.trainable.head
+    if problem.has_own_score:
+        return None
     if scores is not None and scores.task == "unsupervised":
         return "loss"
     if scores is None or scores.positions is not None or scores.transformed is not None:

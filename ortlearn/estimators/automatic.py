@@ -56,6 +56,11 @@ def own_penalty(
     if own is None:
         return NoPenalty()
     penalty = own.penalty
+    try:
+        penalty.check()
+    except PluginError as error:
+        name = type(fitted_part(source)).__name__
+        raise ValueError(f"The parameters of {name} result in an invalid penalty: {error}") from error
     learned = {name for name in trainable.trained if not trainable.weights[name].reason}
     if penalty.weights is None and learned < set(trainable.trained):
         names = [n for n in learned if penalty.applies_to(trainable.weights[n].role == "intercept", n)]

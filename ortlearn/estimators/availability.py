@@ -29,6 +29,13 @@ def _scores(estimator: Any) -> Scores | None:
     return fitted.problem.trainable.head if is_final(fitted) else None
 
 
+def _wrapped(estimator: Any) -> Any:
+    """Return the wrapped model, fitted if possible: some have methods only then."""
+    fitted = estimator._fitted
+    source = fitted.problem.source if is_final(fitted) else None
+    return estimator.estimator if source is None else source
+
+
 def has_decisions(estimator: Any) -> bool:
     """Return whether ``decision_function`` is available; a graph is examined only after ``fit``."""
     scores = _scores(estimator)
@@ -48,13 +55,13 @@ def has_probabilities(estimator: Any) -> bool:
     scores = _scores(estimator)
     if scores is not None and scores.probabilities is None:
         raise AttributeError("predict_proba is not available: the graph of this model does not compute it.")
-    wrapped = estimator.estimator
+    wrapped = _wrapped(estimator)
     return conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict_proba")
 
 
 def predicts(estimator: Any) -> bool:
     """Return whether ``predict`` is available; transformers and densities may lack it."""
-    wrapped = estimator.estimator
+    wrapped = _wrapped(estimator)
     if conversion.is_onnx_source(wrapped) or hasattr(wrapped, "predict"):
         return True
     return not any(hasattr(wrapped, method) for method in ("transform", "score_samples"))
@@ -64,7 +71,7 @@ def wraps(*methods: str) -> Callable[[Any], bool]:
     """Return the condition that the wrapped scikit-learn model has all of these methods."""
 
     def condition(estimator: Any) -> bool:
-        wrapped = estimator.estimator
+        wrapped = _wrapped(estimator)
         return not conversion.is_onnx_source(wrapped) and all(hasattr(wrapped, name) for name in methods)
 
     return condition
@@ -72,7 +79,7 @@ def wraps(*methods: str) -> Callable[[Any], bool]:
 
 def has_densities(estimator: Any) -> bool:
     """Return whether the wrapped model is a density or an outlier detector with ``score_samples``."""
-    wrapped = estimator.estimator
+    wrapped = _wrapped(estimator)
     known = _type(estimator) in ("density_estimator", "outlier_detector")
     only = not any(hasattr(wrapped, method) for method in ("predict", "transform"))
     return (known or only) and hasattr(wrapped, "score_samples")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .callback_support import CallbackSupportMixin, with_callbacks
+from .callback_support import CallbackMethods, with_callbacks
 from .export import ExportMethods
 from .fitted_estimator import is_final
 from .prediction import PredictionMethods
@@ -37,7 +37,7 @@ def _reject_source(X) -> None:
         raise ValueError(f"X is a {type(X).__name__}, which is not held in memory: use fit_stream.")
 
 
-class BaseOrtGradientEstimator(CallbackSupportMixin, ExportMethods, PredictionMethods, TransformerMethods):
+class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods, TransformerMethods):
     """Base class of the estimators; a subclass sets its training step."""
 
     def fit(

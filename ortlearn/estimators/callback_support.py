@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from sklearn import __version__
 
 try:
@@ -34,9 +37,55 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CALLBACKS", "DURING_FIT", "CallbackSupportMixin", "with_callbacks"]
+__all__ = ["CALLBACKS", "CallbackMethods", "DURING_FIT", "CallbackSupportMixin", "with_callbacks"]
 
 #: Attributes that scikit-learn sets on an estimator during ``fit``.
 DURING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 #: Attributes with the callbacks of the estimator and of an enclosing meta-estimator.
 CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
+
+
+class CallbackMethods(CallbackSupportMixin):
+    """scikit-learn's methods for callbacks."""
+
+    def set_callbacks(self, *callbacks):
+        """Set the callbacks of the training, or remove them.
+
+        Parameters
+        ----------
+        *callbacks : callback instances
+            Objects with the methods of scikit-learn's ``FitCallback``, such as
+            :class:`~ortlearn.callbacks.ModelCheckpoint`; none to remove all.
+
+        Returns
+        -------
+        OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
+            This object.
+
+        Raises
+        ------
+        TypeError
+            If one is not a callback. The object is not changed.
+        ImportError
+            If scikit-learn is older than 1.9, which introduced callbacks.
+        """
+        try:
+            return super().set_callbacks(*callbacks)
+        except TypeError as error:
+            raise TypeError(_about_callbacks(callbacks)) from error
+
+
+def _about_callbacks(callbacks: Sequence[Any]) -> str:
+    """Return the message about arguments that are not callbacks."""
+    if len(callbacks) == 1 and isinstance(callbacks[0], list | tuple):
+        return "set_callbacks takes the callbacks one by one, not as a list: set_callbacks(*callbacks)."
+    classes = [value for value in callbacks if isinstance(value, type)]
+    if classes:
+        return (
+            f"{classes[0].__name__} is a class: pass an instance, set_callbacks({classes[0].__name__}(...))."
+        )
+    return (
+        f"set_callbacks({', '.join(map(repr, callbacks))}): a callback is an object with the methods setup, "
+        "teardown, on_fit_task_begin and on_fit_task_end of scikit-learn's FitCallback, such as "
+        "ModelCheckpoint(folder)."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -24,7 +25,7 @@ from ..training.chosen_step import CheckedFullBatchStep, ChosenStep
 from ..training.rescaling import Rescaled
 from .class_weights import check_no_balanced_weights
 
-__all__ = ["Configuration", "Runtime", "Updates", "check_source", "requested_loss"]
+__all__ = ["Configuration", "Runtime", "Updates", "check_scoring", "check_source", "requested_loss"]
 
 #: Value of ``tol`` if it is None, as in MLPClassifier.
 TOL = 1e-4
@@ -201,6 +202,7 @@ class Configuration:
             "penalty": _unless_auto(resolve_penalty, parameters["learning_penalty"]),
             "loss": requested_loss(parameters["learning_loss"]),
             "lora": requested_adapters(parameters["lora"]),
+            "scoring": check_scoring(parameters["scoring"]),
             "gradient": check_straight_through(parameters["gradient"], parameters["straight_through"]),
         }
         values = {**parameters, **resolved}
@@ -251,6 +253,7 @@ class Configuration:
             exc=self.exc,
             verbose=self.verbose,
             description=self.name,
+            chosen_rate=self.updates.learning_rate is None,
         )
 
 
@@ -271,6 +274,23 @@ def requested_adapters(spec: Any) -> LoRA | None:
     if isinstance(spec, int | np.integer) and not isinstance(spec, bool) and spec > 0:
         return LoRA(int(spec))
     raise ValueError(f"lora={spec!r} must be a LoRA, a rank of 1 or more, or None.")
+
+
+def check_scoring(scoring: Any) -> Any:
+    """Return ``scoring``; raise a ValueError for a name that scikit-learn does not know."""
+    if not isinstance(scoring, str) or scoring == "loss":
+        return scoring
+    from sklearn.metrics import get_scorer_names  # slow import
+
+    names = get_scorer_names()
+    if scoring not in names:
+        close = difflib.get_close_matches(scoring, ["loss", *names], n=3)
+        hint = f"Did you mean {' or '.join(map(repr, close))}?" if close else "Such as 'accuracy' or 'r2'."
+        raise ValueError(
+            f"scoring={scoring!r} must be 'loss', None, a function, or a name of "
+            f"sklearn.metrics.get_scorer_names(). {hint}"
+        )
+    return scoring
 
 
 def _unless_auto(resolve: Callable[[Any], Resolved], spec: Any) -> Resolved | None:

@@ -130,7 +130,8 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     Attributes
     ----------
     onnx_ : onnx.ModelProto
-        Trained model, for inference, with the original names of its weights.
+        Trained model, for inference: a scikit-learn model with fused operators if available, as
+        ``get_trained_onnx()`` returns it, an ONNX file with the original names of its weights.
     trained_coef_ : dict of str to ndarray
         Trained weights by name, in the form that they have in the graph, which ``weights_to_train_``
         describes.

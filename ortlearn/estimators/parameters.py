@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import copy
+import difflib
+import functools
+import inspect
+from collections.abc import Callable
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
@@ -29,6 +33,27 @@ NEEDS_NO_LABELS = ("clusterer", "density_estimator")
 TRANSFORM = (None, "transformer", "clusterer")
 
 
+def _named_arguments(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor whose errors about arguments name the class, and similar parameters."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            function(self, *args, **kwargs)
+        except TypeError:
+            try:
+                signature.bind(self, *args, **kwargs)
+            except TypeError as error:
+                unknown = [name for name in kwargs if name not in signature.parameters][:1]
+                close = [m for name in unknown for m in difflib.get_close_matches(name, signature.parameters)]
+                hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+                raise TypeError(f"{type(self).__name__}: {error}.{hint}") from None
+            raise
+
+    return construct
+
+
 class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
     """Parameters of both estimators, described there."""
 
@@ -47,7 +72,11 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         "gradient": [StrOptions({"auto", "rules", "ort"})],
         "straight_through": ["boolean"],
         "device": [str, tuple],
-        "n_jobs": [Integral, None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, 2**31 - 1, closed="both"),
+            None,
+        ],
         "validation_every": [
             Interval(Real, 0, 1, closed="right"),
             Interval(Integral, 1, None, closed="left"),
@@ -72,6 +101,7 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
         "output_name": [str, None],
     }
 
+    @_named_arguments
     def __init__(
         self,
         estimator,

@@ -96,12 +96,15 @@ class PredictionMethods(FittedEstimator):
         return self._model().decision_function(X)
 
     def score(self, X, y=None, sample_weight=None):
-        """Return the accuracy of a classifier, or R2 of a regressor or of a transformer's output.
+        """Return the score of the wrapped model with the trained weights.
 
-        The score of a mixture is the mean log-likelihood of the samples, that of a kernel density their sum,
-        that of KMeans the negative inertia. With several outputs, a sample is classified correctly if all its
-        labels are correct. For images and sequences, the score is the accuracy over pixels or time steps, or
-        the mean of R2 over elements.
+        It is the accuracy of a classifier and R2 of a regressor, but D2 of ``PoissonRegressor``,
+        ``GammaRegressor`` and ``TweedieRegressor``, and the value of ``scoring`` of a search. The score of a
+        mixture and of ``PCA`` is the mean log-likelihood of the samples, that of a kernel density their sum,
+        that of KMeans the negative inertia. Of models without a score, it is R2 of a transformer's output,
+        and the accuracy of an outlier detector. With several outputs, a sample is classified correctly if all
+        its labels are correct. For images and sequences, the score is the accuracy over pixels or time steps,
+        or the mean of R2 over elements.
 
         Parameters
         ----------
@@ -116,6 +119,13 @@ class PredictionMethods(FittedEstimator):
         -------
         float
             Score.
+
+        Raises
+        ------
+        ValueError
+            If sample weights are given and the score of the wrapped model does not take them.
+        WriteBackError
+            If the score is that of ``to_sklearn()``, which is not available.
         """
         model = self._model()
         return model.score(X, y, sample_weight, getattr(self, "predict", model.predict))

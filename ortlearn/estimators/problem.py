@@ -16,7 +16,7 @@ from ..exceptions import PluginError
 from ..graphs import TensorType, value_types
 from ..learning_rates import LearningRateAdam
 from ..losses import BaseLoss
-from ..models import Positions
+from ..models import Positions, has_own_score
 from ..penalties import BasePenalty, NoPenalty
 from ..training import Data, Objective, ScoreGraph, TrainingTask, Update
 from ..training.names import SAMPLE_WEIGHT
@@ -157,6 +157,11 @@ class Problem:
         """Whether the objective depends on labels."""
         scores = self.trainable.head
         return scores is None or scores.task != "unsupervised"
+
+    @property
+    def has_own_score(self) -> bool:
+        """Whether the score is that of ``to_sklearn()``, and not computed from the outputs of the graph."""
+        return self.source is not None and has_own_score(self.source)
 
     @property
     def is_multilabel(self) -> bool:

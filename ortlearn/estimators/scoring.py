@@ -1,25 +1,30 @@
-"""The score of a fitted model: accuracy, R2, log-likelihood or negative inertia."""
+"""The score of a fitted model: that of the wrapped estimator, if it has one."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.pipeline import Pipeline
 
-from ..preprocessing.columns import as_array_like
+from .. import conversion
+from ..preprocessing.columns import as_array_like, count_rows
 from .label_arrays import per_position, with_masked_labels
-from .samples import flat_weights
+from .samples import check_weights, flat_weights
 
 if TYPE_CHECKING:
     from .fitted_model import FittedModel
 
-__all__ = ["accuracy_of_positions", "r2_of_positions", "score_of"]
+__all__ = ["accuracy_of_positions", "r2_of_positions", "score_of", "takes_weights"]
 
 
 def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
     """Return the score of a model with the predictions of ``predict``."""
+    if model.problem.has_own_score:
+        return _own_score(model, X, y, sample_weight)
     scores = model.problem.trainable.head
     y, sample_weight = as_array_like(y, "y"), flat_weights(sample_weight)
     if scores is not None and scores.task == "unsupervised":
@@ -41,6 +46,50 @@ def score_of(model: FittedModel, X: Any, y: Any, sample_weight: Any, predict: Ca
         return r2_of_positions(y, predict(X), sample_weight)
     metric = accuracy_score if model.problem.targets.classes is not None else r2_score
     return metric(y, predict(X), sample_weight=sample_weight)
+
+
+def _own_score(model: FittedModel, X: Any, y: Any, sample_weight: Any) -> float:
+    """Return the score of the scikit-learn model with the trained weights."""
+    model.read(X)  # checks X
+    written = model.written
+    X, y = conversion.untouched(written, X, y)
+    if sample_weight is None:
+        return float(_with_dense(X, lambda X: written.score(X, y)))
+    weights = check_weights(flat_weights(sample_weight), count_rows(X))
+    if _has_weights(written):
+        return float(_with_dense(X, lambda X: written.score(X, y, sample_weight=weights)))
+    if _is_mean_likelihood(written):
+        return float(np.average(_with_dense(X, written.score_samples), weights=weights))
+    name = type(_last_step(written)).__name__
+    raise ValueError(f"The score of {name} takes no sample_weight: leave sample_weight out.")
+
+
+def takes_weights(model: Any) -> bool:
+    """Return whether the score of a scikit-learn model can be weighted."""
+    return _has_weights(model) or _is_mean_likelihood(model)
+
+
+def _with_dense(X: Any, method: Callable[[Any], Any]) -> Any:
+    """Return the result of a method of X, dense if the method does not take sparse samples."""
+    try:
+        return method(X)
+    except TypeError:
+        if not issparse(X):
+            raise
+        return method(X.toarray())
+
+
+def _last_step(model: Any) -> Any:
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def _has_weights(model: Any) -> bool:
+    return "sample_weight" in inspect.signature(_last_step(model).score).parameters
+
+
+def _is_mean_likelihood(model: Any) -> bool:
+    """Return whether a score is the mean over samples, as for PCA; that of a search is its scorer."""
+    return hasattr(model, "score_samples") and not hasattr(model, "scorer_")
 
 
 def accuracy_of_positions(y: Any, predicted: np.ndarray, sample_weight: Any) -> float:

@@ -131,7 +131,7 @@ def begin(
         rows = _check_before_fit(configuration, samples, features, classes)
         samples = samples.with_checked_weights()
         if configuration.warm_start and last is None and not conversion.is_fitted(configuration.source):
-            warn_user(UNFITTED.format(type(configuration.source).__name__), UnfittedStartWarning)
+            warn_user(UNFITTED.format(type(configuration.source).__name__), UnfittedStartWarning, once=True)
     occurring = whole.labels if is_onnx and whole is not None else None
     problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes, occurring)
     samples, rows = labelled(problem, samples, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from .inference import LiveInference
 from .input_validation import InputFeatures
 from .problem import Problem
 from .samples import Samples
+from .scoring import takes_weights
 from .source_rows import SourceRows
 from .training_state import TrainingState
 
@@ -63,10 +65,9 @@ class Validation:
         model = problem.trainable.model
         self._runner = LiveInference(problem, model, configuration.runtime)
         self.samples, self.data = samples, data
-        live = FittedModel(problem, features, model, TrainingState(), inference=self._runner)
-        self._estimator = as_estimator(live)
-        scoring = configuration.stopping.scoring
-        self._score = _scorer(scoring, self._estimator, problem, count_rows(samples.X))
+        self._live = FittedModel(problem, features, model, TrainingState(), inference=self._runner)
+        self._estimator, self._as_estimator, self._problem = as_estimator(self._live), as_estimator, problem
+        self._score = _scorer(configuration.stopping.scoring, self._estimator, problem, samples)
 
     def texts(self) -> dict[str, str]:
         """Return the fingerprint of the samples (of a source, of the first chunk)."""
@@ -91,21 +92,29 @@ class Validation:
         losses = self._runner.losses(self.data.X, self.data.y)
         return losses.astype(np.float64) if losses.ndim == 1 else None
 
+    def _written(self, weights: Mapping[str, np.ndarray]) -> Any:
+        """Return the estimator with given weights, for scores of ``to_sklearn()``."""
+        trained = self._problem.trainable.with_stable_weights(dict(weights))
+        return self._as_estimator(replace(self._live, trained=trained))
+
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
         """Return loss and score of the model with given weights."""
         loss, samples = self.loss(weights), self.samples
         if self._score is None:
             return Measured(loss)
+        estimator = self._written(weights) if self._problem.has_own_score else self._estimator
         options = {} if samples.sample_weight is None else {"sample_weight": samples.sample_weight}
-        return Measured(loss, float(self._score(self._estimator, samples.X, samples.y, **options)))
+        return Measured(loss, float(self._score(estimator, samples.X, samples.y, **options)))
 
 
-def _scorer(scoring: Any, estimator: Any, problem: Problem, n_samples: int) -> Scorer | None:
+def _scorer(scoring: Any, estimator: Any, problem: Problem, samples: Samples) -> Scorer | None:
     """Return the scorer for ``scoring``; None for ``"loss"`` if the estimator has no score."""
     if scoring == "loss":
         own_loss = problem.trainable.head is None  # a graph with its own loss may have no predictions
-        one_value = problem.targets.classes is None and n_samples < 2  # R2 is undefined
-        return None if own_loss or one_value else type(estimator).score
+        one_value = problem.targets.classes is None and count_rows(samples.X) < 2  # R2 is undefined
+        weighted = samples.sample_weight is not None and problem.has_own_score
+        unweighted = weighted and not takes_weights(problem.source)  # the score does not take the weights
+        return None if own_loss or one_value or unweighted else type(estimator).score
     if scoring is None:
         return type(estimator).score
     from sklearn.metrics import check_scoring  # slow import

@@ -11,6 +11,11 @@ __all__ = ["LearningRateLBFGS"]
 
 #: A failed line search counts as convergence if the last decrease is below this number of rounding errors.
 ROUNDING_ERRORS = 100
+#: Message of a failed line search.
+NO_STEP = (
+    "no step along the search direction lowers the objective, as rounding errors are larger than the "
+    "decrease, or the objective is not smooth. Scale features and labels, or train in float64"
+)
 #: Widths of smoothed kinks in successive runs, relative to the objective.
 WIDTHS = (1e-1, 1e-2, 1e-3, 1e-4)
 
@@ -111,8 +116,10 @@ class LearningRateLBFGS(BaseSolver):
                 "maxls": self.max_line_search,
             },
         )
-        done = result.success or (result.status == 2 and _is_rounding(values, ftol))
-        return Solution(split.join(result.x), bool(done), str(result.message)), result.nit
+        failed = result.status == 2
+        done = result.success or (failed and _is_rounding(values, ftol))
+        message = NO_STEP if failed else str(result.message)
+        return Solution(split.join(result.x), bool(done), message), result.nit
 
 
 class _SplitWeights:

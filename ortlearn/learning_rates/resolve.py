@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import Any
 
@@ -10,6 +11,13 @@ from ..exceptions import UnknownPluginError
 from .base import BaseLearningRate
 
 __all__ = ["resolve_learning_rate"]
+
+
+def _as_float(number: Real) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # of an integer
+        return math.inf
 
 
 def resolve_learning_rate(spec: Any) -> BaseLearningRate:
@@ -37,7 +45,7 @@ def resolve_learning_rate(spec: Any) -> BaseLearningRate:
     LearningRateSGD(eta0=0.1)
     """
     if isinstance(spec, Real) and not isinstance(spec, bool):
-        rate = plugins.create(plugins.LEARNING_RATES, "SGD", BaseLearningRate, eta0=float(spec))
+        rate = plugins.create(plugins.LEARNING_RATES, "SGD", BaseLearningRate, eta0=_as_float(spec))
     else:
         try:
             rate = plugins.create(plugins.LEARNING_RATES, spec, BaseLearningRate)

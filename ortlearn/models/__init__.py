@@ -8,7 +8,15 @@ from .base import ModelDefinition, Objective
 from .label_positions import Positions
 from .objectives import is_flexible, objective_of
 from .parameters import Access, Parameter, write_parameters
-from .registry import all_covered, definition_of, find_definition, fitted_part, public_path, unwrapped
+from .registry import (
+    all_covered,
+    definition_of,
+    find_definition,
+    fitted_part,
+    has_own_score,
+    public_path,
+    unwrapped,
+)
 from .scores import Scores
 from .writer import ModelWriter
 from .written_model import WrittenModel, write_model
@@ -26,6 +34,7 @@ __all__ = [
     "definition_of",
     "find_definition",
     "fitted_part",
+    "has_own_score",
     "is_flexible",
     "objective_of",
     "public_path",

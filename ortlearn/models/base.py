@@ -171,6 +171,14 @@ class ModelDefinition:
         """Return :attr:`shape_parameters`, or None if the objective of the estimator depends on its fit."""
         return self.shape_parameters
 
+    def has_own_score(self, model: Any) -> bool:
+        """Return whether the score of a fitted estimator is not computed from the outputs of its graph.
+
+        The score of a wrapper is then that of ``to_sklearn()``. By default it is the accuracy or R2 of the
+        predictions, or for unsupervised models the negative loss, as in most estimators.
+        """
+        return False
+
     #: Standard errors by which the loss of held-out samples must decrease for a warm start to change an
     #: ensemble that grows.
     evidence = 1.0

@@ -68,6 +68,9 @@ class BirchDefinition(CentersDefinition):
 class BisectingKMeansDefinition(KMeansDefinition):
     """BisectingKMeans: prediction by a tree of clusters, of which the centres of leaves are trained."""
 
+    def has_own_score(self, model: Any) -> bool:
+        return True  # distances from the center of the predicted cluster, which is not always the closest
+
     def chosen(self, op: ModelWriter, model: Any, x: str, squares: str) -> str:
         nodes = list(_inner_nodes(model._bisecting_tree))
         if not nodes:

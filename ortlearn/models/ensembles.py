@@ -118,6 +118,8 @@ def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Obj
     found = common_objective(model.estimators_, total_weight)
     if found is None or (hasattr(model, "classes_") and not isinstance(found.loss, LogLoss)):
         return None
+    if found.loss.link == "log":  # the score would be the logarithm of the mean prediction
+        return None
     if weights is not None and len(set(weights)) > 1 and not isinstance(found.penalty, NoPenalty):
         return None
     return with_scaled_penalty(found, 1 / len(model.estimators_))

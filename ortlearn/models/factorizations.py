@@ -212,6 +212,9 @@ class TopicsDefinition(ModelDefinition):
     # Bach, "Online learning for latent Dirichlet allocation", NIPS 2010, algorithm 2). The bound on the
     # likelihood is not a sum over documents.
 
+    def has_own_score(self, model: Any) -> bool:
+        return True
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         size = len(model.components_)
         counts = op.parameter(model, "components_", role="weight", constraint=Positive())

@@ -65,6 +65,9 @@ class GeneralizedLinearDefinition(ModelDefinition):
 
     flexible = False
 
+    def has_own_score(self, model: Any) -> bool:
+        return True  # D2
+
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         # sum(w * d(y, f)) / (2 sum(w)) + alpha / 2 * |coef|^2, the deviance d twice our losses
         name = type(model._base_loss).__name__
@@ -225,6 +228,9 @@ class LogisticRegressionDefinition(LinearDefinition):
 
     # C * sum(w * l) + ratio * |coef|_1 + (1 - ratio) / 2 * |coef|^2, divided by C W
     shape_parameters = {"max_iter": 1}
+
+    def has_own_score(self, model: Any) -> bool:
+        return getattr(model, "scoring", None) not in (None, "warn", "accuracy")  # "warn" is the default
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         strength, ratio = single_value(getattr(model, "C_", getattr(model, "C", None))), _l1_ratio(model)

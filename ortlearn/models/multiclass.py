@@ -164,7 +164,11 @@ class MultiOutputRegressorDefinition(_IndependentMembers):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = (_chained if hasattr(model, "order_") else write_members)(op, model, x)
-        return regression(op, op.joined([member.predicted for member in members]), len(members))
+        predicted = op.joined([member.predicted for member in members])
+        if all(member.link == "log" and not member.target_transformers for member in members):
+            logarithms = op.joined([member.score for member in members])
+            return Scores("regression", logarithms, len(members), "log", predicted)
+        return regression(op, predicted, len(members))
 
 
 def _log_probabilities(op: ModelWriter, scores: Scores) -> str:

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from ..penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
 from .base import Objective
-from .registry import definition_or_default, fitted_part
+from .registry import definition_or_default, fitted_part, parts_of
 
 
 def objective_of(estimator: Any, total_weight: float) -> Objective | None:
@@ -86,11 +86,22 @@ def single_value(values: Any) -> float | None:
 
 
 def common_objective(members: Iterable[Any], total_weight: float) -> Objective | None:
-    """Return the objective of the members of an ensemble; None if objectives are missing or differ."""
+    """Return the objective of the members of an ensemble; None if objectives are missing or differ.
+
+    A loss of logarithms of predictions does not apply to members that transform the labels.
+    """
+    members = list(members)
     found = [objective_of(member, total_weight) for member in members]
+    if any(o is not None and o.loss.link == "log" for o in found) and any(map(_transforms_labels, members)):
+        return None
     parts = [objective and (objective.loss, objective.penalty) for objective in found]
     keys = {part and repr([(type(p), sorted(p.get_params().items())) for p in part]) for part in parts}
     return found[0] if len(keys) == 1 else None
+
+
+def _transforms_labels(estimator: Any) -> bool:
+    """Return whether an estimator, or one inside it, is fitted on transformed labels."""
+    return any(hasattr(part, "transformer_") for part in parts_of(estimator))
 
 
 def with_scaled_penalty(objective: Objective, factor: float) -> Objective | None:

@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from .base import ModelDefinition, Route
 from .columns import Columns
-from .registry import definition_of, find_definition, inner_part
+from .registry import definition_of, find_definition, has_own_score, inner_part
 from .scores import Scores, label_of, transformation
 from .writer import ModelWriter
 
@@ -32,6 +32,10 @@ class PipelineDefinition(ModelDefinition):
     def fitted_part(self, model: Any) -> Any:
         last = model.steps[-1][1]
         return model if is_idle(last) else last
+
+    def has_own_score(self, model: Any) -> bool:
+        last = model.steps[-1][1]
+        return not is_idle(last) and has_own_score(last)
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores: Scores | None = None
@@ -161,6 +165,9 @@ class InnerDefinition(ModelDefinition):
     def fitted_part(self, model: Any) -> Any:
         return _inside(model)[1]
 
+    def has_own_score(self, model: Any) -> bool:
+        return has_own_score(_inside(model)[1])
+
     def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
         return _inside(model)[1]
 
@@ -183,6 +190,9 @@ class SearchDefinition(InnerDefinition):
 
     inner = ("best_estimator_",)
 
+    def has_own_score(self, model: Any) -> bool:
+        return model.scoring is not None or super().has_own_score(model)
+
 
 class FrozenDefinition(InnerDefinition):
     """FrozenEstimator: not trained by default, unless it is the outermost estimator."""
@@ -198,6 +208,9 @@ class ThresholdDefinition(InnerDefinition):
     """FixedThresholdClassifier and TunedThresholdClassifierCV: binary decisions by a threshold."""
 
     inner = ("estimator_", "estimator")
+
+    def has_own_score(self, model: Any) -> bool:
+        return False
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores = super().write(op, model, x)
@@ -228,6 +241,9 @@ class TransformedTargetDefinition(InnerDefinition):
     """TransformedTargetRegressor: a regressor of transformed labels."""
 
     inner = ("regressor_",)
+
+    def has_own_score(self, model: Any) -> bool:
+        return False
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         scores = super().write(op, model, x).with_link(op, op.link)

@@ -59,6 +59,9 @@ class SparseProjectionDefinition(LinearProjectionDefinition):
 class PCADefinition(LinearProjectionDefinition):
     """PCA and IncrementalPCA, with or without whitening."""
 
+    def has_own_score(self, model: Any) -> bool:
+        return hasattr(model, "score")  # the log-likelihood of samples, for PCA
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         scores = super().write(op, model, x)
         if not model.whiten:

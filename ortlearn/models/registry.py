@@ -71,6 +71,11 @@ def doubtful_part(estimator: Any) -> Any:
     return next(uncovered, next((part for part, found in parts if found and not found.continuous), None))
 
 
+def parts_of(estimator: Any) -> Iterator[Any]:
+    """Yield a fitted estimator and the estimators that its graph contains."""
+    yield from (part for part, _ in _walk(estimator))
+
+
 def _walk(estimator: Any) -> Iterator[tuple[Any, ModelDefinition | None]]:
     """Yield an estimator and its parts, each with its definition."""
     found = find_definition(estimator)
@@ -114,6 +119,28 @@ def fitted_part(estimator: Any) -> Any:
     """
     part = definition_or_default(estimator).fitted_part(estimator)
     return part if part is estimator else fitted_part(part)
+
+
+def has_own_score(estimator: Any) -> bool:
+    """Return whether ``score`` of a fitted estimator is not computed from the outputs of its graph.
+
+    This is declared by its definition, or follows from a subclass that overrides the method.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import PoissonRegressor, Ridge
+    >>> from ortlearn.models import has_own_score
+    >>> X, y = [[0.0], [1.0]], [1.0, 3.0]
+    >>> has_own_score(Ridge().fit(X, y)), has_own_score(PoissonRegressor().fit(X, y))
+    (False, True)
+    """
+    overridden = False
+    for cls in type(estimator).__mro__:
+        path = public_path(cls)
+        if plugins.has(plugins.MODELS, path):
+            return overridden or plugins.get(plugins.MODELS, path)().has_own_score(estimator)
+        overridden = overridden or "score" in vars(cls)
+    return False
 
 
 def unlabelled_label(estimator: Any) -> Any:

@@ -112,11 +112,13 @@ class Scores:
         """Tensor of the predictions of a regressor."""
         return self.prediction or self.score
 
-    def with_link(self, op: ModelWriter, link: str) -> Scores:
-        """Return scores that are the logarithms of the predictions if the link is ``"log"``."""
-        if link != "log" or self.link == "log":
-            return self
-        return replace(self, link="log", prediction=op.Exp(self.score))
+    def with_link(self, op: ModelWriter, link: str | None) -> Scores:
+        """Return the scores of a regressor for a loss: predictions, or logarithms of them for ``"log"``."""
+        if link == "log" and self.link != "log":
+            return replace(self, link="log", prediction=op.Exp(self.score))
+        if link == "identity" and self.link == "log" and not self.target_transformers:
+            return replace(self, link="identity", score=self.predicted, prediction=None)
+        return self
 
 
 def regression(op: ModelWriter, score: str, n_outputs: int = 1, link: str = "identity") -> Scores:

@@ -53,7 +53,7 @@ class ModelWriter(SampleWriter):
         inputs: Mapping[str, TensorType] | None = None,
         front_dtype: Any = None,
         undefined: Fallback = no_fallback,
-        link: str = "identity",
+        link: str | None = None,
     ):
         inputs = dict(inputs or {})
         super().__init__(OPSET, dtype=front_dtype or dtype, existing_names=inputs, types=inputs)

@@ -37,7 +37,7 @@ def write_model(
     estimator: Any,
     inputs: Mapping[str, TensorType],
     dtype: Any = np.float32,
-    link: str = "identity",
+    link: str | None = None,
     front_dtype: Any = None,
     columns: Mapping[int, str] | None = None,
     undefined: Any = no_fallback,
@@ -52,8 +52,8 @@ def write_model(
         Inputs of the graph.
     dtype : dtype, default=numpy.float32
         Type of floats and parameters.
-    link : {"identity", "log"}, default="identity"
-        Link function from the predictions of a regressor to its scores.
+    link : {"identity", "log"}, default=None
+        Link function from the predictions of a regressor to its scores; by default that of the estimator.
     front_dtype : dtype, default=None
         Type in the steps of a pipeline before the last one; ``dtype`` by default.
     columns : mapping of int to str, default=None

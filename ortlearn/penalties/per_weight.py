@@ -59,6 +59,11 @@ class PerWeightPenalty(BasePenalty):
     def __init__(self, penalties):
         self.penalties = penalties
 
+    @property
+    def weights(self):
+        """Names and patterns of the weights that have penalties."""
+        return list(self._known())
+
     def check(self):
         """Check names and penalties before training."""
         if not isinstance(self.penalties, Mapping) or not self.penalties:
@@ -171,8 +176,9 @@ class PerWeightPenalty(BasePenalty):
             part = copy.deepcopy(part)
             chosen = choose(key)
             if part.weights is not None:
-                chosen = sorted(set(chosen) & set(choose(part.weights)))
-                if not chosen:
+                by_key, own = set(chosen), set(choose(part.weights))
+                chosen = sorted(by_key & own)
+                if by_key and own and not chosen:
                     raise PluginError(
                         f"PerWeightPenalty: no weight matches both {key!r} and weights of {part!r}."
                     )

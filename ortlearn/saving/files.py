@@ -77,12 +77,25 @@ def packed(content: Content) -> bytes:
 
 def read(path: str | os.PathLike) -> Content:
     """Read a zip file or a folder that :func:`write` has written."""
-    return Content(*_read(Path(path), whole=True))
+    return Content(*_read(_existing(path), whole=True))
 
 
 def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
     """Read only the manifest."""
-    return _read(Path(path), whole=False)[0]
+    return _read(_existing(path), whole=False)[0]
+
+
+def _existing(path: str | os.PathLike) -> Path:
+    """Return a path as an object; raise an error if it is none, or does not exist."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be the path of a saved estimator, not {path!r}.")
+    found = Path(path)
+    if not str(path) or "\0" in str(path) or not os.path.lexists(found):
+        raise FileNotFoundError(
+            f"{str(path)!r} does not exist. Pass a file or a folder that ortlearn.saving.save or "
+            "ModelCheckpoint has written."
+        )
+    return found
 
 
 def _put(data: bytes, file: BinaryIO) -> None:

@@ -58,6 +58,8 @@ class LoopSettings:
         Returns additional entries of the record of an epoch.
     keeps_history : bool
         Whether the history of the result is used; without it, solvers may omit the losses of iterations.
+    chosen_rate : bool
+        Whether ``"auto"`` chose the learning rate, so that the user knows neither solver nor iterations.
     """
 
     max_iter: int
@@ -76,6 +78,7 @@ class LoopSettings:
     stream: Any = None
     columns: Callable[[], dict[str, Any]] = dict
     keeps_history: bool = True
+    chosen_rate: bool = False
 
     @property
     def keeps_best(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +26,9 @@ __all__ = ["run_full_batch", "standardised_weights"]
 INTERCEPTS = 0.1
 #: Length of the finite difference for curvatures, relative to the weights.
 PROBE = 1e-2
+#: Mean relative decrease of the objective in the last iterations up to which a solver that the user did not
+#: choose ends without a warning, and the number of these iterations.
+SLOW, PATIENCE = 2e-4, 10
 
 
 class _NotFinite(Exception):
@@ -175,12 +178,8 @@ def run_full_batch(
             run.accept(run.start)
             found = solver.minimize(run, run.start, settings.max_iter, run.end_iteration, precision)
             run.accept(found.weights)
-            if not found.converged:
-                warn_user(
-                    f"{type(solver).__name__} stopped after {monitor.result.n_iter} iterations: "
-                    f"{found.message}. Increase max_iter.",
-                    ConvergenceWarning,
-                )
+            if not found.converged and not (settings.chosen_rate and _is_slow(monitor.result.train_losses)):
+                _warn_of_end(solver, found.message, monitor.result.n_iter, settings.max_iter)
         except _Stopped:
             pass
         except KeyboardInterrupt as interrupt:
@@ -189,6 +188,19 @@ def run_full_batch(
             _report(f"{error}", monitor.result.train_losses, settings)
         monitor.check_best()
     return monitor.finish(run.snapshot)
+
+
+def _is_slow(values: Sequence[float]) -> bool:
+    """Return whether the last iterations lowered the objective so little that few users need more of them."""
+    last = values[-PATIENCE - 1 :]
+    return len(last) > 1 and last[0] - last[-1] <= SLOW * (len(last) - 1) * abs(last[-1])
+
+
+def _warn_of_end(solver: BaseSolver, message: str, n_iter: int, max_iter: int) -> None:
+    """Warn that a solver ended before it converged."""
+    reached = f"it reached max_iter={max_iter} before it converged. Increase max_iter"
+    reason = reached if n_iter >= max_iter else message
+    warn_user(f"{type(solver).__name__} stopped after {n_iter} iterations: {reason}.", ConvergenceWarning)
 
 
 def standardised_weights(

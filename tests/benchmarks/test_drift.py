@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.drift import cases, data, measurement, report
+from benchmarks.drift import cases, data, measurement, picture, report
 
 
 def test_each_drift_changes_its_distribution():
@@ -86,3 +86,12 @@ def test_one_case():
     last = rows[-1].adapted
     assert last["warm start"].accuracy > last["old model"].accuracy + 0.05
     assert last["warm start"].brier < last["old model"].brier
+
+
+def test_the_picture_has_every_row_of_the_tables():
+    page = (picture.DOCS / "howto/adapt_to_new_data.md").read_text(encoding="utf-8")
+    drawn = {drift for drifts in picture.FAMILIES.values() for drift in drifts}
+    found = picture.accuracies(page)
+    assert {drift for drift, _ in found} == drawn and len(found) == 3 * len(drawn)
+    assert all(len(values) == 4 for values in found.values())
+    assert page.count(" (0.") == 4 * len(found)  # no table of accuracies is left out

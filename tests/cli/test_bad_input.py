@@ -51,6 +51,14 @@ def nothing_is_written(files):
         (("wine.onnx", *WINE), "has 5 columns of features, wine.onnx takes 3"),
         (("wine.onnx", *WINE, "--drop", "hue", "--drop", "weight"), "texts where the model takes numbers"),
         (("wine.skops", "wine.csv", "--label", "kind", "--separator", ";"), "choose their separator"),
+        (("wine.skops", "wine.csv", "--label", ""), "has no column ''"),
+        *(
+            (
+                ("wine.skops", "wine.csv", "--label", "kind", "--separator", mark),
+                "must be one ASCII character",
+            )
+            for mark in ("", "ab", "\n", '"', "\0", "é", r"\s+")
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "evaluate"])
@@ -76,6 +84,24 @@ def test_arguments(run, command, arguments, text):
         ((*OUT, "--test-share", "x"), "invalid float value: 'x'"),
         ((*OUT, "--test", "nothing.csv"), "nothing.csv: No such file"),
         ((*OUT, "--epochs", "3"), "unknown arguments: --epochs 3"),
+        ((*OUT, "--scoring", "nothing"), "scoring='nothing' must be 'loss', None, a function, or a name"),
+        ((*OUT, "--scoring", "acuracy"), "Did you mean 'accuracy'"),
+        ((*OUT, "--max-iter", "True"), "'max_iter' parameter"),
+        ((*OUT, "--batch-size", "False"), "'batch_size' parameter"),
+        ((*OUT, "--n-jobs", "0"), "'n_jobs' parameter"),
+        ((*OUT, "--n-jobs", str(10**12)), "'n_jobs' parameter"),
+        ((*OUT, "--learning-rate", "1" * 400), "eta0=inf must be a finite number"),
+        (
+            (*OUT, "--learning-rate", "SGD", "--set", f"learning_rate__eta0={'1' * 400}"),
+            "must be a finite number",
+        ),
+        ((*OUT, "--set", "estimator__logisticregression__C=abc"), "The 'C' parameter of LogisticRegression"),
+        ((*OUT, "--set", "estimator__logisticregression__C=-1"), "The 'C' parameter of LogisticRegression"),
+        ((*OUT, "--set", "estimator__steps=1"), "--set"),
+        ((*OUT, "--test-share", "0.9999"), "leaves no row of wine.csv to train on, since it has 178"),
+        ((*OUT, "--test", ""), "'': data must be a .csv"),
+        ((*OUT, "--drop", ""), "has no column ''"),
+        ((*OUT, "--separator", "ab"), "--separator 'ab': must be one ASCII character"),
     ],
 )
 def test_options_of_train(run, arguments, text):
@@ -117,6 +143,89 @@ def test_damaged_data(run, tmp_path, name, content, text):
     assert text in run("evaluate", "wine.skops", tmp_path / name, "--label", "kind").error
 
 
+ROWS = "alcohol,hue,proline,kind\n" + "".join(f"{i},1,{3 * i % 7},barolo\n" for i in range(12))
+
+
+@pytest.mark.parametrize(
+    "content, text",
+    [
+        (ROWS.replace("3,1,", "1" * 400 + ",1,"), "a number in column 'alcohol', row 3, that is too large"),
+        (
+            ROWS.replace("3,1,", "-" + "1" * 400 + ",1,"),
+            "a number in column 'alcohol', row 3, that is too large",
+        ),
+        (ROWS.replace("3,1,", "inf,1,"), "infinite values in the columns ['alcohol']"),
+        (ROWS.replace("3,1,", "1e999,1,"), "infinite values in the columns ['alcohol']"),
+        (ROWS.replace("3,1,", ",1,"), "empty cells in the columns ['alcohol']"),
+        (ROWS.replace("3,1,", "\0" + "3,1,"), "a null character in column 'alcohol', row 3"),
+        (ROWS.replace("barolo", "bar\0lo"), "a null character in column 'kind', row 0"),
+        (ROWS.replace("hue", "alcohol"), "several columns with the names ['alcohol']"),
+        (ROWS.replace("barolo", "baroló").encode("latin1"), "Save the file as UTF-8"),
+        (ROWS.encode("utf16"), "cannot be read as csv"),
+        (ROWS.splitlines()[0] + "\n1,2,3,barolo\n", "leaves no row of"),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_values_of_csv_files(run, tmp_path, command, content, text):
+    path = tmp_path / "data.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    arguments = (command, "wine.skops", path, "--label", "kind")
+    if command == "train":
+        assert text in run(*arguments, *OUT).error
+    elif "leaves no row" not in text:
+        assert text in run(*arguments).error
+
+
+@pytest.mark.parametrize("suffix", ["skops", "onnx"])
+@pytest.mark.parametrize(
+    "values, text",
+    [
+        ([[1], [2]], "neither numbers nor text in the columns ['alcohol'] ('alcohol' has"),
+        ([{"a": 1}, {"a": 2}], "neither numbers nor text in the columns ['alcohol']"),
+        (pd.to_datetime(["2020-01-01", "2021-01-01"]), "('alcohol' has datetime64"),
+        (pd.to_timedelta([1, 2], unit="s"), "('alcohol' has timedelta64"),
+        ([b"\1", b"\2"], "neither numbers nor text in the columns ['alcohol']"),
+    ],
+    ids=["lists", "structs", "dates", "durations", "bytes"],
+)
+def test_values_of_parquet_files(run, tmp_path, suffix, values, text):
+    columns = {"alcohol": values, "hue": [1.0, 2.0], "proline": [1.0, 2.0], "kind": ["barolo", "barbera"]}
+    pd.DataFrame(columns).to_parquet(tmp_path / "data.parquet")
+    for command in ("train", "evaluate"):
+        written = ("--out", "never.onnx", "--test-share", "0") if command == "train" else ()
+        assert text in run(command, f"wine.{suffix}", tmp_path / "data.parquet", *WINE[1:], *written).error
+
+
+def test_a_large_number_in_a_column_that_is_not_used_or_is_text(run, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(ROWS.replace("kind", "kind,code").replace("barolo", f"barolo,{'1' * 400}"))
+    assert "column 'code', row 0" in run("evaluate", "wine.skops", path, "--label", "kind").error
+    for option in ("--drop", "--text"):
+        assert run("evaluate", "wine.skops", path, "--label", "kind", option, "code").status == 0
+
+
+@pytest.mark.parametrize(
+    "command, arguments, text",
+    [
+        ("compare", ("--tolerance", "nan"), "--tolerance nan: must be 0 or more"),
+        ("compare", ("--tolerance", "-1"), "--tolerance -1.0: must be 0 or more"),
+        ("compare", ("--resamples", str(10**12)), "must be between 2 and 1000000"),
+        ("compare", ("--random-state", "-1"), "--random-state -1: must be 0 or more"),
+        ("explain", ("--lora", "0"), "--lora 0: must be between 1 and"),
+        ("explain", ("--lora", str(10**30)), "must be between 1 and"),
+    ],
+)
+def test_numbers_out_of_range(run, command, arguments, text):
+    models = ("wine.skops", "wine.skops", *WINE) if command == "compare" else ("wine.onnx",)
+    assert text in run(command, *models, *arguments).error
+
+
+@pytest.mark.parametrize("command", ["explain", "train", "evaluate", "compare", "plugins"])
+def test_help_has_no_markup(run, command):
+    text = run(command, "--help").out
+    assert "usage" in text and ":class:" not in text and "`" not in text.replace("`ortlearn", "")
+
+
 def test_empty_cells(run, tmp_path):
     run("train", "wine.skops", *WINE, "--max-iter", "1", "--out", tmp_path / "new.onnx")
     (tmp_path / "gaps.csv").write_bytes(b"alcohol,hue,proline,kind\n1,2,3,barolo\n1,2,,barolo\n")
@@ -155,7 +264,7 @@ def test_missing_values_in_training(run, tmp_path):
     frame.loc[3, "hue"] = None
     frame.to_csv(tmp_path / "data.csv", index=False)
     error = run("train", "wine.skops", tmp_path / "data.csv", "--label", "kind", *OUT).error
-    assert "NaN" in error
+    assert "has empty cells in the columns ['hue']" in error and "fill the cells" in error
 
 
 @pytest.mark.parametrize(

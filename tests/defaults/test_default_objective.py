@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import (
@@ -13,6 +14,8 @@ from sklearn.linear_model import (
     LassoCV,
     LinearRegression,
     LogisticRegression,
+    MultiTaskElasticNet,
+    MultiTaskElasticNetCV,
     MultiTaskLasso,
     PoissonRegressor,
     QuantileRegressor,
@@ -221,3 +224,21 @@ def test_loss_of_a_model_without_an_objective():
     assert text.endswith(
         "minimised by default: LogLoss(), no penalty, as the objective of GaussianNB is unknown"
     )
+
+
+@pytest.mark.parametrize("weights", [None, "coef_", "intercept_"])
+@pytest.mark.parametrize(
+    "model", [MultiTaskElasticNet(alpha=0.1), MultiTaskElasticNetCV(alphas=[0.1, 0.01])], ids=str
+)
+@pytest.mark.parametrize("warm", [False, True])
+def test_penalties_by_weight_of_a_model(model, weights, warm):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4)).astype(np.float32)
+    y = X @ rng.normal(size=(4, 2)) + 3
+    fitted = clone(model).fit(X, y)
+    trained = OrtGradientOptimizer(fitted, weights, warm_start=warm, keep_better=False, random_state=0).fit(
+        X, y
+    )
+    penalised = [name for part in trained.penalty_.parts() for name in part.weights]
+    assert set(penalised) == ({"coef"} if weights != "intercept_" else set())
+    np.testing.assert_allclose(trained.predict(X), fitted.predict(X), atol=0.02)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_wine, make_classification
 from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
@@ -145,6 +146,26 @@ def test_warm_start_from_an_unfitted_model():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnfittedStartWarning)
         GridSearchCV(frozen, {"learning_rate": [1e-7, 1e-6]}, cv=3).fit(X, y)
+
+
+@pytest.mark.parametrize("search", ["grid", "validation", "elimination"])
+def test_one_warning_of_an_unfitted_model_in_a_search(search):
+    X, y = WINE
+    trainer = OrtGradientOptimizer(Ridge(), warm_start=True, max_iter=2, learning_rate=1e-6, random_state=0)
+    runs = {
+        "grid": lambda: GridSearchCV(trainer, {"learning_rate": [1e-7, 1e-6]}, cv=3).fit(X, y),
+        "validation": lambda: cross_val_score(trainer, X, y, cv=4),
+        "elimination": lambda: RFE(trainer, n_features_to_select=10).fit(X, y),
+    }
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        runs[search]()
+    assert sum(item.category is UnfittedStartWarning for item in caught) == 1
+    with warnings.catch_warnings():  # as an error it ends every training
+        warnings.simplefilter("error", UnfittedStartWarning)
+        for _ in range(2):
+            with pytest.raises(UnfittedStartWarning):
+                trainer.fit(X, y)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -210,3 +210,24 @@ def test_every_method_with_X_is_listed():
             if inspect.isfunction(function) and "X" in inspect.signature(function).parameters:
                 found.add(name)
     assert found == set(arguments_of_methods(None))
+
+
+@pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
+@pytest.mark.parametrize(
+    "args, kwargs, text",
+    [
+        (
+            (Ridge(),),
+            {"learn_rate": 0.1},
+            "unexpected keyword argument 'learn_rate'. Did you mean 'learning_rate'",
+        ),
+        ((Ridge(),), {"max_iters": 3}, "Did you mean 'max_iter'"),
+        ((Ridge(),), {"C": 3}, "unexpected keyword argument 'C'.$"),
+        ((), {}, "missing a required argument: 'estimator'"),
+        ((Ridge(), None, 1), {}, "too many positional arguments"),
+    ],
+)
+def test_arguments_of_the_constructor(kind, args, kwargs, text):
+    with pytest.raises(TypeError, match=f"^{kind.__name__}: .*{text}"):
+        kind(*args, **kwargs)
+    assert list(inspect.signature(kind).parameters)[:2] == ["estimator", "weights_to_train"]

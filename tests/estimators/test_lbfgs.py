@@ -112,7 +112,10 @@ def test_loss_of_a_network_is_near_scikit_learns(optimizer, diabetes_units, fit_
 def test_max_iter_is_reached(optimizer, cancer):
     X, y = cancer
     model = optimizer(LogisticRegression(), learning_rate="LBFGS", max_iter=3, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="LearningRateLBFGS stopped after 3 iterations"):
+    message = (
+        "LearningRateLBFGS stopped after 3 iterations: it reached max_iter=3 before it converged. Increase"
+    )
+    with pytest.warns(ConvergenceWarning, match=message):
         model.fit(X, y)
     assert model.n_iter_ == len(model.train_losses_) == 3
 

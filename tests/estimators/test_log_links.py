@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from sklearn._loss.loss import HalfGammaLoss, HalfPoissonLoss, HalfTweedieLoss
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.linear_model import GammaRegressor, LinearRegression, PoissonRegressor, TweedieRegressor
+from sklearn.ensemble import BaggingRegressor, StackingRegressor, VotingRegressor
+from sklearn.linear_model import GammaRegressor, LinearRegression, PoissonRegressor, Ridge, TweedieRegressor
+from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.losses import GammaLoss, PoissonLoss, TweedieLoss
@@ -98,3 +102,61 @@ def test_labels_outside_of_the_domain(kind, loss, y, message):
     with pytest.raises(ValueError, match=message):
         trainer.fit(X, y)
     assert not hasattr(trainer, "onnx_")
+
+
+OUTPUTS = np.stack([COUNTS, COUNTS + 1], axis=1) + 1
+INSIDE = [
+    (MultiOutputRegressor(PoissonRegressor()), OUTPUTS, "PoissonLoss"),
+    (RegressorChain(PoissonRegressor()), OUTPUTS, "PoissonLoss"),
+    (MultiOutputRegressor(make_pipeline(StandardScaler(), PoissonRegressor())), OUTPUTS, "PoissonLoss"),
+    (
+        MultiOutputRegressor(
+            TransformedTargetRegressor(PoissonRegressor(), func=np.sqrt, inverse_func=np.square)
+        ),
+        OUTPUTS,
+        "SquaredErrorLoss",
+    ),
+    (BaggingRegressor(PoissonRegressor(), 3, random_state=0), COUNTS, "SquaredErrorLoss"),
+    (
+        VotingRegressor([("a", PoissonRegressor()), ("b", PoissonRegressor(alpha=2))]),
+        COUNTS,
+        "SquaredErrorLoss",
+    ),
+    (StackingRegressor([("a", Ridge())], PoissonRegressor()), COUNTS, "SquaredErrorLoss"),
+]
+
+
+@pytest.mark.parametrize("model, y, loss", INSIDE, ids=lambda value: type(value).__name__)
+def test_members_with_a_log_link(model, y, loss):
+    """By default, the graph of the weights of a model predicts like it, and the loss compares predictions."""
+    fitted = model.fit(X, y)
+    settings = {"warm_start": True, "learning_rate": 1e-12, "max_iter": 1, "learning_penalty": None}
+    for kind in KINDS:
+        trained = kind(fitted, keep_better=False, random_state=0, **settings).fit(X, y)
+        predicted = trained.predict(X)
+        np.testing.assert_allclose(predicted, fitted.predict(X), rtol=1e-4)
+        np.testing.assert_allclose(trained.to_sklearn().predict(X), predicted, rtol=1e-4)
+        assert type(trained.loss_).__name__ == loss
+        if loss == "SquaredErrorLoss":
+            expected = ((predicted - y) ** 2).reshape(len(y), -1).sum(axis=1) / 2
+        else:
+            expected = (predicted - y * np.log(predicted)).sum(axis=1)
+        np.testing.assert_allclose(trained.losses(X, y), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("model", [PoissonRegressor(), MLPRegressor("poisson", (4,), max_iter=9)], ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_squared_error_of_a_model_with_a_log_link(model):
+    fitted = model.fit(X, COUNTS)
+    trained = OrtGradientOptimizer(
+        fitted,
+        learning_loss="squared_error",
+        learning_rate=1e-12,
+        max_iter=1,
+        warm_start=True,
+        random_state=0,
+    ).fit(X, COUNTS)
+    predicted = trained.predict(X)
+    np.testing.assert_allclose(predicted, fitted.predict(X), rtol=1e-4)
+    np.testing.assert_allclose(trained.losses(X, COUNTS), (predicted - COUNTS) ** 2 / 2, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(trained.to_sklearn().predict(X), predicted, rtol=1e-4)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -124,3 +124,21 @@ def test_search_continues_after_a_failed_training(small):
         search.fit(*small)
     assert search.best_params_ == {"learning_rate": 0.01}
     assert [call[0] for call in seen.calls].count("teardown") == 5
+
+
+@pytest.mark.parametrize(
+    "callbacks, text",
+    [
+        ((3,), r"set_callbacks\(3\): a callback is an object with the methods"),
+        ((print,), "a callback is an object with the methods"),
+        ((Ridge(), "x"), "a callback is an object with the methods"),
+        (([],), "takes the callbacks one by one, not as a list"),
+        ((Ridge,), r"Ridge is a class: pass an instance, set_callbacks\(Ridge\(...\)\)"),
+    ],
+    ids=repr,
+)
+def test_objects_that_are_no_callbacks(either, callbacks, text):
+    trainer = either(Ridge())
+    with pytest.raises(TypeError, match=text):
+        trainer.set_callbacks(*callbacks)
+    assert not hasattr(trainer, "_skl_callbacks")

@@ -28,6 +28,8 @@ class Case:
         Returns the unfitted estimator.
     main : bool
         Whether it is the plain case of its estimator, which the counts per estimator go by.
+    make_default : callable or None
+        Returns the unfitted estimator with default parameters; None for cases that are not the main one.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Case:
     data: str
     make: Callable[[], Any]
     main: bool = False
+    make_default: Callable[[], Any] | None = None
 
     @property
     def estimator(self) -> str:

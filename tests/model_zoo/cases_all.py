@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.discovery import all_estimators
 
 from tests.model_zoo.case import Case
-from tests.model_zoo.construct import construct, required
+from tests.model_zoo.construct import construct, required, with_defaults
 from tests.model_zoo.data import load
 
 __all__ = ["NO_CASE", "cases_of_all", "estimator_classes"]
@@ -74,7 +74,9 @@ def cases_of_all() -> Iterator[Case]:
             make = partial(construct, cls, by_class=by_class)
             if cls is FrozenEstimator:
                 make = partial(_frozen, data, by_class)
-            yield Case(f"{name}:{variant}", kind, data, make, main=index == 0)
+            plain = make if cls is FrozenEstimator else partial(with_defaults, cls, by_class)
+            main = index == 0
+            yield Case(f"{name}:{variant}", kind, data, make, main, plain if main else None)
 
 
 def _variants(name: str, cls: type) -> Iterator[tuple[str, str, str, bool]]:

@@ -12,7 +12,7 @@ from sklearn.multioutput import RegressorChain
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-__all__ = ["construct", "required"]
+__all__ = ["construct", "required", "with_defaults"]
 
 #: Values of constructor parameters wherever an estimator has one of that name: fast, and the same every time.
 QUICK: dict[str, Any] = {
@@ -122,6 +122,23 @@ OWN: dict[str, dict[str, Any]] = {
     "VarianceThreshold": {"threshold": 0.1},
 }
 
+#: Parameters without which an estimator with default parameters does not apply to small data or takes long.
+NEEDED: dict[str, dict[str, Any]] = {
+    "AdaBoostClassifier": {"n_estimators": 10},
+    "AdaBoostRegressor": {"n_estimators": 10},
+    "CCA": {"n_components": 1},
+    "FeatureHasher": {"input_type": "string", "n_features": 8},
+    "GaussianRandomProjection": {"n_components": 2},
+    "HashingVectorizer": {"n_features": 16},
+    "LatentDirichletAllocation": {"n_components": 3, "max_iter": 3, "max_doc_update_iter": 5},
+    "LocalOutlierFactor": {"novelty": True},
+    "PLSCanonical": {"n_components": 1},
+    "PLSSVD": {"n_components": 1},
+    "SparseRandomProjection": {"n_components": 2},
+    "SelfTrainingClassifier": {"estimator": LogisticRegression()},
+    "TSNE": {"perplexity": 5},
+}
+
 
 def _members(by_class: bool) -> list[tuple[str, Any]]:
     """Return the members of an ensemble."""
@@ -175,3 +192,10 @@ def construct(cls: type, by_class: bool = False, **params: Any) -> Any:
     if cls.__name__ == "RandomizedSearchCV":
         chosen["n_iter"] = 2
     return cls(**{**chosen, **params})
+
+
+def with_defaults(cls: type, by_class: bool = False) -> Any:
+    """Return an estimator of a class with default parameters, except for those that small data need."""
+    own = OWN.get(cls.__name__, {})
+    chosen = {name: own[name] if name in own else _required(name, by_class) for name in required(cls)}
+    return cls(**chosen, **NEEDED.get(cls.__name__, {}))

@@ -23,6 +23,7 @@ FACTS = (
     "two_calls",
     "exported",
     "written",
+    "defaults",
 )
 #: What a fact builds on: without these it is not asked for.
 _NEEDS = {
@@ -37,6 +38,7 @@ _NEEDS = {
     "two_calls": ("decreases_rules",),
     "exported": ("prepares",),
     "written": ("prepares",),
+    "defaults": ("fits",),
 }
 
 

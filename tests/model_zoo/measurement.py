@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ortlearn.models import all_covered
 from tests.model_zoo.case import Case
 from tests.model_zoo.convert import convert
 from tests.model_zoo.data import load
+from tests.model_zoo.defaults import trains_with_defaults
 from tests.model_zoo.in_float64 import in_float64
 from tests.model_zoo.learned import learned_attributes
 from tests.model_zoo.predictions import LARGE, difference, predictions, run_file, same_outputs
@@ -90,6 +92,17 @@ class Measurement:
         """Find the learned attributes in the graph."""
         found = learned_attributes(self.model, self.graph)
         return {"ok": bool(found), "attributes": found[:8], "count": len(found)}
+
+    def defaults(self) -> Fact:
+        """Train the estimator with default parameters only."""
+        if self.case.make_default is None:
+            return {"ok": None, "reason": "it is not the main case of its estimator"}
+        plain = Measurement(replace(self.case, make=self.case.make_default))
+        plain.fits()
+        prepared = plain.prepares()
+        if not prepared["ok"]:
+            return {**prepared, "ok": None if "plain" in prepared else False}
+        return trains_with_defaults(self.case.make_default(), plain.model, self.rows.X, plain.target)
 
     def prepares(self) -> Fact:
         """Convert, and select the weights to train."""
@@ -305,7 +318,7 @@ class Measurement:
         trained = self.trained.get("rules") or self.trained.get("ort")
         if trained is None:
             return {"ok": None, "reason": "nothing was trained"}
-        return written_back(trained, self.rows.X)
+        return written_back(trained, self.rows.X, self.target)
 
 
 def _doubles(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

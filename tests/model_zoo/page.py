@@ -28,7 +28,12 @@ _HOW = """\
 - the estimator converts to ONNX, and has learned parameters;
 - the gradient equals finite differences in float64, at weights other than those that scikit-learn fitted;
 - the loss decreases in a short fit with a warm start;
-- the trained estimator predicts like the exported file, and like the scikit-learn model of `to_sklearn()`."""
+- the trained estimator predicts like the exported file, and predicts and scores like the scikit-learn model
+  of `to_sklearn()`.
+
+The main case is also trained with default parameters only, from fresh weights and with a warm start, by one
+of the two training classes each. Copies by pickle, the exported file and `to_sklearn()` must predict alike.
+"""
 _TITLES = {
     "classifier": "Classifiers",
     "regressor": "Regressors",
@@ -63,7 +68,7 @@ def page(summary: Summary) -> str:
     lines += ["", "## Not measured", "", "| estimator | reason |", "|---|---|"]
     lines += [f"| {name} | {why} |" for name, why in NO_CASE.items() if name in estimator_classes()]
     lines += ["", _HOW]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _groups(summary: Summary, kind: str) -> dict[str, dict[str, Facts]]:

@@ -37,6 +37,7 @@ _TESTS: dict[str, Test] = {
     _TRAINED["ort"]: lambda facts: is_trained(facts, "ort"),
     "predict like the exported file": _holds("exported"),
     "are written back by to_sklearn": _holds("written"),
+    "trained with default parameters": _holds("defaults"),
     "silently wrong": lambda facts: bool(silently_wrong(facts)),
     "crash or do not terminate": lambda facts: crashed(facts) is not None,
 }

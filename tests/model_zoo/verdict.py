@@ -51,6 +51,7 @@ def silently_wrong(facts: Facts) -> list[str]:
             "two_calls",
             "exported",
             "written",
+            "defaults",
         )
         if facts.get(name, {}).get("ok") is False and not facts[name].keys() & {"plain", "crash"}
     ]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator
 from typing import Any
 
-from tests.model_zoo.predictions import LARGE, difference, predictions
+import numpy as np
+from sklearn.base import is_classifier
+
+from tests.model_zoo.predictions import FEW_LABELS, LARGE, difference, predictions
 
 __all__ = ["written_back"]
 
 
-def written_back(trained: Any, X: Any) -> dict[str, Any]:
+def written_back(trained: Any, X: Any, y: Any) -> dict[str, Any]:
     """Compare ``to_sklearn()`` with the trained estimator.
 
     Parameters
@@ -18,6 +23,8 @@ def written_back(trained: Any, X: Any) -> dict[str, Any]:
         Trained.
     X : array-like
         Rows.
+    y : array-like or None
+        Targets of the training, for scores.
 
     Returns
     -------
@@ -33,7 +40,21 @@ def written_back(trained: Any, X: Any) -> dict[str, Any]:
     }
     if not gaps:
         return {"ok": None, "reason": "there is no method to compare"}
-    worst = max(gaps, key=lambda name: gaps[name])
-    if gaps[worst] <= LARGE:
-        return {"ok": True, "gaps": gaps}
-    return {"ok": False, "gaps": gaps, "reason": f"{worst} of to_sklearn() differs by {gaps[worst]:.2g}"}
+    wrong = [f"{name} of to_sklearn() differs by {gap:.2g}" for name, gap in gaps.items() if gap > LARGE]
+    wrong += _wrong_scores(trained, model, X, y)
+    fact = {"ok": not wrong, "gaps": gaps}
+    return {**fact, "reason": "; ".join(wrong)} if wrong else fact
+
+
+def _wrong_scores(trained: Any, model: Any, X: Any, y: Any) -> Iterator[str]:
+    """Yield the scores that differ: with sample weights, if the model takes them, and without."""
+    if not hasattr(model, "score"):
+        return
+    options: list[dict[str, Any]] = [{}]
+    if "sample_weight" in inspect.signature(model.score).parameters and not hasattr(model, "steps"):
+        options.append({"sample_weight": np.linspace(0.5, 2, np.shape(X)[0])})
+    tolerance = 2 * FEW_LABELS if is_classifier(model) else LARGE
+    for given in options:
+        found, expected = trained.score(X, y, **given), model.score(X, y, **given)
+        if not abs(found - expected) <= tolerance * max(1.0, abs(expected)):
+            yield f"score({', '.join(given)}) is {found:.4g}, that of to_sklearn() is {expected:.4g}"

@@ -263,3 +263,18 @@ def test_unfitted_and_other_estimators_are_rejected(tmp_path):
         save(OrtGradientOptimizer(Ridge()), tmp_path / "model.zip")
     with pytest.raises(TypeError, match="save takes OrtGradientOptimizer or .*, not Ridge"):
         save(Ridge().fit(X, Y), tmp_path / "model.zip")
+
+
+@pytest.mark.parametrize("name", ["nothing.zip", "no/folder", "", "a\0b"])
+def test_path_that_does_not_exist(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        FileNotFoundError, match="does not exist. Pass a file or a folder that ortlearn.saving.save"
+    ):
+        load(name)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"name"], ids=repr)
+def test_path_of_another_type(path):
+    with pytest.raises(TypeError, match="path must be the path of a saved estimator, not"):
+        load(path)

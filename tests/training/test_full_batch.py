@@ -1,8 +1,12 @@
 """Objective and gradient of all rows for a solver, and what a solver's run leaves."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from onnx import parser
+from scipy.optimize import OptimizeResult
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
@@ -149,6 +153,53 @@ def test_validation_and_progress(network, rows, capsys):
     assert result.n_iter == 7 and result.validation_losses == [1.0, 2.0]
     assert (seen[0] != seen[1]).any()
     assert "7/7" in capsys.readouterr().out
+
+
+class Ending(BaseSolver):
+    """A solver that does not converge, after iterations that lower the objective by a factor."""
+
+    def __init__(self, factor=1.0, n_iter=5):
+        self.factor = factor
+        self.n_iter = n_iter
+
+    def minimize(self, objective, weights, max_iter, note, precision):
+        """Return weights on the way to the optimum."""
+        best = LearningRateLBFGS().minimize(objective, weights, 100, lambda weights: None, precision).weights
+        for _ in range(self.n_iter):
+            weights = best + (weights - best) * self.factor
+            note(weights)
+        return Solution(weights, False, "nothing helps. Use another solver")
+
+
+@pytest.mark.parametrize(
+    "solver, options, text",
+    [
+        (Ending(), {}, "Ending stopped after 5 iterations: nothing helps. Use another solver.$"),
+        (Ending(), {"max_iter": 5}, "it reached max_iter=5 before it converged. Increase max_iter.$"),
+        (Ending(0.5), {"max_iter": 5, "chosen_rate": True}, "it reached max_iter=5 before it converged"),
+        (Ending(0.99999), {"max_iter": 5, "chosen_rate": True}, None),
+        (Ending(0.99999), {"chosen_rate": True}, None),
+        (Ending(n_iter=0), {"chosen_rate": True}, "Ending stopped after 0 iterations: nothing helps"),
+    ],
+)
+def test_end_without_convergence(make_task, rows, solver, options, text):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        train(make_task(learning_rate=solver), rows, **options)
+    assert len(caught) == (text is not None)
+    assert text is None or re.search(text, str(caught[0].message))
+
+
+def test_failed_line_search(network, rows, monkeypatch):
+    """The message says what to do; more iterations would not help."""
+
+    def failing(function, start, **options):
+        return OptimizeResult(x=start, success=False, status=2, message="ABNORMAL: ", nit=0)
+
+    monkeypatch.setattr("ortlearn.learning_rates.lbfgs.minimize", failing)
+    with pytest.warns(ConvergenceWarning, match="rounding errors .* Scale features and labels") as caught:
+        train(network(), rows, LAYERS)
+    assert "max_iter" not in str(caught[0].message) and "ABNORMAL" not in str(caught[0].message)
 
 
 def test_start_at_the_optimum(make_task, rows):
