@@ -23,7 +23,7 @@ from ..models import Scores
 from ..models.constraints.base import Constraint
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.fusion import FusedForm, fuse
-from ..models.weight import Weight
+from ..models.parameters import Parameter
 from ..onnx_files.adapters import Adapter
 from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.running_statistics import NEXT, for_evaluation, running_statistics, with_batch_statistics
@@ -88,7 +88,7 @@ class TrainableModel:
         Inputs of X, and the steps that run in scikit-learn.
     head : Scores or None
         Trained scores; None for a graph with its own loss.
-    weights : dict of str to Weight
+    parameters : dict of str to Parameter
         All floating-point initializers.
     trained : list of str
         Names of the weights to train and of the running statistics that batches update, sorted.
@@ -119,7 +119,7 @@ class TrainableModel:
     model: ModelProto
     entry: Entry
     head: Scores | None
-    weights: dict[str, Weight]
+    parameters: dict[str, Parameter]
     trained: list[str]
     original_names: dict[str, str]
     own_loss: OwnLoss | None = None
@@ -136,6 +136,11 @@ class TrainableModel:
     def __getstate__(self) -> dict[str, Any]:
         # without cached properties, so that equal objects have equal pickles
         return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @property
+    def weights(self) -> dict[str, Parameter]:
+        """Former name of ``parameters``."""
+        return self.parameters
 
     @property
     def constraints(self) -> Mapping[str, Constraint]:
@@ -169,13 +174,7 @@ class TrainableModel:
         return self.entry.front is None and schema.is_number_matrix and not schema.categories
 
     def initial_weights(self) -> dict[str, np.ndarray]:
-        """Return the initial values of the weights to train, free values for constrained ones.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Copies, by stable name.
-        """
+        """Return copies of the initial weights by stable name, free values for constrained ones."""
         return {name: array.copy() for name, array in initializer_arrays(self.model, self.trained).items()}
 
     @property
@@ -187,13 +186,7 @@ class TrainableModel:
         return self.head.score
 
     def objective_graph(self) -> ModelProto:
-        """Return the part of the graph up to the trained output.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Graph with one output, the scores or the loss, and weights as initializers.
-        """
+        """Return the part of the graph up to the trained output, its only output."""
         return exact_couplings(extract_model(self.model, [self.objective_tensor]))
 
     @cached_property
@@ -227,18 +220,7 @@ class TrainableModel:
         return make_inputs_of(remove_idle_nodes(part), self.trained)
 
     def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
-        """Return the trainable graph with new weights and stable names.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            New values of the trained weights, by stable name.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Trainable graph.
-        """
+        """Return the trainable graph with new weights, by stable name."""
         return set_initializers(self.model, arrays)
 
     def with_weights(
@@ -307,18 +289,7 @@ class TrainableModel:
         return {self.original_names[name]: array for name, array in weights.items()}
 
     def coefficients(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the trained parameters by original name.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            Trained weights by stable name, free values for constrained ones.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Parameters by original name.
-        """
+        """Return the trained parameters by original name, from weights (or free values) by stable name."""
         values = dict(arrays)
         for name in self.constraints.keys() & arrays.keys():
             array = arrays[name]
@@ -326,11 +297,5 @@ class TrainableModel:
         return {self.original_names[name]: array for name, array in values.items()}
 
     def origins(self) -> dict[str, str]:
-        """Return the origin of each trained weight, by original name.
-
-        Returns
-        -------
-        dict of str to str
-            Step and attribute, or empty if unknown.
-        """
-        return {self.original_names[name]: self.weights[name].origin for name in self.trained}
+        """Return the step and the attribute of each trained weight, by original name."""
+        return {self.original_names[name]: self.parameters[name].origin for name in self.trained}

@@ -48,6 +48,10 @@ class RecordType:
         Function to call instead of the constructor.
     needed : tuple of str
         Values that must not be omitted.
+    prepared : callable or None
+        Function of an object that returns the one to store.
+    upgraded : callable or None
+        Function of the values of an earlier version that returns those of this one.
     """
 
     cls: type
@@ -55,6 +59,8 @@ class RecordType:
     names: tuple[str, ...] | None = None
     build: Callable[..., Any] | None = None
     needed: tuple[str, ...] = ()
+    prepared: Callable[[Any], Any] | None = None
+    upgraded: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     @cached_property
     def _fields(self) -> dict[str, bool]:
@@ -77,11 +83,12 @@ class RecordType:
 
     def take(self, value: Any) -> dict[str, Any]:
         """Return the values of an object."""
+        value = value if self.prepared is None else self.prepared(value)
         return {name: getattr(value, name) for name in self._fields}
 
     def make(self, values: Mapping[str, Any]) -> Any:
         """Return an object with given values; values missing in files of earlier versions have defaults."""
-        name = self.cls.__name__
+        name, values = self.cls.__name__, values if self.upgraded is None else self.upgraded(values)
         unknown = sorted(values.keys() - self._fields.keys())
         missing = sorted(key for key, needed in self._fields.items() if needed and key not in values)
         if unknown or missing:
