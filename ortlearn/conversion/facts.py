@@ -27,39 +27,17 @@ NOT_A_WEIGHT = "not a factor of a product, a bias of one, or a table"
 
 
 class Row(NamedTuple):
-    """Row of the table of :func:`explain`: parameters of one kind, or a step without any.
+    """Row of the table of :func:`explain`: parameters of one kind, or a step without any."""
 
-    Attributes
-    ----------
-    step : str
-        Step of the pipeline, or empty. For an ONNX file, the node that reads the parameters.
-    operator : str
-        ONNX operators that read the parameters.
-    weights : tuple of str
-        Original names in the graph.
-    attribute : str
-        Fitted attribute, empty if unknown; ``[*]`` stands for every index.
-    trainable : bool
-        Whether they are trained.
-    reason : str
-        Constraint of trained parameters, or why the parameters are not trained.
-    advice : str
-        Advice, or empty.
-    shapes : tuple of tuple of int
-        Shapes of the parameters, in an ONNX file.
-    numbers : int
-        Number of elements, in an ONNX file.
-    """
-
-    step: str
-    operator: str
-    weights: tuple[str, ...] = ()
-    attribute: str = ""
-    trainable: bool = False
-    reason: str = ""
+    step: str  # of the pipeline, or empty; for an ONNX file, the node that reads the parameters
+    operator: str  # ONNX operators that read the parameters
+    weights: tuple[str, ...] = ()  # original names in the graph
+    attribute: str = ""  # empty if unknown; [*] stands for every index
+    trainable: bool = False  # whether the parameters are trained
+    reason: str = ""  # constraint of trained parameters, or why they are not trained
     advice: str = ""
-    shapes: tuple[tuple[int, ...], ...] = ()
-    numbers: int = 0
+    shapes: tuple[tuple[int, ...], ...] = ()  # in an ONNX file
+    numbers: int = 0  # of elements, in an ONNX file
 
 
 #: Columns of a table of rows.
@@ -105,12 +83,13 @@ def _position(row: Row, order: list[str]) -> tuple[int, bool]:
 
 def _row(key: tuple, names: list[str], model: TrainableModel, shapes: Mapping[str, tuple[int, ...]]) -> Row:
     """Return the row of parameters with the same step, operator, attribute, state, reason and advice."""
-    step, operator, attribute, *state = key
+    step, operator, attribute, trained, reason, advice = key
     if len(names) == 1:
         attribute = model.parameters[names[0]].attribute or ""
     originals = tuple(model.original_names.get(name, name) for name in names)
     sizes = () if model.declared else tuple(shapes[name] for name in names)
-    return Row(step, operator, originals, attribute, *state, sizes, sum(map(math.prod, sizes)))
+    numbers = sum(map(math.prod, sizes))
+    return Row(step, operator, originals, attribute, trained, reason, advice, sizes, numbers)
 
 
 def states(model: TrainableModel) -> dict[str, tuple[bool, str, str]]:
@@ -162,27 +141,24 @@ def _without_parameters(
         last = name == steps[-1][0]
         if has_parameters and not (last and not any(row.trainable for row in rows)):
             continue
-        reason, advice = (BEFORE_THE_GRAPH, "") if name in in_scikit_learn else _reason_of(step)
-        yield Row(name, type(step).__name__, reason=reason, advice=advice if last else "")
+        row = _row_of_step(name, step)
+        row = row._replace(reason=BEFORE_THE_GRAPH, advice="") if name in in_scikit_learn else row
+        yield row if last else row._replace(advice="")
 
 
-def _reason_of(step: Any) -> tuple[str, str]:
-    """Return why a step has no trainable parameters, and advice."""
+def _row_of_step(name: str, step: Any) -> Row:
+    """Return a row with the reason why a step has no trainable parameters, and advice."""
     definition = find_definition(step)
-    reason = "" if definition is None else definition.untrained
-    if not reason:
-        return NO_PARAMETER, ""
-    return reason, IN_A_PIPELINE if hasattr(step, "transform") else SMOOTH
+    if definition is None or not definition.untrained:
+        return Row(name, type(step).__name__, reason=NO_PARAMETER)
+    advice = IN_A_PIPELINE if hasattr(step, "transform") else SMOOTH
+    return Row(name, type(step).__name__, reason=definition.untrained, advice=advice)
 
 
 def untrainable_steps(fitted: Any) -> list[Row]:
     """Return rows for the steps without trainable parameters, for a model that cannot be converted."""
-    found = [(name, type(step).__name__, *_reason_of(step)) for name, step in _steps(fitted)]
-    return [
-        Row(name, kind, reason=reason, advice=advice)
-        for name, kind, reason, advice in found
-        if reason != NO_PARAMETER
-    ]
+    rows = [_row_of_step(name, step) for name, step in _steps(fitted)]
+    return [row for row in rows if row.reason != NO_PARAMETER]
 
 
 def rows_table(rows: Collection[Row]) -> str:

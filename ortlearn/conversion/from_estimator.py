@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -216,15 +217,13 @@ def _check_unchanged(estimator: Any, trainable: TrainableModel) -> None:
         if known.path is None:
             continue
         tolerance = BOUNDARY if name in trainable.constraints else OF_LARGEST
-        try:
-            is_same = _is_close(known.value(estimator).astype(array.dtype), array, tolerance)
-        except NO_PART:
-            is_same = False
-        if not is_same:
-            raise WriteBackError(
-                f"{trainable.origin} has been changed since it was converted for training "
-                f"({known.origin}): weights cannot be written into it. Call fit again."
-            )
+        with suppress(*NO_PART):
+            if _is_close(known.value(estimator).astype(array.dtype), array, tolerance):
+                continue
+        raise WriteBackError(
+            f"{trainable.origin} has been changed since it was converted for training "
+            f"({known.origin}): weights cannot be written into it. Call fit again."
+        )
 
 
 def _is_close(found: np.ndarray, expected: np.ndarray, of_largest: float) -> bool:

@@ -22,18 +22,11 @@ BY_NAME = {CONSTANT: "constants of formulas", STATISTIC: "running statistics"}
 
 @dataclass(frozen=True)
 class PatternMatch:
-    """Weights that match a pattern.
+    """Weights that match a pattern."""
 
-    Attributes
-    ----------
-    exact : frozenset of str
-        Weights whose name is the pattern.
-    matched : frozenset of str
-        Weights that match its wildcards, or of the step with this name, except constants of formulas and
-        running statistics. Those that a gradient reaches are trained.
-    """
-
-    exact: frozenset[str]
+    exact: frozenset[str]  # their name is the pattern
+    #: They match its wildcards, or are of the step with this name, except constants of formulas and running
+    #: statistics. Those that a gradient reaches are trained.
     matched: frozenset[str]
 
     @property

@@ -39,40 +39,20 @@ __all__ = ["Entry", "OwnLoss", "TrainableModel"]
 
 @dataclass(frozen=True)
 class OwnLoss:
-    """A loss that a graph computes.
-
-    Attributes
-    ----------
-    output : str
-        Output of the loss.
-    label : str
-        Input of the labels.
-    row_weight : str or None
-        Input of the sample weights, or None.
-    """
+    """A loss that a graph computes."""
 
     output: str
-    label: str
-    row_weight: str | None = None
+    label: str  # input of the labels
+    row_weight: str | None = None  # input of the sample weights
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Inputs of a graph, and the steps of a pipeline that compute them in scikit-learn.
-
-    Attributes
-    ----------
-    schema : InputSchema
-        Inputs of the graph.
-    front : Pipeline or None
-        Fitted steps that run in scikit-learn.
-    selects_by_name : bool
-        Whether columns of a frame are selected by name; other columns are then ignored.
-    """
+    """Inputs of a graph, and the fitted steps of a pipeline that compute them in scikit-learn."""
 
     schema: InputSchema
     front: Pipeline | None = None
-    selects_by_name: bool = False
+    selects_by_name: bool = False  # whether columns of a frame are, and others are ignored
 
 
 @dataclass(frozen=True)
@@ -198,19 +178,9 @@ class TrainableModel:
     def score_graph(self, row_weight: str | None = None, evaluates: bool = False) -> ModelProto:
         """Return the graph that computes the trained output, with the trained weights as inputs.
 
-        Its inputs are X, the labels and sample weights of a graph with its own loss, and the sorted weights.
-
-        Parameters
-        ----------
-        row_weight : str, default=None
-            Name of the sample weights, a vector of the type of X.
-        evaluates : bool, default=False
-            Whether batch normalizations in training mode use the running statistics.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Graph whose first output is the scores or the loss; the others are the next running statistics.
+        Its inputs are X, labels and sample weights ``row_weight`` of a graph with its own loss, and sorted
+        weights; its outputs are the scores or the loss, and the next running statistics, unless a graph that
+        ``evaluates`` uses the present ones.
         """
         part = self.objective_graph()
         part = for_evaluation(part) if evaluates else with_batch_statistics(part)
@@ -257,21 +227,10 @@ class TrainableModel:
         return map_names(self.for_inference(model, fused), self.reserved_names)
 
     def for_inference(self, model: ModelProto, fused: bool = True, by_rows: bool = False) -> ModelProto:
-        """Return a graph with trained weights, or a part of it, for inference.
+        """Return a graph with trained weights (with stable names), or a part of it, for inference.
 
-        Parameters
-        ----------
-        model : onnx.ModelProto
-            Graph with stable names, and free values for constrained weights.
-        fused : bool, default=True
-            Whether to use fused operators.
-        by_rows : bool, default=False
-            Whether to use only fused operators whose result for a sample does not depend on other samples.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Graph with fused operators, and weights with original names.
+        With ``by_rows``, it has only those fused operators whose result for a sample does not depend on other
+        samples.
         """
         model = restored_names(self.reparametrisation.undone(model), self.original_names)
         if not fused:

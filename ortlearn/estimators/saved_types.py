@@ -43,7 +43,7 @@ from .training_state import TrainingState, Window
 __all__ = ["TYPES"]
 
 RECORDS = (
-    *(Problem, Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Candidate),
+    *(Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Candidate),
     *(Adapter, OwnLoss, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
     *(signs.Positive, signs.NotNegative, Positions, FusedTrees, Nodes, FusedLinear, FusedClasses),
@@ -71,23 +71,20 @@ def _stored(parameter: Parameter) -> Parameter:
 
 def _of_weight(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a parameter for those of version 0.2.0, whose form is an expression."""
-    form = RecordType(forms.Described).make({"text": values.get("form", "{}")})
+    form = RecordType(forms.Described, needed=("text",)).make({"text": values.get("form", "{}")})
     return {**values, "form": form}
 
 
-def _of_weights(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a trainable model for those of version 0.2.0."""
-    return {{"weights": "parameters"}.get(name, name): value for name, value in values.items()}
-
-
+GRAPH = ("model", "entry", "parameters", "trained", "original_names", "reparametrisation")
 KNOWN = {type(None), *RECORDS, *FORMS}
 TYPES: Mapping[str, RecordType] = {
     **{cls.__name__: RecordType(cls, {"TrainableModel": TrainableModel}) for cls in RECORDS},
     **{cls.__name__: RecordType(cls, names=None if is_dataclass(cls) else ()) for cls in FORMS},
     **{cls.__name__: parameters_type(cls) for cls in PARAMETERS},
-    "TrainableModel": RecordType(TrainableModel, upgraded=_of_weights),
+    "Problem": RecordType(Problem, {"TrainableModel": TrainableModel}, needed=("trainable", "targets")),
+    "TrainableModel": RecordType(TrainableModel, needed=GRAPH, former={"weights": "parameters"}),
     "Weight": RecordType(Parameter, upgraded=_of_weight),  # of version 0.2.0
-    "Parameter": RecordType(Parameter, prepared=_stored),
+    "Parameter": RecordType(Parameter, needed=("form",), prepared=_stored),
     "Entry": RecordType(Entry, needed=("front",)),
     "Scores": RecordType(Scores, needed=("target_transformers",)),
     "Coordinates": RecordType(Coordinates, names=("scales", "names", "dtype"), build=Coordinates.of_parts),

@@ -88,13 +88,10 @@ class Start:
         """Scale the last layer so that predictions have the mean and the scale of the labels."""
         if not self.problem.predicts_labels:
             return fresh
-        scaled, (mean, spread) = dict(fresh), self.label_moments()
+        scaled, (mean, spread), trainable = dict(fresh), self.label_moments(), self.problem.trainable
         for name in last_weights(task):
             array = fresh[name]
-            if (
-                not self.problem.trainable.parameters[name].drawn
-                or name in self.problem.trainable.constraints
-            ):
+            if not trainable.parameters[name].drawn or name in trainable.constraints:
                 continue
             if not task.graph.intercepts[name]:
                 scaled[name] = (array * spread).astype(array.dtype)

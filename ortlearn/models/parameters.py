@@ -20,7 +20,7 @@ ADAPTED = "stays as it is: its adapter is trained"
 #: A name in brackets, after the attribute that contains it, empty for a pipeline or a union.
 STEP = re.compile(r"(\w*)\['([^']*)'\]")
 #: An item by its name or index, or an attribute, in the expression of a part of an estimator.
-ENTRY = re.compile(r"\['.*?'\](?=$|[.\[])|\[\d+\]|\w+", re.DOTALL)
+ENTRY = re.compile(r"\['.*'\]|\[\d+\]|\w+", re.DOTALL)
 
 
 def _check_names(names: Iterable[str]) -> None:
@@ -197,11 +197,6 @@ class Parameter:
 Weight = Parameter  # former name
 #: Errors for a path that does not exist in an estimator.
 NO_PART = (AttributeError, LookupError, TypeError, ValueError)
-
-
-def path_entries(expression: str) -> tuple[str, ...]:
-    """Return the attributes and items in the expression of a part: ``("estimators_", "[3]")``."""
-    return tuple(ENTRY.findall(expression))
 
 
 def part_of(estimator: Any, path: tuple[str, ...]) -> Any:

@@ -12,7 +12,7 @@ from ..graphs import TensorType
 from .columns import Columns, SampleWriter
 from .constraints.base import Constraint
 from .forms import AsIs, Form
-from .parameters import NO_PART, Access, Attribute, Parameter, part_of, path_entries
+from .parameters import ENTRY, NO_PART, Access, Attribute, Parameter, part_of
 from .registry import Fallback, find_definition, no_fallback
 from .scores import Scores
 
@@ -203,7 +203,7 @@ class ModelWriter(SampleWriter):
     def inside(self, at: str = "", reason: str = "", named: bool = True) -> Iterator[None]:
         """Record parameters under a path, not trained by default if there is a reason."""
         before = self.path, self._location, self._reason, self._step
-        self._location += path_entries(at)
+        self._location += tuple(ENTRY.findall(at))
         dot = "." if self.path and at and named and not at.startswith("[") else ""
         self.path, self._reason = f"{self.path}{dot}{at if named else ''}", self._reason or reason
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -52,6 +52,8 @@ class RecordType:
         Function of an object that returns the one to store.
     upgraded : callable or None
         Function of the values of an earlier version that returns those of this one.
+    former : mapping of str to str
+        Names of values in files of earlier versions, and their present names.
     """
 
     cls: type
@@ -61,6 +63,7 @@ class RecordType:
     needed: tuple[str, ...] = ()
     prepared: Callable[[Any], Any] | None = None
     upgraded: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    former: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def _fields(self) -> dict[str, bool]:
@@ -88,6 +91,7 @@ class RecordType:
 
     def make(self, values: Mapping[str, Any]) -> Any:
         """Return an object with given values; values missing in files of earlier versions have defaults."""
+        values = {self.former.get(key, key): value for key, value in values.items()}
         name, values = self.cls.__name__, values if self.upgraded is None else self.upgraded(values)
         unknown = sorted(values.keys() - self._fields.keys())
         missing = sorted(key for key, needed in self._fields.items() if needed and key not in values)

@@ -18,7 +18,7 @@ from ..parameters import Access
 from ..pipelines import column_positions
 from ..scores import Scores, binary_classes, class_scores, regression
 from ..writer import ModelWriter
-from .nodes import STEM, Leaves, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of
+from .nodes import STEM, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of
 
 FIRST = "base_values"  # name of the initial scores
 #: Losses by name. Huber's delta is the quantile ``alpha`` of the residuals in the last round.
@@ -130,7 +130,7 @@ class FirstScores(Access):
                 member.tree_.value[member.tree_.children_left < 0] += own
 
 
-class PredictorLeaves(Leaves):
+class PredictorLeaves(TreeLeaves):
     """Values of the leaves of histogram-based gradient boosting."""
 
     def nodes_of(self, model: Any) -> Iterable[tuple[np.ndarray, np.ndarray]]:

@@ -17,12 +17,12 @@ from ..writer import ModelWriter
 STEM = "leaf_values"  # name of a table of leaves
 
 
-class Leaves(Access):
-    """Values of the leaves of trees."""
+class TreeLeaves(Access):
+    """Values of the leaves of a tree or a forest."""
 
     def nodes_of(self, model: Any) -> Iterable[tuple[np.ndarray, np.ndarray]]:
         """Return, for each tree, a view of node values and a mask of leaves."""
-        raise NotImplementedError
+        return [(tree.value, tree.children_left < 0) for tree in trees_of(model)]
 
     def read(self, owner: Any) -> np.ndarray:
         return np.concatenate([values[leaves] for values, leaves in self.nodes_of(owner)])
@@ -36,13 +36,6 @@ class Leaves(Access):
 def trees_of(model: Any) -> list[Any]:
     """Return the tree of an estimator, or the trees of its ``estimators_``."""
     return [member.tree_ for member in np.ravel(getattr(model, "estimators_", [model]))]
-
-
-class TreeLeaves(Leaves):
-    """Values of the leaves of a tree or a forest."""
-
-    def nodes_of(self, model: Any) -> Iterable[tuple[np.ndarray, np.ndarray]]:
-        return [(tree.value, tree.children_left < 0) for tree in trees_of(model)]
 
 
 @dataclass(frozen=True)

@@ -118,13 +118,11 @@ def _is_argmax(view: ScoreView, label: str, scores: Collection[str]) -> bool:
     return node is not None and view.origin(node.input[0]) in {view.origin(name) for name in scores}
 
 
-def _class_scores(
-    view: ScoreView, output: str, weights: Mapping[str, Parameter], has_label: bool
-) -> RawScore:
+def _class_scores(view: ScoreView, output: str, weights: Mapping[str, Parameter], label: bool) -> RawScore:
     shares = with_shared_votes(view, output)
     found = raw_score(view, shares)
     if found is None and shares == output:  # votes sum to one, as probabilities
-        found = _after_weights(view, output, weights, has_label)
+        found = _after_weights(view, output, weights, label)
     if found is None:
         return log_probabilities(view, shares)
     single = single_score(view, found.name) if found.link == "sigmoid" else None
