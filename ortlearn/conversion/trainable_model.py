@@ -196,23 +196,11 @@ class TrainableModel:
     def with_weights(
         self, arrays: dict[str, np.ndarray], keep_upgrade: bool = False, fused: bool = True
     ) -> ModelProto:
-        """Return the graph for inference with new weights, with original names.
+        """Return the graph for inference with new weights (by stable name), with original names.
 
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            New values of the trained weights, by stable name.
-        keep_upgrade : bool, default=False
-            Whether an ONNX file has the opset and the types of the trained graph.
-        fused : bool, default=True
-            Whether the graph of an estimator has the fused operators that definitions declare; otherwise all
-            weights are initializers.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Graph without the nodes that only training needs. For an ONNX file, it has the inputs and outputs
-            of the file.
+        It has no nodes that only training needs. For an ONNX file, it has the inputs and outputs of the file,
+        and with ``keep_upgrade`` the opset and the types of the trained graph. With ``fused``, that of an
+        estimator has the fused operators that definitions declare; otherwise all weights are initializers.
         """
         exported = self.upgraded if keep_upgrade else self.exported
         if exported is not None:
