@@ -9,7 +9,8 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler, TargetEncoder
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler, TargetEncoder
 from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
@@ -208,3 +209,23 @@ def test_shared_initializer_is_written_into_each_member():
     np.testing.assert_array_equal(*changed)
     assert np.abs(changed[0] - tables[0]).max() > 0.01
     np.testing.assert_allclose(written.predict_proba(X), probabilities, atol=1e-5)
+
+
+def test_writing_back_needs_no_graph():
+    model = make_pipeline(FunctionTransformer(np.abs), Ridge()).fit(X, Y)
+    trainable = to_trainable(model)
+    weights = trainable.coefficients(trainable.initial_weights())
+    model[0].func = np.spacing  # without a form in ONNX
+    written = write_weights(model, trainable, {name: 2 * array for name, array in weights.items()})
+    np.testing.assert_allclose(written[-1].coef_, 2 * model[-1].coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda model: setattr(model, "steps", model.steps[1:]), lambda model: model.fit(X, -Y)]
+)
+def test_changed_estimators_are_rejected(change):
+    model = make_pipeline(StandardScaler(), Ridge()).fit(X, Y)
+    trainable = to_trainable(model)
+    change(model)
+    with pytest.raises(WriteBackError, match="changed since it was converted"):
+        write_weights(model, trainable, {})
