@@ -191,10 +191,6 @@ def _with_paths(source: Any, trainable: TrainableModel) -> TrainableModel:
     parameters = dict(trainable.parameters)
     for name, old in parameters.items():
         found = written.parameters.get(trainable.original_names[name], old)
-        if found.path is None and name in trainable.trained:
-            raise _write_back_error(
-                trainable, f"{old.origin}: its definition does not declare the path to it"
-            )
         parameters[name] = replace(old, form=found.form, path=found.path, access=found.access)
     is_appended = trainable.link == "log" and written.scores.link != "log"
     scores = replace(scores, appended_link=is_appended and written.scores.task == "regression")

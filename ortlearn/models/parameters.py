@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..exceptions import WriteBackError
 from .constraints.base import Constraint
 from .forms import AsIs, Form
 from .registry import definition_or_default
@@ -190,8 +191,17 @@ class Parameter:
 
     def value(self, estimator: Any) -> np.ndarray:
         """Return the array of the graph for the estimator that was written, or a copy of it."""
-        assert self.path is not None and self.access is not None
-        return self.form.forward(self.access.read(part_of(estimator, self.path)))
+        owner, access = self.located(estimator)
+        return self.form.forward(access.read(owner))
+
+    def located(self, estimator: Any) -> tuple[Any, Access]:
+        """Return the object with the attribute in an estimator, and the access to the attribute."""
+        if self.path is None or self.access is None:
+            raise WriteBackError(
+                f"No path leads to {self.origin or self.name}: its model definition must pass the expression "
+                "of its part to op.write(part, x, at=...) or op.inside."
+            )
+        return part_of(estimator, self.path), self.access
 
 
 Weight = Parameter  # former name
@@ -234,12 +244,10 @@ def set_parameters(
     estimator: Any, parameters: Mapping[str, Parameter], values: Mapping[str, np.ndarray]
 ) -> None:
     """Set the parameters of a copy of an estimator in place, in the order of their declaration."""
-    chosen = {name: parameter for name, parameter in parameters.items() if name in values}
     # the parts are found first, as writing a parameter may replace the objects on the path to another
-    owners = {name: part_of(estimator, parameter.path or ()) for name, parameter in chosen.items()}
-    for name, parameter in chosen.items():
-        assert parameter.access is not None
-        array, before = np.asarray(values[name], dtype=np.float64), parameter.access.read(owners[name])
-        parameter.access.write(owners[name], parameter.form.inverse(array, before))
-    for owner in {id(owner): owner for owner in owners.values()}.values():
+    found = {name: known.located(estimator) for name, known in parameters.items() if name in values}
+    for name, (owner, access) in found.items():
+        array = np.asarray(values[name], dtype=np.float64)
+        access.write(owner, parameters[name].form.inverse(array, access.read(owner)))
+    for owner in {id(owner): owner for owner, _ in found.values()}.values():
         definition_or_default(owner).finish(owner)

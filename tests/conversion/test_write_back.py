@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn.conversion import to_trainable, write_weights
 from ortlearn.exceptions import WriteBackError
+from ortlearn.models import ModelWriter, write_parameters
 from ortlearn.training import Device, make_session
 
 RNG = np.random.RandomState(0)
@@ -209,6 +210,16 @@ def test_shared_initializer_is_written_into_each_member():
     np.testing.assert_array_equal(*changed)
     assert np.abs(changed[0] - tables[0]).max() > 0.01
     np.testing.assert_allclose(written.predict_proba(X), probabilities, atol=1e-5)
+
+
+def test_a_part_without_a_path_is_not_written():
+    op, part = ModelWriter(), Ridge().fit(X, Y)
+    model = make_pipeline(part)
+    op.write(model, "X")
+    lost = op.parameter(Ridge().fit(X, Y), "coef_")
+    assert write_parameters(model, op.parameters, {"coef": np.zeros((1, X.shape[1]))})[-1].coef_.max() == 0
+    with pytest.raises(WriteBackError, match="No path leads to coef_: its model definition"):
+        write_parameters(model, op.parameters, {lost: np.zeros(X.shape[1])})
 
 
 def test_writing_back_needs_no_graph():
