@@ -71,6 +71,8 @@ FOR_AUTHORS = {
     *("ModelWriter.parameter", "ModelWriter.write", "Objective", "Scores"),
     *("objective_of", "public_path", "write_model"),
 }
+#: Records whose methods only ortlearn itself calls.
+RECORDS = ("ortlearn.conversion.TrainableModel.", "ortlearn.conversion.Weight.")
 SECTION = re.compile(r"^(?P<title>[A-Z][A-Za-z ]+)\n-{3,}$", re.MULTILINE)
 
 
@@ -126,7 +128,7 @@ def undocumented(obj):
 def needs_sections(path):
     """Return whether the docstring of a public name or method must have sections."""
     package, _, name = path.partition("ortlearn.models.")
-    return bool(package) or not name or name in FOR_AUTHORS
+    return not path.startswith(RECORDS) and (bool(package) or not name or name in FOR_AUTHORS)
 
 
 def each(packages):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from dataclasses import asdict
 from typing import Any
 
 from onnx import TensorProto
@@ -76,7 +75,7 @@ def _table_of(explanation: Explanation) -> dict:
     return {
         "trainable": explanation.trainable,
         "problem": explanation.problem,
-        "weights": [asdict(row) for row in explanation.rows],
+        "weights": [row._asdict() for row in explanation.rows],
         "table": str(explanation),
     }
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..models.weight import Weight
+    from ..models.parameters import Weight
     from ..onnx_files.loading import is_onnx_source
     from ..onnx_files.versions import pin_versions
     from ..onnx_files.weights import find_weights, get_train_initializer
@@ -55,7 +55,7 @@ __all__ = [
 
 #: Names by module.
 _NAMES = {
-    "..models.weight": ("Weight",),
+    "..models.parameters": ("Weight",),
     "..onnx_files.loading": ("is_onnx_source",),
     "..onnx_files.versions": ("pin_versions",),
     "..onnx_files.weights": ("find_weights", "get_train_initializer"),

@@ -11,14 +11,14 @@ from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightErro
 from ..graphs.runtime_errors import runtime_errors
 from ..losses import default_loss
 from ..models import fitted_part, objective_of
-from ..models.weight import CONSTANT
+from ..models.parameters import CONSTANT
 from ..onnx_files.adapters import LoRA
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.columns import count_rows
 from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
 from ..preprocessing.fitting import fit_clone, is_fitted
 from ..quiet import quiet
-from .facts import COLUMNS, OF_FILES, Fact, facts_of, facts_table, untrainable_steps
+from .facts import COLUMNS, OF_FILES, Row, explained_rows, rows_table, untrainable_steps
 from .trainable import TrainableModel, to_trainable
 
 __all__ = ["Explanation", "explain"]
@@ -30,7 +30,7 @@ class Explanation:
 
     Attributes
     ----------
-    rows : list of Fact
+    rows : list of Row
         Rows of the table: weights of one kind, or a step of a pipeline without weights.
     problem : str
         Reason why nothing can be trained; empty if something can.
@@ -51,13 +51,13 @@ class Explanation:
     minimised by default: SquaredErrorLoss() and L2Penalty(l2=0.25), as Ridge does
     """
 
-    rows: list[Fact]
+    rows: list[Row]
     problem: str = ""
     objective: str = ""
     execution: str = ""
 
     def __str__(self) -> str:
-        table = facts_table(self.rows) if self.rows else ""
+        table = rows_table(self.rows) if self.rows else ""
         parts = [self.problem, table, self.summary, self.objective, self.execution]
         return "\n".join(part for part in parts if part)
 
@@ -197,7 +197,7 @@ def explain(
         return Explanation(untrainable_steps(source), str(error))
     fitted = None if is_onnx_source(source) else source
     execution = _execution(estimator_or_onnx)
-    return Explanation(facts_of(trainable, fitted), "", _objective(trainable, fitted, X), execution)
+    return Explanation(explained_rows(trainable, fitted), "", _objective(trainable, fitted, X), execution)
 
 
 def _execution(source: Any) -> str:

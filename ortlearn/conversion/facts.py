@@ -1,22 +1,21 @@
-"""Which weights of a model and steps of a pipeline are trained, with reasons."""
+"""Which parameters of a model and steps of a pipeline are trained, with reasons."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sklearn.pipeline import Pipeline
 
 from ..differentiation import gradient_reach
 from ..graphs.view import GraphView
 from ..models import find_definition, unwrapped
-from ..models.weight import ADAPTED, CONSTANT, Weight
+from ..models.parameters import ADAPTED, CONSTANT, Parameter
 from .trainable_model import TrainableModel
 
-__all__ = ["COLUMNS", "OF_FILES", "Fact", "facts_of", "facts_table", "untrainable_steps"]
+__all__ = ["COLUMNS", "OF_FILES", "Row", "explained_rows", "rows_table", "states", "untrainable_steps"]
 
 _INDEX = re.compile(r"\[\d+\]")
 BEFORE_THE_GRAPH = "cannot be converted to ONNX, or precedes such a step: it runs once, in scikit-learn"
@@ -27,117 +26,99 @@ NOT_SELECTED = "not selected by weights_to_train"
 NOT_A_WEIGHT = "not a factor of a product, a bias of one, or a table"
 
 
-@dataclass(frozen=True)
-class Fact:
-    """Whether weights of one kind are trained, or why a step has no weights.
+class Row(NamedTuple):
+    """Row of the table of :func:`explain`: parameters of one kind, or a step without any."""
 
-    Attributes
-    ----------
-    step : str
-        Step of the pipeline, or empty. For an ONNX file, the node that reads the weights.
-    operator : str
-        ONNX operators that read the weights.
-    weights : tuple of str
-        Original names in the graph.
-    attribute : str
-        Fitted attribute, empty if unknown; ``[*]`` stands for every index.
-    trainable : bool
-        Whether they are trained by default.
-    reason : str
-        Constraint of trained weights, or why the weights are not trained.
-    advice : str
-        Advice, or empty.
-    shapes : tuple of tuple of int
-        Shapes of the weights, in an ONNX file.
-    numbers : int
-        Number of elements, in an ONNX file.
-    """
-
-    step: str
-    operator: str
-    weights: tuple[str, ...]
-    attribute: str
-    trainable: bool
-    reason: str = ""
+    step: str  # of the pipeline, or empty; for an ONNX file, the node that reads the parameters
+    operator: str  # ONNX operators that read the parameters
+    weights: tuple[str, ...] = ()  # original names in the graph
+    attribute: str = ""  # empty if unknown; [*] stands for every index
+    trainable: bool = False  # whether the parameters are trained
+    reason: str = ""  # constraint of trained parameters, or why they are not trained
     advice: str = ""
-    shapes: tuple[tuple[int, ...], ...] = ()
-    numbers: int = 0
+    shapes: tuple[tuple[int, ...], ...] = ()  # in an ONNX file
+    numbers: int = 0  # of elements, in an ONNX file
 
 
-def facts_of(model: TrainableModel, fitted: Any = None) -> list[Fact]:
-    """Return facts of the weights by kind, or by node of a file, and of steps without weights.
+#: Columns of a table of rows.
+COLUMNS = ("step", "operator", "weights", "attribute", "shapes", "numbers", "trainable", "reason", "advice")
+#: Columns that only the table of an ONNX file has.
+OF_FILES = ("shapes", "numbers")
+MAX_ITEMS = 3  # of a tuple in a table
 
-    Facts are in the order of the steps of ``fitted``, the estimator, or of the nodes.
+
+def explained_rows(model: TrainableModel, fitted: Any = None) -> list[Row]:
+    """Return rows for the parameters by kind, or by node of a file, and for steps without parameters.
+
+    Rows are in the order of the steps of ``fitted``, the estimator, or of the nodes.
     """
-    groups: dict[tuple, list[str]] = {}
-    part = model.objective_graph()
-    reached, stops = gradient_reach(part, model.objective_tensor)
-    blockers = ", ".join(sorted({node.op_type for node in stops}))
-    present = {tensor.name for tensor in part.graph.initializer}
     readers = GraphView(model.reparametrisation.undone(model.model)).readers
-    operators = {name: ", ".join(sorted({n.op_type for n in nodes})) for name, nodes in readers.items()}
     is_file = fitted is None and not model.declared
-    for name, weight in model.weights.items():
-        reason, advice = _reason_and_advice(name, weight, model, present, reached, blockers)
-        attribute = _INDEX.sub("[*]", weight.attribute or "")
-        operator = "" if reason == CONSTANT else operators.get(name, "")
-        node = weight.nodes[0] if is_file and weight.nodes and reason != CONSTANT else ""
-        if advice and node and weight.learned and node not in weight.operators:
+    groups: dict[tuple, list[str]] = {}
+    for name, (trained, reason, advice) in states(model).items():
+        parameter = model.parameters[name]
+        attribute = _INDEX.sub("[*]", parameter.attribute or "")
+        types = {node.op_type for node in readers.get(name, ()) if reason != CONSTANT}
+        node = parameter.nodes[0] if is_file and parameter.nodes and reason != CONSTANT else ""
+        if advice and node and parameter.learned and node not in parameter.operators:
             advice = f"weights_to_train={node!r} trains it"
-        key = (weight.step or node, operator, attribute, name in model.trained, reason, advice)
+        key = (parameter.step or node, ", ".join(sorted(types)), attribute, trained, reason, advice)
         groups.setdefault(key, []).append(name)
     shapes = {tensor.name: tuple(tensor.dims) for tensor in model.model.graph.initializer}
-    facts = [_fact(key, names, model, shapes) for key, names in groups.items()]
+    rows = [_row(key, names, model, shapes) for key, names in groups.items()]
     if is_file:
         order = [node.name for node in model.model.graph.node]
     else:
         steps = _steps(fitted)
-        facts += list(_without_weights(steps, model, facts))
+        rows += list(_without_parameters(steps, model, rows))
         order = [name for name, _ in steps]
-    return sorted(facts, key=lambda fact: _position(fact, order))
+    return sorted(rows, key=lambda row: _position(row, order))
 
 
-def _position(fact: Fact, order: list[str]) -> tuple[int, bool]:
-    """Return a sort key of a fact: steps in their order, constants last."""
-    index = order.index(fact.step) if fact.step in order else len(order)
-    return (len(order) if fact.reason == CONSTANT else index), fact.reason == CONSTANT
+def _position(row: Row, order: list[str]) -> tuple[int, bool]:
+    """Return a sort key of a row: steps in their order, constants last."""
+    index = order.index(row.step) if row.step in order else len(order)
+    return (len(order) if row.reason == CONSTANT else index), row.reason == CONSTANT
 
 
-def _fact(key: tuple, names: list[str], model: TrainableModel, shapes: Mapping[str, tuple[int, ...]]) -> Fact:
-    """Return the fact of weights with the same step, operator, attribute, state, reason and advice."""
-    step, operator, attribute, trainable, reason, advice = key
+def _row(key: tuple, names: list[str], model: TrainableModel, shapes: Mapping[str, tuple[int, ...]]) -> Row:
+    """Return the row of parameters with the same step, operator, attribute, state, reason and advice."""
+    step, operator, attribute, trained, reason, advice = key
     if len(names) == 1:
-        attribute = model.weights[names[0]].attribute or ""
+        attribute = model.parameters[names[0]].attribute or ""
     originals = tuple(model.original_names.get(name, name) for name in names)
     sizes = () if model.declared else tuple(shapes[name] for name in names)
     numbers = sum(map(math.prod, sizes))
-    return Fact(step, operator, originals, attribute, trainable, reason, advice, sizes, numbers)
+    return Row(step, operator, originals, attribute, trained, reason, advice, sizes, numbers)
 
 
-def _reason_and_advice(
-    name: str,
-    weight: Weight,
-    model: TrainableModel,
-    present: Collection[str],
-    reached: Collection[str],
-    blockers: str,
-) -> tuple[str, str]:
-    """Return the constraint of a trained weight or the reason why it is not trained, and advice."""
-    if name in model.statistics:
-        return "running statistic that batches update: it has no gradient", ""
-    if name in model.trained:
-        constraint = model.constraints.get(name)
-        return ("" if constraint is None else constraint.text), ""
-    if weight.reason in (CONSTANT, ADAPTED):
-        return weight.reason, ""
-    if weight.learned and name not in present:
-        return "comes after the trained output", ""
-    if name in present and name not in reached:
-        return f"affects the trained output only through {blockers}, without a gradient", ""
-    named = f"{weight.step}.{weight.attribute}" if weight.step and weight.attribute else weight.attribute
-    pattern = _INDEX.sub("[*]", named or model.original_names.get(name, name))
-    advice = f"weights_to_train={pattern!r} trains it" if name in present else ""
-    return weight.reason or (NOT_SELECTED if weight.learned else NOT_A_WEIGHT), advice
+def states(model: TrainableModel) -> dict[str, tuple[bool, str, str]]:
+    """Return for each parameter whether it is trained, its constraint or the reason why not, and advice."""
+    part = model.objective_graph()
+    reached, stops = gradient_reach(part, model.objective_tensor)
+    blockers = ", ".join(sorted({node.op_type for node in stops}))
+    present = {tensor.name for tensor in part.graph.initializer}
+
+    def state(name: str, parameter: Parameter) -> tuple[bool, str, str]:
+        if name in model.statistics:
+            return name in model.trained, "running statistic that batches update: it has no gradient", ""
+        if name in model.trained:
+            constraint = model.constraints.get(name)
+            return True, "" if constraint is None else constraint.text, ""
+        if parameter.reason in (CONSTANT, ADAPTED):
+            return False, parameter.reason, ""
+        if parameter.learned and name not in present:
+            return False, "comes after the trained output", ""
+        if name in present and name not in reached:
+            return False, f"affects the trained output only through {blockers}, without a gradient", ""
+        named = ".".join(
+            part for part in (parameter.step, parameter.attribute) if part and parameter.attribute
+        )
+        pattern = _INDEX.sub("[*]", named or model.original_names.get(name, name))
+        advice = f"weights_to_train={pattern!r} trains it" if name in present else ""
+        return False, parameter.reason or (NOT_SELECTED if parameter.learned else NOT_A_WEIGHT), advice
+
+    return {name: state(name, parameter) for name, parameter in model.parameters.items()}
 
 
 def _steps(fitted: Any) -> list[tuple[str, Any]]:
@@ -150,50 +131,42 @@ def _steps(fitted: Any) -> list[tuple[str, Any]]:
     return [("", fitted)]
 
 
-def _without_weights(
-    steps: list[tuple[str, Any]], model: TrainableModel, facts: list[Fact]
-) -> Iterator[Fact]:
-    """Yield a fact for each step without weights, and for the last step if nothing is trained."""
+def _without_parameters(
+    steps: list[tuple[str, Any]], model: TrainableModel, rows: list[Row]
+) -> Iterator[Row]:
+    """Yield a row for each step without parameters, and for the last step if nothing is trained."""
     in_scikit_learn = {name for name, _ in getattr(model.entry.front, "steps", ())}
     for name, step in steps:
-        has_weights = any(fact.step == name and fact.attribute for fact in facts)
+        has_parameters = any(row.step == name and row.attribute for row in rows)
         last = name == steps[-1][0]
-        if has_weights and not (last and not any(fact.trainable for fact in facts)):
+        if has_parameters and not (last and not any(row.trainable for row in rows)):
             continue
-        reason, advice = (BEFORE_THE_GRAPH, "") if name in in_scikit_learn else _reason_of(step)
-        yield Fact(name, type(step).__name__, (), "", False, reason, advice if last else "")
+        row = _row_of_step(name, step)
+        row = row._replace(reason=BEFORE_THE_GRAPH, advice="") if name in in_scikit_learn else row
+        yield row if last else row._replace(advice="")
 
 
-def _reason_of(step: Any) -> tuple[str, str]:
-    """Return why a step has no trainable weights, and advice."""
+def _row_of_step(name: str, step: Any) -> Row:
+    """Return a row with the reason why a step has no trainable parameters, and advice."""
     definition = find_definition(step)
-    reason = "" if definition is None else definition.untrained
-    if not reason:
-        return NO_PARAMETER, ""
-    return reason, IN_A_PIPELINE if hasattr(step, "transform") else SMOOTH
+    if definition is None or not definition.untrained:
+        return Row(name, type(step).__name__, reason=NO_PARAMETER)
+    advice = IN_A_PIPELINE if hasattr(step, "transform") else SMOOTH
+    return Row(name, type(step).__name__, reason=definition.untrained, advice=advice)
 
 
-def untrainable_steps(fitted: Any) -> list[Fact]:
-    """Return facts of the steps without trainable parameters, for a model that cannot be converted."""
-    found = [
-        Fact(name, type(step).__name__, (), "", False, *_reason_of(step)) for name, step in _steps(fitted)
-    ]
-    return [fact for fact in found if fact.reason != NO_PARAMETER]
+def untrainable_steps(fitted: Any) -> list[Row]:
+    """Return rows for the steps without trainable parameters, for a model that cannot be converted."""
+    rows = [_row_of_step(name, step) for name, step in _steps(fitted)]
+    return [row for row in rows if row.reason != NO_PARAMETER]
 
 
-#: Columns of a table of facts.
-COLUMNS = ("step", "operator", "weights", "attribute", "shapes", "numbers", "trainable", "reason", "advice")
-#: Columns that only the table of an ONNX file has.
-OF_FILES = ("shapes", "numbers")
-MAX_ITEMS = 3  # of a tuple in a table
-
-
-def facts_table(facts: Collection[Fact]) -> str:
-    """Return facts as a table with titles, without empty columns."""
-    rows = [[_cell(getattr(fact, column)) for column in COLUMNS] for fact in facts]
-    shown = [i for i in range(len(COLUMNS)) if any(row[i] for row in rows)]
-    lines = [[line[i] for i in shown] for line in (COLUMNS, *rows)]
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+def rows_table(rows: Collection[Row]) -> str:
+    """Return rows as a table with titles, without empty columns."""
+    cells = [[_cell(getattr(row, column)) for column in COLUMNS] for row in rows]
+    shown = [i for i in range(len(COLUMNS)) if any(line[i] for line in cells)]
+    lines = [[line[i] for i in shown] for line in (COLUMNS, *cells)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 

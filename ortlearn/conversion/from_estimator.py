@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +15,8 @@ from .. import models
 from ..exceptions import WriteBackError
 from ..graphs import initializer_arrays, name_nodes, prune
 from ..models.constraints.reparametrisation import Reparametrisation
+from ..models.parameters import CONSTANT, NO_PART, Parameter, set_parameters
 from ..models.registry import shape_predictions
-from ..models.weight import CONSTANT, Weight
 from ..preprocessing.pipeline_split import Split, rest_of
 from ..preprocessing.readers import selected_names
 from ..preprocessing.schema import matrix_schema
@@ -43,7 +45,7 @@ def trainable_from_definitions(
         model=model,
         entry=Entry(split.schema, split.sklearn_steps, by_name),
         head=scores,
-        weights=_weights_of(model, original_names, written.parameters),
+        parameters=_parameters_of(model, original_names, written.parameters),
         trained=[],
         original_names=original_names,
         origin=origin,
@@ -52,7 +54,7 @@ def trainable_from_definitions(
         fused=written.fused,
     )
     found = with_trained_weights(candidate, weights_to_train, split.estimator)
-    declared = {name: written.parameters[original_names[name]].constraint for name in found.trained}
+    declared = {name: found.parameters[name].constraint for name in found.trained}
     constraints = {name: constraint for name, constraint in declared.items() if constraint is not None}
     model, reparametrisation = Reparametrisation.of(model, constraints)
     if scores.task == "transformation":
@@ -111,22 +113,17 @@ def _write(split: Split, dtype: Any, link: str | None) -> models.WrittenModel:
     )
 
 
-def _weights_of(
-    model: ModelProto, original_names: Mapping[str, str], parameters: Mapping[str, models.Parameter]
-) -> dict[str, Weight]:
+def _parameters_of(
+    model: ModelProto, original_names: Mapping[str, str], declared: Mapping[str, Parameter]
+) -> dict[str, Parameter]:
     """Return the floating-point initializers: declared parameters, and constants."""
-    weights = {}
-    for name, array in initializer_arrays(model).items():
-        if array.dtype.kind != "f":
-            continue
-        known = parameters.get(original_names[name])
-        if known is None:
-            weights[name] = Weight(name, "other", False, drawn=False, reason=CONSTANT)
-            continue
-        fans = (array.shape[0], array.shape[1]) if known.role == "weight" and array.ndim == 2 else (1, 1)
-        origin = (known.expression, known.step, known.drawn, known.reason, known.form.text)
-        weights[name] = Weight(name, known.role, not known.reason, fans, *origin)
-    return weights
+    return {
+        name: replace(declared[original_names[name]], name=name)
+        if original_names[name] in declared
+        else Parameter(name, "other", False, drawn=False, reason=CONSTANT)
+        for name, array in initializer_arrays(model).items()
+        if array.dtype.kind == "f"
+    }
 
 
 def write_weights(
@@ -167,20 +164,37 @@ def write_weights(
     >>> written.coef_, float(written.intercept_)
     (array([2.]), 0.5)
     """
-    scores, steps = trainable.head, trainable.entry.front
-    if not trainable.declared or scores is None:
+    if not trainable.declared or trainable.head is None:
         raise _write_back_error(trainable, "the trained weights: it has no model definition")
-    split = Split(rest_of(source, steps), trainable.entry.schema, steps)
-    written = _write(split, scores.dtype, None)
-    if trainable.link == "log" and written.scores.link != "log" and written.scores.task == "regression":
+    if any(known.attribute and known.path is None for known in trainable.parameters.values()):
+        trainable = _with_paths(source, trainable)
+    scores, steps, names = trainable.head, trainable.entry.front, trainable.original_names
+    assert scores is not None
+    if scores.appended_link:
         raise _write_back_error(
             trainable, "an exponential: with this loss the trained model predicts exp(score)"
         )
-    _check_unchanged(written.parameters, trainable)
-    result = models.write_parameters(source, written.parameters, weights)
+    _check_unchanged(rest_of(source, steps), trainable)
+    result = copy.deepcopy(source)
+    parameters = {names[name]: parameter for name, parameter in trainable.parameters.items()}
+    set_parameters(rest_of(result, steps), parameters, weights)
     if y_ndim in (1, 2) and scores.task == "regression" and scores.n_outputs == 1:
         shape_predictions(result, y_ndim)
     return result
+
+
+def _with_paths(source: Any, trainable: TrainableModel) -> TrainableModel:
+    """Return a model of a file of version 0.2.0, which has no paths and forms, with those of a new graph."""
+    scores, entry = trainable.head, trainable.entry
+    assert scores is not None
+    written = _write(Split(rest_of(source, entry.front), entry.schema), scores.dtype, "identity")
+    parameters = dict(trainable.parameters)
+    for name, old in parameters.items():
+        found = written.parameters.get(trainable.original_names[name], old)
+        parameters[name] = replace(old, form=found.form, path=found.path, access=found.access)
+    is_appended = trainable.link == "log" and written.scores.link != "log"
+    scores = replace(scores, appended_link=is_appended and written.scores.task == "regression")
+    return replace(trainable, parameters=parameters, head=scores)
 
 
 def _write_back_error(trainable: TrainableModel, reason: str) -> WriteBackError:
@@ -191,19 +205,21 @@ def _write_back_error(trainable: TrainableModel, reason: str) -> WriteBackError:
     )
 
 
-def _check_unchanged(parameters: Mapping[str, models.Parameter], trainable: TrainableModel) -> None:
+def _check_unchanged(estimator: Any, trainable: TrainableModel) -> None:
     """Raise an error if the parameters of an estimator are not those of the converted model."""
     model = trainable.reparametrisation.undone(trainable.model)
-    for name, array in initializer_arrays(model, trainable.weights).items():
-        known = parameters.get(trainable.original_names[name])
-        if known is None:
+    for name, array in initializer_arrays(model, trainable.parameters).items():
+        known = trainable.parameters[name]
+        if known.path is None:
             continue
         tolerance = BOUNDARY if name in trainable.constraints else OF_LARGEST
-        if not _is_close(known.value().astype(array.dtype), array, tolerance):
-            raise WriteBackError(
-                f"{trainable.origin} has been changed since it was converted for training "
-                f"({trainable.weights[name].origin}): weights cannot be written into it. Call fit again."
-            )
+        with suppress(*NO_PART):
+            if _is_close(known.value(estimator).astype(array.dtype), array, tolerance):
+                continue
+        raise WriteBackError(
+            f"{trainable.origin} has been changed since it was converted for training "
+            f"({known.origin}): weights cannot be written into it. Call fit again."
+        )
 
 
 def _is_close(found: np.ndarray, expected: np.ndarray, of_largest: float) -> bool:

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto
 from ..exceptions import ConversionError
 from ..graphs import graph_names, map_names, name_nodes, value_types
 from ..graphs.files import MAX_MESSAGE
-from ..models.weight import Weight
+from ..models.parameters import Parameter
 from ..onnx_files.adapters import LoRA
 from ..onnx_files.dynamic_batch import with_dynamic_batch
 from ..onnx_files.half_precision import with_float32
@@ -67,7 +67,7 @@ def trainable_from_graph(
         model=model,
         entry=Entry(schema_of_graph(graph_inputs(model, types, *other_inputs))),
         head=scores,
-        weights=weights,
+        parameters=weights,
         trained=[],
         original_names=original_names,
         own_loss=own_loss,
@@ -90,7 +90,7 @@ def _weights(
     original_names: dict[str, str],
     weights_to_train: Any,
     default_weights: Sequence[str] | None,
-) -> dict[str, Weight]:
+) -> dict[str, Parameter]:
     """Return the weights of a file, those to train as learned ones."""
     weights = find_weights(model)
     if default_weights is not None:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..models.constraints.base import Constraint
-from ..models.weight import Weight
+from ..models.parameters import Parameter
 
 __all__ = ["draw_weights"]
 
 
 def draw_weights(
     arrays: Mapping[str, np.ndarray],
-    weights: Mapping[str, Weight],
+    weights: Mapping[str, Parameter],
     random_state: np.random.RandomState,
     constraints: Mapping[str, Constraint] | None = None,
 ) -> dict[str, np.ndarray]:
@@ -22,13 +22,13 @@ def draw_weights(
 
     Factors of products are uniform in [-b, b] with ``b = sqrt(6 / (fan_in + fan_out))``, intercepts
     are zero, scales one. Leaves of trees, tables, support vectors, means, variances, and other weights
-    with ``Weight.drawn`` False are unchanged.
+    with ``Parameter.drawn`` False are unchanged.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
         Values of the weights, whose shapes and types the result has.
-    weights : mapping of str to Weight
+    weights : mapping of str to Parameter
         Roles and fans.
     random_state : numpy.random.RandomState
         Source of randomness.
@@ -48,8 +48,9 @@ def draw_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from ortlearn.conversion import Weight, draw_weights
-    >>> weights = {"w": Weight("w", "weight", True, (2, 1)), "b": Weight("b", "intercept", True)}
+    >>> from ortlearn.conversion import draw_weights
+    >>> from ortlearn.models import Parameter
+    >>> weights = {"w": Parameter("w", "weight", True, (2, 1)), "b": Parameter("b", "intercept", True)}
     >>> drawn = draw_weights({"w": np.ones((2, 1)), "b": np.ones(1)}, weights, np.random.RandomState(0))
     >>> drawn["b"], bool(np.abs(drawn["w"]).max() < np.sqrt(6 / 3))
     (array([0.]), True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, helper
 
-from ..models.weight import ADAPTED, Weight
+from ..models.parameters import ADAPTED, Parameter
 from ..onnx_files.adapter_graphs import with_adapters
 from ..onnx_files.adapters import Adapter, LoRA
 from ..onnx_files.weight_locations import weight_locations, with_values
@@ -24,7 +24,7 @@ def reached_adapters(model: TrainableModel, lora: LoRA) -> list[Adapter]:
 
     See :meth:`LoRA.adapters` for errors.
     """
-    frozen = {name: weight for name, weight in model.weights.items() if name not in model.trained}
+    frozen = {name: weight for name, weight in model.parameters.items() if name not in model.trained}
     adapters = lora.adapters(model.model, frozen, model.original_names)
     reached = reached_weights(model, [adapter.weight for adapter in adapters])
     return [adapter for adapter in adapters if adapter.weight in reached]
@@ -34,14 +34,14 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
     """Return a model with adapters, which are trained instead of their weights."""
     originals = dict(model.original_names)
     shapes = {tensor.name: tuple(tensor.dims) for tensor in model.model.graph.initializer}
-    weights, taken = dict(model.weights), {*originals.values()}
+    weights, taken = dict(model.parameters), {*originals.values()}
     for adapter in adapters:
         frozen = weights[adapter.weight]
         weights[adapter.weight] = replace(frozen, learned=False, reason=ADAPTED)
         nodes: Any = {"operators": frozen.operators, "nodes": frozen.nodes}
         for name, (*_, fan_in, fan_out) in zip((adapter.a, adapter.b), adapter.shapes, strict=True):
             drawn = name == adapter.a
-            weights[name] = Weight(name, "weight", True, (fan_in, fan_out), drawn=drawn, **nodes)
+            weights[name] = Parameter(name, "weight", True, (fan_in, fan_out), drawn=drawn, **nodes)
             original = originals[adapter.weight] + name.removeprefix(adapter.weight)
             while original in taken:
                 original += "_"
@@ -49,7 +49,7 @@ def with_low_rank(model: TrainableModel, adapters: Sequence[Adapter]) -> Trainab
     return replace(
         model,
         model=with_adapters(model.model, adapters, shapes),
-        weights=weights,
+        parameters=weights,
         original_names=originals,
         trained=sorted([*model.trained, *(name for adapter in adapters for name in (adapter.a, adapter.b))]),
         adapters=tuple(adapters),

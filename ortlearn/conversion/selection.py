@@ -10,8 +10,8 @@ from typing import Any
 from ..differentiation import gradient_reach
 from ..exceptions import ConversionError, NoTrainableWeightError
 from ..graphs.name_patterns import matches_pattern
-from ..models.weight import CONSTANT, STATISTIC, Weight
-from .facts import facts_of, facts_table
+from ..models.parameters import CONSTANT, STATISTIC, Parameter
+from .facts import explained_rows, rows_table
 from .trainable_model import TrainableModel
 
 __all__ = ["match_patterns", "matches_location", "reached_weights", "select_weights", "with_trained_weights"]
@@ -22,18 +22,11 @@ BY_NAME = {CONSTANT: "constants of formulas", STATISTIC: "running statistics"}
 
 @dataclass(frozen=True)
 class PatternMatch:
-    """Weights that match a pattern.
+    """Weights that match a pattern."""
 
-    Attributes
-    ----------
-    exact : frozenset of str
-        Weights whose name is the pattern.
-    matched : frozenset of str
-        Weights that match its wildcards, or of the step with this name, except constants of formulas and
-        running statistics. Those that a gradient reaches are trained.
-    """
-
-    exact: frozenset[str]
+    exact: frozenset[str]  # their name is the pattern
+    #: They match its wildcards, or are of the step with this name, except constants of formulas and running
+    #: statistics. Those that a gradient reaches are trained.
     matched: frozenset[str]
 
     @property
@@ -43,7 +36,7 @@ class PatternMatch:
 
 
 def match_patterns(
-    weights: dict[str, Weight], patterns: Sequence[str] | str, original_names: dict[str, str]
+    weights: dict[str, Parameter], patterns: Sequence[str] | str, original_names: dict[str, str]
 ) -> list[PatternMatch]:
     """Return the weights that match each pattern, see :func:`select_weights`."""
     found = []
@@ -70,7 +63,7 @@ def match_patterns(
 def _no_match(
     pattern: str,
     wild: set[str],
-    weights: dict[str, Weight],
+    weights: dict[str, Parameter],
     original_names: dict[str, str],
     known: dict[str, list[str]],
 ) -> NoTrainableWeightError:
@@ -86,7 +79,7 @@ def _no_match(
     )
 
 
-def matches_location(weight: Weight, original: str, pattern: str) -> bool:
+def matches_location(weight: Parameter, original: str, pattern: str) -> bool:
     """Return whether a node, operator or layer of a learned weight of an ONNX file matches a pattern."""
     layer = pattern.strip("/")
     return weight.learned and any(
@@ -95,7 +88,7 @@ def matches_location(weight: Weight, original: str, pattern: str) -> bool:
 
 
 def select_weights(
-    weights: dict[str, Weight],
+    weights: dict[str, Parameter],
     patterns: Sequence[str] | str | None,
     original_names: dict[str, str],
 ) -> list[str]:
@@ -103,14 +96,14 @@ def select_weights(
 
     Parameters
     ----------
-    weights : dict of str to Weight
+    weights : dict of str to Parameter
         Result of :func:`find_weights`, by stable name.
     patterns : str, sequence of str or None
         Stable or original names, attributes (``coef_``), or steps and attributes (``pca.coef_``), or patterns
         of these: ``*`` matches any text, ``?`` any character, and brackets are literal (``coefs_[*]``,
         ``estimators_[3]*``). The name of a step (``pca``, or ``columns__pca`` for a nested step) selects its
         weights. For an ONNX file, the name or a pattern of a node, operator or layer selects the learned
-        weights that it reads (:meth:`Weight.places`). None selects the learned weights.
+        weights that it reads (:meth:`Parameter.places`). None selects the learned weights.
     original_names : dict of str to str
         Original name by stable name.
 
@@ -126,11 +119,12 @@ def select_weights(
 
     Examples
     --------
-    >>> from ortlearn.conversion import Weight, select_weights
-    >>> weights = {"I0_coef": Weight("I0_coef", "weight", True), "I1_mean": Weight("I1_mean", "other", False)}
-    >>> select_weights(weights, None, {"I0_coef": "coef", "I1_mean": "mean"})
-    ['I0_coef']
-    >>> select_weights(weights, ["mea*"], {"I0_coef": "coef", "I1_mean": "mean"})
+    >>> from ortlearn.conversion import select_weights
+    >>> from ortlearn.models import Parameter
+    >>> weights = {"I0_a": Parameter("I0_a", "weight", True), "I1_mean": Parameter("I1_mean", "other", False)}
+    >>> select_weights(weights, None, {"I0_a": "a", "I1_mean": "mean"})
+    ['I0_a']
+    >>> select_weights(weights, ["mea*"], {"I0_a": "a", "I1_mean": "mean"})
     ['I1_mean']
     """
     if patterns is None:
@@ -149,7 +143,7 @@ def select_weights(
 
 def with_trained_weights(model: TrainableModel, weights_to_train: Any, fitted: Any = None) -> TrainableModel:
     """Return a model with the selected weights to train."""
-    weights, names = model.weights, model.original_names
+    weights, names = model.parameters, model.original_names
     if weights_to_train is not None:
         select_weights(weights, weights_to_train, names)  # raises an error for an empty list
         trained = _reached_matches(model, match_patterns(weights, weights_to_train, names))
@@ -157,21 +151,21 @@ def with_trained_weights(model: TrainableModel, weights_to_train: Any, fitted: A
         try:
             trained = _reached(model)
         except NoTrainableWeightError as error:
-            facts = facts_of(model, fitted)
-            message = f"{error}\n{facts_table(facts)}" if facts else str(error)
-            raise NoTrainableWeightError(message, facts) from None
+            rows = explained_rows(model, fitted)
+            message = f"{error}\n{rows_table(rows)}" if rows else str(error)
+            raise NoTrainableWeightError(message, rows) from None
     weights = {name: replace(w, learned=name in trained or w.learned) for name, w in weights.items()}
-    return replace(model, weights=weights, trained=trained)
+    return replace(model, parameters=weights, trained=trained)
 
 
 def _reached(model: TrainableModel) -> list[str]:
     """Return the learned weights that a gradient reaches."""
     part, output = model.objective_graph(), model.objective_tensor
     reached, blockers = gradient_reach(part, output)
-    has_origins = any(weight.origin for weight in model.weights.values())
+    has_origins = any(weight.origin for weight in model.parameters.values())
     offered = {
         name: weight
-        for name, weight in model.weights.items()
+        for name, weight in model.parameters.items()
         if weight.learned or (name in reached and bool(weight.origin) == has_origins)
     }
     learned = select_weights(offered, None, model.original_names)
@@ -211,7 +205,7 @@ def reached_weights(model: TrainableModel, names: Sequence[str]) -> list[str]:
     return _reached_matches(model, [PatternMatch(frozenset(), frozenset(names))])
 
 
-def _known(weights: dict[str, Weight], original_names: dict[str, str]) -> str:
+def _known(weights: dict[str, Parameter], original_names: dict[str, str]) -> str:
     """Return the names and origins of weights, for an error."""
     texts = []
     for name, weight in weights.items():
@@ -231,7 +225,7 @@ def _suggestion(pattern: str, known: dict[str, list[str]]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
-def _steps(weights: dict[str, Weight]) -> str:
+def _steps(weights: dict[str, Parameter]) -> str:
     """Return the names of steps, for an error."""
     names = sorted({name for weight in weights.values() for name in weight.steps})
     return f", and no step among {names}" if names else ""

@@ -23,7 +23,7 @@ from ..models import Scores
 from ..models.constraints.base import Constraint
 from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.fusion import FusedForm, fuse
-from ..models.weight import Weight
+from ..models.parameters import Parameter
 from ..onnx_files.adapters import Adapter
 from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.running_statistics import NEXT, for_evaluation, running_statistics, with_batch_statistics
@@ -39,40 +39,20 @@ __all__ = ["Entry", "OwnLoss", "TrainableModel"]
 
 @dataclass(frozen=True)
 class OwnLoss:
-    """A loss that a graph computes.
-
-    Attributes
-    ----------
-    output : str
-        Output of the loss.
-    label : str
-        Input of the labels.
-    row_weight : str or None
-        Input of the sample weights, or None.
-    """
+    """A loss that a graph computes."""
 
     output: str
-    label: str
-    row_weight: str | None = None
+    label: str  # input of the labels
+    row_weight: str | None = None  # input of the sample weights
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Inputs of a graph, and the steps of a pipeline that compute them in scikit-learn.
-
-    Attributes
-    ----------
-    schema : InputSchema
-        Inputs of the graph.
-    front : Pipeline or None
-        Fitted steps that run in scikit-learn.
-    selects_by_name : bool
-        Whether columns of a frame are selected by name; other columns are then ignored.
-    """
+    """Inputs of a graph, and the fitted steps of a pipeline that compute them in scikit-learn."""
 
     schema: InputSchema
     front: Pipeline | None = None
-    selects_by_name: bool = False
+    selects_by_name: bool = False  # whether columns of a frame are, and others are ignored
 
 
 @dataclass(frozen=True)
@@ -88,7 +68,7 @@ class TrainableModel:
         Inputs of X, and the steps that run in scikit-learn.
     head : Scores or None
         Trained scores; None for a graph with its own loss.
-    weights : dict of str to Weight
+    parameters : dict of str to Parameter
         All floating-point initializers.
     trained : list of str
         Names of the weights to train and of the running statistics that batches update, sorted.
@@ -119,7 +99,7 @@ class TrainableModel:
     model: ModelProto
     entry: Entry
     head: Scores | None
-    weights: dict[str, Weight]
+    parameters: dict[str, Parameter]
     trained: list[str]
     original_names: dict[str, str]
     own_loss: OwnLoss | None = None
@@ -136,6 +116,11 @@ class TrainableModel:
     def __getstate__(self) -> dict[str, Any]:
         # without cached properties, so that equal objects have equal pickles
         return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @property
+    def weights(self) -> dict[str, Parameter]:
+        """Former name of ``parameters``."""
+        return self.parameters
 
     @property
     def constraints(self) -> Mapping[str, Constraint]:
@@ -169,13 +154,7 @@ class TrainableModel:
         return self.entry.front is None and schema.is_number_matrix and not schema.categories
 
     def initial_weights(self) -> dict[str, np.ndarray]:
-        """Return the initial values of the weights to train, free values for constrained ones.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Copies, by stable name.
-        """
+        """Return copies of the initial weights by stable name, free values for constrained ones."""
         return {name: array.copy() for name, array in initializer_arrays(self.model, self.trained).items()}
 
     @property
@@ -187,13 +166,7 @@ class TrainableModel:
         return self.head.score
 
     def objective_graph(self) -> ModelProto:
-        """Return the part of the graph up to the trained output.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Graph with one output, the scores or the loss, and weights as initializers.
-        """
+        """Return the part of the graph up to the trained output, its only output."""
         return exact_couplings(extract_model(self.model, [self.objective_tensor]))
 
     @cached_property
@@ -205,19 +178,9 @@ class TrainableModel:
     def score_graph(self, row_weight: str | None = None, evaluates: bool = False) -> ModelProto:
         """Return the graph that computes the trained output, with the trained weights as inputs.
 
-        Its inputs are X, the labels and sample weights of a graph with its own loss, and the sorted weights.
-
-        Parameters
-        ----------
-        row_weight : str, default=None
-            Name of the sample weights, a vector of the type of X.
-        evaluates : bool, default=False
-            Whether batch normalizations in training mode use the running statistics.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Graph whose first output is the scores or the loss; the others are the next running statistics.
+        Its inputs are X, labels and sample weights ``row_weight`` of a graph with its own loss, and sorted
+        weights; its outputs are the scores or the loss, and the next running statistics, unless a graph that
+        ``evaluates`` uses the present ones.
         """
         part = self.objective_graph()
         part = for_evaluation(part) if evaluates else with_batch_statistics(part)
@@ -227,40 +190,17 @@ class TrainableModel:
         return make_inputs_of(remove_idle_nodes(part), self.trained)
 
     def with_stable_weights(self, arrays: dict[str, np.ndarray]) -> ModelProto:
-        """Return the trainable graph with new weights and stable names.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            New values of the trained weights, by stable name.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Trainable graph.
-        """
+        """Return the trainable graph with new weights, by stable name."""
         return set_initializers(self.model, arrays)
 
     def with_weights(
         self, arrays: dict[str, np.ndarray], keep_upgrade: bool = False, fused: bool = True
     ) -> ModelProto:
-        """Return the graph for inference with new weights, with original names.
+        """Return the graph for inference with new weights (by stable name), with original names.
 
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            New values of the trained weights, by stable name.
-        keep_upgrade : bool, default=False
-            Whether an ONNX file has the opset and the types of the trained graph.
-        fused : bool, default=True
-            Whether the graph of an estimator has the fused operators that definitions declare; otherwise all
-            weights are initializers.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Graph without the nodes that only training needs. For an ONNX file, it has the inputs and outputs
-            of the file.
+        It has no nodes that only training needs. For an ONNX file, it has the inputs and outputs of the file,
+        and with ``keep_upgrade`` the opset and the types of the trained graph. With ``fused``, that of an
+        estimator has the fused operators that definitions declare; otherwise all weights are initializers.
         """
         exported = self.upgraded if keep_upgrade else self.exported
         if exported is not None:
@@ -275,21 +215,10 @@ class TrainableModel:
         return map_names(self.for_inference(model, fused), self.reserved_names)
 
     def for_inference(self, model: ModelProto, fused: bool = True, by_rows: bool = False) -> ModelProto:
-        """Return a graph with trained weights, or a part of it, for inference.
+        """Return a graph with trained weights (with stable names), or a part of it, for inference.
 
-        Parameters
-        ----------
-        model : onnx.ModelProto
-            Graph with stable names, and free values for constrained weights.
-        fused : bool, default=True
-            Whether to use fused operators.
-        by_rows : bool, default=False
-            Whether to use only fused operators whose result for a sample does not depend on other samples.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Graph with fused operators, and weights with original names.
+        With ``by_rows``, it has only those fused operators whose result for a sample does not depend on other
+        samples.
         """
         model = restored_names(self.reparametrisation.undone(model), self.original_names)
         if not fused:
@@ -307,18 +236,7 @@ class TrainableModel:
         return {self.original_names[name]: array for name, array in weights.items()}
 
     def coefficients(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the trained parameters by original name.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            Trained weights by stable name, free values for constrained ones.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Parameters by original name.
-        """
+        """Return the trained parameters by original name, from weights (or free values) by stable name."""
         values = dict(arrays)
         for name in self.constraints.keys() & arrays.keys():
             array = arrays[name]
@@ -326,11 +244,5 @@ class TrainableModel:
         return {self.original_names[name]: array for name, array in values.items()}
 
     def origins(self) -> dict[str, str]:
-        """Return the origin of each trained weight, by original name.
-
-        Returns
-        -------
-        dict of str to str
-            Step and attribute, or empty if unknown.
-        """
-        return {self.original_names[name]: self.weights[name].origin for name in self.trained}
+        """Return the step and the attribute of each trained weight, by original name."""
+        return {self.original_names[name]: self.parameters[name].origin for name in self.trained}

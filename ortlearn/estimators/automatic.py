@@ -61,9 +61,9 @@ def own_penalty(
     except PluginError as error:
         name = type(fitted_part(source)).__name__
         raise ValueError(f"The parameters of {name} result in an invalid penalty: {error}") from error
-    learned = {name for name in trainable.trained if not trainable.weights[name].reason}
+    learned = {name for name in trainable.trained if not trainable.parameters[name].reason}
     if penalty.weights is None and learned < set(trainable.trained):
-        names = [n for n in learned if penalty.applies_to(trainable.weights[n].role == "intercept", n)]
+        names = [n for n in learned if penalty.applies_to(trainable.parameters[n].role == "intercept", n)]
         penalty = copy.deepcopy(penalty).set_params(weights=sorted(names)) if names else NoPenalty()
     try:
         return penalty_for_weights(penalty, learning_rate, trainable, learned)
@@ -84,7 +84,7 @@ def may_overfit(source: Any, trainable: TrainableModel) -> bool:
     This applies to flexible models, to ONNX models, whose penalty is unknown, and to models with trained
     weights that are frozen by default. ``source`` is None for ONNX.
     """
-    extra = any(trainable.weights[name].reason for name in trainable.trained)
+    extra = any(trainable.parameters[name].reason for name in trainable.trained)
     return source is None or extra or is_flexible(source)
 
 

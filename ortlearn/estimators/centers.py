@@ -43,7 +43,7 @@ def _offset(configuration: Configuration, start: Start) -> float | None:
         return None
     if configuration.conversion.weights_to_train is not None:
         return None
-    if any(problem.trainable.weights[name].role != "table" for name in start.weights):
+    if any(problem.trainable.parameters[name].role != "table" for name in start.weights):
         return None
     part = fitted_part(problem.source)
     definition = find_definition(part)

@@ -81,7 +81,7 @@ def penalty_for_weights(
                 f"{type(part).__name__} requires a proximal step, which {type(learning_rate).__name__} does "
                 "not support: use SGD or SGDNesterov."
             )
-    weights = {name: trainable.weights[name] for name in trainable.trained}
+    weights = {name: trainable.parameters[name] for name in trainable.trained}
 
     def choose(patterns):
         try:

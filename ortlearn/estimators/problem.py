@@ -319,7 +319,7 @@ def _intercepts(trainable: TrainableModel) -> dict[str, bool]:
     return {
         name: not constraints[name].penalised
         if name in constraints
-        else trainable.weights[name].role == "intercept"
+        else trainable.parameters[name].role == "intercept"
         for name in trainable.trained
     }
 

@@ -88,10 +88,10 @@ class Start:
         """Scale the last layer so that predictions have the mean and the scale of the labels."""
         if not self.problem.predicts_labels:
             return fresh
-        scaled, (mean, spread) = dict(fresh), self.label_moments()
+        scaled, (mean, spread), trainable = dict(fresh), self.label_moments(), self.problem.trainable
         for name in last_weights(task):
             array = fresh[name]
-            if not self.problem.trainable.weights[name].drawn or name in self.problem.trainable.constraints:
+            if not trainable.parameters[name].drawn or name in trainable.constraints:
                 continue
             if not task.graph.intercepts[name]:
                 scaled[name] = (array * spread).astype(array.dtype)
@@ -172,7 +172,7 @@ def begin(
 def _starts_from_model(configuration: Configuration, problem: Problem) -> bool:
     """Return whether training begins with the weights of the model; those of adapters may be random."""
     trainable = problem.trainable
-    drawn = {name for name in trainable.trained if trainable.weights[name].drawn}
+    drawn = {name for name in trainable.trained if trainable.parameters[name].drawn}
     return configuration.warm_start or drawn <= {adapter.a for adapter in trainable.adapters}
 
 
@@ -276,10 +276,10 @@ def _starting_weights(
     trainable = problem.trainable
     own = trainable.initial_weights()
     if not configuration.warm_start:
-        return conversion.draw_weights(own, trainable.weights, random_state, trainable.constraints)
+        return conversion.draw_weights(own, trainable.parameters, random_state, trainable.constraints)
     if last is None:  # weights of adapters are random, since gradients are zero for zero weights
         adapters = {adapter.a: own[adapter.a] for adapter in trainable.adapters}
-        return own | conversion.draw_weights(adapters, trainable.weights, random_state)
+        return own | conversion.draw_weights(adapters, trainable.parameters, random_state)
     weights = last.next_weights(trainable.trained)
     if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in own.items()}:
         raise ValueError(
@@ -292,7 +292,7 @@ def _starting_weights(
 
 def _fresh_weights(problem: Problem, random_state: np.random.RandomState) -> dict[str, np.ndarray] | None:
     """Return random weights for standardised features, zeros for linear models; None if none is random."""
-    trainable, weights = problem.trainable, problem.trainable.weights
+    trainable, weights = problem.trainable, problem.trainable.parameters
     if not any(weights[name].drawn for name in trainable.trained):
         return None
     drawn = conversion.draw_weights(trainable.initial_weights(), weights, random_state, trainable.constraints)

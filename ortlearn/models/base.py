@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..losses import BaseLoss
 from ..penalties import BasePenalty, NoPenalty
 from .scores import Scores
-
-if TYPE_CHECKING:
-    from .writer import ModelWriter
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ class ModelDefinition:
     #: Names of attributes; the first one present holds the estimator that a wrapper delegates to.
     inner: Sequence[str] = ()
 
-    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+    def write(self, op: Any, model: Any, x: Any) -> Scores:
         """Append the graph of a fitted estimator.
 
         Parameters
@@ -130,7 +127,7 @@ class ModelDefinition:
         """Return whether the definition supports a fitted estimator; others are converted by skl2onnx."""
         return True
 
-    def write_inverse(self, op: ModelWriter, model: Any, y: str) -> str:
+    def write_inverse(self, op: Any, model: Any, y: str) -> str:
         """Append the inverse of a fitted label transformer, of shape (n, k); raise an error by default."""
         raise op.fail(model, "its inverse is not supported: use a scaler or a NumPy function for labels.")
 

@@ -19,7 +19,7 @@ from .writer import ModelWriter
 
 
 @dataclass(frozen=True)
-class _Monotonic(Form):
+class Monotonic(Form):
     """Increasing form of monotonic values: multiplied by a sign, and reversed if ``step`` is -1."""
 
     sign: int
@@ -49,7 +49,7 @@ def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, hi
     """Append the linear interpolation of an IsotonicRegression, of shape (n, 1), with optional bounds."""
     thresholds = np.asarray(model.X_thresholds_, dtype=op.float_dtype)
     constraint, sign = _bounds_constraint(low, high)
-    form = _Monotonic(sign, sign if model.increasing_ else -sign)
+    form = Monotonic(sign, sign if model.increasing_ else -sign)
     values = op.parameter(model, "y_thresholds_", form=form, role="table", constraint=constraint)
     if len(thresholds) == 1:
         value = op.repeated_row(column, values)

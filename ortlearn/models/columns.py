@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 from ..exceptions import ConversionError
 from ..graphs import GraphBuilder
 from ..losses.expressions import softplus
+from .fusion import FusedForm
 
 #: Lower bound of probabilities in a logarithm: it bounds the loss of a sample, and the gradient at a
 #: probability of zero (as of a leaf or a vote) is zero instead of infinite.
@@ -29,6 +30,7 @@ class SampleWriter(GraphBuilder):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._matrices: dict[Columns, str] = {}
+        self.fused: dict[str, FusedForm] = {}  # operators for inference, each by a tensor that it computes
 
     @property
     def elem_type(self) -> int:

@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 __all__ = [
     "AsIs",
     "Dense",
+    "Described",
     "FactorOfInverse",
     "Form",
     "Kept",
@@ -22,6 +23,8 @@ __all__ = [
 
 class Form:
     """Invertible function of an array; the base class is the identity.
+
+    An object of this class is a part of a trained model: it must support pickle.
 
     Examples
     --------
@@ -49,6 +52,13 @@ class Form:
 
 class AsIs(Form):
     """The attribute itself."""
+
+
+@dataclass(frozen=True)
+class Described(Form):
+    """A form of which only the expression is known, from a file of version 0.2.0."""
+
+    text: str = "{}"
 
 
 class Dense(Form):

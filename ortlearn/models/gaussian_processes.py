@@ -173,7 +173,7 @@ class GaussianProcessRegressorDefinition(ModelDefinition):
 
 
 @dataclass(frozen=True)
-class _Residuals(Form):
+class Residuals(Form):
     """Labels minus probabilities, of shape (n_samples, 1)."""
 
     labels: np.ndarray
@@ -225,7 +225,7 @@ def _binary_process(op: ModelWriter, process: Any, x: str) -> tuple[str, str]:
     # sum c erf(l f / sqrt(1 + 2 l^2 s)) / 2 + sum c / 2.
     writer = _Kernel(op, process, x, FITTED)
     kernel = writer.matrix()
-    residuals = op.parameter(process, "pi_", form=_Residuals(process.y_train_), role="weight")
+    residuals = op.parameter(process, "pi_", form=Residuals(process.y_train_), role="weight")
     latent = op.MatMul(kernel, residuals)
     factor = (np.linalg.inv(process.L_) * process.W_sr_).T.astype(op.float_dtype)
     v = op.MatMul(kernel, np.ascontiguousarray(factor))

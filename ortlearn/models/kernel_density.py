@@ -18,7 +18,7 @@ BANDWIDTH = "the likelihood of training samples grows without bound as it shrink
 INFINITE_SUPPORT = frozenset(("exponential", "gaussian"))  # kernels written as logarithms
 
 
-class _Rows(Access):
+class TreeSamples(Access):
     """Access to the training samples in a tree."""
 
     def read(self, owner: Any) -> np.ndarray:
@@ -44,7 +44,9 @@ class KernelDensityDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         reason = TOPHAT_REASON if model.kernel == "tophat" else ""
-        rows = op.parameter(model, "tree_.data", name="rows", role="intercept", reason=reason, access=_Rows())
+        rows = op.parameter(
+            model, "tree_.data", name="rows", role="intercept", reason=reason, access=TreeSamples()
+        )
         width = op.parameter(model, "bandwidth_", role="scale", constraint=Positive(), reason=BANDWIDTH)
         ordered, finished = ordered_distances(op, x, rows, model.metric, model.metric_params or {})
         terms = KERNELS[model.kernel](op, op.Div(finished(ordered), width))

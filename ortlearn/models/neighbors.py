@@ -105,14 +105,14 @@ def _mean(op: ModelWriter, model: Any, x: str) -> Function:
 
 
 @dataclass(frozen=True)
-class _ValuesOfSamples(Form):
+class ValuesOfSamples(Form):
     """Values of training samples, stored once for the duplicates of a bootstrap."""
 
     first: np.ndarray
     group: np.ndarray
 
     @classmethod
-    def of(cls, model: Any) -> "_ValuesOfSamples":
+    def of(cls, model: Any) -> "ValuesOfSamples":
         """Return the form for the samples of a fitted estimator."""
         values = np.asarray(model._y).reshape(len(model._y), -1)
         rows = np.ascontiguousarray(np.column_stack([model._fit_X, values]))
@@ -132,7 +132,7 @@ class NeighborsRegressorDefinition(_Neighbors):
     """KNeighborsRegressor and RadiusNeighborsRegressor: the mean over neighbours."""
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        mean, form = _mean(op, model, x), _ValuesOfSamples.of(model)
+        mean, form = _mean(op, model, x), ValuesOfSamples.of(model)
         values = op.parameter(model, "_y", form=form, role="table")
         if len(form.first) < len(model._y):
             values = op.Gather(values, form.group, axis=0)

@@ -160,7 +160,7 @@ class InnerDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         # at the top, parameters keep the names of the inner estimator
         attribute, estimator = _inside(model)
-        return op.write(estimator, x, attribute if op.path else "")
+        return op.write(estimator, x, attribute, named=bool(op.path))
 
     def fitted_part(self, model: Any) -> Any:
         return _inside(model)[1]

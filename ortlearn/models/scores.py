@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 
 from ..exceptions import ConversionError
-from .columns import LOWEST
+from .columns import LOWEST, SampleWriter
 from .fusion import FusedClasses, FusedLinear
 from .label_positions import Positions
-
-if TYPE_CHECKING:
-    from .writer import ModelWriter
 
 __all__ = [
     "Scores",
@@ -70,6 +67,8 @@ class Scores:
     positions : Positions or None
         Positions of labels, if the labels of a sample are an array. The scores of a classifier are then of
         shape (n, positions, k), those of a regressor of shape (n, positions).
+    appended_link : bool
+        Whether the predictions of the estimator are the scores, and those of the graph their exponentials.
     """
 
     task: str
@@ -88,6 +87,7 @@ class Scores:
     target_transformers: tuple[Any, ...] = ()
     dtype: np.dtype = np.dtype(np.float32)
     positions: Positions | None = None
+    appended_link: bool = False
 
     @property
     def shape(self) -> tuple[int | None, ...]:
@@ -112,29 +112,29 @@ class Scores:
         """Tensor of the predictions of a regressor."""
         return self.prediction or self.score
 
-    def with_link(self, op: ModelWriter, link: str | None) -> Scores:
+    def with_link(self, op: SampleWriter, link: str | None) -> Scores:
         """Return the scores of a regressor for a loss: predictions, or logarithms of them for ``"log"``."""
         if link == "log" and self.link != "log":
-            return replace(self, link="log", prediction=op.Exp(self.score))
+            return replace(self, link="log", prediction=op.Exp(self.score), appended_link=True)
         if link == "identity" and self.link == "log" and not self.target_transformers:
             return replace(self, link="identity", score=self.predicted, prediction=None)
         return self
 
 
-def regression(op: ModelWriter, score: str, n_outputs: int = 1, link: str = "identity") -> Scores:
+def regression(op: SampleWriter, score: str, n_outputs: int = 1, link: str = "identity") -> Scores:
     """Return the outputs of a regressor: scores of shape (n, n_outputs), or their exponentials for "log"."""
     prediction = op.Exp(score) if link == "log" else None
     return Scores("regression", score, n_outputs, link, prediction)
 
 
-def transformation(op: ModelWriter, transformed: Any, n_outputs: int) -> Scores:
+def transformation(op: SampleWriter, transformed: Any, n_outputs: int) -> Scores:
     """Return the outputs of a transformer, whose scores are its output: a matrix, or columns with text."""
     if isinstance(transformed, str) and op.type(transformed) is None:
         op.set_type(transformed, op.elem_type, (None, n_outputs))
     return Scores("transformation", transformed, n_outputs, transformed=transformed)
 
 
-def label_of(op: ModelWriter, index: str, classes: np.ndarray) -> str | None:
+def label_of(op: SampleWriter, index: str, classes: np.ndarray) -> str | None:
     """Return classes by their indices; None for classes that are fractions, which have no ONNX type."""
     classes = np.asarray(classes)
     if classes.dtype.kind == "f" and not np.all(classes == np.floor(classes)):
@@ -149,7 +149,7 @@ def _as_labels(classes: np.ndarray) -> np.ndarray:
 
 
 def classification(
-    op: ModelWriter, score: str, link: str, compared: str, classes: np.ndarray, **outputs: Any
+    op: SampleWriter, score: str, link: str, compared: str, classes: np.ndarray, **outputs: Any
 ) -> Scores:
     """Return the outputs of a classifier that predicts the class of the largest value in ``compared``."""
     label = label_of(op, op.ArgMax(compared, axis=1, keepdims=0), classes)
@@ -159,7 +159,7 @@ def classification(
 
 
 def _declare_fused(
-    op: ModelWriter, score: str, label: str | None, classes: np.ndarray, probabilities: str | None
+    op: SampleWriter, score: str, label: str | None, classes: np.ndarray, probabilities: str | None
 ) -> None:
     """Declare that a fused operator computes classes and probabilities from scores."""
     if op.float_dtype == np.float32 and label is not None and len(classes) > 1:
@@ -168,13 +168,13 @@ def _declare_fused(
         op.fused[label] = FusedClasses(score, label, _as_labels(classes), probabilities or "", linear)
 
 
-def class_scores(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
+def class_scores(op: SampleWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a classifier whose probabilities are the softmax of its scores."""
     outputs["probabilities"] = op.Softmax(score, axis=1)
     return classification(op, score, "softmax", score, classes, **outputs)
 
 
-def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray) -> Scores:
+def one_against_rest(op: SampleWriter, score: str, classes: np.ndarray) -> Scores:
     """Return the outputs of a classifier whose probabilities are sigmoids divided by their sum."""
     # by logarithms, as sigmoids of very low scores vanish in float32
     probabilities = op.Softmax(op.log_sigmoids(score), axis=1)
@@ -182,7 +182,7 @@ def one_against_rest(op: ModelWriter, score: str, classes: np.ndarray) -> Scores
 
 
 def classes_of_probabilities(
-    op: ModelWriter, probabilities: str, classes: np.ndarray, lowest: float = LOWEST, **outputs: Any
+    op: SampleWriter, probabilities: str, classes: np.ndarray, lowest: float = LOWEST, **outputs: Any
 ) -> Scores:
     """Return the outputs of a classifier whose scores are log-probabilities, clipped at ``lowest``."""
     score = op.log_probabilities(probabilities, lowest)
@@ -191,7 +191,7 @@ def classes_of_probabilities(
 
 
 def decisions(
-    op: ModelWriter,
+    op: SampleWriter,
     score: str,
     classes: np.ndarray,
     zero_is_second: bool = False,
@@ -214,17 +214,17 @@ def decisions(
     return Scores("classification", score, 1, "sigmoid", **{"label": label, "classes": classes, **outputs})
 
 
-def detection(op: ModelWriter, score: str, zero_is_inlier: bool = True) -> Scores:
+def detection(op: SampleWriter, score: str, zero_is_inlier: bool = True) -> Scores:
     """Return the outputs of an outlier detector: 1 for positive decisions, -1 for negative ones."""
     return decisions(op, score, np.array([-1, 1]), zero_is_second=zero_is_inlier)
 
 
-def binary_classes(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
+def binary_classes(op: SampleWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a binary classifier from the logit of the second class, of shape (n, 1)."""
     return decisions(op, score, classes, sigmoids=op.binary_probabilities(op.Sigmoid(score)), **outputs)
 
 
-def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
+def indicator(op: SampleWriter, score: str, classes: np.ndarray, **outputs: Any) -> Scores:
     """Return the outputs of a multilabel classifier, with one score per label."""
     label, groups = op.Cast(op.Greater(score, 0.0), to=TensorProto.INT64), (1,) * len(classes)
     outputs = {"label": label, "classes": classes, "groups": groups, **outputs}
@@ -232,7 +232,7 @@ def indicator(op: ModelWriter, score: str, classes: np.ndarray, **outputs: Any) 
 
 
 def several_outputs(
-    op: ModelWriter, scores: Sequence[str], labels: Sequence[str | None], classes: Any, **outputs: Any
+    op: SampleWriter, scores: Sequence[str], labels: Sequence[str | None], classes: Any, **outputs: Any
 ) -> Scores:
     """Return the outputs of a classifier of several outputs, each with labels of shape (n, 1).
 
@@ -252,7 +252,7 @@ def several_outputs(
 
 
 def multioutput(
-    op: ModelWriter,
+    op: SampleWriter,
     probabilities: Sequence[str],
     classes: Sequence[np.ndarray],
     lowest: float = LOWEST,

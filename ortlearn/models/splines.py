@@ -25,7 +25,7 @@ def _extension(model: Any, n_knots: int) -> np.ndarray:
     return np.concatenate([below, base, base[-1] + steps * (base[-1] - base[-2])])
 
 
-class _BaseKnots(Access):
+class BaseKnots(Access):
     """The knots of the base interval, of shape (n_knots, n_features)."""
 
     def read(self, owner: Any) -> np.ndarray:
@@ -50,7 +50,7 @@ class SplineTransformerDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         mode, degree = model.extrapolation, model.bsplines_[0].k
-        base = _BaseKnots().read(model)
+        base = BaseKnots().read(model)
         n_knots, n_features = base.shape
         if mode == "linear" and degree < 2 and n_features > 1:
             reason = f"scikit-learn extrapolates degree {degree} from other knots in columns after the first"
@@ -80,7 +80,7 @@ class SplineTransformerDefinition(ModelDefinition):
 def _knots(op: ModelWriter, model: Any, n_knots: int) -> str:
     """Append all knots, one row per feature."""
     reason = "" if model.bsplines_[0].k else "splines of degree 0 are step functions with zero gradient"
-    options: Any = {"name": "knots", "access": _BaseKnots(), "constraint": Rising(), "reason": reason}
+    options: Any = {"name": "knots", "access": BaseKnots(), "constraint": Rising(), "reason": reason}
     base = op.parameter(model, "bsplines_[*].t", **options)
     return op.Transpose(op.MatMul(_extension(model, n_knots).astype(op.float_dtype), base), perm=[1, 0])
 

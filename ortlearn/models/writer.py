@@ -1,8 +1,7 @@
 """Graph builder for estimators, which records the origin of parameters."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from ..graphs import TensorType
 from .columns import Columns, SampleWriter
 from .constraints.base import Constraint
 from .forms import AsIs, Form
-from .fusion import FusedForm
-from .parameters import Access, Parameter
+from .parameters import ENTRY, NO_PART, Access, Attribute, Parameter, part_of
 from .registry import Fallback, find_definition, no_fallback
 from .scores import Scores
 
@@ -32,8 +30,6 @@ class ModelWriter(SampleWriter):
     ----------
     parameters : dict of str to Parameter
         Parameters by the name of their initializer, in the order of declaration.
-    fused : dict of str to FusedForm
-        Fused operators for inference, each by a tensor that it computes.
     quotients : dict of str to tuple
         Dividend and divisor of tensors that are divided by the initializer of a scale.
 
@@ -63,7 +59,6 @@ class ModelWriter(SampleWriter):
         # columns, these subsets and the number of columns
         self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
         self.shared: dict[int, str] = {}  # by the id of a member: a tensor computed for all members at once
-        self.fused: dict[str, FusedForm] = {}
         self.quotients: dict[str, tuple[str, str]] = {}
         self.undefined = undefined
         self.link = link
@@ -72,6 +67,8 @@ class ModelWriter(SampleWriter):
         #: First dimension of outputs; None if they are not for the samples of X.
         self.sample_dim: str | None = "N"
         self.path = ""  # expression of the current part, from its step on
+        self.root: Any = None  # the estimator
+        self._location: tuple[str, ...] = ()  # path from the estimator to the current part
         self._reason = ""
 
     def parameter(
@@ -128,25 +125,32 @@ class ModelWriter(SampleWriter):
         key = (id(owner), attribute, str(index))
         if key not in self._names_of:
             name = self._name_of(name or attribute, index)
-            context = (reason or self._reason, self._step, self.path, access)
-            parameter = Parameter(name, owner, attribute, index, form, role, None, drawn, *context)
-            array = np.asarray(parameter.value(), dtype=self.float_dtype, order="C")
-            if constraint is not None and constraint.holds(array):
-                parameter = replace(parameter, constraint=constraint)
+            whole, reason = Attribute(attribute, index), reason or self._reason
+            access, text = access or whole, f"{self.path}.{whole}" if self.path else str(whole)
+            array = np.asarray(form.forward(access.read(owner)), dtype=self.float_dtype, order="C")
+            fans = (array.shape[0], array.shape[1]) if role == "weight" and array.ndim == 2 else (1, 1)
+            kept = constraint if constraint is not None and constraint.holds(array) else None
+            origin = text, self._step, drawn, reason, form, self._path_to(owner), access, kept
+            self.parameters[name] = Parameter(name, role, not reason, fans, *origin)
             self.initializers.append(numpy_helper.from_array(array, name))
             self.set_type(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-            self.parameters[name] = parameter
             self._names_of[key] = name
         if type(self.parameters[self._names_of[key]].form) is not type(form):
             raise self.fail(owner, f"its definition declares {attribute} in two forms: use one.")
         return self._names_of[key]
+
+    def _path_to(self, owner: Any) -> tuple[str, ...] | None:
+        """Return the path of the current part; None if the owner of a parameter is another object."""
+        with suppress(*NO_PART):
+            return self._location if part_of(self.root, self._location) is owner else None
+        return None
 
     def _name_of(self, attribute: str, index: Any) -> str:
         entry = "" if index is None else "_" + "_".join(str(index).strip("()").replace(" ", "").split(","))
         stem = attribute.rpartition(".")[2].strip("_") + entry
         return stem if self.claim(stem) else self.unique(stem)
 
-    def write(self, estimator: Any, x: str | Columns, at: str = "") -> Scores:
+    def write(self, estimator: Any, x: str | Columns, at: str = "", named: bool = True) -> Scores:
         """Append the graph of an estimator.
 
         Parameters
@@ -156,7 +160,10 @@ class ModelWriter(SampleWriter):
         x : str or Columns
             Samples; columns are converted into a numeric matrix unless the definition supports them.
         at : str, default=""
-            Expression of the estimator in the one that contains it, such as ``"estimators_[3]"``.
+            Expression of the estimator in the one that contains it, such as ``"estimators_[3]"``. Trained
+            parameters are written back to this path.
+        named : bool, default=True
+            Whether the expression is a part of the names of parameters.
 
         Returns
         -------
@@ -168,8 +175,9 @@ class ModelWriter(SampleWriter):
         ConversionError
             If a class has no definition, or if the estimator cannot be written as ONNX.
         """
+        self.root = estimator if self.root is None else self.root
         try:
-            with self.inside(at):
+            with self.inside(at, named=named):
                 definition = find_definition(estimator)
                 if definition is None or not definition.covers(estimator):
                     return self.undefined(self, estimator, x)
@@ -187,17 +195,18 @@ class ModelWriter(SampleWriter):
             x = self.matrix(x)
             self.float_dtype = self._last_dtype
             x = self.Cast(x, to=self.elem_type)
-        with self.inside("" if outer else f"['{name}']", "" if last else PREPARES):
+        with self.inside(f"['{name}']", "" if last else PREPARES, named=not outer):
             self._step = name if outer else self._step
             return self.write(estimator, x)
 
     @contextmanager
-    def inside(self, at: str = "", reason: str = "") -> Iterator[None]:
+    def inside(self, at: str = "", reason: str = "", named: bool = True) -> Iterator[None]:
         """Record parameters under a path, not trained by default if there is a reason."""
-        before = self.path, self._reason, self._step
-        dot = "." if self.path and at and not at.startswith("[") else ""
-        self.path, self._reason = f"{self.path}{dot}{at}", self._reason or reason
+        before = self.path, self._location, self._reason, self._step
+        self._location += tuple(ENTRY.findall(at))
+        dot = "." if self.path and at and named and not at.startswith("[") else ""
+        self.path, self._reason = f"{self.path}{dot}{at if named else ''}", self._reason or reason
         try:
             yield
         finally:
-            self.path, self._reason, self._step = before
+            self.path, self._location, self._reason, self._step = before

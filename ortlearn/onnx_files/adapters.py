@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from ..exceptions import ConversionError, NoTrainableWeightError
 from ..graphs.name_patterns import matches_pattern
 from ..graphs.nodes import all_nodes, attribute
-from ..models.weight import Weight
+from ..models.parameters import Parameter
 
 ADAPTABLE = "a matrix product, a convolution or a recurrent layer"  # operators with adapters, for messages
 RECURRENT = {"GRU", "LSTM", "RNN"}
@@ -85,7 +85,7 @@ class LoRA(BaseEstimator):
         return 1.0 if self.alpha is None else float(self.alpha) / self.rank
 
     def adapters(
-        self, model: ModelProto, weights: Mapping[str, Weight], original_names: Mapping[str, str]
+        self, model: ModelProto, weights: Mapping[str, Parameter], original_names: Mapping[str, str]
     ) -> list[Adapter]:
         """Return the adapters of the matched weights.
 
@@ -93,7 +93,7 @@ class LoRA(BaseEstimator):
         ----------
         model : onnx.ModelProto
             Graph whose weights are initializers.
-        weights : mapping of str to Weight
+        weights : mapping of str to Parameter
             Weights by name.
         original_names : mapping of str to str
             Names of weights in the file, which patterns may match, too.
@@ -166,7 +166,7 @@ class Adapter:
         return (weight.astype(np.float64) + product.reshape(weight.shape)).astype(weight.dtype)
 
 
-def _matrix(weight: Weight, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def _matrix(weight: Parameter, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the shape of a weight as a matrix or a stack of matrices; None if it is neither."""
     operators = {*weight.operators}
     if weight.role != "weight" or not weight.learned or len(shape) < 2 or min(shape) < 1:
@@ -183,7 +183,7 @@ def _is_turned(node: NodeProto) -> bool:
 
 
 def _matched(
-    target: str | Sequence[str], known: Collection, weights: Mapping[str, Weight], original_names: Mapping
+    target: str | Sequence[str], known: Collection, weights: Mapping[str, Parameter], original_names: Mapping
 ) -> list[str]:
     """Return the weights that patterns match; raise an error for a pattern without a match."""
     found = set()
@@ -199,13 +199,13 @@ def _matched(
     return [name for name in known if name in found]
 
 
-def _matches(pattern: str, weight: Weight, original: str) -> bool:
+def _matches(pattern: str, weight: Parameter, original: str) -> bool:
     names = [*weight.names(original), *weight.places(original)]
     return any(matches_pattern(name, pattern) or name == pattern.strip("/") for name in names)
 
 
 def _others(
-    pattern: str, known: Collection[str], weights: Mapping[str, Weight], original_names: Mapping[str, str]
+    pattern: str, known: Collection[str], weights: Mapping[str, Parameter], original_names: Mapping[str, str]
 ) -> str:
     """Return a sentence about matched weights that do not support adapters, if any."""
     found = {original_names.get(name, name): weight for name, weight in weights.items() if name not in known}

@@ -9,7 +9,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from ..graphs import node_inputs
 from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import all_nodes, attribute
-from ..models.weight import CONSTANT, STATISTIC, Weight
+from ..models.parameters import CONSTANT, STATISTIC, Parameter
 
 _FACTORS, _LAYER = {0: "weight", 1: "weight"}, {1: "weight", 2: "intercept"}
 _NORMALIZATION, _RECURRENT = {1: "scale", 2: "intercept"}, {1: "weight", 2: "weight", 3: "intercept"}
@@ -49,7 +49,7 @@ PASSING = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"}
 ROUNDING = {"QuantizeLinear", "DequantizeLinear"}
 
 
-def find_weights(model: ModelProto) -> dict[str, Weight]:
+def find_weights(model: ModelProto) -> dict[str, Parameter]:
     """Return the floating-point initializers of a graph with their roles.
 
     Learned weights are the operands of products, convolutions, recurrent layers and attention, the terms
@@ -65,7 +65,7 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
 
     Returns
     -------
-    dict of str to Weight
+    dict of str to Parameter
         Weights by name, in the graph's order.
 
     Examples
@@ -95,7 +95,7 @@ def find_weights(model: ModelProto) -> dict[str, Weight]:
     }
     found = {name: _weight(name, arrays[name], *final[name][0], producers, constants) for name in arrays}
     for name in statistics & found.keys():
-        found[name] = Weight(name, "other", False, drawn=False, reason=STATISTIC)
+        found[name] = Parameter(name, "other", False, drawn=False, reason=STATISTIC)
     has_learned = any(weight.learned for weight in found.values())
     for name, weight in found.items():
         array, last = arrays[name], [node for node, _ in final[name]]
@@ -118,22 +118,22 @@ def _weight(
     position: int,
     producers: Mapping[str, NodeProto],
     constants: set[str],
-) -> Weight:
+) -> Parameter:
     """Return the role of an initializer at an input of a node."""
     operator = "" if node.domain == "ai.onnx" else node.domain, node.op_type
     known = LEARNED.get(operator, {}).get(position)
     if known == "table" or (operator in TABLES and position == 0):
         looked_up = array.ndim > 0 and array.size > 1 and node.input[known is None] not in constants
-        return Weight(name, "table", looked_up, drawn=False)
+        return Parameter(name, "table", looked_up, drawn=False)
     if known is not None:
-        return Weight(name, known, True, _fans(node, array) if known == "weight" else (1, 1))
+        return Parameter(name, known, True, _fans(node, array) if known == "weight" else (1, 1))
     if node.op_type in ("Add", "Sub") and len(node.input) == 2:
         other = producers.get(node.input[1 - position])
         while other is not None and other.op_type in PASSING:
             other = producers.get(other.input[0])
         is_product = other is not None and other.op_type in PRODUCTS and constants & {*other.input}
-        return Weight(name, "intercept", bool(is_product))
-    return Weight(name, "scale" if node.op_type in ("Mul", "Div") else "other", False)
+        return Parameter(name, "intercept", bool(is_product))
+    return Parameter(name, "scale" if node.op_type in ("Mul", "Div") else "other", False)
 
 
 def constant_tensors(graph: GraphProto) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -48,6 +48,12 @@ class RecordType:
         Function to call instead of the constructor.
     needed : tuple of str
         Values that must not be omitted.
+    prepared : callable or None
+        Function of an object that returns the one to store.
+    upgraded : callable or None
+        Function of the values of an earlier version that returns those of this one.
+    former : mapping of str to str
+        Names of values in files of earlier versions, and their present names.
     """
 
     cls: type
@@ -55,6 +61,9 @@ class RecordType:
     names: tuple[str, ...] | None = None
     build: Callable[..., Any] | None = None
     needed: tuple[str, ...] = ()
+    prepared: Callable[[Any], Any] | None = None
+    upgraded: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    former: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def _fields(self) -> dict[str, bool]:
@@ -77,11 +86,13 @@ class RecordType:
 
     def take(self, value: Any) -> dict[str, Any]:
         """Return the values of an object."""
+        value = value if self.prepared is None else self.prepared(value)
         return {name: getattr(value, name) for name in self._fields}
 
     def make(self, values: Mapping[str, Any]) -> Any:
         """Return an object with given values; values missing in files of earlier versions have defaults."""
-        name = self.cls.__name__
+        values = {self.former.get(key, key): value for key, value in values.items()}
+        name, values = self.cls.__name__, values if self.upgraded is None else self.upgraded(values)
         unknown = sorted(values.keys() - self._fields.keys())
         missing = sorted(key for key, needed in self._fields.items() if needed and key not in values)
         if unknown or missing:

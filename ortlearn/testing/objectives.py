@@ -16,6 +16,7 @@ from ..graphs import (
     append_nodes,
     extract_model,
     graph_names,
+    initializer_arrays,
     make_inputs_of,
     make_value_info,
 )
@@ -91,7 +92,7 @@ def check_objective(
     trained = {name: p for name, p in slopes.parameters.items() if not p.reason}
     chosen = {name: p for name, p in trained.items() if names is None or name in names}
     assert chosen, f"{type(estimator).__name__}: no parameter is trained"
-    for where, direction in _directions(chosen, np.random.default_rng(random_state)):
+    for where, direction in _directions(chosen, slopes.feeds, np.random.default_rng(random_state)):
         slope = slopes.along(direction)
         assert slope >= -rtol, (
             f"{type(estimator).__name__}: its objective {objective!r} falls along {where}, with a slope of "
@@ -124,7 +125,9 @@ def _resolved(penalty: BasePenalty, parameters: dict[str, Parameter]) -> BasePen
         found = {
             name
             for name, p in parameters.items()
-            if any(matches_pattern(known, pattern) for known in (name, p.expression) for pattern in patterns)
+            if any(
+                matches_pattern(known, pattern) for known in (name, p.attribute or "") for pattern in patterns
+            )
         }
         if not found:
             raise PluginError(f"{penalty!r}: {patterns} name no parameter among {sorted(parameters)}.")
@@ -175,11 +178,11 @@ class _Slopes:
             loss = PerOutputLoss(loss, written.scores.groups)
         labels = _labels(written.scores, loss, y, len(X))
         part = extract_model(written.model, [written.scores.score])
-        present = [tensor.name for tensor in part.graph.initializer if tensor.name in written.parameters]
+        values = initializer_arrays(part, written.parameters)
+        present = list(values)
         graph = make_inputs_of(part, present)
         parameters = {name: written.parameters[name] for name in present}
-        model = _with_objective(graph, written, labels, loss, objective.penalty, present)
-        values = {name: np.asarray(p.value(), dtype=np.float64) for name, p in parameters.items()}
+        model = _with_objective(graph, written, labels, loss, objective.penalty, values)
         feeds = {"X": X, "labels": labels, **values}
         return cls(model, parameters, feeds, weights, run, run(model, feeds))
 
@@ -206,7 +209,7 @@ def _with_objective(
     labels: np.ndarray,
     loss: BaseLoss,
     penalty: BasePenalty,
-    present: list[str],
+    values: dict[str, np.ndarray],
 ) -> ModelProto:
     """Return a graph from samples, labels and parameters to losses and penalty."""
     scores, parameters = written.scores, written.parameters
@@ -214,13 +217,13 @@ def _with_objective(
     types = {
         "labels": TensorType(elem_type, (None, *labels.shape[1:])),
         scores.score: TensorType(TensorProto.DOUBLE, (None, scores.n_outputs)),
-        **{name: TensorType(TensorProto.DOUBLE, parameters[name].value().shape) for name in present},
+        **{name: TensorType(TensorProto.DOUBLE, value.shape) for name, value in values.items()},
     }
     taken = graph_names(graph.graph) | {"labels"}
     op = GraphBuilder(dtype=np.float64, existing_names=taken, types=types, prefix="objective_")
     rows = op.node("Identity", loss.forward(op, "labels", scores.score), outputs=["losses"])
-    terms, penalty = [], _resolved(penalty, {name: parameters[name] for name in present})
-    for name in present:
+    terms, penalty = [], _resolved(penalty, {name: parameters[name] for name in values})
+    for name in values:
         if not parameters[name].reason:
             parts = penalty.parts_for(parameters[name].role == "intercept", name)
             terms += [term for part in parts if (term := part.forward(op, name)) is not None]
@@ -235,12 +238,12 @@ def _with_objective(
 
 
 def _directions(
-    parameters: dict[str, Parameter], rng: np.random.Generator
+    parameters: dict[str, Parameter], values: dict[str, np.ndarray], rng: np.random.Generator
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """Yield steps along each entry of the parameters, in both directions, and along random directions."""
     sizes, free = {}, {}
     for name, parameter in parameters.items():
-        value = np.asarray(parameter.value(), dtype=np.float64)
+        value = values[name]
         free[name] = value if parameter.constraint is None else parameter.constraint.free(value)
         sizes[name] = STEP * max(1.0, np.abs(free[name]).max(initial=0.0))
     for name, value in free.items():

@@ -13,7 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Robust
 
 from ortlearn.conversion import Weight, explain, select_weights, to_trainable
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
-from ortlearn.models.weight import CONSTANT
+from ortlearn.models.parameters import CONSTANT
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -9,12 +9,14 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler, TargetEncoder
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler, TargetEncoder
 from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn.conversion import to_trainable, write_weights
 from ortlearn.exceptions import WriteBackError
+from ortlearn.models import ModelWriter, write_parameters
 from ortlearn.training import Device, make_session
 
 RNG = np.random.RandomState(0)
@@ -208,3 +210,33 @@ def test_shared_initializer_is_written_into_each_member():
     np.testing.assert_array_equal(*changed)
     assert np.abs(changed[0] - tables[0]).max() > 0.01
     np.testing.assert_allclose(written.predict_proba(X), probabilities, atol=1e-5)
+
+
+def test_a_part_without_a_path_is_not_written():
+    op, part = ModelWriter(), Ridge().fit(X, Y)
+    model = make_pipeline(part)
+    op.write(model, "X")
+    lost = op.parameter(Ridge().fit(X, Y), "coef_")
+    assert write_parameters(model, op.parameters, {"coef": np.zeros((1, X.shape[1]))})[-1].coef_.max() == 0
+    with pytest.raises(WriteBackError, match="No path leads to coef_: its model definition"):
+        write_parameters(model, op.parameters, {lost: np.zeros(X.shape[1])})
+
+
+def test_writing_back_needs_no_graph():
+    model = make_pipeline(FunctionTransformer(np.abs), Ridge()).fit(X, Y)
+    trainable = to_trainable(model)
+    weights = trainable.coefficients(trainable.initial_weights())
+    model[0].func = np.spacing  # without a form in ONNX
+    written = write_weights(model, trainable, {name: 2 * array for name, array in weights.items()})
+    np.testing.assert_allclose(written[-1].coef_, 2 * model[-1].coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda model: setattr(model, "steps", model.steps[1:]), lambda model: model.fit(X, -Y)]
+)
+def test_changed_estimators_are_rejected(change):
+    model = make_pipeline(StandardScaler(), Ridge()).fit(X, Y)
+    trainable = to_trainable(model)
+    change(model)
+    with pytest.raises(WriteBackError, match="changed since it was converted"):
+        write_weights(model, trainable, {})

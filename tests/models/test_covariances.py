@@ -30,7 +30,7 @@ def test_float32(run_onnx):
 def test_write_back_updates_the_precision():
     model = EllipticEnvelope(random_state=0).fit(X)
     written = write_model(model, {"X": TensorType(1, (None, 3))}, np.float64)
-    factor = 2 * written.parameters["covariance"].value()
+    factor = 2 * written.parameters["covariance"].value(model)
     trained = write_parameters(model, written.parameters, {"covariance": factor})
     np.testing.assert_allclose(trained.covariance_, model.covariance_ / 4)
     np.testing.assert_allclose(trained.precision_, 4 * model.precision_)

@@ -182,7 +182,7 @@ def test_names_and_reasons():
     }
     model = GaussianProcessClassifier(2.0 * RBF(1.5), optimizer=None).fit(X, THREE)
     found = [p for p in written(model).parameters.values() if not p.reason]
-    assert [p.form.text.format(p.expression) for p in found] == [
+    assert [p.expression for p in found] == [
         f"y_train_ - base_estimator_.estimators_[{i}].pi_" for i in range(3)
     ]
 

@@ -45,7 +45,7 @@ def test_write_back_updates_the_embedding():
     written = write_model(model, {"X": TensorType(1, (None, 3))}, np.float64)
     trained = [name for name, parameter in written.parameters.items() if not parameter.reason]
     assert sorted(trained) == ["K_fit_all", "K_fit_rows", "eigenvectors"]
-    values = {"eigenvectors": 2 * written.parameters["eigenvectors"].value()}
+    values = {"eigenvectors": 2 * written.parameters["eigenvectors"].value(model)}
     result = write_parameters(model, written.parameters, values)
     np.testing.assert_allclose(result.embedding_, 2 * model.embedding_, atol=1e-8)
 

@@ -47,7 +47,7 @@ def test_names_and_constraints():
     for name, (columns, params) in CASES.items():
         model = getattr(naive_bayes, name)(**params).fit(columns, THREE)
         parameters = write_model(model, {"X": TensorType(1, (None, columns.shape[1]))}).parameters.values()
-        found = {p.expression: p.constraint and p.constraint.text for p in parameters}
+        found = {p.attribute: p.constraint and p.constraint.text for p in parameters}
         assert found == expected[name]
 
 

@@ -167,10 +167,12 @@ def closeness_of_words(model, X):
 
 def assert_write_back_keeps_parameters(model, written, X):
     """Check that writing back unchanged parameters does not change a model."""
-    values = {key: parameter.value() for key, parameter in written.parameters.items()}
-    again = write(write_parameters(model, written.parameters, values), X)
+    values = {key: parameter.value(model) for key, parameter in written.parameters.items()}
+    copy = write_parameters(model, written.parameters, values)
+    again = write(copy, X)
     for key, value in values.items():
-        np.testing.assert_allclose(again.parameters[key].value(), value, rtol=1e-9, atol=1e-12, err_msg=key)
+        found = again.parameters[key].value(copy)
+        np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-12, err_msg=key)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -86,7 +86,7 @@ def test_sparse_fits(kind, run):
     model = kind().fit(rows, THREE)
     check_model(model, rows.toarray(), run=run)
     graph = written(model)
-    values = {name: 1.1 * parameter.value() for name, parameter in graph.parameters.items()}
+    values = {name: 1.1 * parameter.value(model) for name, parameter in graph.parameters.items()}
     changed = write_parameters(model, graph.parameters, values)
     assert type(changed.dual_coef_) is type(model.dual_coef_)
     np.testing.assert_allclose(changed.predict(rows), changed.predict(rows.toarray()))

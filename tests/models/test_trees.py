@@ -110,7 +110,7 @@ def test_exponential_loss_and_initial_scores(run):
     graph = written(model)
     changed = write_parameters(model, graph.parameters, {"base_values": np.array([1.0, 2.0, 4.0])})
     gap = changed.decision_function(X) - model.decision_function(X)
-    expected = np.array([1.0, 2.0, 4.0]) - graph.parameters["base_values"].value()
+    expected = np.array([1.0, 2.0, 4.0]) - graph.parameters["base_values"].value(model)
     np.testing.assert_allclose(gap, np.tile(expected, (len(X), 1)), atol=1e-10)
 
 
@@ -168,7 +168,7 @@ def test_names_and_constraints():
     }
     for model, names in expected.items():
         parameters = written(model.fit(X, THREE)).parameters
-        found = {p.expression: p.constraint and p.constraint.text for p in parameters.values()}
+        found = {p.attribute: p.constraint and p.constraint.text for p in parameters.values()}
         assert found == names
         assert "leaf_values" in parameters
 

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from ortlearn import plugins
 from ortlearn.learning_rates import BaseLearningRate
 from ortlearn.learning_rates.solver import BaseSolver
+from ortlearn.models.parameters import part_of
 from ortlearn.models.registry import public_path
 from ortlearn.penalties import BasePenalty
 
@@ -158,7 +159,7 @@ def _install_model(subject: Subject) -> None:
         if public_path(type(model)) != subject.name:
             return scores
         for name in set(op.parameters) - before:
-            _note_inverse(subject, op.parameters[name], model)
+            _note_inverse(subject, op, name, model)
         changes = {name: _note_tensor(subject, op, name, getattr(scores, name)) for name in _SCORES}
         return dataclasses.replace(scores, **changes)
 
@@ -172,9 +173,11 @@ def _note_tensor(subject: Subject, op, part: str, found):
     return subject.note(part, found, scale) if found else found
 
 
-def _note_inverse(subject: Subject, parameter, model) -> None:
+def _note_inverse(subject: Subject, op, name: str, model) -> None:
     """Change what is written back of a parameter of the model itself, or of a part that is no estimator."""
-    if isinstance(parameter.owner, BaseEstimator) and parameter.owner is not model:
+    parameter = op.parameters[name]
+    owner = part_of(op.root, parameter.path)
+    if isinstance(owner, BaseEstimator) and owner is not model:
         return
     form = parameter.form
     changed = copy.copy(form)

@@ -209,6 +209,15 @@ def missing_value(manifest, parts):
     del find(manifest, name="Problem")["fields"]["loss"]
 
 
+def special_attribute(manifest, parts):
+    find(manifest, name="Attribute")["fields"]["name"] = "coef_.__class__"
+
+
+def special_path(manifest, parts):
+    path = {"$": "tuple", "items": ["fit", "__globals__"]}
+    find(manifest, name="Parameter")["fields"]["path"] = path
+
+
 def unknown_value(manifest, parts):
     find(manifest, name="Problem")["fields"]["other"] = 1
 
@@ -315,15 +324,8 @@ CHANGES = [
     epoch_without_loss,
     *(unknown_record, unknown_kind, wrong_type, wrong_nested_type, missing_value, unknown_value, other_group),
     *(unknown_plugin, unknown_parameter_of_a_plugin, unknown_parameter, unknown_class, missing_array),
-    *(
-        missing_file,
-        other_weights,
-        nested_deeply,
-        another_state,
-        pickled_object,
-        damaged_graph,
-        external_weights,
-    ),
+    *(missing_file, other_weights, nested_deeply, another_state, pickled_object, damaged_graph),
+    *(external_weights, special_attribute, special_path),
 ]
 
 

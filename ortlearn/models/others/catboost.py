@@ -5,6 +5,7 @@
 
 import json
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,12 @@ def _loss_of(model: Any) -> tuple[str, dict[str, float]]:
     return name, {key: float(value) for key, _, value in pairs}
 
 
-class LeafValues(Access):
+@dataclass(frozen=True)
+class CatBoostLeaves(Access):
     """Values of the leaves, of shape (n_leaves, n_scores)."""
 
-    def __init__(self, n_scores: int, n_features: int):
-        self.n_scores, self.n_features = n_scores, n_features
+    n_scores: int
+    n_features: int
 
     def read(self, owner: Any) -> np.ndarray:
         return np.reshape(owner.get_leaf_values(), (-1, self.n_scores))
@@ -52,11 +54,11 @@ class LeafValues(Access):
         owner._n_features_in = self.n_features  # a copy loses it
 
 
-class Bias(Access):
+@dataclass(frozen=True)
+class CatBoostBias(Access):
     """Bias of the sums of leaves, of shape (n_scores,)."""
 
-    def __init__(self, n_scores: int):
-        self.n_scores = n_scores
+    n_scores: int
 
     def read(self, owner: Any) -> np.ndarray:
         return np.broadcast_to(np.asarray(owner.get_scale_and_bias()[1], np.float64), self.n_scores).copy()
@@ -117,8 +119,8 @@ def _raw_scores(op: ModelWriter, model: Any, x: str) -> tuple[str, int]:
     n_scores = len(np.atleast_1d(document["scale_and_bias"][1]))
     scale, stem = float(model.get_scale_and_bias()[0]), "leaf_values"
     options: Any = {"form": AsIs() if scale == 1 else Scaled(scale), "role": "table", "name": stem}
-    table = op.parameter(model, stem, **options, access=LeafValues(n_scores, len(columns)))
-    bias = op.parameter(model, "bias", role="intercept", name="base_values", access=Bias(n_scores))
+    table = op.parameter(model, stem, **options, access=CatBoostLeaves(n_scores, len(columns)))
+    bias = op.parameter(model, "bias", role="intercept", name="base_values", access=CatBoostBias(n_scores))
     nodes = Nodes.joined([_nodes(tree, columns) for tree in trees])
     numbers = leaf_numbers(op, nodes, x, len(columns))
     return leaf_sums(op, table, numbers, first=bias), n_scores

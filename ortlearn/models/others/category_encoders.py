@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .. import Access, ModelDefinition, ModelWriter, Scores
+from .. import Access, ModelDefinition, ModelWriter, Scores, definition_of
 from ..encoders import category_numbers
 from ..scores import transformation
 
@@ -64,24 +65,26 @@ def _codes(model: Any, name: Any) -> tuple[list[Any], list[Any], Any]:
     return _entries(_mapping(model.ordinal_encoder, name).astype(int), MISSING)
 
 
-class Targets(Access):
+@dataclass(frozen=True)
+class EncodedCategories(Access):
     """Encoded values of the categories of a column."""
 
-    def __init__(self, definition: TargetDefinition, name: Any):
-        self.definition, self.name = definition, name
+    name: Any
 
     def read(self, owner: Any) -> np.ndarray:
-        return self.definition.targets(owner, self.name)
+        definition: Any = definition_of(owner)
+        return definition.targets(owner, self.name)
 
     def write(self, owner: Any, value: np.ndarray) -> None:
-        self.definition.set_targets(owner, self.name, value)
+        definition: Any = definition_of(owner)
+        definition.set_targets(owner, self.name, value)
 
 
 class TargetDefinition(EncoderDefinition):
     """TargetEncoder, JamesSteinEncoder, MEstimateEncoder, QuantileEncoder and WOEEncoder."""
 
     def encode(self, op: ModelWriter, model: Any, name: Any, column: str) -> tuple[str, int]:
-        options: Any = {"name": f"mapping_{name}", "access": Targets(self, name)}
+        options: Any = {"name": f"mapping_{name}", "access": EncodedCategories(name)}
         table = op.parameter(model, f"mapping['{name}']", role="table", **options)
         # unknown and missing values are not trained
         unknown, missing = (np.array([value], dtype=op.float_dtype) for value in self.others(model, name))

@@ -4,6 +4,7 @@
 # "Categorical Feature Support" of LightGBM's advanced topics.
 
 import copy
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -27,11 +28,16 @@ from .boosters import (
 ZERO = 1e-35  # largest magnitude that counts as zero
 
 
-class LeafOutputs(Access):
+@dataclass(frozen=True)
+class LightGBMLeaves(Access):
     """Values of the leaves, tree by tree."""
 
-    def __init__(self, sizes: list[int]):
-        self.positions = [(tree, leaf) for tree, size in enumerate(sizes) for leaf in range(size)]
+    sizes: tuple[int, ...]
+
+    @property
+    def positions(self) -> list[tuple[int, int]]:
+        """Tree and number of each leaf."""
+        return [(tree, leaf) for tree, size in enumerate(self.sizes) for leaf in range(size)]
 
     def read(self, owner: Any) -> np.ndarray:
         return np.array([owner.booster_.get_leaf_output(*position) for position in self.positions])
@@ -135,7 +141,7 @@ def _raw_scores(op: ModelWriter, model: Any, booster: dict[str, Any], x: Any) ->
     trees, n_scores = booster["tree_info"], booster["num_tree_per_iteration"]
     n_rounds, n_columns = len(trees) // n_scores, model.n_features_in_
     form = Scaled(1 / n_rounds) if booster["average_output"] else AsIs()
-    access = LeafOutputs([tree["num_leaves"] for tree in trees])
+    access = LightGBMLeaves(tuple(tree["num_leaves"] for tree in trees))
     options: Any = {"role": "table", "name": "leaf_values", "access": access}
     table = op.parameter(model, "booster_.leaf_outputs", form=form, **options)
     x = with_codes(op, model, x, _categories(op, model, booster))

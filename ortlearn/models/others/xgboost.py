@@ -9,7 +9,7 @@ from .. import ModelWriter, Objective, Scores
 from ..forms import AsIs, Form, Scaled
 from ..trees import leaf_sums
 from .boosters import CLASSIFIERS, Booster, Kind, boosting_objective, tree_leaves, with_codes
-from .xgboost_json import BaseScore, Document, LeafValues, LinearWeights, document_of
+from .xgboost_json import Document, XGBoostBaseScore, XGBoostLeaves, XGBoostWeights, document_of
 
 
 class XGBDefinition(Booster):
@@ -69,7 +69,7 @@ def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:
     x, missing = with_codes(op, model, x, document.categories()), float(model.missing)
     if missing == missing:
         x = op.Where(op.Equal(x, np.array(missing, dtype=op.float_dtype)), float("nan"), x)
-    options: Any = {"name": "base_values", "access": BaseScore()}
+    options: Any = {"name": "base_values", "access": XGBoostBaseScore()}
     options["reason"] = "the values of leaves, or the intercept, are trained instead"
     base = op.parameter(model, "base_score", role="intercept", **options)
     if document.is_linear:  # XGBoost adds the first base score to all scores of a linear model
@@ -77,7 +77,7 @@ def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:
     used = document.trees()
     factors = document.factors(used)
     form: Form = AsIs() if factors is None else Scaled(factors, "{} * weight_drop")
-    options = {"form": form, "name": "leaf_values", "access": LeafValues()}
+    options = {"form": form, "name": "leaf_values", "access": XGBoostLeaves()}
     table = op.parameter(model, "get_booster().leaf_values", role="table", **options)
     trees = [(document.nodes(tree), list(document.category_splits(tree))) for tree in used]
     numbers = tree_leaves(op, x, model.n_features_in_, trees, op.Floor)
@@ -87,7 +87,7 @@ def _raw_scores(op: ModelWriter, model: Any, document: Document, x: Any) -> str:
 
 def _linear(op: ModelWriter, model: Any, x: str) -> str:
     """Append a linear model, with zeros for missing values."""
-    coef, intercept = LinearWeights(slice(None, -1)), LinearWeights(slice(-1, None))
+    coef, intercept = XGBoostWeights(slice(None, -1)), XGBoostWeights(slice(-1, None))
     weight = op.parameter(model, "coef_", role="weight", access=coef)
     product = op.MatMul(op.Where(op.IsNaN(x), 0.0, x), weight)
     return op.Add(product, op.parameter(model, "intercept_", role="intercept", access=intercept))

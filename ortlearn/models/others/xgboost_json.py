@@ -13,7 +13,7 @@ from .. import Access
 from ..trees import Nodes
 from .boosters import CategorySplit
 
-__all__ = ["BaseScore", "Document", "LeafValues", "LinearWeights", "document_of"]
+__all__ = ["XGBoostBaseScore", "Document", "XGBoostLeaves", "XGBoostWeights", "document_of"]
 
 #: Objectives whose raw scores are logits, or logarithms, of base_score.
 LOGITS = {"binary:logistic", "reg:logistic"}
@@ -133,7 +133,7 @@ class Document:
                 yield CategorySplit(number[node], content["split_indices"][node], tuple(named), False, low)
 
 
-class LeafValues(Access):
+class XGBoostLeaves(Access):
     """Values of the leaves in the order of :meth:`Document.trees`, (n_leaves,) or (n_leaves, n_scores)."""
 
     def read(self, owner: Any) -> np.ndarray:
@@ -162,11 +162,11 @@ class LeafValues(Access):
                     yield content["split_conditions"], leaf, leaf + 1
 
 
-class LinearWeights(Access):
+@dataclass(frozen=True)
+class XGBoostWeights(Access):
     """Rows of the weights of a linear booster, (n_features + 1, n_scores); the last are intercepts."""
 
-    def __init__(self, rows: slice):
-        self.rows = rows
+    rows: slice
 
     def _table(self, document: Document) -> np.ndarray:
         return np.array(document.model["weights"], dtype=np.float64).reshape(-1, document.n_scores)
@@ -182,7 +182,7 @@ class LinearWeights(Access):
         document.load_into(owner)
 
 
-class BaseScore(Access):
+class XGBoostBaseScore(Access):
     """Initial raw scores, of shape (1 or n_scores,)."""
 
     def read(self, owner: Any) -> np.ndarray:

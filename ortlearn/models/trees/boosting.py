@@ -1,7 +1,7 @@
 """Gradient boosting: initial scores, and sums of the values of leaves."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..parameters import Access
 from ..pipelines import column_positions
 from ..scores import Scores, binary_classes, class_scores, regression
 from ..writer import ModelWriter
-from .nodes import STEM, TREE_LEAVES, Leaves, Nodes, leaf_numbers, leaf_sums, trees_of
+from .nodes import STEM, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of
 
 FIRST = "base_values"  # name of the initial scores
 #: Losses by name. Huber's delta is the quantile ``alpha`` of the residuals in the last round.
@@ -63,7 +63,7 @@ class GradientBoostingDefinition(ModelDefinition):
         found.estimators_ = np.concatenate([found.estimators_, more.estimators_])
         found.n_estimators = found.n_estimators_ = len(found.estimators_)
         if model.init_ != "zero" and is_classifier(model):
-            first = _FirstScores()
+            first = FirstScores()
             first.write(found, (1 - share) * first.read(model) + share * first.read(other))
         elif model.init_ != "zero":
             found.init_.constant_ = (1 - share) * model.init_.constant_ + share * other.init_.constant_
@@ -72,7 +72,7 @@ class GradientBoostingDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_rounds, n_scores = model.estimators_.shape
         expression = f"estimators_[*][{'0' if n_scores == 1 else '*'}].tree_.value"
-        options: Any = {"form": Scaled(model.learning_rate, shape=(-1,)), "access": TREE_LEAVES}
+        options: Any = {"form": Scaled(model.learning_rate, shape=(-1,)), "access": TreeLeaves()}
         table = op.parameter(model, expression, role="table", name=STEM, **options)
         numbers = leaf_numbers(op, Nodes.of_trees(trees_of(model)), x, model.n_features_in_)
         first = "" if model.init_ == "zero" else _first_scores(op, model, x)
@@ -100,7 +100,7 @@ def _first_scores(op: ModelWriter, model: Any, x: str) -> str:
         return _raw_scores(op, model, scores) if is_classifier(model) else scores.predicted
     options: Any = {"role": "intercept", "name": FIRST}
     if is_classifier(model):
-        return op.parameter(model, "_raw_predict_init(X)", **options, access=_FirstScores())
+        return op.parameter(model, "_raw_predict_init(X)", **options, access=FirstScores())
     return op.parameter(model, "init_.constant_", **options, form=Reshaped((-1,)))
 
 
@@ -115,7 +115,7 @@ def _raw_scores(op: ModelWriter, model: Any, scores: Scores) -> str:
     return op.Mul(logit, 0.5) if model.loss == "exponential" else logit
 
 
-class _FirstScores(Access):
+class FirstScores(Access):
     """Initial scores of boosted classifiers, the same for every sample."""
 
     def read(self, owner: Any) -> np.ndarray:
@@ -130,9 +130,11 @@ class _FirstScores(Access):
                 member.tree_.value[member.tree_.children_left < 0] += own
 
 
-PREDICTOR_LEAVES = Leaves(
-    lambda model: [(tree.nodes["value"], tree.nodes["is_leaf"] != 0) for tree in _predictors(model)]
-)
+class PredictorLeaves(TreeLeaves):
+    """Values of the leaves of histogram-based gradient boosting."""
+
+    def nodes_of(self, model: Any) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+        return [(tree.nodes["value"], tree.nodes["is_leaf"] != 0) for tree in _predictors(model)]
 
 
 class HistGradientBoostingDefinition(ModelDefinition):
@@ -167,7 +169,7 @@ class HistGradientBoostingDefinition(ModelDefinition):
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_
         expression = f"_predictors[*][{'0' if n_scores == 1 else '*'}].nodes['value']"
-        table = op.parameter(model, expression, role="table", name=STEM, access=PREDICTOR_LEAVES)
+        table = op.parameter(model, expression, role="table", name=STEM, access=PredictorLeaves())
         predictors = _predictors(model)
         if np.any(model.is_categorical_):
             nodes, x, n_columns = _split_on_categories(op, model, predictors, x)

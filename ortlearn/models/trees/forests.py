@@ -20,7 +20,7 @@ from ..forms import Form, Reshaped, Scaled
 from ..parameters import Access
 from ..scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
 from ..writer import ModelWriter
-from .nodes import STEM, TREE_LEAVES, Nodes, leaf_numbers, leaf_sums, trees_of
+from .nodes import STEM, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of
 
 #: Lowest probability of a forest, in votes of one tree: with LOWEST, the gradient 1 / LOWEST of the logarithm
 #: would be too large for a class without votes.
@@ -30,7 +30,7 @@ VOTE = 0.1
 def _sums(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
     """Append the sums of the values of the leaves that samples reach."""
     expression = "estimators_[*].tree_.value" if hasattr(model, "estimators_") else "tree_.value"
-    table = op.parameter(model, expression, role="table", name=STEM, access=TREE_LEAVES, **options)
+    table = op.parameter(model, expression, role="table", name=STEM, access=TreeLeaves(), **options)
     return leaf_sums(op, table, _leaf_numbers(op, model, x))
 
 
@@ -135,7 +135,7 @@ class TreeClassifierDefinition(_Trees):
         return multioutput(op, found, model.classes_, lowest)
 
 
-class _Depths(Access):
+class LeafDepths(Access):
     """Depths of leaves: splits, and the expected splits of the training samples in the leaf."""
 
     def _parts(self, forest: Any) -> Any:
@@ -160,7 +160,7 @@ class IsolationForestDefinition(ModelDefinition):
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         expression = "_decision_path_lengths + _average_path_length_per_tree - 1"
-        table = op.parameter(model, expression, role="table", name=STEM, access=_Depths())
+        table = op.parameter(model, expression, role="table", name=STEM, access=LeafDepths())
         nodes = Nodes.of_trees(trees_of(model), model.estimators_features_)
         depth = leaf_sums(op, table, leaf_numbers(op, nodes, x, model.n_features_in_))
         scale = float(len(model.estimators_) * _iforest._average_path_length([model.max_samples_])[0])

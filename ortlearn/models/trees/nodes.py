@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,12 @@ from ..writer import ModelWriter
 STEM = "leaf_values"  # name of a table of leaves
 
 
-class Leaves(Access):
-    """Leaves of trees; ``nodes_of`` returns, for each tree, a view of node values and a mask of leaves."""
+class TreeLeaves(Access):
+    """Values of the leaves of a tree or a forest."""
 
-    def __init__(self, nodes_of: Callable[[Any], Iterable[tuple[np.ndarray, np.ndarray]]]):
-        self.nodes_of = nodes_of
+    def nodes_of(self, model: Any) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+        """Return, for each tree, a view of node values and a mask of leaves."""
+        return [(tree.value, tree.children_left < 0) for tree in trees_of(model)]
 
     def read(self, owner: Any) -> np.ndarray:
         return np.concatenate([values[leaves] for values, leaves in self.nodes_of(owner)])
@@ -35,9 +36,6 @@ class Leaves(Access):
 def trees_of(model: Any) -> list[Any]:
     """Return the tree of an estimator, or the trees of its ``estimators_``."""
     return [member.tree_ for member in np.ravel(getattr(model, "estimators_", [model]))]
-
-
-TREE_LEAVES = Leaves(lambda model: [(tree.value, tree.children_left < 0) for tree in trees_of(model)])
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from onnx import ModelProto
 
 from ...graphs import TensorType
 from ...models import Scores
-from ...models.weight import Weight
+from ...models.parameters import Parameter
 from .outputs import chosen_outputs, split_outputs
 from .positions import LabelShape, position_classes
 from .score_view import APPENDED, ScoreView
@@ -18,7 +18,7 @@ __all__ = ["APPENDED", "attach_scores"]
 def attach_scores(
     model: ModelProto,
     types: Mapping[str, TensorType],
-    weights: Mapping[str, Weight],
+    weights: Mapping[str, Parameter],
     task: str | None = None,
     link: str = "identity",
     label_shape: LabelShape = None,

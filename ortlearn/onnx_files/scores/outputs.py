@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, TensorProto
 from ...exceptions import ConversionError
 from ...graphs import node_inputs
 from ...graphs.nodes import needed_nodes
-from ...models.weight import Weight
+from ...models.parameters import Parameter
 from ..weights import constant_tensors
 from .links import raw_score
 from .score_view import ScoreView
@@ -55,7 +55,7 @@ def split_outputs(view: ScoreView) -> tuple[list[str], list[str]]:
 
 
 def probability_output(
-    view: ScoreView, floats: Sequence[str], n_classes: int | None, weights: Mapping[str, Weight]
+    view: ScoreView, floats: Sequence[str], n_classes: int | None, weights: Mapping[str, Parameter]
 ) -> str:
     """Return the output of probabilities, or of scores."""
     # Columns that are separate outputs are replaced by their matrix. Outputs are excluded if their width is

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ...exceptions import ConversionError
 from ...graphs.nodes import attribute
 from ...models import Positions, Scores
-from ...models.weight import Weight
+from ...models.parameters import Parameter
 from .outputs import probability_output, split_outputs
 from .score_view import ScoreView
 
@@ -21,7 +21,7 @@ class _Link(NamedTuple):
     axis: int | None = None
 
 
-def position_classes(view: ScoreView, weights: Mapping[str, Weight], labels: LabelShape) -> Scores:
+def position_classes(view: ScoreView, weights: Mapping[str, Parameter], labels: LabelShape) -> Scores:
     """Return the scores of a classifier of positions, of shape (n, n_positions, k)."""
     # The axis of classes is that of Softmax, or that of ArgMax for labels, or the first one after the samples
     # that y lacks.

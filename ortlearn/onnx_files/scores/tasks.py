@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 from ...exceptions import ConversionError
 from ...graphs.nodes import needed_nodes
 from ...models import Positions, Scores
-from ...models.weight import Weight
+from ...models.parameters import Parameter
 from .decisions import confidence_score, decision_score, single_score, vote_score, with_shared_votes
 from .links import RawScore, column_logit, divided_by_sum, log_probabilities, raw_score
 from .outputs import class_table, probability_output, split_outputs
@@ -80,7 +80,7 @@ def multilabel_scores(view: ScoreView) -> Scores:
     return _scores(view, "multilabel", scores, "sigmoid", classes=np.arange(n_labels), **outputs)
 
 
-def classification_scores(view: ScoreView, weights: Mapping[str, Weight]) -> Scores:
+def classification_scores(view: ScoreView, weights: Mapping[str, Parameter]) -> Scores:
     """Return the raw scores of a classifier; log-probabilities of forests, neighbours and votes."""
     floats, labels = split_outputs(view)
     label = labels[0] if labels else None
@@ -118,11 +118,11 @@ def _is_argmax(view: ScoreView, label: str, scores: Collection[str]) -> bool:
     return node is not None and view.origin(node.input[0]) in {view.origin(name) for name in scores}
 
 
-def _class_scores(view: ScoreView, output: str, weights: Mapping[str, Weight], has_label: bool) -> RawScore:
+def _class_scores(view: ScoreView, output: str, weights: Mapping[str, Parameter], label: bool) -> RawScore:
     shares = with_shared_votes(view, output)
     found = raw_score(view, shares)
     if found is None and shares == output:  # votes sum to one, as probabilities
-        found = _after_weights(view, output, weights, has_label)
+        found = _after_weights(view, output, weights, label)
     if found is None:
         return log_probabilities(view, shares)
     single = single_score(view, found.name) if found.link == "sigmoid" else None
@@ -132,7 +132,7 @@ def _class_scores(view: ScoreView, output: str, weights: Mapping[str, Weight], h
 
 
 def _after_weights(
-    view: ScoreView, output: str, weights: Mapping[str, Weight], has_label: bool
+    view: ScoreView, output: str, weights: Mapping[str, Parameter], has_label: bool
 ) -> RawScore | None:
     """Return the scores after the last learned weight of a graph, None if the output is probabilities."""
     # These are the last product or sum with a learned weight if a sigmoid or softmax follows and all paths
