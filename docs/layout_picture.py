@@ -12,6 +12,8 @@ import ortlearn
 ROOT = Path(ortlearn.__file__).parent
 #: Modules that all packages import, which are omitted.
 LEFT_OUT = {"exceptions", "plugins", "quiet", "_version"}
+#: Packages that offer functions of one above them, by the one above (see tests/test_layers.py).
+OFFERED = {"onnx_files": "differentiation"}
 #: Purpose of each package or module.
 LABELS = {
     "callbacks": "checkpoints, rates",
@@ -56,6 +58,7 @@ def arrows() -> dict[str, set[str]]:
         part = path.relative_to(ROOT).with_suffix("").parts[0]
         if part in found:
             found[part] |= {name for name in imported_parts(path) if name in parts} - {part}
+            found[part] -= {above for above, below in OFFERED.items() if below == part}
     return found
 
 
