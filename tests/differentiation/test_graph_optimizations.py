@@ -98,7 +98,9 @@ def check(record, opset, dtype, symbolic, exchanges):
     except NotImplemented as error:
         assert "FusedMatMul" not in str(error)
         return 0
-    if record.second and dtype == np.float32:
+    # ConvActivationFusion of 1.19 terminates the process if a branch reads the result of a Conv.
+    in_branch = record.op_type == "LpPool" and opset == 13
+    if record.second and dtype == np.float32 and not in_branch:
         both = [*wrt, *(v.name for v in onx.graph.input if v.name.endswith("_grad"))]
         second = onnx_derivative(onx, [], both)
         assert_levels_agree(second, feeds | seeds(second, onx, feeds))
