@@ -10,10 +10,8 @@ from onnx import ModelProto, TensorProto
 
 from ..graphs import inline_functions, make_inputs_of, runtime_errors, value_types
 from ..graphs.files import save_model
-from . import ort_derivative
-from .backends import build_gradient, check_straight_through, gradient_of_loss
-from .gradient_model import gradient_model
-from .yield_graph import yield_graph
+from .backends import check_straight_through, gradient_of_loss, gradient_of_outputs
+from .cpp_builder import yield_graph
 
 __all__ = ["DerivativeOptions", "onnx_derivative"]
 
@@ -88,8 +86,8 @@ def onnx_derivative(
     verbose : int, default=0
         Whether to print the number of nodes.
     backend : {"auto", "rules", "ort"}, default="auto"
-        Gradient backend: the built-in rules, onnxruntime-training, or the first of them that supports the
-        graph.
+        Gradient backend: ``"rules"`` and ``"auto"`` are the built-in rules, ``"ort"`` is the C++
+        builder of onnxruntime-training, for the operators that it is known to be right for.
     straight_through : bool, default=False
         Whether quantisation, and casts to integers and back, are differentiated as the identity (zero
         outside of the range that QuantizeLinear clips to); an error by default. Casts to integers that
@@ -105,7 +103,7 @@ def onnx_derivative(
     ValueError
         If options cannot be combined, or a name is unknown.
     GradientError
-        If an operator on the path has no gradient, or rounds.
+        If an operator on the path rounds or has no gradient in the backend.
     MissingRuntimeError
         If the backend is not installed.
 
@@ -136,20 +134,10 @@ def onnx_derivative(
     if DerivativeOptions.Loss in options:
         result = _of_loss(open_model, wrt, options, loss, label, backend)
     elif DerivativeOptions.KeepYieldOp in options:
-        result = build_gradient(
-            backend,
-            lambda: yield_graph(open_model, wrt, straight_through),
-            lambda: ort_derivative.training_graph(onx, weights, columns),
-        )
+        result = yield_graph(open_model, gradient_of_outputs(open_model, wrt, backend, keep_outputs=True))
     else:
         kept, ones = DerivativeOptions.KeepOutputs in options, DerivativeOptions.FillGrad in options
-        result = build_gradient(
-            backend,
-            lambda: gradient_model(
-                open_model, None, wrt, keep_outputs=kept, fill_ones=ones, straight_through=straight_through
-            ),
-            lambda: ort_derivative.gradient_of_outputs(onx, weights, columns, kept, ones),
-        )
+        result = gradient_of_outputs(open_model, wrt, backend, kept, ones)
     if verbose:
         print(f"[onnx_derivative] {len(onx.graph.node)} nodes -> {len(result.graph.node)} nodes")
     if path_name is not None:

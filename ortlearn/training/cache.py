@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..differentiation.registry import registered_rules
-from ..exceptions import GradientError
 from ..graphs import copy_model
 from .devices import Device
 from .forks import acquire_before_fork
-from .runtime import not_implemented
 from .sessions import make_session
 from .task import TrainingTask
 
@@ -48,16 +46,7 @@ def cached_session(
             _CACHE.move_to_end(key)
             return _CACHE[key][:2]
     graph = build()
-    try:
-        entry = graph, make_session(graph.model, device, n_jobs, spins=spins)
-    except not_implemented() as error:
-        text = str(error).rpartition(" : ")[2]
-        if "Grad(" not in text:  # not a gradient operator: "rules" would fail, too
-            raise
-        raise GradientError(
-            f"onnxruntime cannot run the training in {task.graph.dtype}: {text}. Use gradient='rules', which "
-            "uses standard operators only."
-        ) from error
+    entry = graph, make_session(graph.model, device, n_jobs, spins=spins)
     with _LOCK:
         # Values are kept alive since the key may contain the id of one. The first of two threads wins.
         found = _CACHE.setdefault(key, (*entry, values))
