@@ -51,7 +51,7 @@ class Form(NamedTuple):
     """What an operator must be like: ``check`` returns what is wrong, or None."""
 
     check: Check | None = None
-    #: Whether its gradient is right in float64: some have no kernel, and that of a mean is scaled by a float32.
+    #: Whether its gradient is right in float64: some have no kernel, that of a mean is scaled by a float32.
     float64: bool = True
     #: Whether the gradient of a scalar is a scalar.
     scalars: bool = True
