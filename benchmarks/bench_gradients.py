@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ortlearn.differentiation import gradient_of_loss
-from ortlearn.differentiation.ort_backend import is_available
+from ortlearn.differentiation.cpp_builder import is_available
 from ortlearn.training import make_session, parse_device
 
 WIDTH, BATCH = 64, 32

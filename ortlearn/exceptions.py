@@ -37,7 +37,6 @@ __all__ = [
     "StartKeptWarning",
     "UnfittedStartWarning",
     "UnknownPluginError",
-    "WeightOrderError",
     "WriteBackError",
     "warn_user",
 ]
@@ -100,10 +99,6 @@ class NoTrainableWeightError(ConversionError):
 
     def __reduce__(self):
         return type(self), (self.args[0], self.facts)
-
-
-class WeightOrderError(OrtlearnError, ValueError):
-    """Weights that are not in the order onnxruntime requires (see onnx_rename_weights)."""
 
 
 class SavedFileError(OrtlearnError, ValueError):

@@ -55,7 +55,7 @@ THIRD_PARTY = {"google", "joblib", "numpy", "onnx", "scipy", "sklearn"}
 STANDARD_ONLY = {"exceptions", "_version", "plugins", "", "__main__"}
 #: Modules or parts that may import another package.
 RESTRICTED = {
-    "onnxruntime": {"training.runtime", "differentiation.ort_backend", "onnx_files.graph_run"},
+    "onnxruntime": {"training.runtime", "differentiation.cpp_builder.runtime", "onnx_files.graph_run"},
     "skl2onnx": {"preprocessing.skl2onnx_steps"},
     "rich": {"training.progress"},
     "dask": {"distributed"},

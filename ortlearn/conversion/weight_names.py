@@ -1,4 +1,4 @@
-"""Names of weights in alphabetical order, as onnxruntime requires for training."""
+"""Numbered names of weights, in the order of the graph."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _rename(
 def onnx_rename_weights(onx: ModelProto) -> ModelProto:
     """Return the model with its initializers renamed ``I0_coef``, ``I1_intercept``, ...
 
-    The numbers have the same width, so that the alphabetical order is the order of the graph. Initializers of
+    The numbers have the same width, so that sorted names are in the order of the graph. Initializers of
     subgraphs are numbered after those of the main graph. Renaming a renamed model changes nothing.
 
     Parameters

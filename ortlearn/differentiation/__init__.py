@@ -1,4 +1,4 @@
-"""Gradients of ONNX graphs, by built-in rules or by onnxruntime-training's C++ builder.
+"""Gradients of ONNX graphs, by built-in rules or, where it is known to be right, by another builder.
 
 ``BACKENDS`` has the values of the parameters ``gradient`` and ``backend``; ``STRAIGHT_THROUGH`` is the
 backend of the built-in rules that differentiates rounding as the identity. ``onnx_derivative`` opens files:
@@ -15,6 +15,7 @@ from .backends import (
     build_gradient,
     check_straight_through,
     gradient_of_loss,
+    gradient_of_outputs,
 )
 from .decomposition import by_decomposition
 from .derivative import DerivativeOptions
@@ -33,6 +34,7 @@ __all__ = [
     "declare_without_gradient",
     "gradient_model",
     "gradient_of_loss",
+    "gradient_of_outputs",
     "gradient_reach",
     "gradient_rule",
     "onnx_derivative",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from onnx import ModelProto
 
 from ..exceptions import GradientError
 from ..graphs import inline_functions
-from . import ort_backend
+from .cpp_builder import gradient_graph
 from .gradient_model import gradient_model
-from .rounding import RoundingError
+from .rounding import reject_rounding
+from .rule_context import FLOAT_TYPES
 from .stable_softplus import with_softplus, without_float64_softplus
 
 __all__ = ["BACKENDS", "STRAIGHT_THROUGH", "build_gradient", "check_straight_through", "gradient_of_loss"]
@@ -66,8 +67,7 @@ def build_gradient(backend: str, rules: Callable[[], Result], ort: Callable[[], 
     Parameters
     ----------
     backend : {"auto", "rules", "ort", "straight_through"}
-        ``"auto"`` selects the built-in rules if they cover every operator on the path, otherwise
-        onnxruntime-training's C++ builder if it is installed and accepts the graph.
+        ``"auto"`` is ``"rules"``, which has every operator that the C++ builder is used for.
     rules, ort : callable
         Functions that build the gradient with the built-in rules and with the C++ builder.
 
@@ -79,30 +79,39 @@ def build_gradient(backend: str, rules: Callable[[], Result], ort: Callable[[], 
     Raises
     ------
     GradientError
-        If the backend is unknown, if a node rounds, or if no backend has the gradient; the message
-        has the reason of each.
+        If the backend is unknown, or does not have the gradient.
     MissingRuntimeError
         If the backend is ``"ort"`` and onnxruntime-training is not installed.
     """
-    if backend == STRAIGHT_THROUGH:
-        return rules()
-    if backend not in BACKENDS:
+    if backend not in (*BACKENDS, STRAIGHT_THROUGH):
         raise GradientError(f"gradient={backend!r} is unknown, use one of {list(BACKENDS)}.")
-    if backend == "ort":
-        return ort()
-    try:
-        return rules()
-    except RoundingError:
-        raise
-    except GradientError as error:
-        if backend == "rules" or not ort_backend.is_available():
-            raise
-        try:
-            return ort()
-        except GradientError as other:
-            raise GradientError(
-                f"{error} The other backend, onnxruntime-training, has no gradient either: {other}"
-            ) from error
+    return ort() if backend == "ort" else rules()
+
+
+def gradient_of_outputs(
+    model: ModelProto,
+    wrt: Sequence[str],
+    backend: str = "auto",
+    keep_outputs: bool = False,
+    fill_ones: bool = False,
+) -> ModelProto:
+    """Return the graph of the gradient of all outputs together, by a backend.
+
+    The gradients of the outputs are inputs or, with ``fill_ones``, ones.
+    """
+    options: dict[str, Any] = {"keep_outputs": keep_outputs, "fill_ones": fill_ones}
+    through = backend == STRAIGHT_THROUGH
+    return build_gradient(
+        backend,
+        lambda: gradient_model(model, None, wrt, straight_through=through, **options),
+        lambda: _by_builder(model, None, wrt, **options),
+    )
+
+
+def _by_builder(model: ModelProto, y: str | None, wrt: Sequence[str], **options: Any) -> ModelProto:
+    floats = [value.name for value in model.graph.output if value.type.tensor_type.elem_type in FLOAT_TYPES]
+    reject_rounding(model, floats if y is None else [y], wrt)
+    return gradient_graph(model, y, wrt, **options)
 
 
 def gradient_of_loss(
@@ -124,8 +133,8 @@ def gradient_of_loss(
     wrt : sequence of str
         Inputs of the graph to differentiate with respect to.
     backend : {"auto", "rules", "ort"}, default="auto"
-        Gradient backend: the built-in rules, onnxruntime-training's C++ builder, or the first of them
-        that supports the graph. ``"straight_through"`` stands for the estimators' parameter of that name.
+        Gradient backend: ``"rules"`` and ``"auto"`` are the built-in rules, ``"ort"`` is the C++ builder of
+        onnxruntime-training. ``"straight_through"`` stands for the estimators' parameter of that name.
     keep_outputs : bool, default=False
         Whether the other outputs of the model are kept, after the loss.
     origin : str, default=None
@@ -167,5 +176,5 @@ def gradient_of_loss(
                 straight_through=backend == STRAIGHT_THROUGH,
             )
         ),
-        lambda: ort_backend.loss_gradient(model, loss, wrt, keep_outputs),
+        lambda: _by_builder(model, loss, wrt, keep_outputs=keep_outputs or None),
     )

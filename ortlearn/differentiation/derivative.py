@@ -8,11 +8,9 @@ from enum import Flag, auto
 from onnx import ModelProto
 
 from ..graphs import make_inputs_of, value_types
-from . import ort_derivative
-from .backends import build_gradient, check_straight_through, gradient_of_loss
-from .gradient_model import gradient_model
+from .backends import check_straight_through, gradient_of_loss, gradient_of_outputs
+from .cpp_builder import yield_graph
 from .portable_products import portable_products
-from .yield_graph import yield_graph
 
 __all__ = ["DerivativeOptions", "check_options", "derivative_of_graph"]
 
@@ -65,20 +63,10 @@ def derivative_of_graph(
     if DerivativeOptions.Loss in options:
         result = _of_loss(open_model, wrt, options, loss, label, backend)
     elif DerivativeOptions.KeepYieldOp in options:
-        result = build_gradient(
-            backend,
-            lambda: yield_graph(open_model, wrt, straight_through),
-            lambda: ort_derivative.training_graph(model, weights, inputs),
-        )
+        result = yield_graph(open_model, gradient_of_outputs(open_model, wrt, backend, keep_outputs=True))
     else:
         kept, ones = DerivativeOptions.KeepOutputs in options, DerivativeOptions.FillGrad in options
-        result = build_gradient(
-            backend,
-            lambda: gradient_model(
-                open_model, None, wrt, keep_outputs=kept, fill_ones=ones, straight_through=straight_through
-            ),
-            lambda: ort_derivative.gradient_of_outputs(model, weights, inputs, kept, ones),
-        )
+        result = gradient_of_outputs(open_model, wrt, backend, kept, ones)
     return portable_products(result)
 
 

@@ -59,9 +59,9 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
         Whether ``fit`` from a model's own weights restores them, with a warning, if the trained weights are
         not better: on samples that flexible models hold out, or otherwise by the training objective.
     gradient : {"auto", "rules", "ort"}, default="auto"
-        Gradient backend: ``"rules"`` are the rules of ortlearn, ``"ort"`` is the C++ builder of
-        onnxruntime-training, and ``"auto"`` takes the rules if they support every operator, and otherwise the
-        builder if it is installed.
+        Gradient backend: ``"rules"`` and ``"auto"`` are the rules of ortlearn, ``"ort"`` is the C++ builder
+        of onnxruntime-training, which ended with version 1.19.2, for graphs that it is known to be right on;
+        other graphs raise a ``GradientError``.
     device : str or (str, dict), default="cpu"
         ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or an execution provider of onnxruntime, built in or a plugin,
         such as ``"openvino"``; a pair has options of the provider, too.

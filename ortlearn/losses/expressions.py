@@ -1,4 +1,4 @@
-"""Expressions that several losses share, of operators that both gradient backends know."""
+"""Expressions that several losses share."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class LogLoss(BaseLoss):
 
     def _multinomial(self, op, expected, predicted):
         """Write the multinomial loss."""
-        # The C++ gradient builder needs the second output, the log-probabilities.
+        # The gradient reads the second output, the log-probabilities.
         rows = op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]
         share = float(self.label_smoothing)
         if not share:

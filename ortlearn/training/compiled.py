@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..differentiation.registry import registered_rules
-from ..exceptions import GradientError
 from ..graphs import copy_model
 from .cache import cached_session
 from .devices import Device
-from .runtime import not_implemented
 from .task import TrainingTask
 
 __all__ = ["compiled_graph", "structure_key"]
@@ -32,16 +30,7 @@ def compiled_graph(
     cross-validation share it.
     """
     own, values = structure_key(task)
-    try:
-        return cached_session((own, sizes, registered_rules()), device, n_jobs, build, spins, values)
-    except not_implemented() as error:
-        text = str(error).rpartition(" : ")[2]
-        if "Grad(" not in text:  # not a gradient operator: "rules" would fail, too
-            raise
-        raise GradientError(
-            f"onnxruntime cannot run the training in {task.graph.dtype}: {text}. Use gradient='rules', which "
-            "uses standard operators only."
-        ) from error
+    return cached_session((own, sizes, registered_rules()), device, n_jobs, build, spins, values)
 
 
 def structure_key(task: TrainingTask) -> tuple[Hashable, list[Any]]:

@@ -1,4 +1,4 @@
-"""Engines for forward and backward: the TrainingAgent of onnxruntime-training, or two inference sessions."""
+"""Engines for forward and backward as two calls."""
 
 from __future__ import annotations
 
@@ -7,80 +7,18 @@ from typing import Any
 
 from onnx import ModelProto
 
-from ..differentiation import STRAIGHT_THROUGH, build_gradient, ort_backend
+from ..differentiation import STRAIGHT_THROUGH, build_gradient, gradient_of_outputs
+from ..differentiation.cpp_builder import Agent
 from ..differentiation.split import split_gradient_model
-from ..exceptions import GradientError, WeightOrderError
 from ..graphs import make_inputs_of
 from ..graphs.nodes import all_nodes
 from .devices import Device, ort_device, ort_vector
-from .runtime import not_implemented
 from .sessions import bound_run, make_session, run_in_place, run_vectors, session_options
 
-__all__ = ["AgentEngine", "SplitEngine", "make_engine"]
+__all__ = ["Engine", "SplitEngine", "make_engine"]
 
 #: Operators whose output shapes depend on values.
 DYNAMIC_SHAPE_OPERATORS = {"Compress", "Loop", "NonMaxSuppression", "NonZero", "Unique"}
-
-
-class AgentEngine:
-    """Forward and backward as one graph with a YieldOp, run in two parts by the TrainingAgent."""
-
-    def __init__(
-        self,
-        model: ModelProto,
-        inputs: list[str],
-        weights: list[str],
-        wrt: list[str],
-        device: Device,
-        config: Any,
-        arguments: dict[str, Any],
-    ):
-        training, forward, self.info = ort_backend.build_module_graphs(model, weights, wrt, config)
-        self.models = {"training": training, "forward": forward}
-        self.session = _training_session(training, device, arguments)
-        self.forward_session = make_session(forward, device, **arguments)
-        found = [value.name for value in self.session.get_inputs()]
-        if found != [*inputs, *weights]:
-            raise WeightOrderError(
-                f"onnxruntime expects the inputs in the order {found}, not {[*inputs, *weights]}. Call "
-                "onnx_rename_weights on the model."
-            )
-        self.feed_names = found
-        self.output_names = [value.name for value in model.graph.output]
-        self.gradient_names = [value.name for value in self.session.get_outputs()]
-        self._agent = ort_backend.training_agent(
-            self.session, ort_device(device), len(self.output_names), self.gradient_names
-        )
-        self._cache = ort_backend.value_cache()
-
-    def forward(self, feeds: Any, outputs: Any) -> Any:
-        """Compute the outputs and return the state for ``backward``."""
-        state = ort_backend.execution_state()
-        self._agent.run_forward(feeds, outputs, state, self._cache)
-        return state
-
-    def backward(self, gradients: Any, results: Any, state: Any) -> None:
-        """Compute the gradients of weights and inputs from those of the outputs."""
-        self._agent.run_backward(gradients, results, state)
-
-
-def _training_session(model: ModelProto, device: Device, arguments: dict[str, Any]) -> Any:
-    """Return the session of a graph with a YieldOp.
-
-    Memory reuse is disabled: it would overwrite the outputs of the first part with results of the second.
-    """
-    options = arguments.get("options") or session_options()
-    kept = options.enable_mem_reuse, options.enable_mem_pattern
-    options.enable_mem_reuse = options.enable_mem_pattern = False
-    try:
-        return make_session(model, device, **{**arguments, "options": options})
-    except not_implemented() as error:
-        text = str(error).rpartition(" : ")[2]
-        raise GradientError(
-            f"onnxruntime-training cannot run the gradient of the graph: {text}. Use gradient='rules'."
-        ) from error
-    finally:
-        options.enable_mem_reuse, options.enable_mem_pattern = kept
 
 
 class SplitEngine:
@@ -102,7 +40,6 @@ class SplitEngine:
         arguments: dict[str, Any],
         straight_through: bool = False,
     ):
-        self.info = None
         self.output_names = [value.name for value in model.graph.output]
         graph = make_inputs_of(model, weights)
         forward, backward, _ = split_gradient_model(
@@ -215,6 +152,9 @@ class _Plan:
         self.backward_runs[id(gradients), id(results)] = run
 
 
+Engine = Agent | SplitEngine
+
+
 def make_engine(
     gradient: str,
     model: ModelProto,
@@ -222,19 +162,26 @@ def make_engine(
     weights: list[str],
     wrt: list[str],
     device: Device,
-    config: Any,
     arguments: dict[str, Any],
-) -> AgentEngine | SplitEngine:
-    """Return the engine of a backend.
+) -> Engine:
+    """Return the engine of a gradient backend."""
 
-    ``"rules"`` and ``"straight_through"`` give a SplitEngine, ``"ort"`` an AgentEngine. ``"auto"`` is
-    resolved as for all gradients, but is ``"ort"`` if there is a configuration of the C++ builder.
-    """
-
-    def split() -> AgentEngine | SplitEngine:
+    def split() -> Engine:
         return SplitEngine(model, inputs, weights, wrt, device, arguments, gradient == STRAIGHT_THROUGH)
 
-    def agent() -> AgentEngine | SplitEngine:
-        return AgentEngine(model, inputs, weights, wrt, device, config, arguments)
+    def agent() -> Engine:
+        graph = make_inputs_of(model, weights)
+        found = gradient_of_outputs(graph, [*wrt, *weights], gradient, keep_outputs=True)
+        return Agent(graph, found, [*inputs, *weights], open_session, ort_device(device))
 
-    return build_gradient("ort" if gradient == "auto" and config is not None else gradient, split, agent)
+    def open_session(graph: ModelProto, reuse_memory: bool = True) -> Any:
+        options = arguments.get("options") or session_options()
+        kept = options.enable_mem_reuse, options.enable_mem_pattern
+        if not reuse_memory:
+            options.enable_mem_reuse = options.enable_mem_pattern = False
+        try:
+            return make_session(graph, device, **{**arguments, "options": options})
+        finally:
+            options.enable_mem_reuse, options.enable_mem_pattern = kept
+
+    return build_gradient(gradient, split, agent)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto
 
-from ..exceptions import DeviceError, NoTrainableWeightError, WeightOrderError
+from ..exceptions import DeviceError, NoTrainableWeightError
 from ..graphs import extract_model, initializer_arrays, inline_functions
 from ..graphs.runtime_errors import runtime_errors
 from .devices import Device, parse_device
-from .engines import AgentEngine, SplitEngine, make_engine
+from .engines import Engine, make_engine
 from .forks import PerProcess
 from .forward_backward_function import OrtGradientForwardBackwardFunction
 from .runtime import runtime
@@ -35,8 +35,8 @@ class OrtGradientForwardBackward:
     onnx_model : onnx.ModelProto
         Graph to differentiate.
     weights_to_train : list of str, default=None
-        Names of the initializers to train, in alphabetical order and in the same order as in the graph; all
-        floating-point initializers by default.
+        Names of the initializers to train, in the order of the arguments of ``forward``; all floating-point
+        initializers by default.
     input_names : list of str, default=None
         Inputs in the order of the arguments of ``forward``; those of the graph by default.
     output_names : list of str, default=None
@@ -53,7 +53,7 @@ class OrtGradientForwardBackward:
     run_options : onnxruntime.RunOptions, default=None
         Options of runs without training.
     graph_builder_config : OrtModuleGraphBuilderConfiguration, default=None
-        Replaces the configuration made from weights and inputs.
+        Selects ``gradient="ort"`` instead of ``"auto"``. Its names and options have no effect.
     device_index : int, default=0
         Index of the GPU.
     enable_logging : bool, default=False
@@ -61,25 +61,22 @@ class OrtGradientForwardBackward:
     debug : bool, default=False
         Whether to check number, type and device of the tensors passed to ``forward`` and ``backward``.
     gradient : {"auto", "rules", "ort", "straight_through"}, default="auto"
-        ``"rules"`` uses ortlearn's gradient rules, on any onnxruntime, ``"ort"`` the TrainingAgent of
-        onnxruntime-training. ``"auto"`` is ``"rules"`` if every operator has a rule, else ``"ort"`` if it is
-        installed; with ``graph_builder_config`` it is ``"ort"``. ``"straight_through"`` is ``"rules"`` with
-        operators that round differentiated as identities.
+        ``"rules"`` and ``"auto"`` use ortlearn's gradient rules, on any onnxruntime, ``"ort"`` the builder
+        and the TrainingAgent of onnxruntime-training, for the operators that it is right for.
+        ``"straight_through"`` is ``"rules"`` with operators that round differentiated as identities.
     input_gradients : bool, default=True
         Whether to compute the gradients of the floating-point inputs.
 
     Raises
     ------
-    WeightOrderError
-        If the weights are not sorted, or not in the order of the initializers.
     NoTrainableWeightError
         If there is no weight, or a name is not an initializer.
     GradientError
-        If an operator has no gradient.
+        If an operator has no gradient, or none that is known to be right for ``gradient="ort"``.
     DeviceError
         If a provider is unknown or missing.
     MissingRuntimeError
-        If onnxruntime-training is not installed.
+        If onnxruntime-training is not installed, for ``gradient="ort"``.
 
     Examples
     --------
@@ -154,13 +151,12 @@ class OrtGradientForwardBackward:
         self._log("create the sessions on %r", self.device_)
         self._make_engine = partial(
             make_engine,
-            self.gradient,
+            "ort" if self.gradient == "auto" and self.graph_builder_config is not None else self.gradient,
             model,
             self.input_names,
             self.weights_to_train,
             self._input_gradients(model),
             self.device_,
-            self.graph_builder_config,
             arguments,
         )
         self._engines = PerProcess()
@@ -170,7 +166,7 @@ class OrtGradientForwardBackward:
         self.cls_type_ = type(self.class_name, (OrtGradientForwardBackwardFunction,), {})
 
     @property
-    def _engine(self) -> AgentEngine | SplitEngine:
+    def _engine(self) -> Engine:
         engines = self._engines.values
         if not engines:
             engines["engine"] = self._make_engine()
@@ -241,12 +237,6 @@ def _check_weights(model: ModelProto, names: Sequence[str] | None) -> list[str]:
             f"The weights {missing} are not initializers of the graph, which has {known}."
             if missing
             else f"The graph has no floating-point initializer to train, only {known}."
-        )
-    order = sorted(chosen)
-    if chosen != order or [name for name in known if name in set(chosen)] != order:
-        raise WeightOrderError(
-            f"The weights to train {chosen} must be sorted and in the order of the graph's initializers "
-            f"{known}. Call ortlearn.conversion.onnx_rename_weights on the model."
         )
     return chosen
 

@@ -12,7 +12,7 @@ from ..exceptions import DeviceError
 from ..graphs.files import save_model
 from ..graphs.runtime_errors import runtime_errors
 from .devices import Device, ort_device, ort_vector
-from .engines import AgentEngine, SplitEngine
+from .engines import Engine
 from .forks import PerProcess
 from .sessions import run_vectors
 
@@ -31,7 +31,7 @@ class Owner(Protocol):
     models_: dict[str, ModelProto]
 
     @property
-    def _engine(self) -> AgentEngine | SplitEngine: ...
+    def _engine(self) -> Engine: ...
 
     def new_instance(self) -> OrtGradientForwardBackwardFunction:
         """Return a new function."""

@@ -186,15 +186,10 @@ def penalty_terms(op: GraphBuilder, task: TrainingTask, smooth_only: bool = Fals
     for name in task.graph.weights:
         parts = task.penalties_of(name)
         if parts:
-            # The C++ builder fails for a weight that is used twice in one node and nowhere else.
-            weight = op.Identity(name)
-            known = op.type(name)
-            if known is not None:
-                op.set_type(weight, *known)
             smooth = [smooth_only and task.acts_by_step(part) for part in parts]
             with plugins.blamed(task.objective.penalty, "forward"):
                 terms = [
-                    part.smooth_part(op, weight) if only else part.forward(op, weight)
+                    part.smooth_part(op, name) if only else part.forward(op, name)
                     for part, only in zip(parts, smooth, strict=True)
                 ]
             written = [term for term in terms if term is not None]

@@ -6,7 +6,7 @@ from types import ModuleType
 
 from ..exceptions import MissingRuntimeError
 
-__all__ = ["not_implemented", "runtime", "runtime_failures"]
+__all__ = ["runtime", "runtime_failures"]
 
 
 def runtime() -> ModuleType:
@@ -19,11 +19,6 @@ def runtime() -> ModuleType:
             "train and predict on the CPU (Python 3.10 to 3.12), or 'ortlearn[training-gpu]' on a GPU."
         ) from error
     return onnxruntime
-
-
-def not_implemented() -> type[Exception]:
-    """Return the error class of onnxruntime for operators without a kernel for their types."""
-    return runtime().capi.onnxruntime_pybind11_state.NotImplemented
 
 
 def runtime_failures() -> tuple[type[Exception], ...]:

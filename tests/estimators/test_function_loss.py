@@ -38,8 +38,14 @@ def pair(model, loss, function, **params):
     ]
 
 
-@pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype, gradient",
+    [
+        ("float32", "rules"),
+        ("float64", "rules"),
+        pytest.param("float32", "ort", marks=pytest.mark.needs_training),
+    ],
+)
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["even", "weighted"])
 def test_equal_to_the_built_in_loss(weights, dtype, gradient):
     model = LinearRegression()

@@ -61,7 +61,6 @@ CLASSIFIERS = [
 
 #: Lower bound of probabilities in training, as leaves may have zeros.
 LOWEST = 1e-5
-BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
 
 
 def name_of(estimator):
@@ -97,21 +96,19 @@ def check_refined(model, fitted, X, run_onnx):
     np.testing.assert_array_equal(np.ravel(first), np.ravel(model.predict(X)))
 
 
-@pytest.mark.parametrize("gradient", BACKENDS)
 @pytest.mark.parametrize("estimator", REGRESSORS, ids=name_of)
-def test_regressors(estimator, gradient, diabetes_units, run_onnx):
+def test_regressors(estimator, diabetes_units, run_onnx):
     X, y = (part[:150] for part in diabetes_units)
     fitted = estimator.fit(X, y + 0.2)
-    model = refined(fitted, X, y, gradient=gradient)
+    model = refined(fitted, X, y)
     check_refined(model, fitted, X, run_onnx)
 
 
-@pytest.mark.parametrize("gradient", BACKENDS)
 @pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name_of)
-def test_classifiers(estimator, gradient, wine, run_onnx):
+def test_classifiers(estimator, wine, run_onnx):
     X, y = wine
     fitted = estimator.fit(X[::2], y[::2])
-    model = refined(fitted, X, y, gradient=gradient, learning_rate=2e-3, max_iter=10)
+    model = refined(fitted, X, y, learning_rate=2e-3, max_iter=10)
     check_refined(model, fitted, X, run_onnx)
     probabilities = model.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
@@ -165,11 +162,10 @@ def test_classifiers_of_several_outputs(estimator, wine, run_onnx):
         assert found.min() >= 0
 
 
-@pytest.mark.parametrize("gradient", BACKENDS)
 def test_isolation_forest_with_labels(gradient, wine, run_onnx):
     X, y = wine[0], np.where(wine[1] == 2, -1, 1)
     fitted = IsolationForest(**FEW).fit(X)
-    model = refined(fitted, X, y, gradient=gradient, learning_rate=1.0)
+    model = refined(fitted, X, y, learning_rate=1.0)
     check_refined(model, fitted, X, run_onnx)
 
 
@@ -184,12 +180,11 @@ def test_files(estimator, diabetes_units, wine):
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
-@pytest.mark.parametrize("gradient", BACKENDS)
 @pytest.mark.parametrize("estimator", [REGRESSORS[2], REGRESSORS[5], CLASSIFIERS[2]], ids=name_of)
-def test_float64(estimator, gradient, diabetes_units, wine):
+def test_float64(estimator, diabetes_units, wine):
     X, y = diabetes_units if estimator in REGRESSORS else wine
     fitted = estimator.fit(X[::2], y[::2])
-    model = refined(fitted, X, y, dtype="float64", gradient=gradient, learning_rate=2e-3)
+    model = refined(fitted, X, y, dtype="float64", learning_rate=2e-3)
     assert model.trained_coef_["leaf_values"].dtype == np.float64
     assert model.train_losses_[-1] < model.train_losses_[0]
 

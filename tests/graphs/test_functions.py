@@ -71,13 +71,12 @@ def test_training_and_losses(run_onnx, name):
     np.testing.assert_allclose(loss, (expected**2).sum(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("backend", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_gradients(run_onnx, name, backend):
+def test_gradients(run_onnx, name):
     model = model_of(name)
     step = np.array([[1e-2], [0]], np.float32)
     seed = np.ones((3, 1), np.float32)
-    gradient = onnx_derivative(model, ["w"], [], backend=backend)
+    gradient = onnx_derivative(model, ["w"], [])
     w = np.array([[1], [2]], np.float32)
     found = run_onnx(gradient, x=X, w=w, y_grad=seed)[0]
     # exact, since the scores are linear in the weights
@@ -85,7 +84,7 @@ def test_gradients(run_onnx, name, backend):
     moved.graph.initializer[0].CopyFrom(helper.make_tensor("w", 1, [2, 1], (w + step).ravel().tolist()))
     slope = (run_onnx(moved, X)[0].sum() - run_onnx(model, X)[0].sum()) / 1e-2
     np.testing.assert_allclose(found[0, 0], slope, rtol=2e-3)
-    loss = gradient_of_loss(make_inputs_of(add_loss_output(model), ["w"]), "loss", ["w"], backend)
+    loss = gradient_of_loss(make_inputs_of(add_loss_output(model), ["w"]), "loss", ["w"])
     assert not loss.functions
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ortlearn.conversion import explain
-from ortlearn.differentiation import ort_backend
+from ortlearn.differentiation import cpp_builder
 from ortlearn.exceptions import GradientError, NoTrainableWeightError, OrtlearnError
 from ortlearn.models import all_covered
 from tests.model_zoo.case import Case
@@ -157,7 +157,7 @@ class Measurement:
 
     def gradient_ort(self) -> Fact:
         """Compare the gradient of onnxruntime-training with finite differences."""
-        if not ort_backend.is_available():
+        if not cpp_builder.is_available():
             return {"ok": None, "reason": "onnxruntime-training is not installed"}
         return self._gradient("ort")
 
@@ -242,7 +242,7 @@ class Measurement:
 
     def decreases_ort(self) -> Fact:
         """Train a few steps by onnxruntime-training; the loss must decrease."""
-        if not ort_backend.is_available():
+        if not cpp_builder.is_available():
             return {"ok": None, "reason": "onnxruntime-training is not installed"}
         return self._decreases("ort")
 

@@ -127,8 +127,6 @@ def _remark(facts: Facts) -> str:
         "decreases_rules",
         "exported",
         "forward",
-        "gradient_ort",
-        "decreases_ort",
         "written",
     )
     found = next((name for name in order if facts.get(name, {}).get("ok") is False), None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ortlearn.differentiation import ort_backend
+from ortlearn.differentiation import cpp_builder
 from tests.model_zoo.cases import catalogue
 from tests.model_zoo.measure import measure
 from tests.model_zoo.verdict import is_trained, reason, silently_wrong
@@ -40,7 +40,7 @@ def check(name, backends):
 
 @pytest.mark.parametrize("name", [name for name in TRAINED if name in CASES])
 def test_a_model_trains_with_a_correct_gradient_and_predicts_as_exported(name):
-    check(name, ["rules", "ort"] if ort_backend.is_available() else ["rules"])
+    check(name, ["rules", "ort"] if cpp_builder.is_available() else ["rules"])
 
 
 @pytest.mark.parametrize(

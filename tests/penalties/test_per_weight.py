@@ -27,9 +27,6 @@ from ortlearn.penalties import (
 from ortlearn.testing import check_penalty
 
 BOTH = pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-BACKENDS = pytest.mark.parametrize(
-    "gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
-)
 RATE = 0.01
 #: Attribute of a network with one hidden layer, and name of the weight.
 NAMES = {
@@ -92,10 +89,9 @@ GRADIENTS = {
 
 
 @BOTH
-@BACKENDS
-def test_gradients_of_each_penalty(kind, gradient, rows, network):
-    plain = moved(kind, network, rows, None, gradient=gradient)
-    found = moved(kind, network, rows, SMOOTH, gradient=gradient)
+def test_gradients_of_each_penalty(kind, rows, network):
+    plain = moved(kind, network, rows, None)
+    found = moved(kind, network, rows, SMOOTH)
     for key, weight in before(network).items():
         expected = plain[key] - RATE * GRADIENTS[key](weight.reshape(plain[key].shape))
         np.testing.assert_allclose(found[key], expected, rtol=1e-10, atol=1e-14)
@@ -126,11 +122,10 @@ def test_clipping_uses_the_whole_gradient(kind, rows, network):
 
 
 @BOTH
-@BACKENDS
-def test_steps_of_each_penalty(kind, gradient, rows, network):
+def test_steps_of_each_penalty(kind, rows, network):
     penalties = {"coefs_[0]": L1Penalty(2.0), "coefs_[1]": "l2", "intercepts_[*]": None}
-    plain = moved(kind, network, rows, None, gradient=gradient)
-    found = moved(kind, network, rows, penalties, gradient=gradient)
+    plain = moved(kind, network, rows, None)
+    found = moved(kind, network, rows, penalties)
     first = plain["coefs_[0]"]
     expected = np.sign(first) * np.maximum(np.abs(first) - RATE * 2.0, 0)
     np.testing.assert_allclose(found["coefs_[0]"], expected, rtol=1e-10, atol=1e-14)

@@ -37,7 +37,6 @@ from tests.pairwise import pairwise
 from tests.training.examples import NETWORK, NETWORK_START, linear_start, train
 
 CPU = Device("cpu")
-ORT = pytest.param("ort", marks=pytest.mark.needs_training)
 RTOL = {"float32": 1e-6, "float64": 1e-13}
 RATES = {
     "SGD": LearningRateSGD(),
@@ -95,10 +94,9 @@ def test_averages_equal_scikit_learns(dtype, begin, any_step_class, make_linear,
     rate=RATES,
     begin=[1, 4, 20],
     any_step_class=["epoch", "one_graph", "two_calls"],
-    gradient=["rules", ORT],
 )
-def test_mean_of_the_weights_after_each_update(rate, begin, gradient, any_step_class, make_linear, make_rows):
-    task = make_linear("float64", learning_rate=Averaged(RATES[rate], begin), gradient=gradient)
+def test_mean_of_the_weights_after_each_update(rate, begin, any_step_class, make_linear, make_rows):
+    task = make_linear("float64", learning_rate=Averaged(RATES[rate], begin))
     data, start = make_rows("float64"), linear_start("float64")
     expected = mean_of_path(task, data, start, 5, begin)
     _, weights, states = train(any_step_class(task, CPU), data, start, 5)

@@ -1,19 +1,17 @@
-"""SplitEngine gives the results of the TrainingAgent, and reuses memory."""
+"""SplitEngine gives the results of the Agent, and reuses memory."""
 
 import gc
 import weakref
-from copy import copy
 
 import numpy as np
 import pytest
 from onnx import parser
 
-from ortlearn.differentiation import reverse
-from ortlearn.differentiation.registry import load_rules
-from ortlearn.exceptions import GradientError, MissingRuntimeError, WeightOrderError
-from ortlearn.training import Device, engines
+from ortlearn.differentiation.cpp_builder import Agent
+from ortlearn.exceptions import GradientError
+from ortlearn.training import Device
 from ortlearn.training.devices import ort_device, ort_vector
-from ortlearn.training.engines import AgentEngine, SplitEngine, make_engine
+from ortlearn.training.engines import SplitEngine, make_engine
 
 CPU = Device("cpu")
 DEVICE = ort_device(CPU)
@@ -38,7 +36,7 @@ GRAPHS = {
         "g (float[N,3] x, float[N,1] z) => (float[N,1] y) <float[3,1] w0 = {1, -2, 3}> "
         "{ p = MatMul (x, w0) t = Tanh (p) y = Mul (t, z) }", ["z"]),
     "an output that is its own gradient's value": (
-        "g (float[N,3] x) => (float[N,3] y) <float[3] w0 = {1, -2, 3}> { p = Mul (x, w0) y = Softmax (p) }",
+        "g (float[N,3] x) => (float[N,3] y) <float[3] w0 = {1, -2, 3}> { p = Mul (x, w0) y = Sigmoid (p) }",
         ["x"]),
 }  # fmt: skip
 
@@ -52,7 +50,7 @@ def engine_of(name, gradient="rules"):
     model = parse(text)
     weights = [tensor.name for tensor in model.graph.initializer]
     inputs = [value.name for value in model.graph.input]
-    return make_engine(gradient, model, inputs, weights, wrt, CPU, None, {})
+    return make_engine(gradient, model, inputs, weights, wrt, CPU, {})
 
 
 def vector(arrays):
@@ -114,7 +112,7 @@ def test_results_equal_numpy(name, gradient):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_equal_to_the_agent(name):
     agent, split = engine_of(name, "ort"), engine_of(name, "rules")
-    assert isinstance(agent, AgentEngine) and isinstance(split, SplitEngine)
+    assert isinstance(agent, Agent) and isinstance(split, SplitEngine)
     for attribute in ("feed_names", "output_names", "gradient_names"):
         assert getattr(agent, attribute) == getattr(split, attribute)
     for rows in (5, 1, 8, 5):
@@ -130,7 +128,7 @@ def test_names_and_models(name):
     text, wrt = GRAPHS[name]
     weights = [tensor.name for tensor in parse(text).graph.initializer]
     assert engine.gradient_names == [f"{tensor}_grad" for tensor in (*wrt, *weights)]
-    assert set(engine.models) == {"training", "forward", "backward"} and engine.info is None
+    assert set(engine.models) == {"training", "forward", "backward"}
     assert not any(node.domain for model in engine.models.values() for node in model.graph.node)
 
 
@@ -242,7 +240,7 @@ def test_two_forward_calls_before_backward(gradient):
 def test_backward_of_the_first_of_two_calls_with_the_same_vectors(gradient):
     text = ("g (float[N,3] x) => (float[N,1] y) <float[3,1] w0 = {1, -2, 3}, float[1,1] w1 = {0.5}> "
             "{ p = MatMul (x, w0) h = Tanh (p) y = MatMul (h, w1) }")  # fmt: skip
-    engine = make_engine(gradient, parse(text), ["x"], ["w0", "w1"], [], CPU, None, {})
+    engine = make_engine(gradient, parse(text), ["x"], ["w0", "w1"], [], CPU, {})
     arrays, vectors = prepared(engine, 4)
     first = engine.forward(vectors[0], vectors[1])
     hidden = np.tanh(arrays[0][0] @ arrays[0][1])
@@ -261,60 +259,18 @@ def test_auto_uses_rules():
         assert isinstance(engine_of("linear", gradient), SplitEngine)
 
 
-@pytest.mark.needs_training
-def test_a_configuration_of_the_builder_is_used():
-    text, wrt = GRAPHS["linear"]
-    config = engines.ort_backend.module_config(["w0", "w1"], wrt)
-    engine = make_engine("auto", parse(text), ["x"], ["w0", "w1"], wrt, CPU, config, {})
-    assert isinstance(engine, AgentEngine)
-
-
-def test_agent_on_plain_onnxruntime(monkeypatch):
-    def missing():
-        raise MissingRuntimeError("Install onnxruntime-training.")
-
-    monkeypatch.setattr(engines.ort_backend, "_pybind", missing)
-    with pytest.raises(MissingRuntimeError, match="Install onnxruntime-training"):
-        engine_of("linear", "ort")
-
-
-@pytest.mark.needs_training
-def test_auto_uses_the_agent_for_operators_without_a_rule(monkeypatch):
-    table = copy(load_rules())
-    table._sets = {key: value for key, value in table._sets.items() if key[1] != "Tanh"}
-    monkeypatch.setattr(reverse, "load_rules", lambda: table)
-    engine = engine_of("network", "auto")
-    assert isinstance(engine, AgentEngine)
-    with pytest.raises(GradientError, match="Tanh"):
-        engine_of("network", "rules")
-    monkeypatch.undo()
-    feeds, gradients = draw(engine, 5)
-    assert_close(
-        forward_and_backward(engine, feeds, gradients),
-        forward_and_backward(engine_of("network"), feeds, gradients),
-    )
-
-
 def test_operators_without_gradient_in_any_backend():
     head = "g (float[N,3] x) => (float[N,3] y) <float[3] w0 = {1, 2, 3}>"
     text = head + "{ p = Mul (x, w0) [my_node] y = OP (p) }"
 
     def make(operator, gradient="auto"):
-        return make_engine(gradient, parse(text.replace("OP", operator)), ["x"], ["w0"], [], CPU, None, {})
+        return make_engine(gradient, parse(text.replace("OP", operator)), ["x"], ["w0"], [], CPU, {})
 
     assert isinstance(make("LpNormalization"), SplitEngine)
     with pytest.raises(GradientError, match="Det.*my_node"):
         make("Det")
     with pytest.raises(GradientError, match="Det.*my_node"):
         make("Det", "rules")
-
-
-@pytest.mark.needs_training
-def test_agent_rejects_a_wrong_order_of_weights():
-    model = parse("g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}> "
-                  "{ z = MatMul (x, w) y = Add (z, b) }")  # fmt: skip
-    with pytest.raises(WeightOrderError, match="onnx_rename_weights"):
-        AgentEngine(model, ["x"], ["w", "b"], [], CPU, engines.ort_backend.module_config(["b", "w"]), {})
 
 
 def test_saved_tensors_of_changing_shape():
@@ -326,7 +282,7 @@ def test_saved_tensors_of_changing_shape():
         "s = Abs (b) m = ReduceMax <keepdims = 0> (s) limit = Constant <value_float = 50.0> () "
         "on = Less (m, limit) }> }"
     )
-    engine = make_engine("rules", parse(text), ["x"], ["w0"], ["x"], CPU, None, {})
+    engine = make_engine("rules", parse(text), ["x"], ["w0"], ["x"], CPU, {})
     rng = np.random.default_rng(0)
     feeds = [rng.normal(size=(4, 3)).astype(np.float32), np.ones((3, 1), np.float32)]
     arrays = [*feeds, np.zeros((4, 1), np.float32), np.ones((4, 1), np.float32)]

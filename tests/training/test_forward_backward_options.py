@@ -8,8 +8,7 @@ import onnxruntime
 import pytest
 from onnx import parser
 
-from ortlearn.conversion import onnx_rename_weights
-from ortlearn.exceptions import DeviceError, GradientError, NoTrainableWeightError, WeightOrderError
+from ortlearn.exceptions import DeviceError, GradientError, NoTrainableWeightError
 from ortlearn.training import OrtGradientForwardBackward
 
 
@@ -27,18 +26,26 @@ def unsorted_model(names):
     return parser.parse_model(text.replace("FIRST", names[0]).replace("SECOND", names[1]))
 
 
+@pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("given", [None, ["b", "a"], ["a", "b"]])
-def test_weights_that_do_not_follow_the_initializers(given):
-    onx = unsorted_model(["b", "a"])
-    with pytest.raises(WeightOrderError, match="onnx_rename_weights"):
-        OrtGradientForwardBackward(onx, weights_to_train=given)
-    renamed = onnx_rename_weights(onx)
-    assert OrtGradientForwardBackward(renamed).weights_to_train == ["I0_b", "I1_a"]
+def test_weights_in_any_order(given, gradient):
+    function = OrtGradientForwardBackward(unsorted_model(["b", "a"]), given, gradient=gradient).new_instance()
+    names = given or ["b", "a"]
+    assert function.owner.weights_to_train == names
+    x = np.array([[1, 2], [3, 4]], np.float32)
+    values = {"b": np.array([[1], [2]], np.float32), "a": np.array([3], np.float32)}
+    (y,) = function.forward([x, *(values[name] for name in names)], training=True)
+    np.testing.assert_allclose(y.numpy(), x @ values["b"] + 3)
+    _, *found = function.backward([np.ones((2, 1), np.float32)])
+    expected = {"b": [[4], [6]], "a": [2]}
+    for name, got in zip(names, found, strict=True):
+        np.testing.assert_allclose(got.numpy(), expected[name])
 
 
-def test_weights_that_are_not_sorted():
-    with pytest.raises(WeightOrderError, match=r"\['b', 'a'\] must be sorted.*onnx_rename_weights"):
-        OrtGradientForwardBackward(unsorted_model(["a", "b"]), weights_to_train=["b", "a"])
+@pytest.mark.needs_training
+def test_a_configuration_of_the_builder_selects_it():
+    configured = OrtGradientForwardBackward(unsorted_model(["a", "b"]), graph_builder_config=object())
+    assert any(node.op_type == "YieldOp" for node in configured.models_["training"].graph.node)
 
 
 def test_unknown_and_missing_weights(mlp):

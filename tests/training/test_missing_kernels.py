@@ -19,6 +19,6 @@ OPTIONS = {"dtype": "float64", "max_iter": 1, "random_state": 0}
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_relu_in_float64(optimizer, rate):
     model = optimizer(RELU, gradient="ort", learning_rate=rate, **OPTIONS)
-    with pytest.raises(GradientError, match="no float64 form of the gradient of Relu"):
+    with pytest.raises(GradientError, match=".* right in float32 only"):
         model.fit(X, X[:, 0])
     assert model.set_params(gradient="rules").fit(X, X[:, 0]).trained_coef_["coefs_0"].dtype == np.float64

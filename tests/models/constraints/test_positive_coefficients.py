@@ -77,21 +77,13 @@ def test_coefficients_stay_nonnegative(name, warm, run_onnx):
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "kind, gradient",
-    [
-        (OrtGradientOptimizer, "rules"),
-        (OrtGradientForwardBackwardOptimizer, "rules"),
-        pytest.param(OrtGradientOptimizer, "ort", marks=pytest.mark.needs_training),
-        pytest.param(OrtGradientForwardBackwardOptimizer, "ort", marks=pytest.mark.needs_training),
-    ],
-)
+@pytest.mark.parametrize("kind", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize(
     "rate",
     [0.2, LearningRateSGDNesterov(0.05), LearningRateAdam(0.05), LearningRateLBFGS()],
     ids=["sgd", "nesterov", "adam", "lbfgs"],
 )
-def test_the_optimum_of_nnls(rate, kind, gradient):
+def test_the_optimum_of_nnls(rate, kind):
     expected, _ = nnls(X, Y)
     trained = kind(
         LinearRegression(positive=True),
@@ -99,7 +91,6 @@ def test_the_optimum_of_nnls(rate, kind, gradient):
         learning_rate=rate,
         max_iter=400,
         batch_size=120,
-        gradient=gradient,
         dtype="float64",
         warm_start=True,
         random_state=0,

@@ -69,16 +69,14 @@ def test_lp_normalization(run_onnx, p, axis, dtype):
     assert found.dtype == dtype
 
 
-@pytest.mark.needs_training
 @pytest.mark.parametrize("op_type, domain, attributes", [
     *(("Normalizer", "ai.onnx.ml", {"norm": norm}) for norm in ("MAX", "L1", "L2")),
     *(("LpNormalization", "", {"p": p}) for p in (1, 2)),
 ])  # fmt: skip
-@pytest.mark.parametrize("backend", ["rules", "ort"])
-def test_gradients_of_norms(run_onnx, op_type, domain, attributes, backend):
+def test_gradients_of_norms(run_onnx, op_type, domain, attributes):
     model = with_loss(plain_of(single(op_type, domain, **attributes)), "y", WEIGHTS)
     data = ROWS[[0, 1, 3]]
-    _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"], backend), data)
+    _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"]), data)
     norm = {"MAX": lambda v: v.max(1), "L1": lambda v: np.abs(v).sum(1), 1: lambda v: np.abs(v).sum(1)}
     size = norm.get(next(iter(attributes.values())), lambda v: np.sqrt((v * v).sum(1)))
 
@@ -94,12 +92,10 @@ def test_gradients_of_norms(run_onnx, op_type, domain, attributes, backend):
     np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.needs_training
-@pytest.mark.parametrize("backend", ["rules", "ort"])
 @pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
-def test_gradient_of_zeros_is_finite(run_onnx, norm, backend):
+def test_gradient_of_zeros_is_finite(run_onnx, norm):
     model = with_loss(plain_of(single("Normalizer", norm=norm)), "y", WEIGHTS)
-    _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"], backend), ROWS)
+    _, gradient = run_onnx(gradient_of_loss(model, "loss", ["x"]), ROWS)
     assert np.isfinite(gradient).all()
     np.testing.assert_allclose(gradient[2], [1.0, 2.0, 4.0], rtol=1e-6)  # not divided by the norm
 
@@ -138,13 +134,11 @@ def test_invalid_imputers():
         decompose_operators(single("Imputer", replaced_value_float=np.nan))
 
 
-@pytest.mark.needs_training
-@pytest.mark.parametrize("backend", ["rules", "ort"])
-def test_imputed_values_have_a_gradient(run_onnx, backend):
+def test_imputed_values_have_a_gradient(run_onnx):
     model = single("Imputer", imputed_value_floats=[5.0, 6.0, 7.0], replaced_value_float=np.nan)
     model = with_loss(plain_of(model), "y", WEIGHTS)
     model = make_inputs_of(model, ["imputed_value"])
-    gradient = gradient_of_loss(model, "loss", ["imputed_value", "x"], backend)
+    gradient = gradient_of_loss(model, "loss", ["imputed_value", "x"])
     data = np.where(np.isnan(MISSING), np.float32(np.nan), MISSING)
     data[2, 0] = np.nan
     values = np.array([5.0, 6.0, 7.0], np.float32)

@@ -13,8 +13,6 @@ from ortlearn.onnx_files.decompositions import decompose_operators
 from tests.onnx_files.decompositions.comparisons import with_loss
 from tests.onnx_files.decompositions.svm_models import KERNELS, N_FEATURES, PARAMS, X, classifier, regressor
 
-BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
-
 
 def kernel64(x, vectors, kind, gamma, coef0):
     products = x @ vectors.T
@@ -69,7 +67,7 @@ def scores64(x, weights, kind, counts):
     return sums
 
 
-def check_gradients(trainable, formula, backend, x, rng):
+def check_gradients(trainable, formula, x, rng):
     """Compare the gradient of a weighted sum of scores with slopes of a formula in float64."""
     graph = trainable.score_graph()
     names = {trainable.original_names[name]: name for name in trainable.trained}
@@ -80,7 +78,7 @@ def check_gradients(trainable, formula, backend, x, rng):
     expected = formula(x.astype(np.float64), weights)
     mix = rng.normal(size=expected.shape)
     graph = with_loss(graph, trainable.head.score, mix.astype(np.float32))
-    gradient = gradient_of_loss(graph, "loss", trainable.trained, backend)
+    gradient = gradient_of_loss(graph, "loss", trainable.trained)
     feeds = {trainable.input_name: x, **{n: weights[s].astype(np.float32) for s, n in names.items()}}
     session = onnxruntime.InferenceSession(gradient.SerializeToString(), providers=["CPUExecutionProvider"])
     outputs = [value.name for value in gradient.graph.output]
@@ -97,39 +95,34 @@ def check_gradients(trainable, formula, backend, x, rng):
             assert abs(slope - products.sum()) < 2e-4 * (1 + np.abs(products).sum()), short
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("counts", [(3, 4), (4, 5, 3)], ids=len)
-def test_gradients_of_scores(backend, kernel, counts):
+def test_gradients_of_scores(kernel, counts):
     names = ["support_vectors", "dual_coef", "intercept"]
     names += {"LINEAR": [], "RBF": ["gamma"]}.get(kernel, ["gamma", "coef0"])
     trainable = to_trainable(classifier(counts, kernel), names)
     check_gradients(
         trainable,
         lambda x, weights: scores64(x, weights, kernel, counts),
-        backend,
         X[:12],
         np.random.default_rng(1),
     )
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("counts", [(3, 4), (4, 5, 3), (4, 0, 3, 1)], ids=len)
-def test_gradients_of_calibrated_scores(backend, counts):
+def test_gradients_of_calibrated_scores(counts):
     names = ["support_vectors", "dual_coef", "intercept", "prob_a", "prob_b", "gamma"]
     trainable = to_trainable(classifier(counts, calibrated=True), names)
     check_gradients(
         trainable,
         lambda x, weights: scores64(x, weights, "RBF", counts),
-        backend,
         X[:12],
         np.random.default_rng(1),
     )
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("offset", [0.0, 100.0])
-def test_gradients_of_a_regression(backend, offset):
+def test_gradients_of_a_regression(offset):
     vectors = np.random.default_rng(0).normal(size=(7, N_FEATURES)) + offset
     model = regressor(support_vectors=vectors.ravel().tolist())
     trainable = to_trainable(model, ["dual_coef", "intercept", "gamma"])
@@ -139,7 +132,7 @@ def test_gradients_of_a_regression(backend, offset):
         return kernel @ weights["dual_coef"].T + weights["intercept"]
 
     x = (X[:12] + offset).astype(np.float32)
-    check_gradients(trainable, formula, backend, x, np.random.default_rng(1))
+    check_gradients(trainable, formula, x, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("n_classes", [3, 5])
