@@ -7,6 +7,7 @@ it is defined in :mod:`ortlearn.onnx_files`, above this package, and imported wh
 
 from __future__ import annotations
 
+import pkgutil
 from typing import Any
 
 from .backends import (
@@ -46,7 +47,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "onnx_derivative":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ..onnx_files.derivative import onnx_derivative
-
-    globals()[name] = onnx_derivative
-    return onnx_derivative
+    value = globals()[name] = pkgutil.resolve_name("ortlearn.onnx_files.derivative:onnx_derivative")
+    return value

@@ -13,13 +13,11 @@ from .interval import Interval
 from .log_loss import LogLoss
 from .loss_graph import add_loss_output
 from .margins import HingeLoss, ModifiedHuberLoss, PerceptronLoss, SquaredHingeLoss
-from .per_output import PerOutputLoss
-from .per_position import PerPositionLoss
 from .quantile import QuantileLoss
 from .resolve import default_loss, resolve_loss
-from .row_objective import RowObjective
 from .signed_labels import SignedLabelLoss
 from .squared_error import SquaredErrorLoss
+from .wrappers import PerOutputLoss, PerPositionLoss, RowObjective
 
 __all__ = [
     "AbsoluteErrorLoss",

@@ -7,7 +7,7 @@ from typing import Any
 from .. import plugins
 from .base import BaseLoss
 from .function import FunctionLoss
-from .row_objective import RowObjective
+from .wrappers import RowObjective
 
 __all__ = ["default_loss", "resolve_loss"]
 

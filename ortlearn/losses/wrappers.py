@@ -1,10 +1,67 @@
-"""One loss applied to each pixel, time step or element of a sample."""
+"""Losses of other losses: summed over outputs or positions, or computed by the graph."""
 
 from __future__ import annotations
 
 from .base import BaseLoss
 
-__all__ = ["PerPositionLoss"]
+__all__ = ["PerOutputLoss", "PerPositionLoss", "RowObjective"]
+
+
+class PerOutputLoss(BaseLoss):
+    """The sum of the losses of several outputs, each with its own scores.
+
+    Parameters
+    ----------
+    loss : BaseLoss
+        Loss of one output.
+    groups : tuple of int
+        Number of scores of each output, in order.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import LogLoss, PerOutputLoss
+    >>> PerOutputLoss(LogLoss(), groups=(3, 1))
+    PerOutputLoss(groups=(3, 1), loss=LogLoss())
+    """
+
+    tasks = frozenset({"multilabel"})
+
+    def __init__(self, loss, groups):
+        self.loss = loss
+        self.groups = groups
+
+    @property
+    def kinks(self):  # type: ignore[override]
+        """Whether the slope of the loss of one output jumps somewhere."""
+        return self.loss.kinks
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each sample.
+
+        Labels are int64 class numbers of shape (n, outputs) if the loss takes such labels, and otherwise
+        floats of the shape of the predictions.
+        """
+        terms, start = [], 0
+        for number, count in enumerate(self.groups):
+            scores = self._part(op, predicted, start, count)
+            if self.loss.integer_labels:
+                rows = op.shape(expected)[0]
+                labels = op.Gather(expected, number, axis=1)
+                op.set_type(labels, op.type(expected).elem_type, (rows,))
+            else:
+                labels = self._part(op, expected, start, count)
+            terms.append(self.loss.forward(op, labels, scores))
+            start += count
+        total = terms[0]
+        for term in terms[1:]:
+            total = op.Add(total, term)
+        return total
+
+    @staticmethod
+    def _part(op, name, start, count):
+        known = op.type(name)
+        part = op.Slice(name, [start], [start + count], [1])
+        return op.set_type(part, known.elem_type, (known.shape[0], count))
 
 
 class PerPositionLoss(BaseLoss):
@@ -111,3 +168,23 @@ class PerPositionLoss(BaseLoss):
         """Return labels and outputs with one row per position."""
         shape = (-1,) if expected.dtype.kind in "iu" else (-1, self.n_outputs)
         return expected.reshape(shape), predicted.reshape(-1, self.n_outputs)
+
+
+class RowObjective(BaseLoss):
+    """Loss that the model itself computes: ``f - y`` with labels y of zero, summed over outputs.
+
+    Models trained without labels have an output with their own loss of each sample: minus the
+    log-likelihood of a mixture, the squared distance to the nearest centre of KMeans.
+
+    Examples
+    --------
+    >>> from ortlearn.losses import RowObjective
+    >>> sorted(RowObjective().tasks)
+    ['unsupervised']
+    """
+
+    tasks = frozenset({"unsupervised"})
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each sample."""
+        return self.sum_outputs(op, op.Sub(predicted, expected))
