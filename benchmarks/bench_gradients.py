@@ -18,7 +18,8 @@ from rich.table import Table
 
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.differentiation.cpp_builder import is_available
-from ortlearn.training import make_session, parse_device
+from ortlearn.runtime.devices import parse_device
+from ortlearn.runtime.sessions import make_session
 
 WIDTH, BATCH = 64, 32
 

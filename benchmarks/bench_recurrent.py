@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ortlearn.differentiation import gradient_of_loss
-from ortlearn.training import make_session, parse_device
+from ortlearn.runtime.devices import parse_device
+from ortlearn.runtime.sessions import make_session
 
 UNITS, STEPS, BATCH = 128, 100, 32
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

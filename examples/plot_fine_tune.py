@@ -49,7 +49,7 @@ file = to_onnx(network, X_maker[:1], options={"zipmap": False})
 # ``next_activations1`` is the input of the last layer, sixteen features that separate the 30
 # states.
 
-from ortlearn.conversion import explain
+from ortlearn.trainable.explanation import explain
 
 print(explain(file))
 print([node.output[0] for node in file.graph.node])

@@ -73,7 +73,7 @@ ridge = make_pipeline(columns, Ridge(alpha=1.0)).fit(adverts, typed)
 #
 # ``explain`` shows, before any training, which weights are trained and why others are not.
 
-from ortlearn.conversion import explain
+from ortlearn.trainable.explanation import explain
 
 for row in explain(ridge, adverts).rows:
     print(

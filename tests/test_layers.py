@@ -11,65 +11,79 @@ import ortlearn
 
 ROOT = Path(ortlearn.__file__).parent
 
-#: Parts that each part may import; every part may import exceptions and plugins.
-BELOW_TRAINING = {"differentiation", "losses", "penalties", "learning_rates", "graphs"}
-BELOW_ESTIMATORS = BELOW_TRAINING | {
-    "training",
-    "conversion",
+#: Rooms from the ground up; a room may import those named before it, every room exceptions and plugins.
+GROUND = {"graphs", "runtime", "data"}
+PLUGINS = {"losses", "penalties", "learning_rates"}
+BELOW_TRAINING = GROUND | PLUGINS | {"differentiation"}
+BELOW_TRAINABLE = {
+    "graphs",
+    "runtime",
+    "differentiation",
+    "losses",
     "models",
-    "preprocessing",
     "onnx_files",
+    "preprocessing",
     "quiet",
 }
+BELOW_PROBLEM = BELOW_TRAINING | BELOW_TRAINABLE | {"training", "trainable"}
+BELOW_INFERENCE = BELOW_PROBLEM | {"targets", "problem"}
+BELOW_ESTIMATORS = BELOW_INFERENCE | {"inference", "comparison", "fitting", "saving"}
 ALLOWED = {
     "exceptions": set(),
     "_version": set(),
     "plugins": set(),
-    "graphs": set(),
     "parameters": set(),
     "quiet": set(),
+    "graphs": set(),
+    "runtime": {"graphs"},
+    "data": set(),
     "learning_rates": {"graphs", "parameters"},
     "penalties": {"graphs", "parameters"},
-    "losses": {"graphs", "penalties", "parameters"},
-    "differentiation": {"graphs"},
-    "preprocessing": {"graphs", "models", "quiet"},
-    "onnx_files": {"graphs", "differentiation", "models"},
+    "losses": {"graphs", "runtime", "penalties", "parameters"},
+    "differentiation": {"graphs", "runtime"},
+    "transforms": {"graphs", "runtime", "differentiation"},
     "models": {"graphs", "losses", "penalties"},
-    "conversion": {"graphs", "differentiation", "losses", "models", "preprocessing", "onnx_files", "quiet"},
+    "preprocessing": {"graphs", "models", "quiet"},
+    "onnx_files": {"graphs", "runtime", "differentiation", "models"},
+    "trainable": BELOW_TRAINABLE,
+    "conversion": BELOW_TRAINABLE | {"trainable"},
     "training": BELOW_TRAINING,
+    "targets": BELOW_TRAINABLE | {"trainable"},
+    "problem": BELOW_PROBLEM | {"targets"},
+    "inference": BELOW_INFERENCE,
+    "comparison": {"data", "training", "quiet"},
     "saving": {"graphs"},
-    "streams": set(),
-    "estimators": BELOW_ESTIMATORS | {"saving", "streams", "_version"},
+    "fitting": BELOW_INFERENCE | {"inference", "comparison", "saving"},
+    "estimators": BELOW_ESTIMATORS | {"conversion", "_version"},
+    "packages": BELOW_ESTIMATORS | {"estimators", "_version"},
     "inspection": {"graphs"},
     "callbacks": {"graphs", "saving"},
-    "testing": BELOW_ESTIMATORS,
-    "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "saving", "_version"},
+    "testing": {"graphs", "differentiation", "models"} | PLUGINS,
+    "search": BELOW_ESTIMATORS | {"estimators", "transforms"},
+    "distributed": BELOW_ESTIMATORS | {"estimators"},
+    "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "_version"},
     "__main__": {"cli"},
-    "search": BELOW_ESTIMATORS | {"estimators"},
-    "distributed": BELOW_ESTIMATORS | {"estimators", "streams"},
     "": {"estimators", "_version"},
 }
-NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins", "streams"}
+NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins", "data", "runtime"}
 #: Packages that all parts except STANDARD_ONLY may import besides the standard library.
 THIRD_PARTY = {"google", "joblib", "numpy", "onnx", "scipy", "sklearn"}
 STANDARD_ONLY = {"exceptions", "_version", "plugins", "", "__main__"}
 #: Modules or parts that may import another package.
 RESTRICTED = {
-    "onnxruntime": {"training.runtime", "differentiation.cpp_builder.runtime", "onnx_files.graph_run"},
+    "onnxruntime": {"runtime.onnxruntime_module", "runtime.graph_run", "differentiation.cpp_builder.runtime"},
     "skl2onnx": {"preprocessing.skl2onnx_steps"},
     "rich": {"training.progress"},
     "dask": {"distributed"},
     "distributed": {"distributed"},
-    "flatbuffers": {"onnx_files.adapter_files"},
+    "flatbuffers": {"onnx_files.low_rank.files"},
     "graphviz": {"graphs.drawing"},
     "matplotlib": {"inspection.axes"},
     "pandas": {"cli.data_files", "cli.table_checks", "cli.compare"},
-    "pyarrow": {"streams.tables", "streams.arrow"},
+    "pyarrow": {"data.tables", "data.arrow"},
     "skops": {"cli.model_files", "cli.train", "saving.sklearn_objects"},
 }
 FORBIDDEN = ("torch", "onnxruntime.training")
-#: Functions that a package offers to its users, although one above it defines them: imported on first use.
-OFFERED = {"ortlearn.differentiation": "ortlearn.onnx_files.derivative"}
 
 
 def imports(source, module, is_package=False):
@@ -123,8 +137,6 @@ def modules():
 
 MODULES = list(modules())
 NAMES = {name for name, _, _ in MODULES}
-#: Parts whose files may import each other for type checking.
-TYPE_CHECKED = {"estimators", "models"}
 
 
 def test_imports():
@@ -132,32 +144,20 @@ def test_imports():
         problem(module, name)
         for module, path, is_package in MODULES
         for name in imports(path.read_text(encoding="utf-8"), module, is_package)
-        if not within(name, (OFFERED.get(module, module),))
     ]
     assert len(found) > 1000 and not list(filter(None, found))
-
-
-def without_types(source):
-    """Return a source without imports for type checking."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-            node.body = [ast.Pass()]
-    return ast.unparse(tree)
 
 
 @cache
 def modules_imported_by(module, path, is_package):
     """Return the modules that a file imports, except its own package."""
     source = path.read_text(encoding="utf-8")
-    if module.split(".")[1:2] and module.split(".")[1] in TYPE_CHECKED:
-        source = without_types(source)
     found = set()
     for name in imports(source, module, is_package):
         while name and name not in NAMES:
             name = name.rpartition(".")[0]
         found.add(name)
-    return found - {"", "ortlearn", module, OFFERED.get(module)}
+    return found - {"", "ortlearn", module}
 
 
 def cycles(graph):
@@ -170,7 +170,7 @@ def cycles(graph):
 
 
 def test_files_do_not_import_each_other():
-    """Imports in functions and, except in TYPE_CHECKED parts, for type checking are included."""
+    """Imports in functions and for type checking are included."""
     assert not cycles(
         {name: modules_imported_by(name, *rest) for name, *rest in MODULES if name != "ortlearn"}
     )
@@ -213,10 +213,10 @@ def test_all_parts_are_listed():
             "ortlearn.training.loop",
             "try:\n    from onnxruntime import InferenceSession\nexcept ImportError: ...",
         ),
-        ("ortlearn.training.runtime", "import onnxruntime.training"),
-        ("ortlearn.training.runtime", "from onnxruntime import training"),
-        ("ortlearn.training.runtime", "from onnxruntime.training import ortmodule"),
-        ("ortlearn.training.runtime", "import importlib\nimportlib.import_module('torch.nn')"),
+        ("ortlearn.runtime.onnxruntime_module", "import onnxruntime.training"),
+        ("ortlearn.runtime.onnxruntime_module", "from onnxruntime import training"),
+        ("ortlearn.runtime.onnxruntime_module", "from onnxruntime.training import ortmodule"),
+        ("ortlearn.runtime.onnxruntime_module", "import importlib\nimportlib.import_module('torch.nn')"),
         ("ortlearn.training.loop", "torch = __import__('torch')"),
         ("ortlearn.graphs.text", "from skl2onnx import to_onnx"),
         ("ortlearn.plugins.registry", "import numpy as np"),
@@ -227,12 +227,12 @@ def test_all_parts_are_listed():
         ("ortlearn.testing", "from .estimators import OrtGradientOptimizer"),
         ("ortlearn.estimators.base", "from ..cli import main"),
         ("ortlearn.cli.train", "import onnxruntime"),
-        ("ortlearn.streams.chunks", "from ..training import Data"),
-        ("ortlearn.streams.opening", "import polars"),
-        ("ortlearn.estimators.source_rows", "import pyarrow"),
+        ("ortlearn.data.chunks", "from ..training import Data"),
+        ("ortlearn.data.opening", "import polars"),
+        ("ortlearn.data.source_rows", "import pyarrow"),
         ("ortlearn.saving.encoder", "from ..estimators.fitted_model import FittedModel"),
         ("ortlearn.estimators.saved", "import skops.io"),
-        ("ortlearn.estimators.source_rows", "import dask.array"),
+        ("ortlearn.data.source_rows", "import dask.array"),
         ("ortlearn.training.loop", "from distributed import Client"),
         ("ortlearn.distributed.tasks", "import pandas"),
     ],
@@ -249,9 +249,12 @@ def test_forbidden_imports(module, source):
             "ortlearn.estimators.base",
             "from ..training.base_step import BaseStep\nimport sklearn.base, os.path",
         ),
-        ("ortlearn.training.runtime", "import onnxruntime\nfrom onnxruntime.capi import _pybind_state"),
+        (
+            "ortlearn.runtime.onnxruntime_module",
+            "import onnxruntime\nfrom onnxruntime.capi import _pybind_state",
+        ),
         ("ortlearn.onnx_files.decompositions.common", "from ...graphs import GraphBuilder"),
-        ("ortlearn.testing", "from .training import run_training"),
+        ("ortlearn.testing", "from .differentiation import gradient_model"),
         ("ortlearn.plugins.groups", "from ..exceptions import PluginError"),
         ("ortlearn.distributed.cluster", "import dask\nfrom distributed import Client"),
     ],

@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn.estimators import OrtGradientOptimizer
-from ortlearn.training import epoch_step, hoisting
+from ortlearn.training.optimisations import hoisting
+from ortlearn.training.steps import epoch_step
 
 #: Prints the peak memory in bytes before and after training.
 SCRIPT = """

@@ -13,13 +13,14 @@ import onnx
 from onnx import numpy_helper
 
 from ortlearn import OrtGradientOptimizer, onnx_files
-from ortlearn.conversion import find_weights
 from ortlearn.differentiation import random_feed
 from ortlearn.graphs import initializer_arrays
 from ortlearn.graphs.nodes import all_nodes
 from ortlearn.learning_rates import LearningRateAdam
-from ortlearn.training import Device, make_session
-from ortlearn.training.activations import activation_bytes
+from ortlearn.onnx_files.weights import find_weights
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
+from ortlearn.training.optimisations.activations import activation_bytes
 
 from .derivatives import check_derivative, inputs_that_run
 

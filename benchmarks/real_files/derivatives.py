@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ortlearn.conversion import find_weights
 from ortlearn.differentiation import onnx_derivative, random_feed
 from ortlearn.graphs import initializer_arrays, make_inputs_of
-from ortlearn.training import Device, make_session
+from ortlearn.onnx_files.weights import find_weights
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 
 from .double import Evaluator, in_double
 

@@ -10,14 +10,14 @@ from sklearn.utils import check_random_state
 
 from benchmarks.shards.problems import BATCH, Problem
 from ortlearn import OrtGradientOptimizer
+from ortlearn.data.orders import batch_sizes, epoch_order
 from ortlearn.distributed import average_arrays
-from ortlearn.estimators.callbacks import EstimatorView
-from ortlearn.estimators.fitting import Trainer
-from ortlearn.estimators.samples import Samples
-from ortlearn.estimators.starting import begin
-from ortlearn.estimators.training_run import new_step
 from ortlearn.exceptions import ConvergenceError
-from ortlearn.training.batches import batch_sizes, epoch_order
+from ortlearn.fitting.callbacks import EstimatorView
+from ortlearn.fitting.run import new_step
+from ortlearn.fitting.start import begin
+from ortlearn.fitting.trainer import Trainer
+from ortlearn.problem.samples import Samples
 
 __all__ = ["Outer", "Shards", "Strategy"]
 

@@ -8,7 +8,8 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from ortlearn.graphs import GraphBuilder, TensorType, make_value_info
-from ortlearn.training import make_session, parse_device
+from ortlearn.runtime.devices import parse_device
+from ortlearn.runtime.sessions import make_session
 
 __all__ = ["run", "runner", "write_model"]
 

@@ -13,8 +13,8 @@ from typing import Any
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from .. import plugins
-from ..estimators.configuration import check_scoring
 from ..learning_rates import resolve_learning_rate
+from ..problem.configuration import check_scoring
 
 __all__ = [
     "add_nested",

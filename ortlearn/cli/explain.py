@@ -12,12 +12,13 @@ from typing import Any
 from onnx import TensorProto
 
 from .. import onnx_files
-from ..conversion import Explanation, explain, to_trainable
 from ..differentiation.registry import NO_GRADIENT, load_rules
 from ..exceptions import ConversionError
 from ..graphs import TensorType, opset_versions
 from ..graphs.nodes import all_nodes
-from ..onnx_files.adapters import LoRA
+from ..onnx_files.low_rank.adapters import LoRA
+from ..trainable.conversion import to_trainable
+from ..trainable.explanation import Explanation, explain
 from .data_files import Table, column_options, read_table
 from .messages import shown
 from .model_files import load_model

@@ -10,15 +10,16 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from .. import onnx_files
-from ..conversion import read_columns
 from ..exceptions import ConversionError
 from ..graphs import TensorType, copy_model, extract_model, value_types
-from ..graphs.runtime_errors import runtime_errors
 from ..onnx_files.loading import load_onnx
 from ..onnx_files.scores.outputs import class_table
 from ..onnx_files.scores.score_view import ScoreView
+from ..preprocessing.column_reading import read_columns
 from ..preprocessing.schema import InputSchema, graph_inputs, schema_of_graph
-from ..training import Device, make_session
+from ..runtime.devices import Device
+from ..runtime.errors import runtime_errors
+from ..runtime.sessions import make_session
 from .data_files import Table
 from .predictions import Model, Predictions, check_no_missing, check_numbers, select_columns
 

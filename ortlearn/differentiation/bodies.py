@@ -11,7 +11,7 @@ from ..graphs.editing import renamed_node
 from ..graphs.nodes import needed_nodes
 from .cleanup import simplify
 from .gradient_builder import GradientBuilder
-from .inference import infer_body
+from .types.inference import infer_body
 
 __all__ = ["Body"]
 

@@ -9,8 +9,8 @@ from onnx import NodeProto, helper
 
 from ..graphs import subgraphs
 from ..graphs.editing import map_node
-from .dimensions import broadcast_shapes, same_shape
 from .gradient_builder import GradientBuilder
+from .types.dimensions import broadcast_shapes, same_shape
 
 __all__ = ["simplify"]
 

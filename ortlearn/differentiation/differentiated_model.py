@@ -9,23 +9,16 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from ..exceptions import GradientError
-from ..graphs import (
-    graph_names,
-    inline_functions,
-    make_value_info,
-    node_inputs,
-    opset_versions,
-    value_types,
-)
+from ..graphs import graph_names, inline_functions, make_value_info, node_inputs, opset_versions, value_types
 from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import needed_nodes
 from ..graphs.portable_nodes import portable_nodes
 from .cleanup import simplify
 from .empty_tensors import guard_top_k
 from .gradient_builder import GradientBuilder
-from .inference import infer_types
 from .reverse import gradient_graph
 from .rule_context import FLOAT_TYPES, is_differentiable
+from .types.inference import infer_types
 
 __all__ = ["SUFFIX", "DifferentiatedModel", "differentiate", "make_model_of", "prepare"]
 

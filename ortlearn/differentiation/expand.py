@@ -20,8 +20,8 @@ from ..exceptions import GradientError
 from ..graphs import make_value_info, node_inputs, subgraphs, value_types
 from ..graphs.nodes import attributes_of, copy_node
 from .gradient_builder import GradientBuilder
-from .inference import infer_types
 from .registry import normalize_domain
+from .types.inference import infer_types
 
 __all__ = ["expand_node", "add_types"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from onnx import helper
 
 from ..graphs import make_value_info
-from .dimensions import count, is_static, reduced_axes, same_shape, shape_template
-from .typed_builder import TypedBuilder
+from .types.dimensions import count, is_static, reduced_axes, same_shape, shape_template
+from .types.typed_builder import TypedBuilder
 
 __all__ = ["GradientBuilder"]
 
@@ -21,7 +21,7 @@ MOST_ROWS = 64
 class GradientBuilder(TypedBuilder):
     """A :class:`~ortlearn.graphs.GraphBuilder` with the helpers of gradient rules.
 
-    Parameters are those of :class:`~ortlearn.differentiation.typed_builder.TypedBuilder`.
+    Parameters are those of :class:`~ortlearn.differentiation.types.typed_builder.TypedBuilder`.
 
     Examples
     --------

@@ -11,10 +11,10 @@ from ..graphs import node_inputs, opset_versions, subgraphs, value_types
 from ..graphs.nodes import attribute, captured_names
 from .bodies import Body
 from .gradient_builder import GradientBuilder
-from .inference import infer_types
 from .registry import load_rules
 from .rule_set import NO_GRADIENT, normalize_domain
-from .typed_builder import LOW_PRECISION
+from .types.inference import infer_types
+from .types.typed_builder import LOW_PRECISION
 
 __all__ = ["INTEGER_INPUTS", "RoundingError", "Tracker", "reject_rounding", "value_positions"]
 

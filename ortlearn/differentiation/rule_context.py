@@ -13,7 +13,7 @@ from ..graphs.nodes import attribute, copy_node
 from .gradient_builder import GradientBuilder
 from .registry import normalize_domain
 from .rounding import INTEGER_INPUTS, value_positions
-from .typed_builder import LOW_PRECISION
+from .types.typed_builder import LOW_PRECISION
 
 __all__ = ["FLOAT_TYPES", "RuleNode", "is_differentiable"]
 

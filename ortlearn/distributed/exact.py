@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from distributed import Future
 
+from ..data.orders import ORDER_VERSION
+from ..data.samples import Data
 from ..learning_rates import LearningRateLBFGS
 from ..penalties import NoPenalty
-from ..training import Data, FullBatchStep, TrainingTask, make_session
-from ..training.batches import ORDER_VERSION
-from ..training.coordinates import Coordinates
-from ..training.names import RATE
-from ..training.two_call_graphs import update_graph
+from ..runtime.sessions import make_session
+from ..training.graphs.names import RATE
+from ..training.graphs.task import TrainingTask
+from ..training.solvers.coordinates import Coordinates
+from ..training.solvers.full_batch import FullBatchStep
+from ..training.steps.two_call_graphs import update_graph
 from . import tasks
 from .averaging import merge_in_pairs
 from .rounds import ClusterStep, Round

@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .. import conversion
-from ..estimators.configuration import Configuration, Runtime
-from ..estimators.fitted_model import FittedModel
-from ..estimators.fitting import Trainer, draw_seed, named_classes, stopped
-from ..estimators.resumption import Resumption
-from ..estimators.source_counts import Whole
-from ..estimators.source_fitting import expected_of, in_memory, labels_are_arrays
-from ..estimators.starting import Start, begin, resume
-from ..estimators.training_run import train
+from ..data.rows import Rows
 from ..exceptions import FewUpdatesWarning, warn_user
-from ..graphs.runtime_errors import runtime_errors
-from ..streams import Rows
-from ..training import FullBatchStep, TrainingTask
-from ..training.base_step import BaseStep
+from ..fitting.fitted_model import FittedModel
+from ..fitting.resumption import Resumption
+from ..fitting.run import train
+from ..fitting.source_counts import Whole
+from ..fitting.source_fitting import expected_of, in_memory, labels_are_arrays
+from ..fitting.start import Start, begin, resume
+from ..fitting.trainer import Trainer, draw_seed, named_classes, stopped
+from ..onnx_files.loading import is_onnx_source
+from ..problem.configuration import Configuration, Runtime
+from ..runtime.errors import runtime_errors
+from ..training.graphs.task import TrainingTask
 from ..training.positions import Interrupted, ReadingFailed
+from ..training.solvers.full_batch import FullBatchStep
+from ..training.steps.base_step import BaseStep
 from . import tasks
 from .cluster import Cluster
 from .exact import ClusterFullBatchStep, GradientRounds
@@ -197,7 +198,7 @@ class _Shards:
         cluster, one_by_one = request.cluster, False
         found = open_partitions(cluster, request.X, request.y, request.sample_weight, request.features)
         is_classifier = configuration.estimator_type == "classifier"
-        of_file = conversion.is_onnx_source(configuration.source)
+        of_file = is_onnx_source(configuration.source)
         if of_file and is_classifier:
             future = cluster.submit(labels_are_arrays, configuration, found.rows[0])
             one_by_one = cluster.gather([future], names=found.names)[0]

@@ -177,7 +177,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         ConvergenceError
             If a loss becomes non-finite and ``exc`` is True; the message names the partition.
         """
-        from ..estimators.resuming import find_resumption
+        from ..fitting.resuming import find_resumption
         from ..training.stream_progress import close_stream
 
         held_out = (X_val, y_val, sample_weight_val)

@@ -13,8 +13,9 @@ from dask.base import is_dask_collection
 from dask.delayed import Delayed
 from distributed import Future
 
+from ..data.opening import columns_of_files, open_source, parquet_columns, parquet_files
+from ..data.rows import Rows, rows_of
 from ..exceptions import SourceError
-from ..streams import Rows, columns_of_files, open_source, parquet_columns, parquet_files, rows_of
 from .cluster import Cluster
 
 __all__ = ["Partitions", "are_on_workers", "is_frame", "open_partitions"]
@@ -27,7 +28,7 @@ class Partitions:
     Attributes
     ----------
     rows : list of Future
-        :class:`~ortlearn.streams.Rows` of each partition.
+        :class:`~ortlearn.data.rows.Rows` of each partition.
     names : list of str
         Names of the partitions, for messages.
     is_named : bool

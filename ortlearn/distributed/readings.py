@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..estimators.configuration import Runtime
-from ..estimators.fingerprint import arrays_text
-from ..estimators.inference import LiveInference
-from ..estimators.problem import Problem
-from ..estimators.source_checks import LabelForm
-from ..estimators.source_counts import RowCounter, Whole
-from ..estimators.source_samples import SourceReader
-from ..estimators.training_run import Preparation
-from ..graphs.runtime_errors import runtime_errors
-from ..streams import Rows
-from ..training import Data
-from ..training.first_layers import Moments
+from ..data.rows import Rows
+from ..data.samples import Data
+from ..fitting.fingerprint import arrays_text
+from ..fitting.run import Preparation
+from ..fitting.source_checks import LabelForm
+from ..fitting.source_counts import RowCounter, Whole
+from ..fitting.source_samples import SourceReader
+from ..inference.running import LiveInference
+from ..problem.configuration import Runtime
+from ..problem.problem import Problem
+from ..runtime.errors import runtime_errors
+from ..training.graphs.first_layers import Moments
 from .averaging import Mean
 
 __all__ = [

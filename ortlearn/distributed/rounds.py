@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 from distributed import Future
 
+from ..data.samples import Data
 from ..exceptions import PluginError
 from ..learning_rates import Rates
-from ..training import Data, TrainingTask, parse_device
-from ..training.averaging import Averaged
-from ..training.base_step import BaseStep, Pause
-from ..training.buffers import Carried, CarriedBuffers
+from ..runtime.buffers import Carried, CarriedBuffers
+from ..runtime.devices import parse_device
 from ..training.divergence import Diverged
+from ..training.graphs.averaging import Averaged
+from ..training.graphs.task import TrainingTask
+from ..training.steps.base_step import BaseStep, Pause
 from . import tasks
 from .averaging import merge_in_pairs
 from .shards import ShardSamples

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from distributed import Future
 
-from ..estimators.configuration import Runtime
-from ..estimators.input_validation import InputFeatures
-from ..estimators.problem import Problem, label_spread
-from ..estimators.source_counts import Whole
-from ..estimators.source_samples import SourceReader
-from ..estimators.training_run import Preparation
 from ..exceptions import SourceError
-from ..training.first_layers import Moments
+from ..fitting.run import Preparation
+from ..fitting.source_counts import Whole
+from ..fitting.source_samples import SourceReader
+from ..problem.configuration import Runtime
+from ..problem.input_validation import InputFeatures
+from ..problem.problem import Problem, label_spread
+from ..training.graphs.first_layers import Moments
 from . import readings, tasks
 from .averaging import average_arrays
 from .cluster import Cluster

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..estimators.configuration import Runtime
-from ..graphs.runtime_errors import runtime_errors
-from ..training import Data, TrainingTask, batch_sizes
-from ..training.batches import batch_shares, epoch_order
+from ..data.orders import batch_shares, batch_sizes, epoch_order
+from ..data.samples import Data
+from ..problem.configuration import Runtime
+from ..runtime.errors import runtime_errors
 from ..training.divergence import Diverged, check_last
+from ..training.graphs.task import TrainingTask
 from .averaging import Mean, merged
 from .readings import weight_of
 

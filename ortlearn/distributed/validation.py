@@ -8,17 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..estimators.configuration import Runtime
-from ..estimators.fitted_model import FittedModel
-from ..estimators.fitting import Trainer
-from ..estimators.input_validation import InputFeatures
-from ..estimators.problem import Problem
-from ..estimators.samples import Samples, check_weights, flat_weights
-from ..estimators.source_counts import Whole
-from ..estimators.starting import Start
-from ..estimators.training_state import TrainingState
-from ..streams import Rows, Table
-from ..training import Measured
+from ..data.rows import Rows
+from ..data.tables import Table
+from ..fitting.fitted_model import FittedModel
+from ..fitting.source_counts import Whole
+from ..fitting.start import Start
+from ..fitting.state import TrainingState
+from ..fitting.trainer import Trainer
+from ..problem.configuration import Runtime
+from ..problem.input_validation import InputFeatures
+from ..problem.problem import Problem
+from ..problem.samples import Samples, check_weights, flat_weights
+from ..training.loop_records import Measured
 from . import readings
 from .cluster import Cluster
 from .partitions import are_on_workers, open_partitions

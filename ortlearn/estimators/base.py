@@ -7,16 +7,16 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .callback_support import CallbackMethods, with_callbacks
+from ..fitting.callback_support import CallbackMethods, with_callbacks
 from .export import ExportMethods
 from .fitted_estimator import is_final
 from .prediction import PredictionMethods
 from .transformation import TransformerMethods
 
 if TYPE_CHECKING:
-    from .fitted_model import FittedModel
-    from .fitting import Trainer
-    from .samples import Samples
+    from ..fitting.fitted_model import FittedModel
+    from ..fitting.trainer import Trainer
+    from ..problem.samples import Samples
 
 __all__ = ["BaseOrtGradientEstimator"]
 
@@ -31,7 +31,7 @@ def _validation_columns(source, own, of_training, features):
 
 def _reject_source(X) -> None:
     """Raise an error if X is a data source, which ``fit`` does not support."""
-    from ..streams import is_source
+    from ..data.opening import is_source
 
     if is_source(X):
         raise ValueError(f"X is a {type(X).__name__}, which is not held in memory: use fit_stream.")
@@ -103,10 +103,10 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         MissingRuntimeError
             If no suitable onnxruntime is installed.
         """
+        from ..fitting.resuming import find_resumption
+        from ..problem.samples import Samples
         from ..training.stream_progress import close_stream
         from .hand_over import handed_over
-        from .resuming import find_resumption
-        from .samples import Samples
 
         trained = handed_over(self, y)
         if trained is not None:
@@ -161,7 +161,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
             This object, trained.
         """
-        from .samples import Samples
+        from ..problem.samples import Samples
 
         _reject_source(X)
         samples = Samples(X, y, sample_weight)
@@ -257,9 +257,9 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         >>> bool(np.mean([model.score(X, y) for X, y in batches()]) > 0.95)
         True
         """
+        from ..fitting.resuming import find_resumption
+        from ..fitting.source_fitting import SourceRequest, fit_source
         from ..training.stream_progress import close_stream
-        from .resuming import find_resumption
-        from .source_fitting import SourceRequest, fit_source
 
         request = SourceRequest(
             source=source,
@@ -279,10 +279,10 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
 
     def _commit(self, train: Callable[[Trainer], FittedModel]):
         """Train, and store the fitted model, or the model reached at an interrupt; errors change nothing."""
-        from ..graphs.runtime_errors import runtime_errors
+        from ..fitting.callbacks import EstimatorView
+        from ..fitting.trainer import Trainer
+        from ..runtime.errors import runtime_errors
         from ..training.positions import Interrupted, ReadingFailed
-        from .callbacks import EstimatorView
-        from .fitting import Trainer
 
         last = self._fitted if is_final(self._fitted) else None
         estimator = copy.copy(self)  # for callbacks, which may set attributes and fail
@@ -305,7 +305,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
 
 def _validation_samples(X: Any, y: Any, sample_weight: Any) -> Samples | None:
     """Return the validation samples, or None."""
-    from .samples import Samples
+    from ..problem.samples import Samples
 
     if X is None and (y is not None or sample_weight is not None):
         raise ValueError("X_val is missing: pass it with y_val and sample_weight_val.")

@@ -15,7 +15,7 @@ from .fitted_estimator import FittedEstimator
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from .configuration import Configuration
+    from ..problem.configuration import Configuration
 
 __all__ = ["ExportMethods"]
 
@@ -165,7 +165,7 @@ class ExportMethods(FittedEstimator):
         ['x', 'w.lora_A', 'w.lora_B']
         """
         from ..graphs.files import write_atomically
-        from ..onnx_files.adapter_files import adapter_bytes
+        from ..onnx_files.low_rank.files import adapter_bytes
 
         content, path = adapter_bytes(self._model().adapter_arrays(keep_upgrade)), Path(path)
         write_atomically(path, lambda file: file.write(content))
@@ -248,7 +248,7 @@ class ExportMethods(FittedEstimator):
         >>> providers["epoch"]["CPUExecutionProvider"]["Loop"]
         1
         """
-        from ..training.placement import node_providers
+        from ..runtime.placement import node_providers
 
         model = self._model()
         graphs, runtime = model.graphs(), model.runner.runtime
@@ -262,7 +262,7 @@ class ExportMethods(FittedEstimator):
 
 def _graphs_before_training(configuration: Configuration) -> dict[str, ModelProto]:
     """Return the model, and the graphs of its training step for any number of samples."""
-    from .problem import Problem
+    from ..problem.problem import Problem
 
     source = configuration.source
     if not conversion.is_onnx_source(source) and not conversion.is_fitted(source):

@@ -9,16 +9,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..exceptions import WriteBackError
-from .callback_support import CALLBACKS, DURING_FIT
+from ..fitting.callback_support import CALLBACKS, DURING_FIT
 from .parameters import Parameters
 
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-    from ..training.base_step import BaseStep
-    from .configuration import Configuration
-    from .fitted_model import FittedModel
-    from .training_state import Progress
+    from ..fitting.fitted_model import FittedModel
+    from ..fitting.state import Progress
+    from ..problem.configuration import Configuration
+    from ..training.steps.base_step import BaseStep
 
 __all__ = ["FittedEstimator", "is_final"]
 
@@ -123,7 +123,7 @@ class FittedEstimator(Parameters):
 
     def _configuration(self) -> Configuration:
         """Check the parameters, and return the configuration."""
-        from .configuration import Configuration, check_source
+        from ..problem.configuration import Configuration, check_source
 
         self._validate_params()
         check_source(self.estimator)
@@ -137,8 +137,8 @@ class FittedEstimator(Parameters):
             check_is_fitted(self)
             raise AssertionError  # for type checkers
         if model.inference is None:
-            from ..training import parse_device
-            from .configuration import Runtime
+            from ..problem.configuration import Runtime
+            from ..runtime.devices import parse_device
 
             model.open(Runtime(parse_device(self.device), self.n_jobs, self._step_class))
         return model

@@ -12,7 +12,7 @@ from typing import Any
 import joblib
 import numpy as np
 
-from .fitted_model import FittedModel
+from ..fitting.fitted_model import FittedModel
 
 __all__ = ["OF_UPDATES", "Fingerprint", "Trained", "fingerprint_of", "hand_over", "handed_over"]
 

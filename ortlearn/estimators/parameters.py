@@ -235,8 +235,8 @@ class Parameters(DisplayMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _asks_for_classes(self) -> bool:
         """Return whether the loss is for classification alone."""
-        from .configuration import requested_loss
-        from .objectives import is_for_classes_only
+        from ..problem.configuration import requested_loss
+        from ..problem.objectives import is_for_classes_only
 
         try:
             return is_for_classes_only(requested_loss(self.learning_loss))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from ..inference.method_outputs import METHODS
 from .availability import has_decisions, has_densities, has_probabilities, predicts, wraps
 from .fitted_estimator import FittedEstimator
-from .method_outputs import METHODS
 
 __all__ = ["PredictionMethods"]
 

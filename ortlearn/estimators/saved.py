@@ -15,21 +15,21 @@ from sklearn.utils.validation import check_is_fitted
 from .. import conversion
 from .._version import __version__
 from ..exceptions import OmittedWarning, SavedFileError, warn_user
+from ..fitting.fitted_model import FittedModel
+from ..fitting.resuming import record_of
+from ..fitting.saved_types import TYPES
+from ..fitting.state import TrainingState
 from ..graphs import initializer_arrays
 from ..onnx_files.loading import read_onnx
+from ..problem.input_validation import InputFeatures
+from ..problem.problem import Problem
 from ..saving.decoder import Decoder, read_model
 from ..saving.encoder import Encoder
 from ..saving.files import Content
 from ..saving.record_types import Omitted
 from .base import BaseOrtGradientEstimator
-from .fitted_model import FittedModel
 from .forward_backward_optimizer import OrtGradientForwardBackwardOptimizer
 from .gradient_optimizer import OrtGradientOptimizer
-from .input_validation import InputFeatures
-from .problem import Problem
-from .resuming import record_of
-from .saved_types import TYPES
-from .training_state import TrainingState
 
 __all__ = ["content_of", "estimator_of"]
 

@@ -14,13 +14,7 @@ from typing import Any, BinaryIO
 import onnx
 import onnx.external_data_helper
 
-from .external_tensors import (
-    external_initializers,
-    source_files,
-    stays_in,
-    tensor_array,
-    with_own_locations,
-)
+from .external_tensors import external_initializers, source_files, stays_in, tensor_array, with_own_locations
 
 __all__ = ["remove_hidden_files", "save_model", "write_atomically", "write_together"]
 

@@ -18,8 +18,8 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
-from ..graphs.runtime_errors import runtime_errors
 from ..penalties import ElasticPenalty
+from ..runtime.errors import runtime_errors
 from .base import BaseLoss
 from .raw_scores import find_raw_scores
 from .resolve import resolve_loss

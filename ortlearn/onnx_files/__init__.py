@@ -6,13 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .adapters import LoRA
     from .heads import replace_head
+    from .low_rank.adapters import LoRA
     from .opening import open
 
 __all__ = ["LoRA", "open", "replace_head"]
 
-_MODULES = {"LoRA": "adapters", "open": "opening", "replace_head": "heads"}
+_MODULES = {"LoRA": "low_rank.adapters", "open": "opening", "replace_head": "heads"}
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto
 from ..differentiation.backends import check_straight_through
 from ..differentiation.derivative import DerivativeOptions, check_options, derivative_of_graph
 from ..graphs.files import save_model
-from ..graphs.runtime_errors import runtime_errors
+from ..runtime.errors import runtime_errors
 from .loading import is_onnx_source
 from .opening import OpenedFile, open_file
 from .weights import find_weights

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from ..differentiation.inference import infer_types
+from ..differentiation.types.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import (
     GraphBuilder,
@@ -21,7 +21,7 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
-from ..graphs.runtime_errors import runtime_errors
+from ..runtime.errors import runtime_errors
 from .loading import prepare_onnx, read_onnx
 from .versions import MIN_IR_VERSION
 from .weight_locations import FLOATS

@@ -8,14 +8,14 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, helper, shape_inference
 
-from ..differentiation.inference import infer_types
+from ..differentiation.types.inference import infer_types
 from ..exceptions import ConversionError
 from ..graphs import opset_versions, value_types
 from ..graphs.editing import copy_model
 from ..graphs.external_tensors import external_initializers, keep_external, without_external
 from ..graphs.files import MAX_MESSAGE
 from ..graphs.nodes import all_nodes
-from ..graphs.runtime_errors import runtime_errors
+from ..runtime.errors import runtime_errors
 from .declared_sizes import without_placeholders
 from .dynamic_batch import with_dynamic_batch
 from .half_precision import with_float32

@@ -10,7 +10,7 @@ from ..exceptions import ConversionError
 from ..graphs import TensorType, count_nodes, subgraphs
 from ..graphs.external_tensors import is_mapped, tensor_array
 from ..graphs.files import MAX_MESSAGE
-from ..graphs.machine import memory_bytes
+from ..runtime.machine import memory_bytes
 
 MAX_NODES = 100_000  # nodes of a model with inlined functions
 MAX_DEPTH = 50  # depth of nested subgraphs and function calls

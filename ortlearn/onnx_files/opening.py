@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ..graphs.runtime_errors import runtime_errors
+from ..runtime.errors import runtime_errors
+from ..runtime.graph_run import run_graph
 from .decompositions import decompose_operators
-from .graph_run import run_graph
 from .loading import prepare_onnx, read_onnx
 from .probed_shapes import Feeds, Run, with_probed_shapes
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
-from ..differentiation import cpp_builder
 from ..exceptions import ConversionError
 from ..graphs import TensorType, subgraphs
 from ..graphs.external_tensors import tensor_array
 from ..graphs.nodes import all_nodes, attribute, attributes_of
+from ..runtime.onnxruntime_module import is_before
 
 
 class _TypedNode:
@@ -114,10 +114,10 @@ _FAULTS: list[tuple[str, Callable[[_TypedNode], bool], str]] = [
 def _has_misread_mask(node: _TypedNode) -> bool:
     """Return whether a MultiHeadAttention has a mask of keys, and not as many queries as keys.
 
-    onnxruntime-training, which ended at 1.19.2, then reads the mask at wrong positions.
+    onnxruntime before 1.20 then reads the mask at wrong positions.
     """
     names = [*node.node.input, *[""] * 5]
-    if not names[4] or names[0] == names[1] or not cpp_builder.is_available():
+    if not names[4] or names[0] == names[1] or not is_before(1, 20):
         return False
     lengths = [shape[-2] for shape in node.shapes(0, 1) if len(shape) > 2]
     return len(lengths) < 2 or lengths[0] is None or lengths[0] != lengths[1] or bool("".join(names[6:8]))

@@ -6,8 +6,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
 from .. import graphs
-from ..differentiation.inference import infer_types
 from ..differentiation.random_feed import random_feed
+from ..differentiation.types.inference import infer_types
 from ..graphs.editing import renamed_node, with_fields
 from ..graphs.nodes import needed_nodes
 from ..graphs.view import GraphView

@@ -11,8 +11,8 @@ from sklearn.utils.validation import _check_feature_names, _get_feature_names
 
 from ..exceptions import ConversionError
 from ..models import unwrapped
-from ..models.pipelines import is_idle, working_steps
 from ..models.registry import definition_or_default
+from ..models.transformations.pipelines import is_idle, working_steps
 from ..quiet import quiet
 from .readers import selected_names
 

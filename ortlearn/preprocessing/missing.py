@@ -9,8 +9,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
-from ..models.pipelines import working_steps
 from ..models.registry import definition_or_default
+from ..models.transformations.pipelines import working_steps
 from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
 from .estimator_checks import outcome
 

@@ -9,8 +9,8 @@ from sklearn.pipeline import Pipeline
 
 from ..exceptions import ConversionError, FallbackWarning, warn_user
 from ..models import unwrapped, write_model
-from ..models.pipelines import working_steps
 from ..models.registry import doubtful_part, inner_part
+from ..models.transformations.pipelines import working_steps
 from ..models.written_model import TextOutputError
 from ..quiet import quiet
 from .comparison import Run, difference, probe_samples

@@ -44,7 +44,7 @@ __all__ = [
     "merge_weights",
 ]
 
-CONTENT = "ortlearn.estimators.packaged"
+CONTENT = "ortlearn.packages.files"
 
 
 def export_training(

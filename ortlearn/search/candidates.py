@@ -12,18 +12,21 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from ..data.columns import Columns
+from ..data.samples import Data
 from ..estimators.base import BaseOrtGradientEstimator
-from ..estimators.callback_support import CALLBACKS
-from ..estimators.configuration import Configuration, Runtime
-from ..estimators.fitted_model import FittedModel
-from ..estimators.fitting import draw_seed, named_classes
 from ..estimators.hand_over import Fingerprint, fingerprint_of
-from ..estimators.inference import LiveInference
-from ..estimators.samples import Samples
-from ..estimators.starting import Start, begin, labelled
-from ..estimators.training_run import model_after, new_step, with_anchor
 from ..exceptions import OrtlearnError
-from ..training import Columns, Data, EpochStep, TrainingResult
+from ..fitting.callback_support import CALLBACKS
+from ..fitting.fitted_model import FittedModel
+from ..fitting.run import model_after, new_step, with_anchor
+from ..fitting.start import Start, begin, labelled
+from ..fitting.trainer import draw_seed, named_classes
+from ..inference.running import LiveInference
+from ..problem.configuration import Configuration, Runtime
+from ..problem.samples import Samples
+from ..training.loop import TrainingResult
+from ..training.steps.epoch_step import EpochStep
 from .compiler import StackCompiler
 from .stack import Member, train_together
 

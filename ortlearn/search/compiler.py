@@ -6,13 +6,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..training import Device, TrainingTask, make_session
-from ..training.batch_loops import ORDER, batches_per_iteration
-from ..training.buffers import Carried
-from ..training.compiled import structure_key
-from ..training.epoch_graph import REST, EpochGraph, epoch_graph
-from ..training.names import RATE
-from .batching import Aligned, NotBatchable, align, batched_model
+from ..runtime.buffers import Carried
+from ..runtime.devices import Device
+from ..runtime.sessions import make_session
+from ..training.graphs.names import RATE
+from ..training.graphs.task import TrainingTask
+from ..training.steps.batch_loops import ORDER, batches_per_iteration
+from ..training.steps.compiled import structure_key
+from ..training.steps.epoch_graph import REST, EpochGraph, epoch_graph
+from ..transforms.batching import Aligned, NotBatchable, align, batched_model
 
 __all__ = ["CompiledStack", "Sizes", "StackCompiler"]
 

@@ -16,8 +16,8 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
-from ..estimators.callback_support import CALLBACKS
 from ..estimators.hand_over import Trained, hand_over
+from ..fitting.callback_support import CALLBACKS
 from .candidates import FoldTrainer, candidates_of
 
 __all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from ..data.orders import batch_shares, batch_sizes, epoch_order
+from ..data.samples import Data
 from ..learning_rates import Rates
-from ..training import Data, LoopSettings, Snapshot, TrainingResult, TrainingTask
-from ..training.batch_loops import LOSSES, ORDER
-from ..training.batches import batch_shares, batch_sizes, epoch_order
-from ..training.buffers import CarriedBuffers
-from ..training.devices import ort_value
-from ..training.epoch_graph import LAST, REST
-from ..training.names import RATE
+from ..runtime.buffers import CarriedBuffers
+from ..runtime.devices import ort_value
+from ..training.graphs.names import RATE
+from ..training.graphs.task import TrainingTask
+from ..training.loop import LoopSettings, TrainingResult
+from ..training.loop_records import Snapshot
+from ..training.steps.batch_loops import LOSSES, ORDER
+from ..training.steps.epoch_graph import LAST, REST
 from .compiler import CompiledStack, Sizes, StackCompiler
 
 __all__ = ["Member", "train_together"]

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, helper, numpy_helper
 
 from ..differentiation.gradient_model import gradient_model
-from ..differentiation.inference import infer_types
+from ..differentiation.types.inference import infer_types
 from ..graphs import TensorType, make_value_info, value_types
 from .running import Run, check_graph, run_reference
 

@@ -22,7 +22,8 @@ from ..graphs import (
 )
 from ..graphs.name_patterns import matches_pattern
 from ..losses import BaseLoss, PerOutputLoss
-from ..models import Objective, Parameter, Scores, WrittenModel, objective_of, write_model
+from ..models import Parameter, Scores, WrittenModel, objective_of, write_model
+from ..models.base import Objective
 from ..penalties import BasePenalty
 from .running import Run, run_reference
 

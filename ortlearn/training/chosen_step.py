@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from ..data.samples import Data
 from ..exceptions import ExecutionError
 from ..graphs.nodes import all_nodes
-from .base_step import BaseStep, Pause
-from .buffers import Carried, CarriedBuffers
-from .data import Data
-from .devices import Device
-from .epoch_graph import RANDOM
-from .epoch_step import EpochStep
-from .forward_backward_step import ForwardBackwardStep
-from .full_batch import FullBatchStep
-from .runtime import runtime_failures
-from .single_graph_step import SingleGraphStep
-from .task import TrainingTask
+from ..runtime.buffers import Carried, CarriedBuffers
+from ..runtime.devices import Device
+from ..runtime.onnxruntime_module import runtime_failures
+from .graphs.task import TrainingTask
+from .solvers.full_batch import FullBatchStep
+from .steps.base_step import BaseStep, Pause
+from .steps.epoch_graph import RANDOM
+from .steps.epoch_step import EpochStep
+from .steps.forward_backward_step import ForwardBackwardStep
+from .steps.single_graph_step import SingleGraphStep
 
 __all__ = ["CheckedFullBatchStep", "ChosenStep"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import ConvergenceError, warn_user
-from .base_step import BaseStep
-from .buffers import CarriedBuffers
+from ..runtime.buffers import CarriedBuffers
 from .loop_records import Convert, LoopSettings, Snapshot, TrainingResult
+from .steps.base_step import BaseStep
 
 __all__ = ["Diverged", "check_last", "report", "snapshot_of"]
 

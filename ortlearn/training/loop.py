@@ -9,20 +9,20 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from ..data.orders import ORDER_VERSION, batch_shares, batch_sizes
+from ..data.passes import Chunk, Passes, PassesInMemory
+from ..data.samples import Data
 from ..learning_rates import Rates
-from . import batch_timer
-from .base_step import BaseStep
-from .batches import ORDER_VERSION, batch_shares, batch_sizes
-from .buffers import CarriedBuffers
-from .data import Data
+from ..runtime.buffers import CarriedBuffers
 from .divergence import Diverged, check_last, report, snapshot_of
-from .full_batch import FullBatchStep
 from .loop_records import Convert, LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
-from .passes import Chunk, Passes, PassesInMemory
 from .positions import Interrupted, Position, ReadingFailed
 from .progress import progress_bar
 from .solver_loop import run_full_batch
+from .solvers.full_batch import FullBatchStep
+from .steps import batch_timer
+from .steps.base_step import BaseStep
 
 __all__ = ["LoopSettings", "TrainingResult", "run_training"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .averaging import averages, is_averaged
+from .graphs.averaging import averages, is_averaged
 from .positions import Position
 
 __all__ = ["Convert", "LoopSettings", "Measured", "Observer", "Snapshot", "TrainingResult"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..data.orders import ORDER_VERSION
 from ..exceptions import ConvergenceError, warn_user
-from .batches import ORDER_VERSION
 from .loop_records import Convert, LoopSettings, Measured, Observer, Snapshot, TrainingResult
 from .positions import Position
 

@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..data.samples import Data
 from ..exceptions import ConvergenceError, warn_user
 from ..learning_rates import BaseSolver
-from .data import Data
-from .full_batch import FullBatchStep
 from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
 from .monitor import Monitor, Validate
 from .positions import EvaluationLog, Interrupted, Position
 from .progress import progress_bar
+from .solvers.full_batch import FullBatchStep
 
 __all__ = ["run_full_batch", "standardised_weights"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
-from .forks import acquire_before_fork
+from ..runtime.forks import acquire_before_fork
 
 __all__ = ["MeasuredText", "close_stream", "interrupt_line", "show_stream"]
 

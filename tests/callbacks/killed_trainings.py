@@ -24,7 +24,8 @@ from sklearn.neural_network import MLPRegressor
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, saving
 from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.learning_rates import LearningRateAdam, LearningRateLBFGS, PlateauSchedule
-from ortlearn.training import batch_timer, loop
+from ortlearn.training import loop
+from ortlearn.training.steps import batch_timer
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 5)).astype(np.float32)

@@ -8,7 +8,7 @@ from onnx import parser
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
-from ortlearn.conversion import explain
+from ortlearn.trainable.explanation import explain
 from tests.cli.conftest import FEATURES
 
 

@@ -27,9 +27,11 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from ortlearn.conversion import explain, is_fitted, to_trainable
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
+from ortlearn.preprocessing.fitting import is_fitted
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.explanation import explain
 from tests.curves import Curves
 
 RNG = np.random.RandomState(0)

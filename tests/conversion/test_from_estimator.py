@@ -13,10 +13,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
-from ortlearn.conversion import fit_clone, is_fitted, sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import extract_model, opset_versions
 from ortlearn.onnx_files.versions import IR_VERSION, OPSET
+from ortlearn.preprocessing.fitting import fit_clone, is_fitted
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 FUSED = {"LinearClassifier", "LinearRegressor", "Scaler"}
 REGRESSORS = {

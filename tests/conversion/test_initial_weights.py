@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ortlearn.conversion import Weight, draw_weights
+from ortlearn.models.parameters import Weight
+from ortlearn.trainable.initial_weights import draw_weights
 
 WEIGHTS = {
     "a": Weight("a", "weight", True, (300, 100)),

@@ -11,9 +11,11 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
-from ortlearn.conversion import Weight, explain, select_weights, to_trainable
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
-from ortlearn.models.parameters import CONSTANT
+from ortlearn.models.parameters import CONSTANT, Weight
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.explanation import explain
+from ortlearn.trainable.selection import select_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

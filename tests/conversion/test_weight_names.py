@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, parser
 
-from ortlearn.conversion import onnx_rename_weights, to_trainable
-from ortlearn.conversion.weight_names import renamed_weights, restored_names
 from ortlearn.graphs import initializer_arrays
+from ortlearn.models.weight_names import onnx_rename_weights, renamed_weights, restored_names
+from ortlearn.trainable.conversion import to_trainable
 
 NESTED = """<ir_version: 8, opset_import: ["": 18]>
 g (float[N,2] x, bool condition) => (float[N,1] y)

@@ -14,10 +14,12 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardSca
 from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
-from ortlearn.conversion import to_trainable, write_weights
 from ortlearn.exceptions import WriteBackError
 from ortlearn.models import ModelWriter, write_parameters
-from ortlearn.training import Device, make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.from_estimator import write_weights
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(60, 3)).astype(np.float32)

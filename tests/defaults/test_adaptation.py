@@ -8,14 +8,14 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.estimators import score_runner
-from ortlearn.estimators.adaptation import best_of, bounded
-from ortlearn.estimators.samples import Samples
-from ortlearn.estimators.score_runner import ScoreRunner
-from ortlearn.estimators.starting import begin
-from ortlearn.estimators.training_run import new_step
-from ortlearn.training import Data
-from ortlearn.training.full_batch import FullBatchStep
+from ortlearn.comparison.adaptation import best_of, bounded
+from ortlearn.data.samples import Data
+from ortlearn.fitting.run import new_step
+from ortlearn.fitting.start import begin
+from ortlearn.inference import score_runner
+from ortlearn.inference.score_runner import ScoreRunner
+from ortlearn.problem.samples import Samples
+from ortlearn.training.solvers.full_batch import FullBatchStep
 from tests.estimators.array_graphs import FILES, loss_of, position_losses
 
 rng = np.random.default_rng(0)

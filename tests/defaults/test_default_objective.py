@@ -35,9 +35,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import explain
 from ortlearn.exceptions import ObjectiveWarning
 from ortlearn.models import objective_of
+from ortlearn.trainable.explanation import explain
 
 DIABETES = load_diabetes(return_X_y=True)
 RAW = load_diabetes(return_X_y=True, scaled=False)

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.estimators.adaptation import STRENGTHS
+from ortlearn.comparison.adaptation import STRENGTHS
 from ortlearn.exceptions import StartKeptWarning
 from ortlearn.models import find_definition
 from ortlearn.models.trees.forests import TreeClassifierDefinition

@@ -14,10 +14,10 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.exceptions import ObjectiveWarning, StartKeptWarning, UnfittedStartWarning
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.penalties import ElasticPenalty, L2Penalty
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 OPTIMIZERS = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
 WINE = load_wine(return_X_y=True)

@@ -10,8 +10,8 @@ from onnx import TensorProto, helper
 from ortlearn.differentiation import DerivativeOptions, cpp_builder, onnx_derivative
 from ortlearn.differentiation.cpp_builder.runtime import pybind
 from ortlearn.graphs import initializer_arrays, make_inputs_of
-from ortlearn.training.devices import Device, ort_device, ort_vector
-from ortlearn.training.sessions import make_session, session_options
+from ortlearn.runtime.devices import Device, ort_device, ort_vector
+from ortlearn.runtime.sessions import make_session, session_options
 from tests.differentiation.evaluation import run_onnxruntime
 from tests.differentiation.models import parse
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, checker, parser
 
-from ortlearn.differentiation.dimensions import broadcast_shapes, reduced_axes, shape_template
 from ortlearn.differentiation.gradient_model import gradient_model
-from ortlearn.differentiation.inference import infer_types
+from ortlearn.differentiation.types.dimensions import broadcast_shapes, reduced_axes, shape_template
+from ortlearn.differentiation.types.inference import infer_types
 from ortlearn.graphs import value_types
 from tests.differentiation.evaluation import run_onnxruntime
 

@@ -10,7 +10,8 @@ from onnx.reference import ReferenceEvaluator
 
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.differentiation.random_feed import random_feed
-from ortlearn.training import make_session, parse_device
+from ortlearn.runtime.devices import parse_device
+from ortlearn.runtime.sessions import make_session
 
 HEADER = '<ir_version: 8, opset_import: ["": 18]> g (float[5,4] x, float[4,3] w, float[3] b) => (float loss)'
 

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from ortlearn.differentiation import (
-    DerivativeOptions,
-    gradient_of_loss,
-    onnx_derivative,
-    require_gradients,
-)
+from ortlearn.differentiation import DerivativeOptions, gradient_of_loss, onnx_derivative, require_gradients
 from ortlearn.differentiation.split import split_gradient_model
 from ortlearn.exceptions import GradientError
 from tests.differentiation.evaluation import run, run_onnxruntime, run_reference

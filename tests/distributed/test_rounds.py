@@ -14,17 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.data.orders import epoch_order
+from ortlearn.data.samples import Data
 from ortlearn.distributed import DaskOrtGradientOptimizer, average_arrays
 from ortlearn.distributed.rounds import Interval
-from ortlearn.exceptions import (
-    ClusterError,
-    ConvergenceError,
-    FewUpdatesWarning,
-    PluginError,
-)
+from ortlearn.exceptions import ClusterError, ConvergenceError, FewUpdatesWarning, PluginError
 from ortlearn.learning_rates import LearningRateSGD
-from ortlearn.training import Data
-from ortlearn.training.batches import epoch_order
 from tests.distributed.conftest import cluster_of
 from tests.distributed.shards import cut, largest_difference, same_bits
 

@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import shuffle
 
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.training.devices import Device
-from ortlearn.training.sessions import make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 from tests.estimators import mixed_frames
 from tests.plain_training import plain_training  # noqa: F401
 

@@ -10,12 +10,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 
 from ortlearn import OrtGradientOptimizer, saving
-from ortlearn.conversion import explain
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 from ortlearn.graphs import initializer_arrays
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.onnx_files import LoRA, replace_head
 from ortlearn.onnx_files.weight_locations import weight_locations
+from ortlearn.trainable.explanation import explain
 from tests.estimators.network_files import NETWORKS, network_file, rows
 
 #: Weights with adapters of rank 2, and whether the first axis is that of the outputs.

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from ortlearn.estimators.fitting import draw_seed
+from ortlearn.data.orders import epoch_order
+from ortlearn.fitting.trainer import draw_seed
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty
-from ortlearn.training.batches import epoch_order
 from tests.pairwise import pairwise
 
 EPOCHS, SIZE = 2, 10

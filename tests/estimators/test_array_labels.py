@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.metrics import r2_score
 
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer
-from ortlearn.estimators.scoring import r2_of_positions
+from ortlearn.fitting.scoring import r2_of_positions
 from tests.estimators.array_graphs import FILES, ONE_STEP, RATE, dtype_of, objective, trainer, weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -12,9 +12,9 @@ from sklearn.model_selection import GridSearchCV
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.graphs import make_inputs_of
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 from ortlearn.saving import load, save
-from ortlearn.training.devices import Device
-from ortlearn.training.sessions import make_session
 from tests.estimators.array_graphs import (
     FILES,
     ONE_STEP,

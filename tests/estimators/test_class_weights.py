@@ -10,10 +10,10 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import sklearn_to_onnx
-from ortlearn.estimators.class_weights import class_weight_tables
 from ortlearn.losses import add_loss_output
 from ortlearn.penalties import L2Penalty
+from ortlearn.targets.class_weights import class_weight_tables
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 WEIGHTS = {
     "dict": {"b": 5.0, "c": 0.25},

@@ -12,10 +12,10 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import NuSVC
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.estimators.fidelity import ROWS, compare_with_sklearn
-from ortlearn.estimators.inference import Inference
-from ortlearn.estimators.problem import Problem
 from ortlearn.exceptions import FidelityWarning
+from ortlearn.inference.fidelity import ROWS, compare_with_sklearn
+from ortlearn.inference.running import Inference
+from ortlearn.problem.problem import Problem
 
 X, CLASSES = load_iris(return_X_y=True)
 X = X.astype(np.float32)

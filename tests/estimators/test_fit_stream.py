@@ -86,11 +86,11 @@ def test_class_weights_use_all_samples(either, rows, class_weight):
 
 def test_every_sample_once_in_random_order(rows):
     """The order differs between epochs, and is determined by the seed."""
-    from ortlearn.estimators.source_counts import count
-    from ortlearn.estimators.source_samples import SourcePasses, SourceSamples
-    from ortlearn.streams import open_source
-    from ortlearn.training import Data
-    from ortlearn.training.batches import ORDER_VERSION
+    from ortlearn.data.opening import open_source
+    from ortlearn.data.orders import ORDER_VERSION
+    from ortlearn.data.samples import Data
+    from ortlearn.fitting.source_counts import count
+    from ortlearn.fitting.source_samples import SourcePasses, SourceSamples
 
     numbers = np.arange(200_000, dtype=np.float32).reshape(-1, 1)
     source = open_source(numbers, numbers.ravel())

@@ -13,10 +13,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.neural_network import MLPRegressor
 
-from ortlearn.conversion import onnx_rename_weights
-from ortlearn.training import OrtGradientForwardBackward, cache, threads
-from ortlearn.training.forks import PerProcess
-from ortlearn.training.sessions import session_options
+from ortlearn.models.weight_names import onnx_rename_weights
+from ortlearn.runtime import cache
+from ortlearn.runtime.forks import PerProcess
+from ortlearn.runtime.sessions import session_options
+from ortlearn.training.steps import threads
+from ortlearn.training.steps.forward_backward import OrtGradientForwardBackward
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork"),

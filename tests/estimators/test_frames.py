@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import LinearSVC
 
-from ortlearn.estimators import row_chunks
+from ortlearn.inference import row_chunks
 from tests.estimators.mixed_frames import N_ROWS, columns, small_step
 
 

@@ -10,10 +10,10 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import NoTrainableWeightError, PluginError
 from ortlearn.graphs import initializer_arrays
 from ortlearn.penalties import L2Penalty
+from ortlearn.trainable.conversion import to_trainable
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ortlearn.conversion import explain, to_trainable
 from ortlearn.exceptions import ConversionError
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.explanation import explain
 
 X, y = np.random.RandomState(0).normal(size=(30, 2)), np.arange(30) % 2
 

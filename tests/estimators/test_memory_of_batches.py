@@ -6,7 +6,7 @@ from onnx import parser
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import ExecutionError
-from ortlearn.graphs.machine import memory_bytes
+from ortlearn.runtime.machine import memory_bytes
 
 X = np.random.default_rng(0).normal(size=(40, 1)).astype(np.float32)
 

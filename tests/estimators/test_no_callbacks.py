@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 
 from ortlearn.callbacks import LearningRateMonitor
-from ortlearn.estimators import callback_support, callbacks
+from ortlearn.fitting import callback_support, callbacks
 
 
 @pytest.fixture

@@ -11,11 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.exceptions import (
-    GradientError,
-    NoTrainableWeightError,
-    UnfittedStartWarning,
-)
+from ortlearn.exceptions import GradientError, NoTrainableWeightError, UnfittedStartWarning
 from ortlearn.graphs import opset_versions
 from ortlearn.onnx_files.loading import load_onnx
 

@@ -8,11 +8,11 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.exceptions import ConversionError, PluginError
 from ortlearn.graphs import initializer_arrays
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.losses import add_loss_output
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 
 @pytest.fixture(params=["ModelProto", "bytes", "str", "pathlib"])

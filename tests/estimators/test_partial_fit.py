@@ -8,9 +8,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
+from ortlearn.data import passes
+from ortlearn.data.orders import epoch_order
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
-from ortlearn.training import passes
-from ortlearn.training.batches import epoch_order
 
 RATES = [
     LearningRateSGD(eta0=0.05, power_t=0.5),

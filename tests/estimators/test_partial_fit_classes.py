@@ -6,8 +6,8 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neural_network import MLPClassifier
 
-from ortlearn.conversion import sklearn_to_onnx
-from ortlearn.estimators.partial_fit_classes import read_classes
+from ortlearn.targets.given_classes import read_classes
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
 X = RNG.randn(30, 3).astype(np.float32)

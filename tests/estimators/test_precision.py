@@ -14,8 +14,8 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScale
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import FallbackWarning, PrecisionWarning
-from ortlearn.training.devices import Device
-from ortlearn.training.sessions import make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 
 rng = np.random.default_rng(0)
 Z = rng.normal(size=(200, 3))

@@ -8,7 +8,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from ortlearn.estimators import OrtGradientOptimizer, fitted_model
+from ortlearn.estimators import OrtGradientOptimizer
+from ortlearn.fitting import fitted_model
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from ortlearn.estimators.fitting import draw_seed
+from ortlearn.data.orders import epoch_order
+from ortlearn.fitting.trainer import draw_seed
 from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.onnx_files.versions import MAX_OPSET, MIN_OPSET
 from ortlearn.penalties import ElasticPenalty
-from ortlearn.training import batch_timer
-from ortlearn.training.batches import epoch_order
+from ortlearn.training.steps import batch_timer
 
 N_SEEDS = 240
 PARTS = 6

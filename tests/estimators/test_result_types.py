@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.estimators.result_types import probabilities_as_floats_of
+from ortlearn.inference.result_types import probabilities_as_floats_of
 
 MODELS = {
     "two classes": (LogisticRegression(), "binary", "predict_proba predict_log_proba decision_function"),

@@ -6,8 +6,9 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
 
-from ortlearn.estimators.row_chunks import BoundedCall, by_chunks
-from ortlearn.training import Columns, activations
+from ortlearn.data.columns import Columns
+from ortlearn.inference.row_chunks import BoundedCall, by_chunks
+from ortlearn.training.optimisations import activations
 from tests.estimators.array_graphs import FILES, trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -8,12 +8,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.callbacks import ModelCheckpoint
-from ortlearn.conversion import explain
 from ortlearn.exceptions import PluginError
 from ortlearn.learning_rates import LearningRateLBFGS, LearningRateSGD
 from ortlearn.losses import FunctionLoss
 from ortlearn.onnx_files.running_statistics import for_evaluation
 from ortlearn.saving import load, save
+from ortlearn.trainable.explanation import explain
 
 TRAINERS = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
 MOMENTUM, EPSILON, RATE, SIZE = 0.8, 1e-3, 0.05, 8

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ortlearn.conversion import sklearn_to_onnx
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 NAMES = ("coef_", "intercept_", "feature_importances_")
 RNG = np.random.RandomState(0)

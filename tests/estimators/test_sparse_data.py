@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
 
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.training import hoisting, sparse_products
+from ortlearn.training.graphs import sparse_products
+from ortlearn.training.optimisations import hoisting
 
 N_ROWS = 150
 X, Y = make_classification(N_ROWS, 30, n_informative=6, random_state=0)

@@ -14,7 +14,8 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ortlearn.training import cache, threads
+from ortlearn.runtime import cache
+from ortlearn.training.steps import threads
 
 X = np.random.RandomState(0).normal(size=(300, 6)).astype(np.float32)
 Y = X[:, 0] - X[:, 1]

@@ -31,10 +31,12 @@ from sklearn.tree import (
 )
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
+from ortlearn.data.samples import Data
 from ortlearn.exceptions import FidelityWarning
 from ortlearn.graphs import initializer_arrays
-from ortlearn.training import Data, hoist, parse_device
+from ortlearn.runtime.devices import parse_device
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.training.optimisations.hoisting import hoist
 
 FEW = {"n_estimators": 5, "random_state": 0}
 REGRESSORS = [

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.estimators.weight_sums import BLOCK, LabelSums, scale_of, sum_of, sums_of_labels
+from ortlearn.targets.weight_sums import BLOCK, LabelSums, scale_of, sum_of, sums_of_labels
 
 rng = np.random.default_rng(0)
 N = 2 * BLOCK + 777

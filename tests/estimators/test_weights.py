@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateSGDNesterov
-from ortlearn.training.devices import Device
-from ortlearn.training.sessions import make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 
 FILE = parser.parse_model("""
     <ir_version: 8, opset_import: ["": 18]>

@@ -7,10 +7,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.exceptions import ConversionError
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.losses import add_loss_output
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 BACKENDS = ["rules", pytest.param("ort", marks=pytest.mark.needs_training)]
 

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 from sklearn.base import clone
 
-from ortlearn.training import cache
+from ortlearn.runtime import cache
 from tests.faults.fault import End, Fault
 from tests.faults.processes import forked, wait
 from tests.faults.subjects import KINDS, X, Y, check_same, trainer

@@ -11,7 +11,7 @@ from ortlearn.differentiation import gradient_of_loss, onnx_derivative
 from ortlearn.graphs import inline_functions, make_inputs_of
 from ortlearn.losses import add_loss_output
 from ortlearn.onnx_files.loading import load_onnx
-from ortlearn.training import OrtGradientForwardBackward
+from ortlearn.training.steps.forward_backward import OrtGradientForwardBackward
 
 X = np.array([[1, -2], [3, -1], [-2, 5]], np.float32)
 TEXT = """<ir_version: 8, opset_import: ["": {opset}, "ai.onnx.ml": 3, "own": 1]>

@@ -10,10 +10,10 @@ import pytest
 from onnx import parser
 from sklearn.neural_network import MLPRegressor
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.differentiation import DerivativeOptions, onnx_derivative
 from ortlearn.inspection import plot_graph
 from ortlearn.losses import add_loss_output
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 MODEL = parser.parse_model("""<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>
 branches (float[N,2] x, bool condition) => (float[N,1] y, float[N,2] scaled)

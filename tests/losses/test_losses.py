@@ -28,8 +28,8 @@ from ortlearn.losses import (
     add_loss_output,
     resolve_loss,
 )
-from ortlearn.training.devices import Device
-from ortlearn.training.sessions import make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 from tests.losses.sample_losses import losses_of
 
 RNG = np.random.default_rng(0)

@@ -10,10 +10,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import make_inputs_of
 from ortlearn.losses import add_loss_output
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 HEAD = """<ir_version: 8, opset_import: ["": 18]>
 g (float[N,2] x) => (float[N,{}] y) <float one = {{1}}> {{ {} }}"""

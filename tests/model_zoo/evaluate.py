@@ -11,7 +11,8 @@ from onnx.reference.op_run import OpRun
 from scipy.special import erf
 
 from ortlearn.graphs import subgraphs
-from ortlearn.training import Device, make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 
 __all__ = ["runner"]
 

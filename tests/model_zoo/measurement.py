@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ortlearn.conversion import explain
 from ortlearn.differentiation import cpp_builder
 from ortlearn.exceptions import GradientError, NoTrainableWeightError, OrtlearnError
 from ortlearn.models import all_covered
+from ortlearn.trainable.explanation import explain
 from tests.model_zoo.case import Case
 from tests.model_zoo.convert import convert
 from tests.model_zoo.data import load

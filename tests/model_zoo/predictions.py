@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from ortlearn.training import Device, make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 
 __all__ = ["LARGE", "difference", "predictions", "run_file", "same_outputs"]
 

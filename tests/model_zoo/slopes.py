@@ -9,7 +9,8 @@ import numpy as np
 from onnx import ModelProto
 
 from ortlearn.differentiation import gradient_of_loss
-from ortlearn.training import Device, make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 from tests.model_zoo.evaluate import runner
 from tests.model_zoo.in_float64 import in_float64
 

@@ -10,13 +10,14 @@ import numpy as np
 from onnx import ModelProto
 
 from ortlearn import training
+from ortlearn.data.samples import Data
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import OrtlearnError
 from ortlearn.learning_rates import LearningRateSGD
-from ortlearn.training import Data, TrainingTask
-from ortlearn.training.base_step import BaseStep
-from ortlearn.training.names import OBJECTIVE
-from ortlearn.training.objective import objective_graph
+from ortlearn.training.graphs.names import OBJECTIVE
+from ortlearn.training.graphs.objective import objective_graph
+from ortlearn.training.graphs.task import TrainingTask
+from ortlearn.training.steps.base_step import BaseStep
 
 __all__ = ["Prepared", "messages", "perturbed", "prepare", "with_own_weights", "train_from"]
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from ortlearn.conversion import read_columns, to_trainable, write_weights
+from ortlearn.preprocessing.column_reading import read_columns
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.from_estimator import write_weights
 from tests.plain_training import plain_training  # noqa: F401
 
 

@@ -9,10 +9,10 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import explain
 from ortlearn.graphs import TensorType, extract_model
 from ortlearn.models import write_model
 from ortlearn.testing import check_model
+from ortlearn.trainable.explanation import explain
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(120, 4))

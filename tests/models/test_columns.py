@@ -21,7 +21,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
+from ortlearn.trainable.conversion import to_trainable
 
 RNG = np.random.RandomState(0)
 N = 60

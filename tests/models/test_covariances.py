@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.covariance import EllipticEnvelope
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.graphs import TensorType
 from ortlearn.models import all_covered, write_model, write_parameters
 from ortlearn.testing import check_model
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 X = np.random.RandomState(0).normal(size=(80, 3)) @ [[1, 0.5, 0], [0, 1, 0.3], [0, 0, 2]] + 0.5
 X[:8] += 6

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.decomposition import DictionaryLearning, MiniBatchDictionaryLearning, SparseCoder
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError
 from ortlearn.models import all_covered
 from ortlearn.testing import check_model
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
 ATOMS = RNG.normal(size=(8, 6))

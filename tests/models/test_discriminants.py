@@ -9,11 +9,11 @@ from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType
 from ortlearn.models import write_model
 from ortlearn.testing import check_model
+from ortlearn.trainable.conversion import to_trainable
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(90, 4)) + 0.3

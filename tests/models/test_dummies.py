@@ -6,9 +6,9 @@ import pytest
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 from ortlearn.testing import check_model, check_objective
+from ortlearn.trainable.conversion import to_trainable
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(60, 3))

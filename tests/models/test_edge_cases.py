@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import sklearn_to_onnx
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
 #: Values that float32 represents exactly, so that rounding crosses no threshold.

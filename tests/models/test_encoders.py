@@ -9,9 +9,10 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError, FallbackWarning
 from ortlearn.testing import check_model
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 pytestmark = pytest.mark.filterwarnings("ignore:`TargetEncoder.shuffle`:FutureWarning")
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.decomposition import NMF, MiniBatchNMF
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.models import all_covered, objective_of
 from ortlearn.penalties import ElasticPenalty
 from ortlearn.testing import check_model, check_objective
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
 X = RNG.gamma(1.0, size=(30, 2)) @ RNG.gamma(1.0, size=(2, 5)) + 0.1 * RNG.uniform(size=(30, 5))

@@ -6,11 +6,13 @@ from sklearn.decomposition import FactorAnalysis, MiniBatchSparsePCA, SparsePCA
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.graphs import TensorType, extract_model
-from ortlearn.models import all_covered, linear_systems, projections, write_model
+from ortlearn.models import all_covered, write_model
+from ortlearn.models.formulas import linear_systems
+from ortlearn.models.transformations import projections
 from ortlearn.testing import check_model, check_objective
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(60, 2)) @ RNG.normal(size=(2, 5)) + 0.4 * RNG.normal(size=(60, 5)) + 0.3

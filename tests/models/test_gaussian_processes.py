@@ -19,11 +19,11 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import explain
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType, extract_model, make_inputs_of
 from ortlearn.models import write_model, write_parameters
 from ortlearn.testing import check_gradient_rule, check_model
+from ortlearn.trainable.explanation import explain
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(25, 3)) + 0.2

@@ -11,9 +11,9 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.utils import murmurhash3_32
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import FallbackWarning, NoTrainableWeightError
-from ortlearn.models.text import MAX_COLUMNS
+from ortlearn.models.transformations.text import MAX_COLUMNS
+from ortlearn.trainable.conversion import to_trainable
 from tests.models.test_text import DOCUMENTS, OTHERS, WORDS, Y
 
 RNG = np.random.RandomState(0)

@@ -9,9 +9,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import explain, sklearn_to_onnx
 from ortlearn.exceptions import ConversionError
 from ortlearn.models import all_covered
+from ortlearn.trainable.explanation import explain
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 X = load_digits().data[:40]
 

@@ -12,10 +12,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import FallbackWarning
 from ortlearn.models import all_covered
 from ortlearn.testing import check_model
+from ortlearn.trainable.conversion import to_trainable
 from tests.models.transformations import assert_same_transformation, transformed
 from tests.pairwise import pairwise
 

@@ -5,8 +5,8 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.testing import check_model, check_objective
+from ortlearn.trainable.conversion import to_trainable
 
 OPTIONS = {"warm_start": True, "max_iter": 2000, "keep_better": False, "learning_rate": "Adam"}
 RNG = np.random.RandomState(0)

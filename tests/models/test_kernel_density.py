@@ -9,11 +9,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import explain, to_trainable
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 from ortlearn.graphs import TensorType
 from ortlearn.models import all_covered, write_model
 from ortlearn.testing import check_model
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.explanation import explain
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(40, 3)) + 0.5

@@ -21,12 +21,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KernelCenterer
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import NoTrainableWeightError, ObjectiveWarning
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateSGD
-from ortlearn.models import all_covered, kernels, objective_of, write_model, write_parameters
+from ortlearn.models import all_covered, objective_of, write_model, write_parameters
+from ortlearn.models.formulas import kernels
 from ortlearn.testing import check_model
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
 X = np.abs(RNG.normal(size=(40, 3))) + 0.1

@@ -40,8 +40,9 @@ from ortlearn.losses import (
     SquaredErrorLoss,
     SquaredHingeLoss,
 )
-from ortlearn.models import Objective, objective_of
-from ortlearn.models.linear import LeastSquaresDefinition
+from ortlearn.models import objective_of
+from ortlearn.models.base import Objective
+from ortlearn.models.predictors.linear import LeastSquaresDefinition
 from ortlearn.models.registry import public_path
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
 from ortlearn.testing import check_loss, check_model

@@ -6,8 +6,8 @@ from onnx import TensorProto, helper
 from scipy.special import psi
 
 from ortlearn.graphs import GraphBuilder
-from ortlearn.models.linear_systems import solve_positive
-from ortlearn.models.special_functions import digamma
+from ortlearn.models.formulas.linear_systems import solve_positive
+from ortlearn.models.formulas.special_functions import digamma
 from ortlearn.testing import check_gradient_rule
 
 RNG = np.random.default_rng(0)

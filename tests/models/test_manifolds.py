@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.manifold import Isomap, LocallyLinearEmbedding
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.graphs import TensorType
 from ortlearn.models import all_covered, write_model, write_parameters
 from ortlearn.testing import check_model
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
 ANGLES = RNG.uniform(0, 4, size=60)

@@ -8,7 +8,7 @@ from onnx import helper
 from scipy.special import gammaln, kve
 
 from ortlearn.graphs import GraphBuilder, TensorType
-from ortlearn.models.special_functions import matern
+from ortlearn.models.formulas.special_functions import matern
 from ortlearn.testing import check_gradient_rule
 
 SMOOTHNESS = [0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 3.3, 3.5, 4.5, 5.5, 7.0, 12.3, 50.0]

@@ -14,11 +14,12 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import LinearSVC
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType, extract_model
 from ortlearn.models import write_model
 from ortlearn.testing import check_model
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(60, 3))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn import naive_bayes
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.graphs import TensorType
 from ortlearn.models import write_model
 from ortlearn.testing import check_model
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(80, 4)) + 0.3

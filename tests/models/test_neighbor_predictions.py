@@ -6,8 +6,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.decomposition import KernelPCA
 from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsRegressor
 
-from ortlearn.conversion import sklearn_to_onnx
-from ortlearn.models import distances
+from ortlearn.models.formulas import distances
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 X, Y = load_diabetes(return_X_y=True)
 X = (20 * X[:60, :5]).astype(np.float32).astype(np.float64)

@@ -7,12 +7,13 @@ from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import NoTrainableWeightError
 from ortlearn.graphs import TensorType
 from ortlearn.models import all_covered, write_model
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 from ortlearn.testing import check_model
-from ortlearn.training import Device, make_session
+from ortlearn.trainable.conversion import to_trainable
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(30, 3))

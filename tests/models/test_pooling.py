@@ -6,9 +6,10 @@ from sklearn.cluster import FeatureAgglomeration
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from ortlearn.conversion import explain, sklearn_to_onnx
 from ortlearn.models import all_covered
 from ortlearn.testing import check_model
+from ortlearn.trainable.explanation import explain
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 X = np.random.RandomState(0).normal(size=(30, 9))
 X[:, 3:5] += 3 * X[:, :1]

@@ -24,8 +24,8 @@ from sklearn.pipeline import make_pipeline
 from ortlearn import plugins
 from ortlearn.graphs import TensorType, extract_model
 from ortlearn.models import all_covered, write_model, write_parameters
-from ortlearn.training.devices import Device
-from ortlearn.training.sessions import make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 from tests.model_zoo.cases import catalogue
 from tests.model_zoo.measurement import Measurement
 

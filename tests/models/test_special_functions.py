@@ -6,7 +6,7 @@ from scipy import special
 
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import GraphBuilder, TensorType
-from ortlearn.models.special_functions import erf
+from ortlearn.models.formulas.special_functions import erf
 
 
 def test_error_function_and_its_derivative(run_onnx):

@@ -7,9 +7,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import FallbackWarning, NoTrainableWeightError
 from ortlearn.testing import check_model
+from ortlearn.trainable.conversion import to_trainable
 from tests.models.transformations import assert_same_transformation, transformed
 from tests.pairwise import pairwise
 

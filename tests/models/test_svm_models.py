@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.exceptions import ConversionError
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 KERNELS = ["linear", "poly", "rbf", "sigmoid"]
 #: scikit-learn deprecates probability=True.

@@ -10,9 +10,9 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import FallbackWarning
 from ortlearn.testing import check_gradient_rule
+from ortlearn.trainable.conversion import to_trainable
 
 WORDS = [
     "the",

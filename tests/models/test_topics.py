@@ -6,10 +6,10 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.graphs import TensorType
 from ortlearn.models import write_model, write_parameters
 from ortlearn.testing import check_model
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 RNG = np.random.RandomState(0)
 TOPICS = RNG.dirichlet(np.full(8, 0.3), size=3)

@@ -9,12 +9,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import NoTrainableWeightError
 from ortlearn.graphs import TensorType
 from ortlearn.models import all_covered, write_model
-from ortlearn.models.transformers import FUNCTIONS
+from ortlearn.models.transformations.numeric import FUNCTIONS
 from ortlearn.testing import check_model
+from ortlearn.trainable.conversion import to_trainable
 from tests.models.transformations import transformed
 
 RNG = np.random.RandomState(0)

@@ -5,7 +5,6 @@ import pytest
 from sklearn.datasets import make_classification, make_regression
 from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingClassifier, RandomForestRegressor
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import (
     GraphBuilder,
@@ -17,6 +16,7 @@ from ortlearn.graphs import (
     make_value_info,
     value_types,
 )
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 X, Y = make_regression(60, 5, n_targets=3, random_state=0)
 X = X.astype(np.float32)

@@ -22,8 +22,8 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.graphs import initializer_arrays
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 ROWS, Y = make_regression(120, 5, n_targets=2, noise=5.0, random_state=0)
 ROWS = ROWS.astype(np.float32)

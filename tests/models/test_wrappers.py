@@ -27,12 +27,13 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import explain, to_trainable
 from ortlearn.exceptions import ConversionError, FallbackWarning, NoTrainableWeightError, WriteBackError
 from ortlearn.graphs import TensorType, append_nodes
 from ortlearn.models import definition_of
-from ortlearn.models.transformers import FUNCTIONS
+from ortlearn.models.transformations.numeric import FUNCTIONS
 from ortlearn.models.writer import ModelWriter
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.explanation import explain
 from tests.curves import Curves
 
 X, CLASSES = load_iris(return_X_y=True)

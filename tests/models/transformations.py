@@ -4,7 +4,8 @@ import numpy as np
 
 from ortlearn.graphs import TensorType
 from ortlearn.models import all_covered, write_model
-from ortlearn.training import Device, make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 
 
 def transformed(model, rows, dtype):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ortlearn.onnx_files.adapter_files import adapter_bytes
+from ortlearn.onnx_files.low_rank.files import adapter_bytes
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

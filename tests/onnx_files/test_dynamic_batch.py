@@ -5,10 +5,10 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.onnx_files.dynamic_batch import with_dynamic_batch
 from ortlearn.onnx_files.loading import load_onnx
+from ortlearn.trainable.conversion import to_trainable
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]>'
 W = "float[4,1] w = {1, 2, 3, 4}"

@@ -12,7 +12,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.preprocessing import scale
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
+from ortlearn.trainable.conversion import to_trainable
 
 X, CLASSES = load_iris(return_X_y=True)
 X = scale(X).astype(np.float32)

@@ -12,12 +12,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import explain, to_trainable
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
 from ortlearn.graphs import initializer_arrays
 from ortlearn.onnx_files import LoRA, replace_head
 from ortlearn.onnx_files.heads import TRAINED
-from ortlearn.training import Device, make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.explanation import explain
 from tests.estimators.network_files import network_file
 
 

@@ -13,13 +13,13 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import Ridge
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError, ExecutionError, OrtlearnError
 from ortlearn.graphs import loop_limits
-from ortlearn.graphs.runtime_errors import runtime_errors
 from ortlearn.onnx_files.decompositions import decompose_operators
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.model_checks import MAX_NODES
+from ortlearn.runtime.errors import runtime_errors
+from ortlearn.trainable.conversion import to_trainable
 
 X = np.random.RandomState(0).normal(size=(20, 3)).astype(np.float32)
 y = X[:, 0]

@@ -15,13 +15,13 @@ from onnxruntime.quantization import (
 )
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import explain
 from ortlearn.exceptions import GradientError, NoTrainableWeightError
 from ortlearn.onnx_files import LoRA
 from ortlearn.onnx_files.integer_weights import RANGES
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.named_weights import with_named_weights
 from ortlearn.onnx_files.weight_locations import weight_locations, with_values
+from ortlearn.trainable.explanation import explain
 
 BOTH = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
 RNG = np.random.default_rng(0)

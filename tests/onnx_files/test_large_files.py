@@ -19,9 +19,9 @@ from ortlearn.graphs import files
 from ortlearn.graphs.external_tensors import keep_external
 from ortlearn.losses import FunctionLoss
 from ortlearn.onnx_files import LoRA, loading, model_checks
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session, session_options
 from ortlearn.saving import save
-from ortlearn.training import Device, make_session
-from ortlearn.training.sessions import session_options
 
 WIDTH = 64
 
@@ -203,7 +203,7 @@ def test_low_rank_adapters(tmp_path, limit):
 
 
 def test_size_limit_of_trained_weights(tmp_path, table, limit, monkeypatch):
-    monkeypatch.setattr("ortlearn.conversion.from_file.MAX_MESSAGE", 200_000)
+    monkeypatch.setattr("ortlearn.trainable.from_file.MAX_MESSAGE", 200_000)
     path, (X, y) = write_model(tmp_path, table), samples(1000)
     with pytest.raises(ConversionError, match=r"to train take .* 'table'.*weights_to_train.*LoRA"):
         trainer(OrtGradientOptimizer, path, weights_to_train=None).fit(X, y)

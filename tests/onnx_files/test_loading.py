@@ -6,11 +6,12 @@ import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, parser
 from sklearn.linear_model import Ridge
 
-from ortlearn.conversion import is_onnx_source, sklearn_to_onnx, source_task, to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import initializer_arrays, set_initializers
-from ortlearn.onnx_files.loading import load_onnx
+from ortlearn.onnx_files.loading import is_onnx_source, load_onnx
 from ortlearn.onnx_files.versions import IR_VERSION, pin_versions
+from ortlearn.trainable.conversion import source_task, to_trainable
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 X = np.array([[1, 2], [3, 4]], dtype=np.float32)
 TEXT = """<ir_version: 8, opset_import: ["": 18]>

@@ -5,11 +5,11 @@ import pytest
 from onnx import parser
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
-from ortlearn.estimators.model_sources import _GraphRunner
 from ortlearn.graphs import value_types
 from ortlearn.onnx_files.probed_shapes import with_probed_shapes
 from ortlearn.onnx_files.simplify import with_chosen_branches
+from ortlearn.problem.model_sources import _GraphRunner
+from ortlearn.trainable.conversion import to_trainable
 
 X = np.random.RandomState(0).normal(size=(30, 4)).astype(np.float32)
 y = X @ np.array([[1], [2], [0], [-1]], np.float32)

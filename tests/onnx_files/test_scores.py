@@ -5,10 +5,10 @@ import pytest
 from onnx import parser
 from scipy.special import expit, softmax
 
-from ortlearn.conversion import find_weights
 from ortlearn.graphs import extract_model, value_types
 from ortlearn.models.scores import LOWEST
 from ortlearn.onnx_files.scores import attach_scores
+from ortlearn.onnx_files.weights import find_weights
 
 X = np.random.RandomState(0).normal(size=(20, 2)).astype(np.float32)
 W = "float[2,3] w = {1, -1, 0.5, 0.3, 2, -1}"

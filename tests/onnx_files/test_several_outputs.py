@@ -8,8 +8,8 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import source_task
 from ortlearn.exceptions import ConversionError
+from ortlearn.trainable.conversion import source_task
 
 BOTH = [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer]
 X = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32)

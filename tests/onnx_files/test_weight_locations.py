@@ -5,11 +5,11 @@ import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, parser
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import WriteBackError
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.named_weights import with_named_weights
 from ortlearn.onnx_files.weight_locations import weight_locations, with_values
+from ortlearn.trainable.conversion import to_trainable
 
 X = np.random.RandomState(0).normal(size=(40, 2)).astype(np.float32)
 y = X @ np.array([2, -1], np.float32) + 0.5

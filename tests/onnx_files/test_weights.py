@@ -6,8 +6,10 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from sklearn.linear_model import Ridge
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import find_weights, get_train_initializer, sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
+from ortlearn.onnx_files.weights import find_weights, get_train_initializer
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 
 def graph(body, shape="N,2", **initializers):

@@ -13,10 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import explain
 from ortlearn.exceptions import DeviceError, ProviderWarning
 from ortlearn.learning_rates import LearningRateSGD
-from ortlearn.training import parse_device
+from ortlearn.runtime.devices import parse_device
+from ortlearn.trainable.explanation import explain
 
 pytestmark = pytest.mark.openvino
 PROVIDER = "OpenVINOExecutionProvider"

@@ -17,10 +17,11 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from ortlearn.conversion import read_columns, to_trainable
 from ortlearn.exceptions import FallbackWarning
+from ortlearn.preprocessing.column_reading import read_columns
 from ortlearn.preprocessing.comparison import difference, probe_samples
 from ortlearn.preprocessing.schema import input_schema
+from ortlearn.trainable.conversion import to_trainable
 from tests.preprocessing.graph_runs import run
 
 

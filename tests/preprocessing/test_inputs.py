@@ -23,10 +23,11 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from ortlearn.conversion import accepts_missing, missing_columns, read_columns
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType, value_types
+from ortlearn.preprocessing.column_reading import read_columns
 from ortlearn.preprocessing.columns import column_kind, count_rows, with_new_columns
+from ortlearn.preprocessing.missing import accepts_missing, missing_columns
 from ortlearn.preprocessing.readers import first_readers, selected_names
 from ortlearn.preprocessing.schema import graph_inputs, input_schema, schema_of_graph
 

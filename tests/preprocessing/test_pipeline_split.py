@@ -27,11 +27,13 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
-from ortlearn.conversion import read_columns, sklearn_to_onnx, to_trainable
 from ortlearn.exceptions import ConversionError, FallbackWarning
 from ortlearn.models import ModelWriter
-from ortlearn.models.transformers import FUNCTIONS
+from ortlearn.models.transformations.numeric import FUNCTIONS
+from ortlearn.preprocessing.column_reading import read_columns
 from ortlearn.preprocessing.skl2onnx_steps import append_converted
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 from tests.curves import Curves
 from tests.preprocessing.graph_runs import run
 

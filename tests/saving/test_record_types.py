@@ -20,8 +20,7 @@ from sklearn.preprocessing import MaxAbsScaler, SplineTransformer, StandardScale
 
 import ortlearn
 from ortlearn import plugins
-from ortlearn.conversion import to_trainable
-from ortlearn.estimators.saved_types import TYPES
+from ortlearn.fitting.saved_types import TYPES
 from ortlearn.learning_rates import BaseLearningRate
 from ortlearn.losses import BaseLoss
 from ortlearn.models import Access, Parameter
@@ -31,6 +30,7 @@ from ortlearn.models.parameters import Attribute
 from ortlearn.penalties import BasePenalty
 from ortlearn.saving.decoder import Decoder
 from ortlearn.saving.encoder import Encoder
+from ortlearn.trainable.conversion import to_trainable
 
 #: Classes that exist during a training only, or hold a Python function.
 LEFT_OUT = {"FunctionLoss", "MarginLoss", "SmoothedLoss", "AnchoredPenalty", "SmoothedPenalty"}

@@ -21,7 +21,8 @@ from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.exceptions import SavedFileError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, PlateauSchedule
 from ortlearn.losses import FunctionLoss
-from ortlearn.training import batch_timer, loop
+from ortlearn.training import loop
+from ortlearn.training.steps import batch_timer
 from tests.saving.checkpoints import EveryState, training_state
 
 pytestmark = [pytest.mark.needs_callbacks, pytest.mark.filterwarnings("ignore")]

@@ -11,7 +11,8 @@ from sklearn.neural_network import MLPRegressor
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, saving
 from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.exceptions import SavedFileError, SourceError
-from ortlearn.training import batch_timer, loop
+from ortlearn.training import loop
+from ortlearn.training.steps import batch_timer
 from tests.saving.checkpoints import EveryState, training_state
 
 pytestmark = [pytest.mark.needs_callbacks, pytest.mark.filterwarnings("ignore")]

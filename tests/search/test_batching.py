@@ -7,9 +7,9 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper, parser
 
-from ortlearn.search.batching import NotBatchable, align, batched_model
-from ortlearn.search.batching.elementwise import OPERATORS
-from ortlearn.search.batching.rules import RULES
+from ortlearn.transforms.batching import NotBatchable, align, batched_model
+from ortlearn.transforms.batching.elementwise import OPERATORS
+from ortlearn.transforms.batching.rules import RULES
 
 SIZE = 3
 #: Elementwise operators with several inputs or other types.

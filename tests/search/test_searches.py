@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.estimators.fitting import Trainer
+from ortlearn.fitting.trainer import Trainer
 from ortlearn.learning_rates import (
     AdaptiveSchedule,
     LearningRateAdam,
@@ -27,7 +27,7 @@ from ortlearn.learning_rates import (
 )
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty
 from ortlearn.search import OrtGridSearchCV, OrtRandomizedSearchCV
-from ortlearn.search.batching.rules import RULES
+from ortlearn.transforms.batching.rules import RULES
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(83, 5)).astype(np.float32)

@@ -5,8 +5,9 @@ import os
 import numpy as np
 import pytest
 
+from ortlearn.data.opening import is_source, open_source
+from ortlearn.data.rows import Rows
 from ortlearn.exceptions import SourceError
-from ortlearn.streams import Rows, is_source, open_source
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, issparse
 
+from ortlearn.data.chunks import chunk_size, cut, whole_blocks
+from ortlearn.data.rows import Rows
 from ortlearn.exceptions import SourceError
-from ortlearn.streams import Rows, chunk_size, cut, whole_blocks
 
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=8)
 

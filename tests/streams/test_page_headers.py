@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from ortlearn.streams.page_headers import NotPlain, Page, levels_without_nulls, literals, read_page
+from ortlearn.data.page_headers import NotPlain, Page, levels_without_nulls, literals, read_page
 
 pa = pytest.importorskip("pyarrow")
 

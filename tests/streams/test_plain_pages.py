@@ -5,11 +5,13 @@ import pickle
 import numpy as np
 import pytest
 
+from ortlearn.data import plain_pages
+from ortlearn.data.opening import open_source
+from ortlearn.data.plain_pages import NotPlain, PlainReader
+from ortlearn.data.rows import Rows
+from ortlearn.data.selection import Selection
+from ortlearn.data.tables import Block, Table
 from ortlearn.exceptions import SourceError
-from ortlearn.streams import Rows, open_source, plain_pages
-from ortlearn.streams.plain_pages import NotPlain, PlainReader
-from ortlearn.streams.selection import Selection
-from ortlearn.streams.tables import Block, Table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from ortlearn.streams import prefetched
+from ortlearn.data.prefetch import prefetched
 
 
 def readers():

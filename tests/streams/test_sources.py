@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from ortlearn.data.opening import is_source, open_source
+from ortlearn.data.rows import Rows
+from ortlearn.data.sources import ROWS_OF_BLOCK
 from ortlearn.exceptions import SourceError
-from ortlearn.streams import Rows, is_source, open_source
-from ortlearn.streams.sources import ROWS_OF_BLOCK
 
 
 def whole(source, numbers=None):

@@ -7,23 +7,19 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
-from ortlearn.conversion import onnx_rename_weights, sklearn_to_onnx
+from ortlearn.data.samples import Data
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.losses import SquaredErrorLoss
+from ortlearn.models.weight_names import onnx_rename_weights
 from ortlearn.penalties import NoPenalty
-from ortlearn.training import (
-    Data,
-    EpochStep,
-    ForwardBackwardStep,
-    Objective,
-    OrtGradientForwardBackward,
-    ScoreGraph,
-    SingleGraphStep,
-    TrainingTask,
-    Update,
-)
-from ortlearn.training.four_calls import FourCalls
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
+from ortlearn.training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.forward_backward import OrtGradientForwardBackward
+from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
+from ortlearn.training.steps.four_calls import FourCalls
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.plain_training import plain_training  # noqa: F401
 
 FLOAT = 1

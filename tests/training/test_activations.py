@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper, parser
 
-from ortlearn.training.activations import activation_bytes
+from ortlearn.training.optimisations.activations import activation_bytes
 
 DENSE = """<ir_version: 8, opset_import: ["": 18]> g (float[N,T,3] x) => (float[N,T,2] y)
     <int64[2] flat = {-1, 3}, int64[3] back = {-1, 5, 2}> {

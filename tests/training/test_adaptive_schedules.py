@@ -12,7 +12,10 @@ from ortlearn.learning_rates import (
     PlateauSchedule,
     Rates,
 )
-from ortlearn.training import Device, EpochStep, LoopSettings, SingleGraphStep, run_training
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}
 CPU = Device("cpu")

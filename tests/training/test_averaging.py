@@ -9,6 +9,7 @@ from onnx import parser
 from sklearn.base import clone
 from sklearn.linear_model import SGDRegressor
 
+from ortlearn.data.samples import Data
 from ortlearn.exceptions import PluginError
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import (
@@ -20,19 +21,15 @@ from ortlearn.learning_rates import (
     Rates,
 )
 from ortlearn.penalties import L1Penalty, MaxNormPenalty, NoPenalty
-from ortlearn.training import (
-    Data,
-    Device,
-    EpochStep,
-    LoopSettings,
-    SingleGraphStep,
-    batch_loops,
-    run_training,
-)
-from ortlearn.training.averaging import Averaged, averages
-from ortlearn.training.cache import clear_cache
-from ortlearn.training.epoch_graph import batch_graph
-from ortlearn.training.packing import is_worth_packing
+from ortlearn.runtime.cache import clear_cache
+from ortlearn.runtime.devices import Device
+from ortlearn.training.graphs.averaging import Averaged, averages
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.optimisations.packing import is_worth_packing
+from ortlearn.training.steps import batch_loops
+from ortlearn.training.steps.epoch_graph import batch_graph
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.pairwise import pairwise
 from tests.training.examples import NETWORK, NETWORK_START, linear_start, train
 

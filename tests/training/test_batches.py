@@ -5,10 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from ortlearn.estimators.saved_types import TYPES
-from ortlearn.training import Data, Device, LoopSettings, batch_sizes, epoch_batches, run_training
-from ortlearn.training.batches import GROUPS, NEIGHBOURS, epoch_order
-from ortlearn.training.passes import PassesInMemory
+from ortlearn.data.orders import GROUPS, NEIGHBOURS, batch_sizes, epoch_batches, epoch_order
+from ortlearn.data.passes import PassesInMemory
+from ortlearn.data.samples import Data
+from ortlearn.fitting.saved_types import TYPES
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import LoopSettings, run_training
 from ortlearn.training.positions import Position
 
 KEYS = list(itertools.product([0, 7, 2**63], [0, 1, 5], [0, 1, 2, 100]))

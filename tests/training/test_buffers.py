@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ortlearn.training import Device
-from ortlearn.training.buffers import BatchBuffer, Carried, CarriedBuffers
+from ortlearn.runtime.buffers import BatchBuffer, Carried, CarriedBuffers
+from ortlearn.runtime.devices import Device
 
 CPU = Device("cpu")
 

@@ -16,7 +16,9 @@ from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.losses import BaseLoss, ElasticLoss
 from ortlearn.penalties import L2Penalty
-from ortlearn.training import Device, EpochStep, cache
+from ortlearn.runtime import cache
+from ortlearn.runtime.devices import Device
+from ortlearn.training.steps.epoch_step import EpochStep
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,16 @@ from sklearn.linear_model import Ridge, SGDRegressor
 from sklearn.neural_network import MLPRegressor
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.estimators import configuration
 from ortlearn.exceptions import ExecutionError, ProviderWarning
-from ortlearn.training import Device, EpochStep, SingleGraphStep, chosen_step, make_session
-from ortlearn.training.checked_sessions import CheckedSession, difference
-from ortlearn.training.full_batch import FullBatchStep
-from ortlearn.training.rebinding import Rebinding
+from ortlearn.problem import configuration
+from ortlearn.runtime.checked_sessions import CheckedSession, difference
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.rebinding import Rebinding
+from ortlearn.runtime.sessions import make_session
+from ortlearn.training import chosen_step
+from ortlearn.training.solvers.full_batch import FullBatchStep
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
 MODEL = parser.parse_model(
     '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { h = Exp (x) y = Neg (h) }'
@@ -138,7 +142,7 @@ def test_fallback_to_the_cpu(fault, monkeypatch):
                 raise RuntimeError("no kernel")
             return [np.zeros((3, 2), np.float32)]
 
-    monkeypatch.setattr("ortlearn.training.checked_sessions.make_session", lambda *args: Broken())
+    monkeypatch.setattr("ortlearn.runtime.checked_sessions.make_session", lambda *args: Broken())
     with pytest.warns(
         ProviderWarning, match="no kernel" if fault == "refused" else "differ from those of the CPU by 100 %"
     ):

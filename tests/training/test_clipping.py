@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from ortlearn.data.samples import Data
 from ortlearn.graphs import GraphBuilder, TensorType, make_value_info
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import L1Penalty, L2Penalty
-from ortlearn.training import Data, Device, EpochStep, LoopSettings, SingleGraphStep, run_training
-from ortlearn.training.clipping import clip_gradients
-from ortlearn.training.epoch_graph import epoch_graph
-from ortlearn.training.packing import is_worth_packing
+from ortlearn.runtime.devices import Device
+from ortlearn.training.graphs.clipping import clip_gradients
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.optimisations.packing import is_worth_packing
+from ortlearn.training.steps.epoch_graph import epoch_graph
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.pairwise import pairwise
 from tests.training.examples import NETWORK, NETWORK_START, linear_start, loop_counts, train
 

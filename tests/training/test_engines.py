@@ -9,9 +9,8 @@ from onnx import parser
 
 from ortlearn.differentiation.cpp_builder import Agent
 from ortlearn.exceptions import GradientError
-from ortlearn.training import Device
-from ortlearn.training.devices import ort_device, ort_vector
-from ortlearn.training.engines import SplitEngine, make_engine
+from ortlearn.runtime.devices import Device, ort_device, ort_vector
+from ortlearn.training.steps.engines import SplitEngine, make_engine
 
 CPU = Device("cpu")
 DEVICE = ort_device(CPU)

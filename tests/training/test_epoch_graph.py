@@ -15,10 +15,13 @@ from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGDNesterov
 from ortlearn.penalties import L2Penalty
-from ortlearn.training import Device, EpochStep, SingleGraphStep, batch_loops
-from ortlearn.training.batch_loops import LOSSES, ORDER
-from ortlearn.training.epoch_graph import LAST, REST, batch_graph, epoch_graph
-from ortlearn.training.names import RATE
+from ortlearn.runtime.devices import Device
+from ortlearn.training.graphs.names import RATE
+from ortlearn.training.steps import batch_loops
+from ortlearn.training.steps.batch_loops import LOSSES, ORDER
+from ortlearn.training.steps.epoch_graph import LAST, REST, batch_graph, epoch_graph
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
 CPU = Device("cpu")
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}

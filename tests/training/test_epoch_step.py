@@ -12,24 +12,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
+from ortlearn.data.orders import batch_sizes
+from ortlearn.data.samples import Data
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.exceptions import ConvergenceError
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty, NoPenalty
-from ortlearn.training import (
-    Data,
-    Device,
-    EpochStep,
-    LoopSettings,
-    SingleGraphStep,
-    activations,
-    batch_loops,
-    batch_sizes,
-    batch_timer,
-    run_training,
-)
-from ortlearn.training.cache import clear_cache
+from ortlearn.runtime.cache import clear_cache
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.optimisations import activations
+from ortlearn.training.steps import batch_loops, batch_timer
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.pairwise import pairwise
 
 CPU = Device("cpu")

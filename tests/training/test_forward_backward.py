@@ -10,9 +10,10 @@ import pytest
 from onnx import parser
 from sklearn.linear_model import LinearRegression
 
-from ortlearn.conversion import onnx_rename_weights, sklearn_to_onnx
 from ortlearn.exceptions import DeviceError
-from ortlearn.training import OrtGradientForwardBackward
+from ortlearn.models.weight_names import onnx_rename_weights
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
+from ortlearn.training.steps.forward_backward import OrtGradientForwardBackward
 
 C_API = onnxruntime.capi._pybind_state
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import parser
 
 from ortlearn.exceptions import DeviceError, GradientError, NoTrainableWeightError
-from ortlearn.training import OrtGradientForwardBackward
+from ortlearn.training.steps.forward_backward import OrtGradientForwardBackward
 
 
 def test_class_name(mlp):

@@ -10,12 +10,16 @@ from scipy.optimize import OptimizeResult
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
+from ortlearn.data.samples import Data
 from ortlearn.exceptions import ConvergenceError, PluginError
 from ortlearn.learning_rates import BaseSolver, LearningRateLBFGS, Solution
 from ortlearn.losses import LogLoss
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty, MaxNormPenalty
-from ortlearn.training import Data, Device, LoopSettings, Measured, activations, run_training
-from ortlearn.training.full_batch import FullBatchStep
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop_records import Measured
+from ortlearn.training.optimisations import activations
+from ortlearn.training.solvers.full_batch import FullBatchStep
 
 CPU = Device("cpu")
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}

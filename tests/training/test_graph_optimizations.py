@@ -9,12 +9,12 @@ import pytest
 from onnx import parser
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.training import epoch_graph
-from ortlearn.training.devices import Device
-from ortlearn.training.epoch_graph import ORDER, REST
-from ortlearn.training.names import RATE
-from ortlearn.training.runtime import runtime
-from ortlearn.training.sessions import make_session, session_options
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.onnxruntime_module import runtime
+from ortlearn.runtime.sessions import make_session, session_options
+from ortlearn.training.graphs.names import RATE
+from ortlearn.training.steps import epoch_graph
+from ortlearn.training.steps.epoch_graph import ORDER, REST
 from tests.model_zoo.cases import catalogue
 from tests.model_zoo.measurement import Measurement
 from tests.model_zoo.training import PLAIN, perturbed

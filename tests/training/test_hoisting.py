@@ -6,19 +6,16 @@ import scipy.sparse
 from onnx import parser
 from sklearn.neural_network import MLPRegressor
 
+from ortlearn.data.samples import Data
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import GradientError
 from ortlearn.graphs import TensorType, graph_names
-from ortlearn.training import (
-    Data,
-    Device,
-    EpochStep,
-    LoopSettings,
-    SingleGraphStep,
-    hoist,
-    hoisting,
-    run_training,
-)
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.optimisations import hoisting
+from ortlearn.training.optimisations.hoisting import hoist
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
 CPU = Device("cpu")
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}

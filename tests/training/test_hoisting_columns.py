@@ -5,22 +5,18 @@ import pytest
 import scipy.sparse
 from onnx import parser
 
+from ortlearn.data.columns import Columns
+from ortlearn.data.samples import Data
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType
-from ortlearn.training import (
-    Columns,
-    Data,
-    Device,
-    EpochStep,
-    ForwardBackwardStep,
-    LoopSettings,
-    SingleGraphStep,
-    hoist,
-    hoisting,
-    run_training,
-)
-from ortlearn.training.buffers import row_bytes
-from ortlearn.training.hoisting import needs_hoisting
+from ortlearn.runtime.buffers import row_bytes
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.optimisations import hoisting
+from ortlearn.training.optimisations.hoisting import hoist, needs_hoisting
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
 CPU = Device("cpu")
 FLOAT, INT64, STRING = 1, 7, 8

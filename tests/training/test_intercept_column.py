@@ -5,11 +5,16 @@ import pytest
 from onnx import parser
 
 from ortlearn import plugins
+from ortlearn.data.samples import Data
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.penalties import L1Penalty, L2Penalty
-from ortlearn.training import Data, Device, EpochStep, SingleGraphStep, batch_loops, intercept_column, packing
-from ortlearn.training.epoch_graph import epoch_graph
-from ortlearn.training.intercept_column import first_layer
+from ortlearn.runtime.devices import Device
+from ortlearn.training.optimisations import intercept_column, packing
+from ortlearn.training.optimisations.intercept_column import first_layer
+from ortlearn.training.steps import batch_loops
+from ortlearn.training.steps.epoch_graph import epoch_graph
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.pairwise import pairwise
 from tests.training.examples import assert_same, loop_counts, random_start, train
 
@@ -94,7 +99,7 @@ def test_nodes_of_a_batch(make_layer):
 
 def test_samples_too_large_for_a_cache_are_gathered_batch_by_batch(make_layer, monkeypatch):
     task = make_layer(learning_rate=LearningRateSGD())
-    monkeypatch.setattr("ortlearn.training.joined_batches.MAX_BYTES", 5 * 4 * 4 - 1)
+    monkeypatch.setattr("ortlearn.training.optimisations.joined_batches.MAX_BYTES", 5 * 4 * 4 - 1)
     counts = nodes_of(task)
     assert (counts["Gather"], counts["Pad"], counts["Neg"]) == (2 + 4, 4, 4)
 

@@ -5,8 +5,8 @@ import pytest
 from onnx import parser
 
 from ortlearn.graphs import GraphBuilder, append_nodes
-from ortlearn.training import joined_batches
-from ortlearn.training.joined_batches import joined_losses, with_joined_rows
+from ortlearn.training.optimisations import joined_batches
+from ortlearn.training.optimisations.joined_batches import joined_losses, with_joined_rows
 
 BATCH = """<ir_version: 8, opset_import: ["": {opset}]>
     g (float[5,2] x, float[2,1] w, float[5,1] y) => (float ortlearn_objective, float[5,1] g)

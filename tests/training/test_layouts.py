@@ -6,21 +6,17 @@ import numpy as np
 import pytest
 from onnx import parser
 
+from ortlearn.data.samples import Data
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import L1Penalty, L2Penalty
-from ortlearn.training import (
-    Data,
-    Device,
-    EpochStep,
-    SingleGraphStep,
-    batch_loops,
-    epoch_graph,
-    layouts,
-    packing,
-)
-from ortlearn.training.epoch_graph import batch_graph
-from ortlearn.training.layouts import faster_layouts, product_cost
+from ortlearn.runtime.devices import Device
+from ortlearn.training.optimisations import layouts, packing
+from ortlearn.training.optimisations.layouts import faster_layouts, product_cost
+from ortlearn.training.steps import batch_loops, epoch_graph
+from ortlearn.training.steps.epoch_graph import batch_graph
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.training.examples import assert_same, random_start, train
 
 CPU = Device("cpu")

@@ -15,8 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.penalties import ElasticPenalty, GroupLassoPenalty, L1Penalty, MaxNormPenalty
-from ortlearn.training import EpochStep, batch_timer
-from ortlearn.training.cache import clear_cache
+from ortlearn.runtime.cache import clear_cache
+from ortlearn.training.steps import batch_timer
+from ortlearn.training.steps.epoch_step import EpochStep
 from tests.pairwise import pairwise
 
 X = np.random.RandomState(0).normal(size=(407, 4)).astype(np.float32)

@@ -4,18 +4,15 @@ import numpy as np
 import onnx
 import pytest
 
+from ortlearn.data.samples import Data
 from ortlearn.exceptions import ConvergenceError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.penalties import L2Penalty
-from ortlearn.training import (
-    Data,
-    Device,
-    ForwardBackwardStep,
-    LoopSettings,
-    Measured,
-    SingleGraphStep,
-    run_training,
-)
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop_records import Measured
+from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}
 

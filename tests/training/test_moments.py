@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ortlearn.training.first_layers import Moments, moments
+from ortlearn.training.graphs.first_layers import Moments, moments
 
 
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix])

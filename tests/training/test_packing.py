@@ -5,8 +5,11 @@ import pytest
 
 from ortlearn import plugins
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
-from ortlearn.training import Device, EpochStep, SingleGraphStep, packing
-from ortlearn.training.epoch_graph import epoch_graph
+from ortlearn.runtime.devices import Device
+from ortlearn.training.optimisations import packing
+from ortlearn.training.steps.epoch_graph import epoch_graph
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.training.examples import NETWORK, NETWORK_START, assert_same, loop_counts, train
 
 CPU = Device("cpu")

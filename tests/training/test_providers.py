@@ -11,10 +11,12 @@ from sklearn.datasets import make_regression
 from sklearn.linear_model import SGDRegressor
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.conversion import explain
 from ortlearn.exceptions import DeviceError
-from ortlearn.training import Device, make_session, parse_device, providers
-from ortlearn.training.placement import node_providers
+from ortlearn.runtime import providers
+from ortlearn.runtime.devices import Device, parse_device
+from ortlearn.runtime.placement import node_providers
+from ortlearn.runtime.sessions import make_session
+from ortlearn.trainable.explanation import explain
 
 MODEL = parser.parse_model(
     '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { h = Exp (x) y = Neg (h) }'

@@ -10,9 +10,8 @@ import pytest
 from onnx import parser
 
 from ortlearn.exceptions import DeviceError
-from ortlearn.training import Device, make_session, parse_device
-from ortlearn.training.devices import ort_device, ort_value, ort_vector
-from ortlearn.training.sessions import n_threads, session_options
+from ortlearn.runtime.devices import Device, ort_device, ort_value, ort_vector, parse_device
+from ortlearn.runtime.sessions import make_session, n_threads, session_options
 
 MODEL = parser.parse_model(
     '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { y = Neg (x) }'

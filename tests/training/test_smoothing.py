@@ -9,8 +9,10 @@ from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import GraphBuilder, TensorType
 from ortlearn.learning_rates import LearningRateLBFGS
 from ortlearn.losses import AbsoluteErrorLoss, HuberLoss, LogLoss, PerOutputLoss, QuantileLoss
-from ortlearn.training import Device, FullBatchStep, LoopSettings, run_training
-from ortlearn.training.smoothing import WIDTH, SmoothedLoss, smoothed_objective
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.solvers.full_batch import FullBatchStep
+from ortlearn.training.solvers.smoothing import WIDTH, SmoothedLoss, smoothed_objective
 
 CPU = Device("cpu")
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}

@@ -10,6 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
+from ortlearn.data.orders import batch_sizes
+from ortlearn.data.passes import PassesInMemory
+from ortlearn.data.samples import Data
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import (
@@ -33,24 +36,15 @@ from ortlearn.penalties import (
     NoPenalty,
 )
 from ortlearn.penalties.anchored import AnchoredPenalty
-from ortlearn.training import (
-    Data,
-    Device,
-    EpochStep,
-    FullBatchStep,
-    LoopSettings,
-    Objective,
-    ScoreGraph,
-    TrainingTask,
-    Update,
-    activations,
-    batch_sizes,
-    run_training,
-    sparse_products,
-)
-from ortlearn.training.averaging import Averaged
-from ortlearn.training.passes import PassesInMemory
-from ortlearn.training.sparse_products import entry_bytes, sparse_features, stays_sparse
+from ortlearn.runtime.devices import Device
+from ortlearn.training.graphs import sparse_products
+from ortlearn.training.graphs.averaging import Averaged
+from ortlearn.training.graphs.sparse_products import entry_bytes, sparse_features, stays_sparse
+from ortlearn.training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.optimisations import activations
+from ortlearn.training.solvers.full_batch import FullBatchStep
+from ortlearn.training.steps.epoch_step import EpochStep
 from tests.pairwise import pairwise
 
 CPU = Device("cpu")

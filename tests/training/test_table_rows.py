@@ -9,20 +9,15 @@ from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor,
 from sklearn.exceptions import ConvergenceWarning
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.data.samples import Data
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateLBFGS
 from ortlearn.losses import SquaredErrorLoss
 from ortlearn.penalties import L2Penalty, NoPenalty
-from ortlearn.training import (
-    Data,
-    FullBatchStep,
-    Objective,
-    ScoreGraph,
-    TrainingTask,
-    Update,
-    parse_device,
-    table_rows,
-)
+from ortlearn.runtime.devices import parse_device
+from ortlearn.training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
+from ortlearn.training.optimisations import table_rows
+from ortlearn.training.solvers.full_batch import FullBatchStep
 
 GRAPH = """
     <ir_version: 8, opset_import: ["": 18]>

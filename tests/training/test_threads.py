@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 from onnx import parser
 
+from ortlearn.data.samples import Data
 from ortlearn.graphs import TensorType
-from ortlearn.training import (
-    Data,
-    Device,
-    EpochStep,
-    ForwardBackwardStep,
-    LoopSettings,
-    run_training,
-    threads,
-)
-from ortlearn.training.threads import LARGE, largest_product, threads_of_training
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.steps import threads
+from ortlearn.training.steps.epoch_step import EpochStep
+from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
+from ortlearn.training.steps.threads import LARGE, largest_product, threads_of_training
 
 #: Graphs for batches of 7 samples, and the operations of their largest product.
 GRAPHS = {

@@ -5,13 +5,16 @@ import pytest
 from onnx import parser
 from scipy.sparse import csr_matrix
 
+from ortlearn.data.samples import Data
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGDNesterov
 from ortlearn.losses import FunctionLoss
 from ortlearn.penalties import ElasticPenalty
-from ortlearn.training import Data, Device, ForwardBackwardStep, LoopSettings, run_training
-from ortlearn.training.four_calls import FourCalls
-from ortlearn.training.two_calls import TwoCalls
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
+from ortlearn.training.steps.four_calls import FourCalls
+from ortlearn.training.steps.two_calls import TwoCalls
 
 FLOAT, CPU = 1, Device("cpu")
 START = {"w1": np.array([[1.0, -2.0, 0.5], [0.3, 1.0, -1.0]], np.float32), "w2": np.ones((3, 1), np.float32)}

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from ..dimensions import is_static
 from ..rule_set import RuleSet
+from ..types.dimensions import is_static
 
 __all__ = ["RULES", "Window", "input_gradient", "window_of", "with_space"]
 

@@ -6,9 +6,9 @@ import string
 
 import numpy as np
 
-from ..dimensions import broadcast_shapes
-from ..einsum_terms import operand_labels
 from ..rule_set import RuleSet
+from ..types.dimensions import broadcast_shapes
+from ..types.einsum_terms import operand_labels
 
 __all__ = ["RULES"]
 

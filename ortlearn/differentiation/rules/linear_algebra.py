@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..dimensions import broadcast_shapes
 from ..rule_set import RuleSet
+from ..types.dimensions import broadcast_shapes
 
 __all__ = ["RULES", "matmul_gradients"]
 

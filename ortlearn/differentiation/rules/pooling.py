@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from ..decomposition import by_decomposition
-from ..dimensions import is_static
 from ..rule_set import RuleSet
+from ..types.dimensions import is_static
 from .convolutions import input_gradient, window_of, with_space
 from .gather_scatter import scatter_add_flat
 

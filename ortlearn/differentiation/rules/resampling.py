@@ -10,8 +10,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ..decomposition import by_decomposition
-from ..dimensions import is_static
 from ..rule_set import RuleSet
+from ..types.dimensions import is_static
 
 __all__ = ["RULES"]
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from ...losses import BaseLoss
 from ...penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
-from .. import ModelDefinition, ModelWriter, Objective, Scores
-from ..encoders import category_numbers
+from .. import ModelDefinition, ModelWriter, Scores
+from ..base import Objective
 from ..scores import binary_classes, class_scores, decisions, indicator, regression
+from ..transformations.encoders import category_numbers
 from ..trees import Nodes, leaf_numbers
 
 __all__ = [

@@ -11,19 +11,12 @@ from typing import Any
 import numpy as np
 
 from ... import losses
-from .. import Access, ModelWriter, Objective, Scores
+from .. import Access, ModelWriter, Scores
+from ..base import Objective
 from ..forms import AsIs, Scaled
 from ..scores import regression
 from ..trees import Nodes, leaf_sums
-from .boosters import (
-    CLASSIFIERS,
-    Booster,
-    CategorySplit,
-    Kind,
-    boosting_objective,
-    tree_leaves,
-    with_codes,
-)
+from .boosters import CLASSIFIERS, Booster, CategorySplit, Kind, boosting_objective, tree_leaves, with_codes
 
 ZERO = 1e-35  # largest magnitude that counts as zero
 

@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from ...graphs import GraphBuilder
 from ...graphs.external_tensors import tensor_array
 from ...graphs.nodes import attributes_of
-from ...models.distances import reduced
+from ...models.formulas.distances import reduced
 
 #: Constants of onnxruntime's inverse error function (approximation by Winitzki, 2008).
 WINITZKI, PI = 0.147, 3.14159

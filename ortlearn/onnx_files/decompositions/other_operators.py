@@ -3,7 +3,7 @@
 import numpy as np
 from onnx import TensorProto
 
-from ...models.distances import pairwise_distances, reduced
+from ...models.formulas.distances import pairwise_distances, reduced
 from .common import Fused
 
 #: Post-transforms of two classes for which one column of scores is sufficient.

@@ -4,9 +4,9 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from ...graphs import GraphBuilder, replace_nodes
-from ...models.coupling import STEP, coupled_probabilities, disagreement, least_disagreement
-from ...models.kernels import dot_product_kernel, products, radial, remote_centre
-from ...models.support_vectors import pair_scores, pair_votes, weighted_kernel
+from ...models.formulas.coupling import STEP, coupled_probabilities, disagreement, least_disagreement
+from ...models.formulas.kernels import dot_product_kernel, products, radial, remote_centre
+from ...models.predictors.support_vectors import pair_scores, pair_votes, weighted_kernel
 from .common import LINKS, Fused
 
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")  # values of the attribute ``kernel_type``

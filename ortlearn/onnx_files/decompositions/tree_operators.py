@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from onnx import AttributeProto, TensorProto
 
-from ...models.distances import reduced
+from ...models.formulas.distances import reduced
 from ...models.trees.nodes import MAX_LEAVES
 from .common import Fused
 

@@ -9,7 +9,7 @@ from ...graphs import GraphBuilder, replace_nodes
 from ...graphs.nodes import attributes_of
 from ...graphs.patterns import PatternView
 from ...graphs.portable_nodes import portable_nodes
-from ...models.distances import guarded_sqrt, reduced
+from ...models.formulas.distances import guarded_sqrt, reduced
 from .scan_distances import rewrite_scan_distances
 from .sequences import without_sequences
 

@@ -9,7 +9,7 @@ from ...graphs import GraphBuilder, prune, replace_nodes
 from ...graphs.nodes import attribute, attributes_of
 from ...graphs.patterns import PatternView
 from ...graphs.view import GraphView
-from ...models.distances import MANY, pairwise_distances
+from ...models.formulas.distances import MANY, pairwise_distances
 
 SQUARES = (("ReduceSumSquare", "d"), ("ReduceSum", ("Mul", "d", "d")), ("ReduceSum", ("Pow", "d", 2)))
 #: Metrics by their patterns in the differences d of the columns.

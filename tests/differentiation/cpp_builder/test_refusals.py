@@ -8,7 +8,7 @@ from ortlearn.differentiation.cpp_builder import is_available, refusal
 from ortlearn.differentiation.cpp_builder.positive_list import OPERATORS
 from ortlearn.exceptions import GradientError, MissingRuntimeError
 from ortlearn.graphs import make_initializers_of
-from ortlearn.training import OrtGradientForwardBackward
+from ortlearn.training.steps.forward_backward import OrtGradientForwardBackward
 from tests.differentiation.evaluation import run_onnxruntime
 from tests.differentiation.models import parse
 from tests.differentiation.records import RECORDS

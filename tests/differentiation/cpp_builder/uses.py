@@ -24,9 +24,9 @@ from ortlearn.graphs import (
     opset_versions,
     value_types,
 )
-from ortlearn.training import OrtGradientForwardBackward
-from ortlearn.training.devices import Device
-from ortlearn.training.sessions import make_session
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
+from ortlearn.training.steps.forward_backward import OrtGradientForwardBackward
 from tests.differentiation.evaluation import run_onnxruntime
 
 __all__ = ["USES", "Case", "Outcome", "in_children", "outcome_of"]

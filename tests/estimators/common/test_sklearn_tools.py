@@ -25,8 +25,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils import get_tags
 
-from ortlearn.conversion import sklearn_to_onnx
 from ortlearn.learning_rates import LearningRateSGD
+from ortlearn.trainable.from_estimator import sklearn_to_onnx
 
 from .models import OPTIMIZERS
 

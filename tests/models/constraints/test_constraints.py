@@ -9,7 +9,6 @@ from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from ortlearn.conversion import to_trainable
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.graphs import (
@@ -21,14 +20,9 @@ from ortlearn.graphs import (
     set_initializers,
 )
 from ortlearn.models.constraints.reparametrisation import Reparametrisation
-from ortlearn.models.constraints.sets import (
-    Increasing,
-    LogProbability,
-    Rising,
-    Simplex,
-    Triangular,
-)
+from ortlearn.models.constraints.sets import Increasing, LogProbability, Rising, Simplex, Triangular
 from ortlearn.models.constraints.signs import NotNegative, Positive
+from ortlearn.trainable.conversion import to_trainable
 
 RNG = np.random.RandomState(0)
 X = RNG.randn(60, 3).astype(np.float32)

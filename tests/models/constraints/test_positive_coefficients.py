@@ -20,10 +20,10 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ortlearn.conversion import explain
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam, LearningRateLBFGS, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty
+from ortlearn.trainable.explanation import explain
 
 RNG = np.random.RandomState(0)
 X = RNG.randn(120, 6)

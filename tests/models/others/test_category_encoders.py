@@ -7,10 +7,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.conversion import read_columns, to_trainable, write_weights
 from ortlearn.exceptions import FallbackWarning
 from ortlearn.models import all_covered, write_model
+from ortlearn.preprocessing.column_reading import read_columns
 from ortlearn.preprocessing.schema import input_schema
+from ortlearn.trainable.conversion import to_trainable
+from ortlearn.trainable.from_estimator import write_weights
 
 ce = pytest.importorskip("category_encoders")
 pytestmark = pytest.mark.filterwarnings("ignore:.*no_silent_downcasting")

@@ -5,10 +5,10 @@ import pytest
 from onnx import TensorProto, helper, parser
 from onnx.reference import ReferenceEvaluator
 
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import initializer_arrays
 from ortlearn.onnx_files.decompositions import decompose_operators
+from ortlearn.trainable.conversion import to_trainable
 from tests.onnx_files.decompositions.comparisons import check_same
 
 X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)

@@ -7,10 +7,10 @@ import pytest
 from onnx import TensorProto, checker, helper
 from onnx.reference import ReferenceEvaluator
 
-from ortlearn.conversion import to_trainable
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import initializer_arrays
 from ortlearn.onnx_files.decompositions import decompose_operators
+from ortlearn.trainable.conversion import to_trainable
 from tests.onnx_files.decompositions.comparisons import check_same
 from tests.onnx_files.decompositions.svm_models import KERNELS, N_FEATURES, X, classifier, regressor
 

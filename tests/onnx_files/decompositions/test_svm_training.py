@@ -6,10 +6,10 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from ortlearn.conversion import to_trainable
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import initializer_arrays
 from ortlearn.onnx_files.decompositions import decompose_operators
+from ortlearn.trainable.conversion import to_trainable
 from tests.onnx_files.decompositions.comparisons import with_loss
 from tests.onnx_files.decompositions.svm_models import KERNELS, N_FEATURES, PARAMS, X, classifier, regressor
 

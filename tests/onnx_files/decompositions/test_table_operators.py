@@ -6,10 +6,7 @@ from onnx import TensorProto, checker, helper, numpy_helper
 
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.exceptions import ConversionError
-from ortlearn.graphs import (
-    initializer_arrays,
-    make_inputs_of,
-)
+from ortlearn.graphs import initializer_arrays, make_inputs_of
 from ortlearn.onnx_files.decompositions import decompose_operators
 from tests.onnx_files.decompositions.comparisons import with_loss
 

@@ -5,9 +5,9 @@ import pytest
 from onnx import TensorProto, checker, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from ortlearn.conversion import to_trainable
 from ortlearn.graphs import initializer_arrays, opset_versions
 from ortlearn.onnx_files.decompositions import decompose_operators
+from ortlearn.trainable.conversion import to_trainable
 
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
 X = np.random.default_rng(0).integers(-3, 4, size=(50, 3)).astype(np.float32)

@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 
 from ortlearn.differentiation import gradient_of_loss
 from ortlearn.graphs import make_inputs_of
-from ortlearn.models import distances
+from ortlearn.models.formulas import distances
 from ortlearn.onnx_files.decompositions import decompose_operators
 from ortlearn.onnx_files.rewrites.scan_distances import rewrite_scan_distances
 

@@ -7,9 +7,9 @@ import onnx
 import pytest
 from onnx import helper, parser
 
-from ortlearn.training.devices import Device
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 from ortlearn.training.fusions import PASSES, fuse_step
-from ortlearn.training.sessions import make_session
 
 TOLERANCE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
 

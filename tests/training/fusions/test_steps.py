@@ -11,10 +11,10 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty, L2Penalty
-from ortlearn.training import epoch_graph
-from ortlearn.training.devices import Device
+from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 from ortlearn.training.fusions import PASSES, fuse_step
-from ortlearn.training.sessions import make_session
+from ortlearn.training.steps import epoch_graph
 from tests.pairwise import pairwise
 
 ROWS = 6

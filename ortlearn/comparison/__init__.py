@@ -1,0 +1,1 @@
+"""Decide by losses of samples whether a training improved a model."""

@@ -1,0 +1,203 @@
+"""Cut blocks of any size into chunks of equal size."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..exceptions import SourceError
+from .rows import Rows
+from .tables import Table
+
+__all__ = ["Turns", "chunk_size", "cut", "whole_blocks"]
+
+
+def chunk_size(n_rows: int, batch_size: int, shuffle_buffer: int) -> int:
+    """Return the number of rows of a chunk: all rows if the buffer holds them, else whole batches.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows of a pass.
+    batch_size : int
+        Number of rows of a batch.
+    shuffle_buffer : int
+        Largest number of rows in memory.
+
+    Returns
+    -------
+    int
+        Number of rows; at least one batch, even if the buffer is smaller.
+
+    Examples
+    --------
+    >>> from ortlearn.data.chunks import chunk_size
+    >>> chunk_size(1000, 32, 500), chunk_size(1000, 32, 5), chunk_size(1000, 32, 1000)
+    (480, 32, 1000)
+    """
+    if n_rows <= max(shuffle_buffer, batch_size):
+        return n_rows
+    return max(batch_size, shuffle_buffer // batch_size * batch_size)
+
+
+class Turns:
+    """Two arrays that are used alternately, because allocation costs more than writing the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.data.chunks import Turns
+    >>> turns = Turns()
+    >>> first, second, third = (turns.array((2, 1), np.float32) for _ in range(3))
+    >>> first is third, first is second
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._arrays: list[np.ndarray] = []
+
+    def array(self, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+        """Return the array of the second last call, or a new one if it does not fit.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape.
+        dtype : numpy.dtype
+            Type.
+
+        Returns
+        -------
+        ndarray
+            Array with arbitrary values.
+        """
+        found = self._arrays.pop(0) if len(self._arrays) == 2 else np.empty(0)
+        if found.shape != shape or found.dtype != dtype:
+            found = np.empty(shape, dtype=dtype)
+        self._arrays.append(found)
+        return found
+
+
+class _Chunk:
+    """Chunk that is filled with rows; matrices are written directly into one array."""
+
+    def __init__(self, size: int, dtype: np.dtype | None, turns: Turns | None):
+        self._size, self._dtype, self._turns = size, dtype, turns
+        self._matrix: np.ndarray | None = None
+        self._parts: list[Rows] = []
+        self.n_rows = 0
+
+    def add(self, rows: Rows) -> None:
+        """Append rows."""
+        start, self.n_rows = self.n_rows, self.n_rows + len(rows)
+        X = rows.X
+        if isinstance(X, Table) and self._dtype is not None and X.holds_numbers:
+            X.write(self._array(X.width, self._dtype)[start : self.n_rows])
+            rows = replace(rows, X=None, n_rows=len(X))
+        elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f" and self._takes(X):
+            self._array(X.shape[1], X.dtype)[start : self.n_rows] = X
+            rows = replace(rows, X=None, n_rows=len(X))
+        self._parts.append(rows)
+
+    def _takes(self, X: np.ndarray) -> bool:
+        """Return whether a matrix has the type and width of the previous ones."""
+        known = self._matrix
+        return not self._parts if known is None else known.dtype == X.dtype and known.shape[1] == X.shape[1]
+
+    def _array(self, width: int, dtype: np.dtype) -> np.ndarray:
+        """Return the array of the matrices, allocated for the first one."""
+        if self._matrix is None:
+            shape = self._size, width
+            self._matrix = np.empty(shape, dtype) if self._turns is None else self._turns.array(shape, dtype)
+        return self._matrix
+
+    def finish(self) -> Rows:
+        """Return all rows that were added."""
+        if self._matrix is None:
+            return Rows.join(self._parts)
+        if any(part.X is not None for part in self._parts):
+            raise SourceError(
+                f"Features between {self._parts[0].where} and {self._parts[-1].where} of the source have "
+                "different types or numbers of columns. Convert all rows to the same type and columns."
+            )
+        return replace(Rows.join(self._parts), X=self._matrix[: self.n_rows])
+
+
+def cut(
+    blocks: Iterable[Rows],
+    size: int,
+    dtype: np.dtype | None = None,
+    skipped: int = 0,
+    turns: Turns | None = None,
+) -> Generator[Rows, None, None]:
+    """Cut blocks of rows into chunks of equal size; the last chunk may be smaller.
+
+    Parameters
+    ----------
+    blocks : iterable of Rows
+        Blocks.
+    size : int
+        Number of rows of a chunk.
+    dtype : numpy.dtype, default=None
+        Type of the matrix to which numeric columns are converted; None keeps columns.
+    skipped : int, default=0
+        Number of rows to skip at the beginning.
+    turns : Turns, default=None
+        Memory for matrices; a chunk is then overwritten when the next but one is made.
+
+    Yields
+    ------
+    Rows
+        Chunks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ortlearn.data.rows import Rows
+    >>> from ortlearn.data.chunks import cut
+    >>> blocks = (Rows(np.arange(start, start + 4)) for start in (0, 4, 8))
+    >>> [chunk.X.tolist() for chunk in cut(blocks, 5)]
+    [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
+    """
+    chunk = _Chunk(size, dtype, turns)
+    for block in blocks:
+        start, n_rows = min(skipped, len(block)), len(block)
+        skipped -= start
+        while start < n_rows:
+            stop = min(n_rows, start + size - chunk.n_rows)
+            chunk.add(block if stop - start == n_rows else block.part(start, stop))
+            start = stop
+            if chunk.n_rows == size:
+                whole, chunk = chunk.finish(), _Chunk(size, dtype, turns)
+                yield whole
+                del whole  # it may be large
+    if chunk.n_rows:
+        yield chunk.finish()
+
+
+def whole_blocks(numbers: Sequence[int], sizes: Sequence[int], skipped: int) -> tuple[Sequence[int], int]:
+    """Return the blocks that remain after skipping rows, and the rows to skip in the first of them.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+        Blocks in reading order.
+    sizes : sequence of int
+        Number of rows of each block, by its number.
+    skipped : int
+        Number of rows to skip.
+
+    Returns
+    -------
+    numbers : sequence of int
+        Blocks to read.
+    skipped : int
+        Number of rows to skip in the first of them.
+    """
+    for place, number in enumerate(numbers):
+        if skipped < sizes[number]:
+            return numbers[place:], skipped
+        skipped -= sizes[number]
+    return [], skipped

@@ -1,0 +1,1 @@
+"""Rules of operators of onnxruntime's own domains."""

@@ -1,0 +1,85 @@
+"""Record types of a saved estimator: all classes besides plugins that its file may contain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
+from typing import Any
+
+from ..comparison.adaptation import Candidate
+from ..graphs import TensorType
+from ..losses import PerOutputLoss, PerPositionLoss, RowObjective, SignedLabelLoss
+from ..models import Positions, Scores, forms
+from ..models.constraints import sets, signs
+from ..models.constraints.reparametrisation import Reparametrisation
+from ..models.fusion import FusedClasses, FusedLinear
+from ..models.others import catboost, category_encoders, lightgbm, xgboost_json
+from ..models.parameters import Attribute, Parameter
+from ..models.predictors import calibration, gaussian_processes, kernel_density, neighbors
+from ..models.transformations import splines
+from ..models.trees import boosting, forests
+from ..models.trees.nodes import FusedTrees, Nodes, TreeLeaves
+from ..onnx_files.low_rank.adapters import Adapter, LoRA
+from ..penalties import PerWeightPenalty
+from ..preprocessing.schema import Input, InputSchema
+from ..problem.configuration import Updates
+from ..problem.input_validation import InputFeatures
+from ..problem.problem import Problem, Targets
+from ..saving.record_types import RecordType, parameters_type
+from ..trainable.trainable_model import Entry, OwnLoss, TrainableModel
+from ..training.graphs.first_layers import FirstLayer
+from ..training.positions import Evaluations, Position
+from ..training.solvers.coordinates import Coordinates, Scale
+from .resumption import Resumption
+from .source_counts import Counts, Whole
+from .state import TrainingState, Window
+
+__all__ = ["TYPES"]
+
+RECORDS = (
+    *(Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Candidate, Counts, Whole),
+    *(Adapter, OwnLoss, Reparametrisation, Input, InputSchema, TensorType),
+    *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
+    *(signs.Positive, signs.NotNegative, Positions, FusedTrees, Nodes, FusedLinear, FusedClasses),
+    *(Position, Evaluations, Scale, FirstLayer),
+)
+#: Forms and accesses of parameters.
+FORMS = (
+    *(forms.AsIs, forms.Dense, forms.Described, forms.FactorOfInverse, forms.Kept, forms.Logarithm),
+    *(forms.Reshaped, forms.Scaled, forms.Transposed, calibration.Monotonic, gaussian_processes.Residuals),
+    *(neighbors.ValuesOfSamples, Attribute, TreeLeaves, boosting.PredictorLeaves, boosting.FirstScores),
+    *(forests.LeafDepths, splines.BaseKnots, kernel_density.TreeSamples, lightgbm.LightGBMLeaves),
+    *(xgboost_json.XGBoostLeaves, xgboost_json.XGBoostWeights, xgboost_json.XGBoostBaseScore),
+    *(catboost.CatBoostLeaves, catboost.CatBoostBias, category_encoders.EncodedCategories),
+)
+PARAMETERS = (PerOutputLoss, PerPositionLoss, RowObjective, SignedLabelLoss, PerWeightPenalty, LoRA)
+
+
+def _stored(parameter: Parameter) -> Parameter:
+    """Return a parameter to store, without a form or an access of a class of another package."""
+    if {type(parameter.form), type(parameter.access), type(parameter.constraint)} <= KNOWN:
+        return parameter
+    form = forms.Described(parameter.form.text)
+    return replace(parameter, form=form, path=None, access=None, constraint=None)
+
+
+def _of_weight(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a parameter for those of version 0.2.0, whose form is an expression."""
+    form = RecordType(forms.Described, needed=("text",)).make({"text": values.get("form", "{}")})
+    return {**values, "form": form}
+
+
+GRAPH = ("model", "entry", "parameters", "trained", "original_names", "reparametrisation")
+KNOWN = {type(None), *RECORDS, *FORMS}
+TYPES: Mapping[str, RecordType] = {
+    **{cls.__name__: RecordType(cls, {"TrainableModel": TrainableModel}) for cls in RECORDS},
+    **{cls.__name__: RecordType(cls, names=None if is_dataclass(cls) else ()) for cls in FORMS},
+    **{cls.__name__: parameters_type(cls) for cls in PARAMETERS},
+    "Problem": RecordType(Problem, {"TrainableModel": TrainableModel}, needed=("trainable", "targets")),
+    "TrainableModel": RecordType(TrainableModel, needed=GRAPH, former={"weights": "parameters"}),
+    "Weight": RecordType(Parameter, upgraded=_of_weight),  # of version 0.2.0
+    "Parameter": RecordType(Parameter, needed=("form",), prepared=_stored),
+    "Entry": RecordType(Entry, needed=("front",)),
+    "Scores": RecordType(Scores, needed=("target_transformers",)),
+    "Coordinates": RecordType(Coordinates, names=("scales", "names", "dtype"), build=Coordinates.of_parts),
+}

@@ -1,0 +1,201 @@
+"""The counting pass over a source, which finds the number of rows, classes and weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from ..data.chunks import cut
+from ..data.rows import Rows
+from ..data.source_errors import located
+from ..data.sources import Source
+from ..exceptions import SourceError
+from ..problem.samples import flat_weights, weights_of_rows
+from ..targets.encoding import check_labels
+from ..targets.label_arrays import not_one_per_row, numbers_of_positions, with_masked_labels
+from ..targets.weight_sums import BLOCK, LabelSums
+from ..training.progress import progress_bar
+from .checksums import checksum
+
+__all__ = ["Counts", "RowCounter", "Whole", "checked_weights", "count"]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Counts of all rows of a source.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    labels : ndarray of shape (k,) or (k, n_outputs), or None
+        Distinct labels of a classifier.
+    weights : ndarray of shape (k,)
+        Sum of the weights of each label; the sum of all weights if labels are not counted.
+    largest : float or None
+        Largest weight; None without weights.
+    total : float
+        Sum of all weights.
+    checksum : int
+        Checksum of labels and weights, in blocks of a fixed size; 0 for shards.
+    """
+
+    n_rows: int
+    labels: np.ndarray | None
+    weights: np.ndarray
+    largest: float | None
+    total: float
+    checksum: int = 0
+
+    @property
+    def classes(self) -> list[np.ndarray] | None:
+        """Classes of each column of labels."""
+        if self.labels is None:
+            return None
+        return [np.unique(column) for column in self.labels.reshape(len(self.labels), -1).T]
+
+    def text(self) -> str:
+        """Return a text by which a resumed training detects other rows."""
+        labels = None if self.labels is None else self.labels.tolist()
+        counts = f"labels {labels} of weights {self.weights.tolist()}, the largest weight {self.largest}"
+        return f"{self.n_rows} rows with checksum {self.checksum:08x} and {counts}"
+
+    def checked(self) -> Whole:
+        """Return this object, or raise a ValueError if all weights are zero or their sum is infinite."""
+        if self.largest == 0.0:
+            raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
+        if not math.isfinite(self.total):
+            raise ValueError("The sum of sample_weight is infinite: divide the weights by their largest one.")
+        return self
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Whole]) -> Whole:
+        """Return the counts of several parts together, after checks of all weights."""
+        largest = [part.largest for part in parts if part.largest is not None]
+        total = math.fsum(part.total for part in parts)
+        labels, weights = None, np.array([total])
+        if parts[0].labels is not None:
+            sums = LabelSums()
+            for part in parts:
+                sums.add(part.labels, part.weights)
+            labels, weights = sums.result()
+        n_rows = sum(part.n_rows for part in parts)
+        return cls(n_rows, labels, weights, max(largest, default=None), total).checked()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts of a source that are kept to resume a training.
+
+    Attributes
+    ----------
+    whole : Whole
+        Counts.
+    stamp : str or None
+        Text by which the source is recognised without reading it; None if this is not possible.
+    """
+
+    whole: Whole
+    stamp: str | None = None
+
+
+def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarray | None:
+    """Check the weights of some rows, which may all be zero, and return them as float64.
+
+    An ONNX file may have a weight for each label of a sample.
+    """
+    weights = flat_weights(sample_weight)
+    if weights is None:
+        return None
+    if np.ndim(weights) < 2:
+        return weights_of_rows(weights, n_rows)
+    if not is_onnx:
+        raise ValueError(not_one_per_row(weights.shape))
+    return numbers_of_positions(weights, n_rows)
+
+
+class RowCounter:
+    """Counter of rows, labels and weights, block by block.
+
+    Parameters
+    ----------
+    is_classifier, is_onnx : bool
+        Whether the model is a classifier, and an ONNX file.
+    flat_labels : bool
+        Whether labels are arrays whose elements are counted.
+    """
+
+    def __init__(self, is_classifier: bool, is_onnx: bool, flat_labels: bool):
+        self._is_classifier, self._is_onnx, self._flat_labels = is_classifier, is_onnx, flat_labels
+        self._labels: LabelSums | None = None
+        self._n_rows, self._n_positions = 0, 1
+        self._largest: float | None = None
+        self._sums: list[float] = []
+        self._checksum = 0
+
+    def add(self, rows: Rows) -> None:
+        """Check the labels and weights of some rows, and count them."""
+        weights = checked_weights(rows.sample_weight, len(rows), self._is_onnx)
+        y = with_masked_labels(rows.y, weights)
+        check_labels(y)
+        self._n_rows += len(rows)
+        self._checksum = checksum((y, weights), self._checksum)
+        with np.errstate(over="ignore"):  # Whole.checked raises the error
+            self._sums.append(len(rows) if weights is None else float(weights.sum()))
+        if weights is not None:
+            self._largest = max(self._largest or 0.0, float(weights.max()))
+            self._n_positions = math.prod(weights.shape[1:])
+        if self._is_classifier and y is not None:
+            self._labels = self._labels or LabelSums(self._flat_labels)
+            try:
+                self._labels.add(y, weights)
+            except TypeError:  # labels that cannot be compared
+                check_classification_targets(y)
+                raise
+
+    def result(self) -> Whole:
+        """Return the counts of all rows."""
+        total = math.inf if not math.isfinite(sum(self._sums)) else math.fsum(self._sums) / self._n_positions
+        labels, sums = (None, np.array([total])) if self._labels is None else self._labels.result()
+        return Whole(self._n_rows, labels, sums, self._largest, total, self._checksum)
+
+
+def count(
+    source: Source,
+    is_classifier: bool,
+    description: str,
+    verbose: bool,
+    is_onnx: bool = False,
+    flat_labels: bool = False,
+) -> Whole:
+    """Return the counts of a source by a pass over labels and weights, unless the source knows them."""
+    first = next(iter(source.blocks(features=False)), None)
+    if first is None:
+        raise SourceError(
+            "The source has no rows: check its path, its filter, or the function that reads it."
+        )
+    if source.sizes is not None and first.sample_weight is None and first.y is None:
+        n_rows = sum(source.sizes)
+        return Whole(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
+    counter = RowCounter(is_classifier, is_onnx, flat_labels)
+    for rows in _shown(source, description, verbose):
+        try:
+            counter.add(rows)
+        except (ValueError, TypeError) as error:
+            check = RowCounter(is_classifier, is_onnx, flat_labels).add
+            raise located(rows, check, error) from error
+    return counter.result().checked()
+
+
+def _shown(source: Source, description: str, verbose: bool) -> Iterator[Rows]:
+    """Yield chunks of labels and weights, with a progress bar."""
+    n_chunks = None if source.sizes is None else -(-sum(source.sizes) // BLOCK)
+    with progress_bar(n_chunks, f"{description} counting", verbose) as advance:
+        for rows in cut(source.blocks(features=False), BLOCK):
+            yield rows
+            advance({})

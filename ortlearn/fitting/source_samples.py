@@ -1,0 +1,245 @@
+"""Samples of a source for the training: shuffled passes in chunks, read in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..data.chunks import Turns, chunk_size, cut, whole_blocks
+from ..data.orders import epoch_order
+from ..data.passes import Chunk
+from ..data.prefetch import prefetched
+from ..data.rows import Rows
+from ..data.samples import Data
+from ..data.source_errors import located
+from ..data.sources import Source
+from ..exceptions import SourceError
+from ..problem.input_validation import InputFeatures, read_samples
+from ..problem.objective_weights import objective_weights
+from ..problem.problem import Problem, label_spread
+from ..targets.label_arrays import with_masked_labels
+from ..targets.weight_sums import scale_of
+from ..training.graphs.first_layers import Moments
+from .source_counts import Whole, checked_weights
+
+__all__ = ["SourceReader", "SourceSamples"]
+
+#: Shard number for the order of blocks, which is not the number of any chunk.
+BLOCKS = 2**64 - 1
+
+
+class SourceReader:
+    """Reader that converts rows of a source to the inputs of a graph.
+
+    Parameters
+    ----------
+    problem : Problem
+        Learning problem.
+    features : InputFeatures
+        Features of the first rows.
+    whole : Whole
+        Counts of all rows.
+    is_named : bool
+        Whether the source selects its columns by name, in a fixed order.
+
+    Attributes
+    ----------
+    matrix_dtype : numpy.dtype or None
+        Type of the input if it is a matrix, or None.
+    """
+
+    def __init__(self, problem: Problem, features: InputFeatures, whole: Whole, is_named: bool):
+        self.problem, self._scale = problem, _weight_scale(problem, whole)
+        entry = problem.trainable.entry
+        takes_matrix = entry.front is None and entry.schema.is_number_matrix
+        self.matrix_dtype = entry.schema.float_dtype if takes_matrix else None
+        self._features = replace(features, names=None) if takes_matrix and is_named else features
+
+    def read(self, rows: Rows) -> Data:
+        """Validate rows, and convert them to the inputs of the graph; errors name the batch."""
+        try:
+            return self._read(rows)
+        except (ValueError, TypeError) as error:
+            raise located(rows, self._read, error) from error
+
+    def _read(self, rows: Rows) -> Data:
+        problem = self.problem
+        X = read_samples(problem, rows.X, self._features)
+        weights = checked_weights(rows.sample_weight, len(rows), problem.source is None)
+        y = with_masked_labels(rows.y, weights)
+        labels = problem.encoder.encode_known(y, len(rows))
+        return Data(X, labels, objective_weights(problem, y, weights, len(rows), self._scale))
+
+
+def _weight_scale(problem: Problem, whole: Whole) -> tuple[float, float]:
+    """Return a power of two as divisor of the weights, and the mean of the divided weights."""
+    unit = scale_of(whole.largest)
+    total = problem.total_weight(whole.labels, whole.weights, whole.total)
+    if not total > 0:
+        raise ValueError("All weights are zero: class_weight must be above 0 for a class that occurs.")
+    return unit, total / unit / whole.n_rows
+
+
+class SourceSamples:
+    """All samples of a source.
+
+    Parameters
+    ----------
+    source : Source
+        Rows.
+    whole : Whole
+        Counts of all rows.
+    batch_size, shuffle_buffer : int
+        Number of rows of a batch, and of rows in memory.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of rows of a pass.
+    size : int
+        Number of rows of a chunk.
+    label_moments : tuple of ndarray and float, or None
+        Mean and standard deviation of encoded labels, once they are measured.
+    """
+
+    def __init__(self, source: Source, whole: Whole, batch_size: int, shuffle_buffer: int):
+        self.whole = whole
+        self.n_samples = whole.n_rows
+        self.size = chunk_size(whole.n_rows, batch_size, shuffle_buffer)
+        self.label_moments: tuple[np.ndarray, float] | None = None
+        self._source = source
+        # The reading thread begins a chunk when the chunk before the last one is released.
+        self._turns = Turns()
+
+    @property
+    def summary(self) -> bytes:
+        """Text of the counts, for the checksum of the samples."""
+        whole = self.whole
+        labels = None if whole.labels is None else whole.labels.tolist()
+        return repr((whole.n_rows, whole.largest, whole.weights.tolist(), labels)).encode()
+
+    def texts(self) -> dict[str, str]:
+        """Return the fingerprint of all samples: none but that of the first ones is known without a pass."""
+        return {}
+
+    @property
+    def is_one_chunk(self) -> bool:
+        """Whether all rows fit in the buffer: they are read once, and trained on in memory."""
+        return self.size == self.n_samples
+
+    def first(self) -> Rows:
+        """Return the rows of the first chunk, not shuffled."""
+        with closing(cut(self._source.blocks(), self.size)) as chunks:
+            return next(chunks)
+
+    def cut(self, blocks: Iterator[Rows], skipped: int = 0) -> Iterator[Rows]:
+        """Yield the rows of blocks in chunks, as a matrix if the graph takes one."""
+        return cut(blocks, self.size, self._matrix_dtype, skipped, self._turns)
+
+    def set_problem(self, problem: Problem, features: InputFeatures) -> None:
+        """Set the problem, by which rows are read and labels are encoded."""
+        self._reader = SourceReader(problem, features, self.whole, self._source.names is not None)
+        self._matrix_dtype = self._reader.matrix_dtype
+
+    def read(self, rows: Rows) -> Data:
+        """Validate rows, and convert them to the inputs of the graph."""
+        return self._reader.read(rows)
+
+    def _chunks(self) -> Generator[Data, None, None]:
+        """Yield all rows in chunks, not shuffled."""
+        return prefetched(lambda: map(self.read, self.cut(self._source.blocks())))
+
+    def measure(self, preparation: Any) -> dict[str, Moments]:
+        """Return the moments of features by name, and store those of labels, after a pass over all rows.
+
+        ``preparation`` returns the features of samples.
+        """
+        moments: dict[str, Moments] = {}
+        labels = Moments()
+        for data in self._chunks():
+            for name, features in preparation.features(data).items():
+                if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
+                    moments.setdefault(name, Moments()).add(features, data.row_weight)
+            labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.row_weight)
+        mean, variance = labels.mean_and_variance
+        self.label_moments = np.zeros(len(mean)), 1.0
+        if self._reader.problem.predicts_labels:
+            self.label_moments = mean, label_spread(mean, variance)
+        return moments
+
+    def mean_loss(self, runner: Any) -> float:
+        """Return the mean of the losses of all rows."""
+        total = weight = 0.0
+        for data in self._chunks():
+            weights = data.row_weight
+            share = float(len(data) if weights is None else weights.sum(dtype=np.float64))
+            if share > 0:
+                total += share * runner.mean_loss(data.X, data.y, data.sample_weight)
+                weight += share
+        return total / weight
+
+    def passes(self, prepare: Callable[[Data], Data], seed: int | None, version: int) -> SourcePasses:
+        """Return the passes of a training."""
+        return SourcePasses(self, prepare, seed, version)
+
+    def blocks_after(
+        self, epoch: int, seed: int | None, skipped: int, version: int
+    ) -> tuple[Iterator[Rows], int]:
+        """Return the blocks of a pass without skipped blocks, and the number of rows that remain to skip.
+
+        The order of blocks is random if their sizes are known.
+        """
+        sizes = self._source.sizes
+        if sizes is None:
+            return self._source.blocks(), skipped
+        numbers = epoch_order(len(sizes), seed, epoch, BLOCKS, version).tolist()
+        numbers, skipped = whole_blocks(numbers, sizes, skipped)
+        return self._source.blocks(numbers), skipped
+
+
+class SourcePasses:
+    """Passes over a source.
+
+    Parameters
+    ----------
+    samples : SourceSamples
+        Samples.
+    prepare : callable
+        Function to apply to a chunk before the training.
+    seed : int or None
+        Seed of the orders; None does not shuffle.
+    version : int
+        Version of the orders.
+    """
+
+    def __init__(
+        self, samples: SourceSamples, prepare: Callable[[Data], Data], seed: int | None, version: int
+    ):
+        self.n_samples = samples.n_samples
+        self._samples, self._prepare, self._seed, self._version = samples, prepare, seed, version
+
+    def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
+        """Yield the chunks of a pass after ``n_rows`` rows; they are validated in the training thread."""
+        samples = self._samples
+        number, done = divmod(n_rows, samples.size)
+        blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size, self._version)
+        with closing(prefetched(lambda: samples.cut(blocks, skipped))) as chunks:
+            for rows in chunks:
+                if len(rows) != min(samples.size, self.n_samples - number * samples.size):
+                    self._raise_changed(number * samples.size + len(rows))
+                order = epoch_order(len(rows), self._seed, epoch, number, self._version)
+                yield self._prepare(samples.read(rows)), order[done:]
+                number, done = number + 1, 0
+        if number * samples.size < self.n_samples:
+            self._raise_changed(number * samples.size)
+
+    def _raise_changed(self, n_rows: int) -> None:
+        """Raise an error for a source whose number of rows has changed."""
+        raise SourceError(
+            f"The source returned {n_rows} rows or more in this pass, and {self.n_samples} when they were "
+            "counted: it must return the same rows in the same order in each pass."
+        )

@@ -1,0 +1,306 @@
+"""The start of a training: converted model, validated samples and starting weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import column_or_1d
+
+from ..data.samples import Data
+from ..exceptions import UnfittedStartWarning, warn_user
+from ..inference.fidelity import warn_of_differences
+from ..inference.running import Inference
+from ..models.registry import unlabelled_label
+from ..onnx_files.loading import is_onnx_source
+from ..preprocessing.estimator_checks import check_feature_names
+from ..preprocessing.fitting import is_fitted
+from ..problem.automatic import warn_of_ignored_parameters
+from ..problem.configuration import Configuration, Runtime
+from ..problem.input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples
+from ..problem.objective_weights import objective_weights
+from ..problem.problem import Problem
+from ..problem.samples import Samples, check_lengths
+from ..targets.encoding import check_numbers, single_class
+from ..targets.given_classes import PartialFitClasses
+from ..targets.label_errors import check_inputs_of_loss
+from ..trainable.initial_weights import draw_weights
+from ..training.graphs.first_layers import first_layers
+from ..training.graphs.rescaling import last_weights
+from ..training.graphs.task import TrainingTask
+from .fitted_model import FittedModel
+from .source_counts import Whole
+from .state import TrainingState
+
+if TYPE_CHECKING:
+    from .source_samples import SourceSamples
+
+__all__ = ["Start", "begin", "data_of", "labelled", "resume"]
+
+UNFITTED = (
+    "warm_start=True, but {} is not fitted: it is fitted on these rows first, and training starts from its "
+    "weights. Searches and cross-validation clone estimators, which removes fitted weights: wrap a fitted "
+    "model in sklearn.frozen.FrozenEstimator to keep them. If it was fitted on all rows, including the "
+    "validation folds, cross-validation scores are too optimistic."
+)
+
+
+@dataclass(frozen=True)
+class Start:
+    """The start of a training.
+
+    Attributes
+    ----------
+    problem, features, data, state : Problem, InputFeatures, Data, TrainingState
+        Model, objective and samples.
+    weights : dict of str to ndarray
+        Starting weights.
+    from_model : bool
+        Whether the starting weights are those of the model, and none of them is random.
+    fresh : dict of str to ndarray or None
+        Random weights for standardised features, if the learning rate is automatic.
+    source : SourceSamples or None
+        All samples, if ``data`` has the first ones of a source; or an object with the same methods.
+    """
+
+    problem: Problem
+    features: InputFeatures
+    data: Data
+    weights: dict[str, np.ndarray]
+    state: TrainingState
+    from_model: bool = False
+    fresh: dict[str, np.ndarray] | None = None
+    source: SourceSamples | Any = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.data) if self.source is None else self.source.n_samples
+
+    def label_moments(self) -> tuple[np.ndarray, float]:
+        """Return mean and standard deviation of all labels, as ``Problem.label_moments`` does."""
+        measured = None if self.source is None else self.source.label_moments
+        return self.problem.label_moments(self.data) if measured is None else measured
+
+    def others(self, task: TrainingTask) -> dict[str, dict[str, np.ndarray]]:
+        """Return alternative starting weights for standardised features."""
+        others = {} if self.fresh is None else {"fresh": self._scaled_to_labels(self.fresh, task)}
+        return {**others, "restandardised": self.weights} if first_layers(task) else others
+
+    def _scaled_to_labels(self, fresh: dict[str, np.ndarray], task: TrainingTask) -> dict[str, np.ndarray]:
+        """Scale the last layer so that predictions have the mean and the scale of the labels."""
+        if not self.problem.predicts_labels:
+            return fresh
+        scaled, (mean, spread), trainable = dict(fresh), self.label_moments(), self.problem.trainable
+        for name in last_weights(task):
+            array = fresh[name]
+            if not trainable.parameters[name].drawn or name in trainable.constraints:
+                continue
+            if not task.graph.intercepts[name]:
+                scaled[name] = (array * spread).astype(array.dtype)
+            elif array.size == mean.size:
+                scaled[name] = mean.reshape(array.shape).astype(array.dtype)
+        return scaled
+
+
+def begin(
+    configuration: Configuration,
+    samples: Samples,
+    random_state: np.random.RandomState,
+    seed: int,
+    last: FittedModel | None = None,
+    expected: PartialFitClasses | None = None,
+    stream: bool = False,
+    total_weight: float | None = None,
+    whole: Whole | None = None,
+    solves: bool = False,
+) -> Start:
+    """Validate the samples, and convert the model, after fitting it if it is not fitted.
+
+    ``last`` is the model that a warm start continues, ``expected`` are all classes. With ``stream``, the
+    samples are a batch of ``partial_fit``, and ``total_weight`` is the sum of all weights if known. ``whole``
+    has the counts of a source of which these are the first samples; with ``solves``, a solver may take all
+    of them at once.
+    """
+    classes = None if expected is None else expected.checked_classes(samples.y)
+    samples = replace(samples, X=as_column(samples.X, configuration.source))
+    X, y, name = samples.X, samples.y, configuration.name
+    check_lengths(X, y)
+    _check_order_of_features(configuration, X, last)
+    rows = features = None
+    is_onnx = is_onnx_source(configuration.source)
+    if not is_onnx:
+        features = InputFeatures.of(X, name)
+        rows = _check_before_fit(configuration, samples, features, classes)
+        samples = samples.with_checked_weights()
+        if configuration.warm_start and last is None and not is_fitted(configuration.source):
+            warn_user(UNFITTED.format(type(configuration.source).__name__), UnfittedStartWarning, once=True)
+    occurring = whole.labels if is_onnx and whole is not None else None
+    problem = Problem.of(configuration, X, y, samples.sample_weight, random_state, classes, occurring)
+    samples, rows = labelled(problem, samples, rows)
+    X, y = samples.X, samples.y
+    _warn_of_one_column(configuration, problem, y)
+    own, names = problem.trainable.own_loss, InputFeatures.of(X, name).names
+    if own is not None and names is not None:
+        inputs = problem.trainable.entry.schema.types()
+        check_inputs_of_loss(own, inputs, names.tolist(), samples.sample_weight is not None)
+    features = features or InputFeatures.of(matrix_of(problem, X), name)
+    rows = read_samples(problem, X, features, rows)
+    samples = samples.with_checked_weights()
+    warn_of_ignored_parameters(configuration, problem.source)
+    n_samples = None if stream or whole is not None else rows.shape[0]
+    if solves and whole is not None and not stream:
+        n_samples = whole.n_rows
+    labels, weights_of_labels, total = y, samples.sample_weight, None
+    if whole is not None:
+        labels, weights_of_labels, total = whole.labels, whole.weights, whole.total
+    problem = problem.with_objective_of(
+        configuration, labels, weights_of_labels, n_samples, total_weight, None if stream else total
+    )
+    data = data_of(problem, rows, samples)
+    if problem.source is None and problem.trainable.head is not None:
+        # Scores of a wrong shape would otherwise be broadcast to the labels without an error.
+        _check_shape_of_scores(problem, data, configuration.runtime)
+    warn_of_differences(problem, samples, rows, configuration.runtime)
+    if expected is not None:
+        expected.check_known(problem.targets.classes, "the model")
+    weights = _starting_weights(configuration, problem, random_state, last)
+    fresh = _fresh_weights(problem, random_state) if configuration.updates.learning_rate is None else None
+    seen = problem.total_weight(labels, weights_of_labels, total)
+    state = TrainingState(seed, total_weight=seen, penalty_weight=seen, anchor=weights)
+    from_model = not stream and _starts_from_model(configuration, problem)
+    return Start(problem, features, data, weights, state, from_model, fresh)
+
+
+def _starts_from_model(configuration: Configuration, problem: Problem) -> bool:
+    """Return whether training begins with the weights of the model; those of adapters may be random."""
+    trainable = problem.trainable
+    drawn = {name for name in trainable.trained if trainable.parameters[name].drawn}
+    return configuration.warm_start or drawn <= {adapter.a for adapter in trainable.adapters}
+
+
+def resume(
+    configuration: Configuration,
+    samples: Samples,
+    last: FittedModel,
+    total_weight: float | None,
+    whole: Whole | None = None,
+) -> Start:
+    """Return the start of ``partial_fit`` after an earlier call.
+
+    ``total_weight`` is the sum of all weights of the stream, if known. ``whole`` has the counts of a source
+    of which these are the first samples.
+    """
+    check_lengths(samples.X, samples.y)
+    samples, _ = labelled(last.problem, samples)
+    samples = samples.with_checked_weights()
+    y, weights, known = samples.y, samples.sample_weight, None
+    if whole is not None:
+        y, weights, known = whole.labels, whole.weights, whole.total
+    state = last.state.with_more(last.problem.total_weight(y, weights, known))
+    total = state.penalty_weight if total_weight is None else total_weight
+    problem = last.problem.reconfigured(configuration, y, weights, total)
+    data = data_of(problem, read_samples(problem, samples.X, last.features), samples)
+    if problem.trainable.head is not None and None in problem.trainable.head.shape[1:]:
+        _check_shape_of_scores(problem, data, configuration.runtime)
+    return Start(problem, last.features, data, last.next_weights(problem.trainable.trained), state)
+
+
+def labelled(problem: Problem, samples: Samples, rows: Any = None) -> tuple[Samples, Any]:
+    """Return the samples without unlabelled ones, for semi-supervised models."""
+    label = None if problem.source is None else unlabelled_label(problem.source)
+    if label is None or samples.y is None:
+        return samples, rows
+    kept = np.flatnonzero(np.asarray(samples.y) != label)
+    return samples.take(kept), None if rows is None else rows[kept]
+
+
+def data_of(problem: Problem, rows: Any, samples: Samples) -> Data:
+    """Return samples, labels and weights as inputs of the graph."""
+    n_samples = rows.shape[0]
+    labels = problem.encoder.encode(samples.y, n_samples)
+    weights = samples.with_checked_weights().sample_weight
+    return Data(rows, labels, objective_weights(problem, samples.y, weights, n_samples))
+
+
+def _check_shape_of_scores(problem: Problem, data: Data, runtime: Runtime) -> None:
+    """Raise an error if the shape of scores of the first samples does not match the labels."""
+    scores = Inference(problem, problem.trainable.model, runtime).scores(data.X[:3])
+    if scores.shape[1:2] != data.y.shape[1:2] and None in (problem.encoder.label_type().shape or ())[1:]:
+        raise ValueError(
+            f"y has {data.y.shape[1]} labels per sample, and the model has {scores.shape[1]} scores for this "
+            "X: y must have one label for each pixel, time step or element."
+        )
+
+
+def _check_order_of_features(configuration: Configuration, X: Any, last: FittedModel | None) -> None:
+    """Check that names and order of columns are the same as in an earlier fit."""
+    source = configuration.source
+    if not is_onnx_source(source) and is_fitted(source):
+        check_feature_names(source, X)
+    elif last is not None and not last.problem.trainable.entry.selects_by_name:
+        last.features.check_order(X)
+
+
+def _check_before_fit(
+    configuration: Configuration, samples: Samples, features: InputFeatures, classes: Any
+) -> Any:
+    """Check samples before a scikit-learn model is fitted on them; return numeric ones as a matrix."""
+    y, source, dtype = samples.y, configuration.source, np.dtype(configuration.conversion.dtype)
+    rows = read_before_fit(samples.X, features, source, dtype)
+    if y is not None and configuration.estimator_type == "regressor":
+        check_numbers(y)
+    if classes is None and y is not None and not is_fitted(source):
+        label = single_class(y)
+        if label is not None and configuration.estimator_type == "classifier":
+            raise ValueError(
+                f"A classifier needs samples of at least 2 classes, y has 1 class: [{label!r}]. If later "
+                "calls have other classes, pass all of them: fit(X, y, classes=...), or partial_fit."
+            )
+    return rows
+
+
+def _warn_of_one_column(configuration: Configuration, problem: Problem, y: Any) -> None:
+    """Warn, as scikit-learn does, of y with a single column for a regressor with one output."""
+    scores = problem.trainable.head
+    if scores is None or scores.task != "regression" or problem.source is None:
+        return
+    if problem.targets.ndim == 2 and scores.n_outputs == 1 and not configuration.multi_output:
+        column_or_1d(y, warn=True)
+
+
+def _starting_weights(
+    configuration: Configuration,
+    problem: Problem,
+    random_state: np.random.RandomState,
+    last: FittedModel | None,
+) -> dict[str, np.ndarray]:
+    """Return random weights, or for a warm start those of the last solution or of the model."""
+    trainable = problem.trainable
+    own = trainable.initial_weights()
+    if not configuration.warm_start:
+        return draw_weights(own, trainable.parameters, random_state, trainable.constraints)
+    if last is None:  # weights of adapters are random, since gradients are zero for zero weights
+        adapters = {adapter.a: own[adapter.a] for adapter in trainable.adapters}
+        return own | draw_weights(adapters, trainable.parameters, random_state)
+    weights = last.next_weights(trainable.trained)
+    if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in own.items()}:
+        raise ValueError(
+            "warm_start=True continues the last solution, whose weights have other shapes than the model for "
+            "these data: set warm_start=False, or fit a clone. If y lacks a class that it had before, pass "
+            "all classes: fit(X, y, classes=...)."
+        )
+    return weights
+
+
+def _fresh_weights(problem: Problem, random_state: np.random.RandomState) -> dict[str, np.ndarray] | None:
+    """Return random weights for standardised features, zeros for linear models; None if none is random."""
+    trainable, weights = problem.trainable, problem.trainable.parameters
+    if not any(weights[name].drawn for name in trainable.trained):
+        return None
+    drawn = draw_weights(trainable.initial_weights(), weights, random_state, trainable.constraints)
+    if problem.flexible:
+        return drawn
+    zeroed = {name for name in drawn if weights[name].drawn and name not in trainable.constraints}
+    return {name: np.zeros_like(array) if name in zeroed else array for name, array in drawn.items()}

@@ -1,0 +1,302 @@
+"""Fit a model: configuration, samples and the last fitted model result in a new fitted model."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state, get_tags
+
+from ..comparison.adaptation import Candidate
+from ..exceptions import ConvergenceError
+from ..onnx_files.loading import is_onnx_source
+from ..preprocessing.fitting import is_fitted
+from ..problem.configuration import TOL, Configuration
+from ..problem.input_validation import read_samples
+from ..problem.samples import Samples, check_lengths, hold_out
+from ..targets.encoding import check_labels
+from ..targets.given_classes import PartialFitClasses, expected_classes
+from ..targets.label_errors import check_validation_classes
+from ..training.loop import LoopSettings
+from ..training.positions import Position
+from .callbacks import EstimatorView, FitTask
+from .candidates import chosen_candidate
+from .fingerprint import data_texts, parameter_texts, random_state_text
+from .fitted_model import FittedModel
+from .growth import grown_model
+from .resuming import checked_parameters, find_resumption, resumed_start
+from .resumption import Resumption
+from .run import train
+from .source_counts import Counts
+from .start import Start, begin, data_of, labelled, resume
+from .validation import Validation
+
+__all__ = ["Opening", "Trainer", "draw_seed", "named_classes", "stopped"]
+
+#: Smallest number of samples for which some are held out to decide when to stop.
+FEWEST_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The beginning of a call of ``fit`` or ``fit_stream``, for a new training or one that is resumed.
+
+    Attributes
+    ----------
+    task : FitTask or None
+        Task of the call, for callbacks.
+    resumption : Resumption or None
+        Training to resume.
+    random_state : numpy.random.RandomState
+        Random state of the training.
+    initial_random_state : numpy.random.RandomState
+        Copy of the random state before the first draw.
+    seed : int
+        Seed of the orders of samples, which is drawn first.
+    parameters : dict of str to str
+        Fingerprint of the parameters, which must be equal to resume the training.
+    """
+
+    task: FitTask | None
+    resumption: Resumption | None
+    random_state: np.random.RandomState
+    initial_random_state: np.random.RandomState
+    seed: int
+    parameters: dict[str, str]
+
+    def train(
+        self,
+        configuration: Configuration,
+        start: Start,
+        settings: LoopSettings,
+        validation: Validation | None,
+        candidate: Candidate | None = None,
+        grow: Callable[[FittedModel, float], FittedModel] | None = None,
+        is_split: bool = False,
+        shuffle_buffer: int | None = None,
+        counts: dict[str, Counts] | None = None,
+    ) -> FittedModel:
+        """Train from the start, or from the position to resume, and return the model.
+
+        With ``is_split``, the validation samples were held out of those to train on.
+        """
+        given, own = start, self.resumption
+        drawn = random_state_text(self.random_state) if own is None or not own.drawn else own.drawn
+        texts = cache(lambda: data_texts(given, settings, validation, shuffle_buffer, is_split))
+        if own is not None:
+            start = resumed_start(own, start, texts())
+        elif shuffle_buffer is not None:
+            texts()  # the source may not be readable when the state is written
+
+        def resumption_at(position: Position) -> Resumption:
+            return Resumption(
+                self.initial_random_state,
+                start.weights,
+                None,
+                self.parameters,
+                position,
+                candidate,
+                texts(),
+                drawn,
+                counts or {},
+            )
+
+        hooks = (resumption_at, None if own is None else own.position, grow)
+        return train(configuration, start, settings, validation, self.task, candidate, *hooks)
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """A call of ``fit`` or ``partial_fit``.
+
+    Attributes
+    ----------
+    configuration : Configuration
+        Parameters of the estimator, resolved.
+    last : FittedModel or None
+        Last fitted model: ``partial_fit`` and warm starts begin with its weights.
+    view : EstimatorView
+        Estimator in training, for callbacks and scorers.
+    owner : object
+        Estimator whose method was called; its calls of ``partial_fit`` share one progress bar.
+    parameters : dict
+        Parameters of the estimator and of its parts, which are checked if the training is resumed.
+    """
+
+    configuration: Configuration
+    last: FittedModel | None
+    view: EstimatorView
+    owner: Any = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the learning rate is ``"auto"``."""
+        return self.configuration.updates.learning_rate is None
+
+    def fit(
+        self,
+        samples: Samples,
+        held_out: Samples | None,
+        classes: Any = None,
+        resumption: Resumption | None = None,
+    ) -> FittedModel:
+        """Return a model trained for ``max_iter`` epochs; some samples may be held out.
+
+        A resumed training draws its decisions again from its initial random state, except for the candidate,
+        which is stored, and continues at the stored position.
+        """
+        configuration, stopping = self.configuration, self.configuration.stopping
+        if self._grown_source is not None and self._grown_source is not configuration.source:
+            trainer = replace(self, configuration=replace(configuration, source=self._grown_source))
+            return trainer.fit(samples, held_out, classes, resumption)
+        configuration.check_fit()
+        expected = named_classes(configuration, classes, samples.y)
+        opening = self.open(resumption)
+        resumption, random_state = opening.resumption, opening.random_state
+        is_split = held_out is None
+        if stopping.early_stopping and held_out is None:
+            _check_splits(configuration.source)
+            parts = hold_out(samples, configuration, random_state)
+            samples, held_out = samples.take(parts[0]), samples.take(parts[1])
+        if opening.task is not None:
+            opening.task.begin(samples)
+        last = self.last if configuration.warm_start and resumption is None else None
+        start = begin(configuration, samples, random_state, opening.seed, last, expected)
+        if self._grown_source is not None:
+            start = replace(start, state=replace(start.state, grown=True))
+        samples, _ = labelled(start.problem, samples)
+        settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
+        adapts = self._adapts(start)
+        if not adapts and held_out is None and self._needs_validation(start):
+            with suppress(ValueError):  # too few samples of a class: no samples are held out
+                kept, others = hold_out(samples, configuration, random_state)
+                start, held_out = replace(start, data=start.data.take(kept)), samples.take(others)
+        if not adapts and held_out is not None and self.is_automatic and not stopping.early_stopping:
+            settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
+        validation = None if held_out is None else self.validation(start, held_out)
+        candidate = None if resumption is None else resumption.candidate
+        if resumption is None and adapts:
+            given = (configuration, start, samples, settings, validation, random_state)
+            candidate = chosen_candidate(*given)
+        grow = partial(grown_model, configuration, samples, expected)
+        return opening.train(configuration, start, settings, validation, candidate, grow, is_split)
+
+    def open(self, resumption: Resumption | None) -> Opening:
+        """Return the beginning of a call; a callback may also provide a training to resume."""
+        configuration = self.configuration
+        task = self.view.task("fit", configuration.stopping.max_iter, resumption is not None)
+        texts = parameter_texts(self.parameters)
+        if resumption is None and task is not None and task.path_to_resume is not None:
+            resumption = find_resumption(task.path_to_resume)
+        if resumption is None:
+            random_state = check_random_state(configuration.random_state)
+        else:
+            texts = checked_parameters(resumption, texts)
+            random_state = resumption.fresh_random_state()
+        initial = copy.deepcopy(random_state)
+        return Opening(task, resumption, random_state, initial, draw_seed(random_state), texts)
+
+    def partial_fit(
+        self,
+        samples: Samples,
+        classes: Any,
+        total_weight: float | None,
+        held_out: Samples | None = None,
+    ) -> FittedModel:
+        """Return a model trained for one more epoch than the last one."""
+        configuration = self.configuration
+        configuration.check_partial_fit(held_out is not None)
+        random_state = check_random_state(configuration.random_state)
+        expected = named_classes(configuration, classes, samples.y)
+        task = self.view.task("partial_fit", 1)
+        if task is not None:
+            task.begin(samples)
+        if self.last is None:
+            seed = draw_seed(random_state)
+            start = begin(configuration, samples, random_state, seed, None, expected, True, total_weight)
+        else:
+            start = resume(configuration, samples, self.last, total_weight)
+            if expected is not None:
+                expected.check_known(start.problem.targets.classes, "the first call")
+        settings = configuration.loop_settings(1, start.state.train_losses, True, start.state.n_iter)
+        settings = replace(settings, stream=self.owner)
+        validation = None if held_out is None else self.validation(start, held_out)
+        return stopped(configuration, train(configuration, start, settings, validation, task))
+
+    def _adapts(self, start: Start) -> bool:
+        """Return whether training is regularised towards the weights of the model."""
+        problem = start.problem
+        compared = self.configuration.keep_better and start.from_model and problem.loss is not None
+        return self.is_automatic and problem.updates.is_solver and compared
+
+    def _needs_validation(self, start: Start) -> bool:
+        """Return whether to hold samples out, to decide when to stop or which weights to keep."""
+        compared = start.from_model and self.configuration.keep_better
+        enough = len(start.data) >= FEWEST_SAMPLES
+        return start.problem.flexible and enough and (self.is_automatic or compared)
+
+    @property
+    def _grown_source(self) -> Any:
+        """Last model if trees were added to it and a warm start continues it, or None."""
+        last = self.last if self.configuration.warm_start else None
+        return last.problem.source if last is not None and last.state.grown else None
+
+    def validation(self, start: Start, samples: Samples) -> Validation:
+        """Return the validation on held-out samples."""
+        problem = start.problem
+        if problem.needs_labels and samples.y is None:
+            raise ValueError("y_val is missing: pass both X_val and y_val, or neither.")
+        samples = labelled(problem, samples.with_checked_weights())[0]
+        check_labels(samples.y, "y_val")
+        check_validation_classes(samples.y, problem.targets.classes)
+        check_lengths(samples.X, samples.y)
+        data = data_of(problem, read_samples(problem, samples.X, start.features), samples)
+        return Validation(self.configuration, problem, start.features, samples, data, self.view.with_model)
+
+
+def named_classes(configuration: Configuration, classes: Any, y: Any) -> PartialFitClasses | None:
+    """Return the classes that the parameter ``classes`` names."""
+    is_onnx = is_onnx_source(configuration.source)
+    return expected_classes(classes, y, configuration.estimator_type, is_onnx)
+
+
+def _check_splits(source: Any) -> None:
+    """Raise an error if samples cannot be held out, since the model takes a kernel matrix."""
+    if is_onnx_source(source) or is_fitted(source):
+        return
+    if get_tags(source).input_tags.pairwise:
+        raise ValueError(
+            f"early_stopping cannot hold samples out of X, since {type(source).__name__} takes a kernel "
+            "matrix with a column for each training sample: pass X_val, the kernel of other samples with "
+            "those of X, or a fitted model."
+        )
+
+
+def stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
+    """Return a model after ``partial_fit``, with the weights of the best call if early stopping ends it."""
+    watched, stopping = configuration.stopping.watched, configuration.stopping
+    if not stopping.early_stopping or watched is None:
+        return model
+    value = model.state.history[-1][watched]
+    if math.isnan(value):
+        raise ConvergenceError(f"The {watched} is nan: check the validation samples and scoring.")
+    sign = -1.0 if watched == "validation_score" else 1.0
+    tol = TOL if stopping.tol is None else stopping.tol
+    weights = model.stable_weights()
+    state = model.state.validated(weights, sign * value, tol, stopping.n_iter_no_change)
+    if not state.window.stopped:
+        return replace(model, state=state)
+    trained = model.problem.trainable.with_stable_weights(state.window.weights)
+    return replace(model, trained=trained, state=state, inference=None)
+
+
+def draw_seed(random_state: np.random.RandomState) -> int:
+    """Return the seed of the orders of samples, from 0 to 2**63 - 1."""
+    return int(random_state.randint(np.iinfo(np.int64).max, dtype=np.int64))

@@ -1,0 +1,145 @@
+"""Loss and score on validation samples during the training."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..data.samples import Data
+from ..data.source_rows import SourceRows
+from ..inference.running import LiveInference
+from ..preprocessing.columns import count_rows
+from ..problem.configuration import Configuration
+from ..problem.input_validation import InputFeatures
+from ..problem.problem import Problem
+from ..problem.samples import Samples
+from ..training.loop_records import Measured
+from .checksums import array_text
+from .fingerprint import arrays_text
+from .fitted_model import FittedModel
+from .scoring import takes_weights
+from .state import TrainingState
+
+__all__ = ["Validation"]
+
+#: Function of an estimator, X, y and sample_weight.
+Scorer = Callable[..., float]
+
+
+class Validation:
+    """Loss and score on validation samples.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        Configuration with ``scoring``.
+    problem : Problem
+        Learning problem.
+    features : InputFeatures
+        Features of X.
+    samples : Samples
+        Validation samples, for scores.
+    data : Data
+        The same samples as inputs of the graph, for losses.
+    as_estimator : callable
+        Function that returns an estimator with a fitted model, for scorers.
+
+    Attributes
+    ----------
+    samples, data : Samples, Data
+        Validation samples, and the same as inputs of the graph.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        problem: Problem,
+        features: InputFeatures,
+        samples: Samples,
+        data: Data,
+        as_estimator: Callable[[FittedModel], Any],
+    ):
+        model = problem.trainable.model
+        self._runner = LiveInference(problem, model, configuration.runtime)
+        self.samples, self.data = samples, data
+        self._live = FittedModel(problem, features, model, TrainingState(), inference=self._runner)
+        self._estimator, self._as_estimator, self._problem = as_estimator(self._live), as_estimator, problem
+        self._score = _scorer(configuration.stopping.scoring, self._estimator, problem, samples)
+
+    def texts(self) -> dict[str, str]:
+        """Return the fingerprint of the samples (of a source, of the first chunk)."""
+        data, weights = self.data, self.samples.sample_weight
+        if isinstance(data.X, SourceRows):
+            data = Data(data.X.first(), data.y)
+        return {
+            **arrays_text(data, "_val"),
+            "sample_weight_val": array_text([None if weights is None else np.asarray(weights)]),
+        }
+
+    def loss(self, weights: Mapping[str, np.ndarray]) -> float:
+        """Return the mean loss of the model with given weights."""
+        self._runner.weights = weights
+        return self._runner.mean_loss(self.data.X, self.data.y, self.data.sample_weight)
+
+    def losses(self, weights: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """Return the loss of each sample; None for a graph with its own loss, or with a loss per position."""
+        if self._runner.problem.loss is None:
+            return None
+        self._runner.weights = weights
+        losses = self._runner.losses(self.data.X, self.data.y)
+        return losses.astype(np.float64) if losses.ndim == 1 else None
+
+    def _written(self, weights: Mapping[str, np.ndarray]) -> Any:
+        """Return the estimator with given weights, for scores of ``to_sklearn()``."""
+        trained = self._problem.trainable.with_stable_weights(dict(weights))
+        return self._as_estimator(replace(self._live, trained=trained))
+
+    def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
+        """Return loss and score of the model with given weights."""
+        loss, samples = self.loss(weights), self.samples
+        if self._score is None:
+            return Measured(loss)
+        estimator = self._written(weights) if self._problem.has_own_score else self._estimator
+        options = {} if samples.sample_weight is None else {"sample_weight": samples.sample_weight}
+        return Measured(loss, float(self._score(estimator, samples.X, samples.y, **options)))
+
+
+def _scorer(scoring: Any, estimator: Any, problem: Problem, samples: Samples) -> Scorer | None:
+    """Return the scorer for ``scoring``; None for ``"loss"`` if the estimator has no score."""
+    if scoring == "loss":
+        own_loss = problem.trainable.head is None  # a graph with its own loss may have no predictions
+        one_value = problem.targets.classes is None and count_rows(samples.X) < 2  # R2 is undefined
+        weighted = samples.sample_weight is not None and problem.has_own_score
+        unweighted = weighted and not takes_weights(problem.source)  # the score does not take the weights
+        return None if own_loss or one_value or unweighted else type(estimator).score
+    if scoring is None:
+        return type(estimator).score
+    from sklearn.metrics import check_scoring  # slow import
+
+    scorer = check_scoring(estimator, scoring)
+    return _explained(scorer if _takes_weights(scorer) else _without_weights(scorer), scoring)
+
+
+def _takes_weights(scorer: Scorer) -> bool:
+    kinds = {name: item.kind for name, item in inspect.signature(scorer).parameters.items()}
+    return "sample_weight" in kinds or inspect.Parameter.VAR_KEYWORD in kinds.values()
+
+
+def _without_weights(scorer: Scorer) -> Scorer:
+    return lambda estimator, X, y, sample_weight=None: scorer(estimator, X, y)
+
+
+def _explained(scorer: Scorer, name: Any) -> Scorer:
+    """Return a scorer whose errors name ``scoring``."""
+
+    def score(estimator: Any, X: Any, y: Any, **weights: Any) -> float:
+        try:
+            return scorer(estimator, X, y, **weights)
+        except ValueError as error:
+            raise ValueError(f"scoring={name!r} failed on the validation rows: {error}") from error
+
+    return score

@@ -1,0 +1,169 @@
+"""Warnings if the ONNX model and the scikit-learn estimator differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+
+from ..exceptions import FidelityWarning, PrecisionWarning, warn_user
+from ..preprocessing.rounding import LOST, rounded_columns, rounding, title_of_columns
+from ..problem.configuration import Runtime
+from ..problem.problem import Problem
+from ..problem.samples import Samples, take
+from ..quiet import quiet
+from .running import Inference
+
+__all__ = ["TOLERANCE", "compare_with_sklearn", "warn_of_differences", "warn_of_rounding"]
+
+#: Largest difference that is attributed to rounding.
+TOLERANCE = 1e-3
+#: Number of samples that are compared.
+ROWS = 64
+
+
+def warn_of_differences(problem: Problem, samples: Samples, rows: Any, runtime: Runtime) -> None:
+    """Warn if float32 is not precise enough for X or y, or if predictions differ from scikit-learn."""
+    steps, X = problem.trainable.entry.front, samples.X
+    some = X if steps is None else steps.transform(take(X, _some_samples(rows.shape[0])))
+    loses_digits = warn_of_rounding(problem, some, samples.y)
+    if problem.source is not None and not loses_digits:
+        runner = Inference(problem, problem.trainable.model, runtime, fused=False)
+        compare_with_sklearn(runner, problem.source, X, rows, samples.y)
+
+
+def _some_samples(n_rows: int) -> np.ndarray:
+    """Return the indices of a few evenly spaced samples."""
+    return np.unique(np.linspace(0, n_rows - 1, ROWS).astype(np.int64))
+
+
+def compare_with_sklearn(
+    runner: Inference, estimator: BaseEstimator, X: Any, rows: Any, y: Any = None
+) -> None:
+    """Warn if a graph and the fitted estimator that it was converted from differ on a few samples.
+
+    X is the input of the estimator, ``rows`` that of the graph. Predictions of a regressor are compared
+    relative to the standard deviation of y.
+    """
+    chosen = _some_samples(rows.shape[0])
+    method = _method(runner, estimator)
+    # With another link function, predictions differ on purpose.
+    if method is None or not hasattr(estimator, method) or runner.problem.trainable.link != "identity":
+        return
+    ours = getattr(runner, method)(rows[chosen])
+    with quiet():  # the same warnings were shown before
+        theirs = getattr(estimator, method)(take(X, chosen))
+    difference = _differences(ours, theirs, _spread(y) if method == "predict" else 0.0)
+    worst = int(np.argmax(difference))
+    if difference[worst] > TOLERANCE:
+        warn_user(_message(estimator, method, difference, chosen[worst]), FidelityWarning)
+
+
+def _message(estimator: Any, method: str, difference: np.ndarray, row: int) -> str:
+    many = int(np.sum(difference > TOLERANCE))
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    return (
+        f"The ONNX model of {type(last).__name__} differs from scikit-learn's {method} by up to "
+        f"{difference.max():.3g}, at row {row} ({many} of {len(difference)} compared rows differ by more "
+        f"than {TOLERANCE}). Training and predictions use the ONNX model: compare both on your data. "
+        "If float32 is the cause, such as for features equal to thresholds of trees or coefficients of "
+        "support vectors above 1000, set dtype='float64'."
+    )
+
+
+def _method(runner: Inference, estimator: Any) -> str | None:
+    """Return the method to compare: the most detailed one that both have."""
+    scores = runner.problem.trainable.head
+    if scores is None:
+        return None
+    if scores.transformed is not None:
+        return "transform"
+    if scores.likelihood is not None:
+        return "score_samples"
+    if scores.probabilities is not None and hasattr(estimator, "predict_proba"):
+        return "predict_proba"
+    if scores.task != "regression" and scores.has_decisions and hasattr(estimator, "decision_function"):
+        return "decision_function"  # labels of samples at the decision boundary may differ
+    return "predict"
+
+
+def _spread(y: Any) -> float:
+    """Return the standard deviation of labels that are numbers, 0 for others."""
+    if y is None or issparse(y) or np.asarray(y).dtype.kind not in "fiu":
+        return 0.0
+    values = np.asarray(y, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        # The standard deviation of a constant column may be nonzero by rounding.
+        deviations = np.where(np.ptp(values, axis=0) > 0, np.std(values, axis=0), 0.0)
+    return float(np.max(deviations, initial=0.0))
+
+
+def _differences(ours: Any, theirs: Any, scale: float) -> np.ndarray:
+    """Return the difference of each row: 0 or 1 for classes, relative to a scale for numbers."""
+    if isinstance(theirs, list):
+        return np.max([_differences(a, b, scale) for a, b in zip(ours, theirs, strict=True)], axis=0)
+    theirs, ours = (found.toarray() if issparse(found) else np.asarray(found) for found in (theirs, ours))
+    ours = ours.reshape(theirs.shape)
+    if theirs.dtype.kind != "f":
+        apart = (ours != theirs).astype(np.float64)
+    else:
+        scale = scale or max(1.0, float(np.max(np.abs(theirs), initial=0.0)))
+        with np.errstate(invalid="ignore"):  # differences of infinities
+            apart = np.nan_to_num(np.abs(ours - theirs) / scale, nan=np.inf)
+        apart[(ours == theirs) | (np.isnan(ours) & np.isnan(theirs))] = 0.0
+    return apart.reshape(len(apart), -1).max(axis=1)
+
+
+def warn_of_rounding(problem: Problem, X: Any, y: Any) -> bool:
+    """Warn if X or y lose significant digits in float32, and return whether predictions are affected.
+
+    They are not affected if the steps before the model are computed in float64. X is the input of the graph
+    before its conversion to float32.
+    """
+    if problem.dtype != np.float32:
+        return False
+    schema = problem.trainable.entry.schema
+    lost = rounded_columns(X, schema)
+    wide, labels = schema.float_dtype == np.float64, False
+    if lost and wide:
+        if problem.source is not None:
+            inputs = [item.name for item in schema.inputs if item.dtype == np.float64]
+            warn_user(_message_of_wide_inputs(title_of_columns(lost), inputs), PrecisionWarning)
+    elif lost:
+        by_type = "" if problem.source is None else ", or set dtype='float64'"
+        warn_user(
+            f"float32, the input type of the ONNX model, rounds {title_of_columns(lost)} of X by more "
+            f"than {LOST:.1%} of the standard deviation. Subtract an offset from such columns in "
+            f"float64, or put a scaler before the model in a pipeline{by_type}.",
+            PrecisionWarning,
+        )
+    if problem.targets.classes is None and problem.needs_labels and _loses_digits(y):
+        labels = True
+        warn_user(
+            f"float32 rounds y by more than {LOST:.1%} of its standard deviation, in training and "
+            "predictions. Subtract an offset from y in float64, or set dtype='float64'.",
+            PrecisionWarning,
+        )
+    return labels or (bool(lost) and not wide)
+
+
+def _message_of_wide_inputs(columns: str, inputs: list[str]) -> str:
+    return (
+        f"float32 rounds {columns} of X by more than {LOST:.1%} of the standard deviation. The steps before "
+        "the last one are therefore computed in float64, and the trained ONNX model requires double "
+        f"(float64) for {title_of_columns(inputs).replace('column', 'input', 1)}."
+    )
+
+
+def _loses_digits(y: Any) -> bool:
+    if y is None or issparse(y):
+        return False
+    values = np.asarray(y)
+    if values.dtype.kind not in "fiu":
+        return False
+    columns = values.reshape(len(values), -1).T
+    # Values that overflow are an error when labels are encoded.
+    return any(LOST < rounding(column) < np.inf for column in columns)

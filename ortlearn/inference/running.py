@@ -1,0 +1,278 @@
+"""Run the trained model: predictions, scores and losses."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto
+from scipy.sparse import issparse
+
+from ..data.columns import Columns
+from ..data.source_rows import SourceRows
+from ..exceptions import ExecutionError
+from ..graphs import extract_model, initializer_arrays, make_inputs_of
+from ..onnx_files.running_statistics import for_evaluation
+from ..onnx_files.scores import APPENDED
+from ..problem.configuration import Runtime
+from ..problem.problem import Problem
+from ..runtime.checked_sessions import open_session
+from ..runtime.errors import runtime_errors
+from ..runtime.forks import PerProcess
+from ..runtime.providers import CPU
+from ..training.graphs.names import SAMPLE_WEIGHT
+from ..training.graphs.objective import row_loss_graph
+from ..training.graphs.sparse_products import (
+    entry_arrays,
+    product_widths,
+    sparse_features,
+    stays_sparse,
+    with_sparse_products,
+)
+from .method_outputs import MethodOutputs, identity, scores_of
+from .row_chunks import BoundedCall, by_chunks
+
+if TYPE_CHECKING:
+    from ..training.graphs.task import Objective
+
+__all__ = ["Inference", "LiveInference"]
+
+
+def _described(model: ModelProto, name: str) -> str:
+    """Return the beginning of a message about an output, or about scores computed from one of the file."""
+    producers = {made: node for node in model.graph.node for made in node.output}
+    origin = name
+    while origin.startswith(APPENDED) and origin in producers:
+        origin = producers[origin].input[0]
+    return f"Output {name!r} of the model has" if origin == name else f"The scores from {origin!r} have"
+
+
+class Inference:
+    """Sessions of a trained model, opened when they are first needed.
+
+    Parameters
+    ----------
+    problem : Problem
+        Learning problem.
+    model : onnx.ModelProto
+        Trained model, whose weights have stable names.
+    runtime : Runtime
+        Device and number of threads.
+    fused : bool, default=True
+        Whether to use fused operators on the CPU, which are faster but take longer to prepare. Other devices
+        do not support them.
+
+    Attributes
+    ----------
+    weights : mapping of str to ndarray or None
+        Weights to run with, by stable name; None for those of the model.
+    """
+
+    weights: Mapping[str, np.ndarray] | None = None
+
+    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime, fused: bool = True):
+        self.problem = problem
+        self.model = for_evaluation(model)
+        self.runtime = runtime
+        self.fused = fused and runtime.device.provider == CPU
+        self._calls = PerProcess()
+
+    def _run(self, output: str, rows: Any) -> np.ndarray:
+        """Return an output of the model, with one row for each sample."""
+        return self._finished((output,), identity, rows)
+
+    def _finished(self, outputs: Sequence[str], finish: Callable[..., Any], rows: Any) -> Any:
+        """Apply a function to outputs of the model, chunk by chunk."""
+
+        def run(part: Any) -> Any:
+            return finish(*self._run_chunk(outputs, part))
+
+        if type(rows) is np.ndarray and len(rows) == 1:  # chunking takes longer than a small model
+            return run(rows)
+        return by_chunks(run, lambda part: self._call_on(part, *outputs).n_samples(self._inputs(part)), rows)
+
+    @runtime_errors()
+    def _run_chunk(self, outputs: Sequence[str], rows: Any) -> list[np.ndarray]:
+        session, n_rows = self._call_on(rows, *outputs).session, rows.shape[0]
+        found = session.run(list(outputs), self._feeds(rows, session))
+        for index, (name, array) in enumerate(zip(outputs, found, strict=True)):
+            if np.shape(array)[:1] != (n_rows,):
+                if np.size(array) != n_rows:
+                    raise ExecutionError(
+                        f"{_described(self.model, name)} the shape {np.shape(array)} for {n_rows} samples, "
+                        "not one row for each sample. Export the model with samples on the first axis."
+                    )
+                found[index] = np.reshape(array, n_rows)
+        return found
+
+    @runtime_errors()
+    def _call_of(self, *outputs: str) -> BoundedCall:
+        """Return the session that computes outputs, opened once."""
+        calls = self._calls.values
+        if outputs not in calls:
+            part = self._part(*outputs, fused=self.fused)
+            calls[outputs] = BoundedCall(self._session(part), part)
+        return calls[outputs]
+
+    @runtime_errors()
+    def _call_on(self, rows: Any, *outputs: str) -> BoundedCall:
+        """Return the session that computes outputs, from sparse entries if rows are sparse and it can."""
+        if not stays_sparse(rows):
+            return self._call_of(*outputs)
+        calls, key = self._calls.values, ("entries", *outputs)
+        if key not in calls:
+            calls[key] = self._call_on_entries(self._part(*outputs, fused=False)) or self._call_of(*outputs)
+        return calls[key]
+
+    def _call_on_entries(self, graph: ModelProto) -> BoundedCall | None:
+        """Return a session that takes sparse entries; None if the graph does more than multiply X."""
+        device, names = self.runtime.device, [self.problem.trainable.input_name]
+        if not device.reads_entries or not sparse_features(graph, names):
+            return None
+        session = open_session(with_sparse_products(graph, names, "rows"), device, 1)
+        return BoundedCall(session, graph, product_widths(graph, names))
+
+    def _session(self, graph: ModelProto) -> Any:
+        return open_session(graph, self.runtime.device, self.runtime.n_jobs)
+
+    def _part(self, *outputs: str, fused: bool) -> ModelProto:
+        part = extract_model(self.model, outputs)
+        return self.problem.trainable.for_inference(part, by_rows=True) if fused else part
+
+    def _inputs(self, rows: Any) -> dict[str, Any]:
+        """Return rows by the name of their input."""
+        return rows.arrays if isinstance(rows, Columns) else {self.problem.trainable.input_name: rows}
+
+    def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
+        """Return the inputs of a session for rows."""
+        names = [value.name for value in session.get_inputs()]
+        if isinstance(rows, Columns):
+            return rows.feeds([name for name in names if name in rows.arrays])
+        if not issparse(rows):
+            return self._inputs(rows)
+        if self.problem.trainable.input_name in names:
+            return self._inputs(rows.toarray())
+        arrays = entry_arrays(
+            self.problem.trainable.input_name, rows, np.arange(rows.shape[0]), rows.shape[0]
+        )
+        return {name: array for name, array in arrays.items() if name in names}
+
+    def compute(self, method: str, rows: Any) -> Any:
+        """Return the result of one of ``METHODS``."""
+        outputs, finish = MethodOutputs(self.problem, self.model).plan(method)
+        return self._finished(outputs, finish, rows)
+
+    def predictor(self, method: str) -> Callable[[np.ndarray], Any]:
+        """Return a method as a function of arrays without validation."""
+        outputs, finish = MethodOutputs(self.problem, self.model).plan(method)
+        session = self._call_of(*outputs).session
+        run, names, name = session._sess.run, list(outputs), self.problem.trainable.input_name
+
+        def compute(X: np.ndarray) -> Any:
+            try:
+                return finish(*run(names, {name: X}, None))
+            except Exception:
+                with runtime_errors():
+                    raise
+
+        return compute
+
+    def predict(self, rows: Any) -> Any:
+        """Return classes, cluster indices, or values in the shape of y."""
+        return self.compute("predict", rows)
+
+    def predict_proba(self, rows: Any) -> Any:
+        """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""
+        return self.compute("predict_proba", rows)
+
+    def scores(self, rows: Any) -> np.ndarray:
+        """Return the raw scores that the loss compares with labels."""
+        return self._run(scores_of(self.problem).score, rows)
+
+    def decision_function(self, rows: Any) -> np.ndarray:
+        """Return the raw scores, of shape (n, k)."""
+        return self.compute("decision_function", rows)
+
+    def transform(self, rows: Any) -> np.ndarray:
+        """Return the transformed samples."""
+        return self.compute("transform", rows)
+
+    def score_samples(self, rows: Any) -> np.ndarray:
+        """Return the log-likelihood of each sample, of shape (n,)."""
+        return self._run(str(scores_of(self.problem).likelihood), rows).ravel()
+
+    def losses(self, rows: Any, labels: np.ndarray) -> np.ndarray:
+        """Return the loss of each sample, of shape (n,), or of its positions, of shape (n, positions)."""
+
+        def run(part: np.ndarray, expected: np.ndarray) -> np.ndarray:
+            if self.problem.loss is not None:
+                return self._loss_run(part, expected)
+            numbers = range(part.shape[0])
+            return np.array([np.sum(self._loss_run(part[i : i + 1], expected[i : i + 1])) for i in numbers])
+
+        return by_chunks(
+            run, lambda part: self._loss_call(part)[0].n_samples(self._inputs(part)), rows, labels
+        )
+
+    def mean_loss(self, rows: Any, labels: np.ndarray, sample_weight: np.ndarray | None) -> float:
+        """Return the mean loss; a graph with its own loss computes it from all samples at once."""
+        if self.problem.loss is None:
+            rows = rows.toarray() if isinstance(rows, SourceRows) or issparse(rows) else rows
+            return float(np.sum(self._loss_run(rows, labels, sample_weight)))
+        return float(np.average(self.losses(rows, labels).astype(np.float64), weights=sample_weight))
+
+    def _loss_call(self, rows: Any) -> tuple[BoundedCall, Objective, Mapping[str, np.ndarray]]:
+        """Return the session that computes losses, the objective, and the weights of the model."""
+        calls, key = self._calls.values, ("losses", stays_sparse(rows))
+        if key not in calls:
+            task = self.problem.task(False, evaluates=True)
+            loss = task.objective.loss
+            whole = loss is None or loss.in_python
+            graph = task.graph.model if whole else row_loss_graph(task)[0]
+            own = initializer_arrays(self.model, task.graph.weights)
+            on_entries = self._call_on_entries(graph) if key[1] else None
+            calls[key] = on_entries or BoundedCall(self._session(graph), graph), task.objective, own
+        return calls[key]
+
+    @runtime_errors()
+    def _loss_run(self, rows, labels, sample_weight=None) -> np.ndarray:
+        call, objective, own = self._loss_call(rows)
+        session = call.session
+        label, loss = objective.label, objective.loss
+        feeds = {**self._feeds(rows, session), label: labels, **(self.weights or own)}
+        own_loss = self.problem.trainable.own_loss
+        if own_loss is not None and own_loss.row_weight is not None:
+            ones = np.ones(len(labels), dtype=self.problem.dtype)
+            feeds[SAMPLE_WEIGHT] = ones if sample_weight is None else sample_weight
+        if loss is not None and loss.in_python:
+            names = {value.name for value in session.get_inputs()}
+            feeds = {name: value for name, value in feeds.items() if name in names}
+            return loss.evaluate(labels.copy(), session.run(None, feeds)[0])[0]  # it may overwrite labels
+        return session.run(None, feeds)[0]
+
+
+class LiveInference(Inference):
+    """Sessions that take the trained weights as inputs, to evaluate a model during its training."""
+
+    weights: Mapping[str, np.ndarray]
+
+    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime):
+        super().__init__(problem, model, runtime, fused=False)
+
+    def _part(self, *outputs: str, fused: bool) -> ModelProto:
+        part = super()._part(*outputs, fused=fused)
+        names = {tensor.name for tensor in part.graph.initializer}
+        return make_inputs_of(part, [n for n in self.problem.trainable.trained if n in names])
+
+    def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
+        names = {value.name for value in session.get_inputs()}
+        live = {name: array for name, array in self.weights.items() if name in names}
+        return {**super()._feeds(rows, session), **live}
+
+    def with_weights(self, weights: Mapping[str, np.ndarray]) -> LiveInference:
+        """Return a copy with other weights and the same sessions."""
+        other = copy.copy(self)
+        other.weights = weights
+        return other

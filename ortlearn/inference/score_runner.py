@@ -1,0 +1,68 @@
+"""Scores and losses of prepared samples, for which the frozen part of the graph is already computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..data.samples import Data
+from ..graphs import extract_model
+from ..problem.configuration import Runtime
+from ..runtime.buffers import row_bytes, take_rows
+from ..runtime.checked_sessions import open_session
+from ..runtime.errors import runtime_errors
+from ..training.graphs.objective import row_loss_graph
+from ..training.graphs.task import TrainingTask
+from ..training.optimisations.hoisting import CHUNK_BYTES
+from .row_chunks import BoundedCall
+
+__all__ = ["ScoreRunner"]
+
+
+class ScoreRunner:
+    """Sessions for the raw scores of samples, and for the losses of scores.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        Task without the frozen part of the graph.
+    runtime : Runtime
+        Device and number of threads.
+    """
+
+    def __init__(self, task: TrainingTask, runtime: Runtime):
+        self._task, self._score, self._label = task, task.graph.output, task.objective.label
+        graph, losses = row_loss_graph(task)
+        to_scores = extract_model(graph, [self._score])
+        to_losses = extract_model(graph, [losses], [self._score, self._label])
+        self._scores, self._losses = (
+            open_session(part, runtime.device, runtime.n_jobs) for part in (to_scores, to_losses)
+        )
+        self._call = BoundedCall(self._scores, to_scores)
+
+    @runtime_errors()
+    def scores(self, weights: Mapping[str, np.ndarray], data: Data) -> np.ndarray:
+        """Return raw scores of shape (n_samples, n_scores); chunks of sparse samples are made dense."""
+        names, inputs = [value.name for value in self._scores.get_inputs()], self._task.inputs(data)
+        own = {name: array for name, array in weights.items() if name in names}
+        features = {name: array for name, array in inputs.items() if name in names}
+        size = min(self._call.n_samples(features), len(data))
+        if data.is_sparse:
+            size = min(size, max(1, CHUNK_BYTES // row_bytes(features.values())))
+        scores = []
+        for start in range(0, len(data), size):
+            rows = np.arange(start, min(start + size, len(data)))
+            chunk = {name: take_rows(array, rows) for name, array in features.items()}
+            scores.append(self._scores.run(None, own | chunk)[0])
+        return np.concatenate(scores)
+
+    @runtime_errors()
+    def losses(self, scores: np.ndarray, data: Data) -> np.ndarray:
+        """Return the loss of each sample, averaged over positions."""
+        losses = self._losses.run(None, {self._score: scores, self._label: data.y})[0]
+        if losses.ndim == 1:
+            return losses
+        weights = np.ones(len(losses)) if data.sample_weight is None else data.sample_weight
+        weights = np.broadcast_to(weights.reshape(len(losses), -1), losses.shape)
+        return (losses * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), np.finfo(losses.dtype).tiny)

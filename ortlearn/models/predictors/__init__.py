@@ -1,0 +1,1 @@
+"""Definitions of classifiers, regressors, clusterings, densities and outlier detectors."""

@@ -1,0 +1,155 @@
+"""Isotonic regression, and calibrated classifiers: sigmoid, isotonic and temperature."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ...losses import LogLoss, SquaredErrorLoss
+from ..base import ModelDefinition, Objective, Route
+from ..constraints.base import Constraint
+from ..constraints.sets import Increasing, Rising
+from ..constraints.signs import Positive
+from ..forms import Form
+from ..scores import Scores, binary_classes, class_scores, classes_of_probabilities, regression
+from ..writer import ModelWriter
+from .ensembles import mean, response
+
+
+@dataclass(frozen=True)
+class Monotonic(Form):
+    """Increasing form of monotonic values: multiplied by a sign, and reversed if ``step`` is -1."""
+
+    sign: int
+    step: int
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        return ("-" if self.sign < 0 else "") + "{}" + ("" if self.step > 0 else "[::-1]")
+
+    def forward(self, value: np.ndarray) -> np.ndarray:
+        return self.sign * value[:: self.step]
+
+    def inverse(self, value: np.ndarray, like: np.ndarray) -> np.ndarray:
+        return self.forward(value).reshape(like.shape)
+
+
+def _bounds_constraint(low: float | None, high: float | None) -> tuple[Constraint, int]:
+    """Return the constraint for two bounds, and the sign of the values that it applies to."""
+    if low is not None and high is not None and low < high:
+        return Increasing(float(low), float(high)), 1
+    if low is None and high is not None:
+        return Rising(-float(high)), -1
+    return Rising(None if low is None else float(low)), 1
+
+
+def interpolated(op: ModelWriter, model: Any, column: str, low: float | None, high: float | None) -> str:
+    """Append the linear interpolation of an IsotonicRegression, of shape (n, 1), with optional bounds."""
+    thresholds = np.asarray(model.X_thresholds_, dtype=op.float_dtype)
+    constraint, sign = _bounds_constraint(low, high)
+    form = Monotonic(sign, sign if model.increasing_ else -sign)
+    values = op.parameter(model, "y_thresholds_", form=form, role="table", constraint=constraint)
+    if len(thresholds) == 1:
+        value = op.repeated_row(column, values)
+        return value if sign > 0 else op.Neg(value)
+    x = op.Max(op.Min(column, thresholds[-1:]), thresholds[:1])
+    above = op.ones_where(op.GreaterOrEqual(x, thresholds[None, 1:-1]))
+    index = op.Cast(op.ReduceSum(above, [1], keepdims=0), to=TensorProto.INT64)
+    lengths = np.diff(thresholds)
+    lengths[lengths == 0] = 1  # equal thresholds in float32
+    begin, length = (op.Gather(op.constant(table), index, axis=0) for table in (thresholds[:-1], lengths))
+    share = op.Div(op.Sub(op.Reshape(x, [-1]), begin), length)
+    indices = [index, op.Add(index, 1)]
+    if form.step < 0:
+        indices = [op.Sub(len(thresholds) - 1, index) for index in indices]
+    left, right = (op.Gather(values, index, axis=0) for index in indices)
+    value = op.Reshape(op.Add(left, op.Mul(op.Sub(right, left), share)), [-1, 1])
+    value = value if sign > 0 else op.Neg(value)
+    if model.out_of_bounds == "clip":
+        return value
+    outside = op.Or(op.Less(column, thresholds[:1]), op.Greater(column, thresholds[-1:]))
+    return op.Add(value, op.Where(outside, np.nan, 0.0))
+
+
+class IsotonicDefinition(ModelDefinition):
+    """IsotonicRegression: monotonic values; outputs NaN where scikit-learn returns NaN or fails."""
+
+    # Barlow, R. E. et al., "Statistical Inference under Order Restrictions", 1972, section 1.2
+    loss = SquaredErrorLoss
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        return regression(op, interpolated(op, model, x, model.y_min, model.y_max))
+
+    def finish(self, model: Any) -> None:
+        model._build_f(model.X_thresholds_, model.y_thresholds_)
+
+
+class CalibratedClassifierDefinition(ModelDefinition):
+    """CalibratedClassifierCV: the mean of calibrated classifiers."""
+
+    takes_columns = True
+
+    def covers(self, model: Any) -> bool:
+        count = len(model.classes_)
+        return all(len(part.estimator.classes_) == count for part in model.calibrated_classifiers_)
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        for part in model.calibrated_classifiers_:
+            yield Route(part.estimator, columns, is_member=True)
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        # sigmoid and temperature scaling minimise the log loss
+        return None if model.method == "isotonic" else Objective(LogLoss())
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        parts, classes = model.calibrated_classifiers_, model.classes_
+        found = [_calibrated(op, part, x, f"calibrated_classifiers_[{i}]") for i, part in enumerate(parts)]
+        score, binary = found[0][0], len(classes) == 2
+        # a single classifier is trained on its logits, if available
+        if len(found) == 1 and score is not None and (binary or parts[0].method != "sigmoid"):
+            return (binary_classes if binary else class_scores)(op, score, classes, decision="")
+        return classes_of_probabilities(op, mean(op, [shares for _, shares in found]), classes, decision="")
+
+
+def _calibrated(op: ModelWriter, part: Any, x: str, path: str) -> tuple[str | None, str]:
+    """Append a calibrated classifier; return its logits (None if isotonic) and its probabilities."""
+    scores = op.write(part.estimator, x, f"{path}.estimator")
+    if part.method == "temperature":
+        return _temperature_scaled(op, part, scores, path)
+    found, binary = response(op, part.estimator, scores), len(part.classes) == 2
+    columns, logits = [], []
+    for i, calibrator in enumerate(part.calibrators):
+        with op.inside(f"{path}.calibrators[{i}]"):
+            column = found if binary else op.Gather(found, [i], axis=1)
+            if part.method == "isotonic":
+                columns.append(interpolated(op, calibrator, column, 0.0, 1.0))
+            else:
+                logits.append(_sigmoid_logit(op, calibrator, column))
+                columns.append(op.Sigmoid(logits[-1]))
+    score = op.joined(logits) if logits else None
+    shares = op.joined(columns)
+    return score, op.binary_probabilities(shares) if binary else op.normalized(shares, 1.0 / len(columns))
+
+
+def _sigmoid_logit(op: ModelWriter, calibrator: Any, column: str) -> str:
+    """Append ``-(a f + b)`` (Platt, 1999)."""
+    slope = op.parameter(calibrator, "a_", role="scale", constraint=Positive(-1))
+    return op.Neg(op.Add(op.Mul(column, slope), op.parameter(calibrator, "b_", role="intercept")))
+
+
+def _temperature_scaled(op: ModelWriter, part: Any, scores: Scores, path: str) -> tuple[str, str]:
+    """Append temperature scaling (Guo et al., ICML 2017); return logits and probabilities."""
+    with op.inside(f"{path}.calibrators[0]"):
+        beta = op.parameter(part.calibrators[0], "beta_", role="scale", constraint=Positive())
+    binary, by_decision = len(part.classes) == 2, hasattr(part.estimator, "decision_function")
+    if by_decision and binary:  # the logits of the classes are -f and f
+        logit = op.Mul(op.Mul(response(op, part.estimator, scores), beta), 2.0)
+        return logit, op.binary_probabilities(op.Sigmoid(logit))
+    if by_decision:
+        logits = op.Mul(response(op, part.estimator, scores), beta)
+    else:
+        logits = op.Mul(op.Log(op.Add(str(scores.probabilities), 1e-12)), beta)
+    shares = op.Softmax(logits, axis=1)
+    return op.difference(logits) if binary else logits, shares

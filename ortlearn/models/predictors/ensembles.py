@@ -1,0 +1,297 @@
+"""Ensembles: voting, bagging, stacking and AdaBoost, and outputs computed from scores."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ...losses import LogLoss
+from ...penalties import NoPenalty
+from ..base import ModelDefinition, Objective, Route
+from ..constraints.signs import Positive
+from ..forms import Kept
+from ..objectives import common_objective, objective_of, with_scaled_penalty
+from ..registry import definition_or_default
+from ..scores import (
+    Scores,
+    binary_classes,
+    class_scores,
+    classes_of_probabilities,
+    classification,
+    label_of,
+    regression,
+)
+from ..writer import ModelWriter
+
+
+class MembersDefinition(ModelDefinition):
+    """Base class of ensembles of ``estimators_`` that are all fitted on all columns."""
+
+    takes_columns = True
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        yield from (Route(member, columns, is_member=True) for member in model.estimators_)
+
+
+def write_members(op: ModelWriter, model: Any, x: Any, columns: Sequence[Any] | None = None) -> list[Scores]:
+    """Append the members of ``estimators_``, each on its ``columns`` of X, by default all."""
+    members, n_features = model.estimators_, None if columns is None else model.n_features_in_
+    op.siblings |= {id(member): (members, x, columns, n_features) for member in members}
+    parts = [x if columns is None else op.columns(x, columns[i], n_features) for i in range(len(members))]
+    return [op.write(member, parts[i], f"estimators_[{i}]") for i, member in enumerate(members)]
+
+
+def mean(op: ModelWriter, tensors: Sequence[str], weights: Iterable[float] | None = None) -> str:
+    """Return the mean of tensors of equal shape, optionally weighted."""
+    if weights is not None:
+        factors = np.asarray(list(weights), dtype=op.float_dtype)
+        tensors = [op.Mul(name, w) for name, w in zip(tensors, factors / factors.sum(), strict=True)]
+    total = tensors[0] if len(tensors) == 1 else op.Sum(*tensors)
+    return total if weights is not None or len(tensors) == 1 else op.Div(total, float(len(tensors)))
+
+
+def expanded(op: ModelWriter, matrix: str, columns: Sequence[int], count: int) -> str:
+    """Return a matrix of ``count`` columns, with those of ``matrix`` at positions and zeros elsewhere."""
+    positions = np.asarray(columns, dtype=np.int64)
+    if np.array_equal(positions, np.arange(count)):
+        return matrix
+    return op.MatMul(matrix, np.eye(count, dtype=op.float_dtype)[positions])
+
+
+def logit_of(op: ModelWriter, scores: Scores) -> str:
+    """Return the logit of the second of two classes, of shape (n, 1)."""
+    return scores.score if scores.n_outputs == 1 else op.difference(scores.score)
+
+
+def probabilities_of(op: ModelWriter, scores: Scores) -> str:
+    """Return probabilities of shape (n, n_classes), computed from scores if the classifier has none."""
+    if isinstance(scores.probabilities, str):
+        return scores.probabilities
+    if scores.n_outputs == 1:
+        return op.binary_probabilities(op.Sigmoid(scores.score))
+    return op.Softmax(scores.score, axis=1)
+
+
+def predicted_classes(op: ModelWriter, scores: Scores) -> str:
+    """Return the one-hot predicted class, which may differ from that of the largest score."""
+    classes = np.asarray(scores.classes)
+    if scores.label is None:  # the type of the classes does not exist in ONNX
+        return op.one_hot(op.ArgMax(probabilities_of(op, scores), axis=1, keepdims=0), len(classes))
+    if classes.dtype.kind in "OUS":
+        label = op.Cast(scores.label, to=TensorProto.STRING)
+        return op.one_hot(op.look_up(label, classes.tolist(), range(len(classes)), default=-1), len(classes))
+    equal = op.Equal(op.Reshape(scores.label, [-1, 1]), classes.astype(np.int64))
+    return op.Cast(equal, to=op.elem_type)
+
+
+def response(op: ModelWriter, estimator: Any, scores: Scores) -> str:
+    """Return the decision function of a classifier as columns, or its probabilities if it has none."""
+    by_decision = hasattr(estimator, "decision_function")
+    if by_decision and not scores.decided:
+        raise op.fail(estimator, "its decision_function is not supported: use another classifier.")
+    return output_of(op, scores, "decision_function" if by_decision else "predict_proba")
+
+
+def label_column(op: ModelWriter, scores: Scores, elem_type: int = TensorProto.INT64) -> str:
+    """Return labels of shape (n,) as a numeric column."""
+    return op.Reshape(op.Cast(str(scores.label), to=elem_type), [-1, 1])
+
+
+def output_of(op: ModelWriter, scores: Scores, method: str) -> str:
+    """Return the output of a method as columns; for two classes, only the probability of the second."""
+    if scores.task == "regression":
+        return scores.predicted
+    if method == "predict":
+        return label_column(op, scores, op.elem_type)
+    if method == "decision_function":
+        return scores.decided
+    shares = str(scores.probabilities)
+    if len(scores.classes) == 2:
+        shares = op.Gather(shares, [1], axis=1)
+    return op.Log(shares) if method == "predict_log_proba" else shares
+
+
+def _mean_objective(model: Any, total_weight: float, weights: Any = None) -> Objective | None:
+    """Return the loss common to the members (the log loss for classifiers) and the mean penalty."""
+    found = common_objective(model.estimators_, total_weight)
+    if found is None or (hasattr(model, "classes_") and not isinstance(found.loss, LogLoss)):
+        return None
+    if found.loss.link == "log":  # the score would be the logarithm of the mean prediction
+        return None
+    if weights is not None and len(set(weights)) > 1 and not isinstance(found.penalty, NoPenalty):
+        return None
+    return with_scaled_penalty(found, 1 / len(model.estimators_))
+
+
+def _voted(
+    op: ModelWriter,
+    members: list[Scores],
+    weights: Any,
+    classes: np.ndarray,
+    has_probabilities: bool = False,
+    decision: str = "",
+) -> Scores:
+    """Return the scores of hard voting, which is trained on the mean probabilities of the members."""
+    count = len(classes)
+    votes = mean(op, [op.one_hot(str(m.label), count) for m in members], weights)
+    shares = mean(op, [expanded(op, probabilities_of(op, m), m.classes, count) for m in members], weights)
+    outputs = {"probabilities": votes if has_probabilities else None, "decision": decision}
+    return classification(op, op.log_probabilities(shares), "softmax", votes, classes, **outputs)
+
+
+def _common_offset(model: Any) -> float | None:
+    """Return the offset of the members of a mean or median, None unless it is the same for all."""
+    offsets = {definition_or_default(member).offset(member) for member in model.estimators_}
+    return offsets.pop() if len(offsets) == 1 else None
+
+
+class VotingDefinition(MembersDefinition):
+    """VotingRegressor and VotingClassifier (soft and hard): the weighted mean of the members."""
+
+    def covers(self, model: Any) -> bool:
+        return not isinstance(getattr(model, "classes_", None), list)
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        return _mean_objective(model, total_weight, model._weights_not_none)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        members, weights = write_members(op, model, x), model._weights_not_none
+        if not hasattr(model, "classes_"):
+            return regression(op, mean(op, [m.predicted for m in members], weights), members[0].n_outputs)
+        if model.voting == "hard":
+            return _voted(op, members, weights, model.classes_)
+        shares = mean(op, [probabilities_of(op, member) for member in members], weights)
+        return classes_of_probabilities(op, shares, model.classes_)
+
+
+class BaggingDefinition(MembersDefinition):
+    """BaggingRegressor and BaggingClassifier: each member uses a subset of the columns."""
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
+            yield Route(member, [columns[i] for i in features] if columns else (), is_member=True)
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        # each member is fitted on a subset of the samples
+        return _mean_objective(model, total_weight * model._max_samples / model._n_samples)
+
+    def offset(self, model: Any) -> float | None:
+        return _common_offset(model)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        members = write_members(op, model, x, model.estimators_features_)
+        if not hasattr(model, "classes_"):
+            return regression(op, mean(op, [m.predicted for m in members]), members[0].n_outputs)
+        decisions = [member.decided for member in members]
+        has_decision = hasattr(model, "decision_function") and all(decisions)
+        decision = mean(op, decisions) if has_decision else ""
+        if not hasattr(model.estimators_[0], "predict_proba"):
+            return _voted(op, members, None, model.classes_, has_probabilities=True, decision=decision)
+        count = len(model.classes_)
+        shares = mean(op, [expanded(op, probabilities_of(op, m), m.classes, count) for m in members])
+        return classes_of_probabilities(op, shares, model.classes_, decision=decision)
+
+
+class StackingDefinition(MembersDefinition):
+    """StackingRegressor and StackingClassifier: a final model on the outputs of the members."""
+
+    def covers(self, model: Any) -> bool:
+        return not isinstance(getattr(model, "classes_", None), list)
+
+    def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
+        yield from super().routes(model, columns)
+        if model.passthrough:
+            yield Route(None, columns)
+
+    def children(self, model: Any) -> Iterator[Any]:
+        yield from super().children(model)
+        yield model.final_estimator_
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        # a penalty would apply to the final model only
+        found = objective_of(model.final_estimator_, total_weight)
+        return found if found is not None and isinstance(found.penalty, NoPenalty) else None
+
+    def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
+        pairs = zip(write_members(op, model, x), model.stack_method_, strict=True)
+        columns = [output_of(op, scores, method) for scores, method in pairs]
+        if model.passthrough:
+            columns.append(op.matrix(x))
+        final = op.write(model.final_estimator_, op.joined(columns), "final_estimator_")
+        if not hasattr(model, "classes_"):
+            return final
+        # the final model predicts encoded labels
+        label = None if final.label is None else label_of(op, final.label, model.classes_)
+        return replace(final, label=label, classes=model.classes_)
+
+    def shape_predictions(self, model: Any, n_dimensions: int) -> Any:
+        return model.final_estimator_
+
+
+class AdaBoostRegressorDefinition(ModelDefinition):
+    """AdaBoostRegressor: the weighted median; the gradient goes to the member that predicts it."""
+
+    def children(self, model: Any) -> Iterator[Any]:
+        yield from model.estimators_
+
+    def offset(self, model: Any) -> float | None:
+        return _common_offset(model)
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        columns = [member.predicted for member in write_members(op, model, x)]
+        if len(columns) == 1:
+            return regression(op, columns[0])
+        values = op.Concat(*columns, axis=1)
+        reason = "it only selects the member that is the median, a step function with zero gradient"
+        weights = op.parameter(model, "estimator_weights_", reason=reason)
+        _, order = op.TopK(values, [len(columns)], axis=1, largest=0, n_outputs=2)
+        sums = op.CumSum(op.Gather(weights, order, axis=0), 1)
+        half = op.Mul(op.Gather(sums, [len(columns) - 1], axis=1), 0.5)
+        reached = op.Cast(op.GreaterOrEqual(sums, half), to=TensorProto.INT32)
+        median = op.GatherElements(order, op.ArgMax(reached, axis=1, keepdims=1), axis=1)
+        return regression(op, op.GatherElements(values, median, axis=1))
+
+
+class AdaBoostClassifierDefinition(ModelDefinition):
+    """AdaBoostClassifier; training replaces votes, which have no gradient, by probabilities."""
+
+    # Zhu, Zou, Rosset and Hastie, "Multi-class AdaBoost", Statistics and Its Interface 2, 2009 (SAMME)
+
+    def children(self, model: Any) -> Iterator[Any]:
+        yield from model.estimators_
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        classes, count = model.classes_, len(model.estimators_)
+        k = len(classes)
+        if k == 1:  # the decision for a single class is zero
+            one = op.repeated_row(x, op.constant([1.0]))
+            return classes_of_probabilities(op, one, classes, decision=op.Sub(one, 1.0))
+        # weights are zero after the last member if the fit stopped early
+        used = Kept(np.arange(len(model.estimator_weights_)) < count)
+        weights = op.parameter(model, "estimator_weights_", form=used, constraint=Positive())
+        total = op.ReduceSum(weights, [0], keepdims=1)
+        hard: list[str] = []
+        soft: list[str] = []
+        for number, member in enumerate(write_members(op, model, x)):
+            shares = probabilities_of(op, member)
+            weight = op.Div(op.Gather(weights, [number], axis=0), total)
+            hard.append(_votes(op, predicted_classes(op, member), weight, k))
+            soft.append(_votes(op, shares, weight, k))
+        decision, score = op.Sum(*hard), op.Sum(*soft)
+        if k > 2:
+            scores = class_scores(op, op.Div(score, k - 1.0), classes)
+            shares = op.Softmax(op.Div(decision, k - 1.0), axis=1)
+        else:
+            decision, score = op.difference(decision), op.difference(score)
+            scores = binary_classes(op, score, classes)
+            shares = op.binary_probabilities(op.Sigmoid(decision))
+        label = label_of(op, op.ArgMax(shares, axis=1, keepdims=0), classes)
+        return replace(scores, label=label, probabilities=shares, decision=decision)
+
+
+def _votes(op: ModelWriter, shares: str, weight: str, n_classes: int) -> str:
+    """Append weighted votes of a member: 1 for a probability of 1, ``-1 / (k - 1)`` for 0."""
+    rest = n_classes - 1
+    return op.Mul(op.Sub(op.Mul(shares, n_classes / rest), 1.0 / rest), weight)

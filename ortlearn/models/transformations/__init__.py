@@ -1,0 +1,1 @@
+"""Definitions of transformers and pipelines."""

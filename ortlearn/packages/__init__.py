@@ -1,0 +1,1 @@
+"""Training packages for other languages."""

@@ -1,0 +1,79 @@
+"""Convert the parameter ``estimator`` to a graph that can be trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto
+
+from ..losses import BaseLoss
+from ..onnx_files.loading import is_onnx_source
+from ..preprocessing.columns import shape_of
+from ..preprocessing.fitting import fit_clone, is_fitted
+from ..runtime.devices import Device
+from ..runtime.sessions import make_session, session_options
+from ..trainable.conversion import to_trainable
+from .configuration import Configuration
+from .objectives import is_for_classes_only
+
+if TYPE_CHECKING:
+    from ..trainable.conversion import TrainableModel
+
+__all__ = ["converted", "fitted_source"]
+
+
+def fitted_source(configuration: Configuration, X, y, sample_weight, random_state, classes) -> Any:
+    """Return the model of a configuration, or a clone fitted on the samples if it is not fitted."""
+    source = configuration.source
+    if is_onnx_source(source) or is_fitted(source):
+        return source
+    return fit_clone(
+        source,
+        X,
+        y,
+        sample_weight=sample_weight,
+        shapes_only=not configuration.warm_start and configuration.conversion.weights_to_train is None,
+        random_state=random_state,
+        classes=classes,
+    )
+
+
+def converted(
+    configuration: Configuration, source: Any, X: Any, y: Any, loss: BaseLoss | None
+) -> TrainableModel:
+    """Return the trainable graph of a fitted model or an ONNX file."""
+    options = configuration.conversion
+    classifies = is_onnx_source(source) and is_for_classes_only(loss)
+    return to_trainable(
+        source,
+        options.weights_to_train,
+        X=X,
+        run=_GraphRunner(),
+        dtype=np.dtype(options.dtype),
+        loss_output_name=options.loss_output_name,
+        label_name=options.label_name,
+        weight_name=options.weight_name,
+        forced_task="classification" if classifies else None,
+        link="identity" if loss is None else loss.link,
+        label_shape=None if y is None or not is_onnx_source(source) else shape_of(y, "y"),
+        lora=options.lora,
+        straight_through=options.straight_through,
+        output_name=options.output_name,
+    )
+
+
+class _GraphRunner:
+    """Run a graph and return its first output; the last session is cached."""
+
+    def __init__(self) -> None:
+        self._last: tuple[ModelProto, Any] | None = None
+
+    def __call__(self, model: ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
+        if self._last is None or self._last[0] is not model:
+            options = session_options()
+            options.log_severity_level = 4  # errors are reported as Python warnings
+            self._last = model, make_session(model, Device("cpu"), options=options)
+        session = self._last[1]
+        names = {value.name for value in session.get_inputs()}
+        return session.run(None, {name: array for name, array in feeds.items() if name in names})[0]

@@ -1,0 +1,1 @@
+"""onnxruntime: sessions, devices, tensors, and errors; the only importer of onnxruntime."""

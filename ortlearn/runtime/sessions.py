@@ -1,0 +1,229 @@
+"""Creation of onnxruntime sessions."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from onnx import ModelProto
+
+from ..exceptions import DeviceError
+from ..graphs import count_nodes, with_loop_limits
+from ..graphs.external_tensors import for_session
+from .devices import Device, ort_value
+from .forks import keep_alive_in_forks
+from .onnxruntime_module import runtime, runtime_failures
+from .rebinding import Rebinding, rebinding_session
+
+__all__ = [
+    "CONDITION",
+    "bound_run",
+    "make_session",
+    "n_threads",
+    "run_in_place",
+    "run_vectors",
+    "session_options",
+]
+
+#: Disabled optimizations of onnxruntime: this one fails for a sum with a Gemm of the third or a later output
+#: of a Split, as in gradients of slices.
+DISABLED_OPTIMIZERS = frozenset({"GemmSumFusion"})
+#: Optimization that reads initializers when a session is created.
+FOLDING = frozenset({"ConstantFolding"})
+#: Maps of files as tensors, by address: sessions do not own them, and they take no memory.
+_SHARED: dict[int, tuple[np.ndarray, Any]] = {}
+#: Number of nodes above which memory reuse is not planned; the arena still reuses released memory.
+MANY_NODES = 4096
+#: Name of the condition of Loops over batches, which identifies them.
+CONDITION = "ortlearn_condition"
+
+
+def session_options(n_jobs: int | None = None, spins: bool = True) -> Any:
+    """Return session options for a number of threads: None means one, -1 all cores.
+
+    Use ``spins=False`` if several sessions run alternately: the waiting threads of one would occupy the cores
+    of the other.
+    """
+    ort = runtime()
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = n_threads(n_jobs)
+    if _is_worker() or not spins:  # other workers need the cores
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # Nodes run as written, batch after batch. By default, all batches of an iteration gather their samples
+    # first, which then leave the cache.
+    options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
+    # Extended fusions give wrong results for a transposed matrix times a vector in 1.19.2.
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    return options
+
+
+def make_session(
+    model: ModelProto,
+    device: Device,
+    n_jobs: int | None = None,
+    *,
+    options: Any = None,
+    provider_options: Any = None,
+    providers: Any = None,
+    spins: bool = True,
+) -> Any:
+    """Return an inference session.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Graph.
+    device : Device
+        Device to run on.
+    n_jobs : int, default=None
+        Number of threads of an operator: None means one, -1 all cores.
+    options : onnxruntime.SessionOptions, default=None
+        Replaces the options from ``n_jobs``.
+    provider_options, providers : default=None
+        Replace those of the device.
+    spins : bool, default=True
+        Whether waiting threads may spin; False for sessions that run alternately.
+
+    Returns
+    -------
+    onnxruntime.InferenceSession
+        Session.
+
+    Raises
+    ------
+    DeviceError
+        If the provider of the device cannot be started.
+    """
+    own = providers is None
+    if options is None:
+        options = session_options(n_jobs, spins)
+        # The time to plan memory reuse is quadratic in the number of nodes.
+        options.enable_mem_reuse = options.enable_mem_pattern = count_nodes(model.graph) < MANY_NODES
+    if own and device.plugin:
+        device.add_plugin(options, options.intra_op_num_threads)
+    elif own:
+        providers = device.providers(options.intra_op_num_threads)
+    model, values = for_session(with_loop_limits(model, CONDITION))
+    _share(values, options, device)
+    session_class = runtime().InferenceSession if device.is_native else rebinding_session()
+    session = session_class(
+        model.SerializeToString(),
+        options,
+        providers=providers,
+        provider_options=provider_options,
+        disabled_optimizers=DISABLED_OPTIMIZERS | FOLDING if values else DISABLED_OPTIMIZERS,
+    )
+    if own and device.provider not in session.get_providers():
+        raise DeviceError(
+            f"onnxruntime has the {device.provider}, but cannot start it here and would only use "
+            f"{session.get_providers()}. Install the driver and the libraries that it needs."
+        )
+    return keep_alive_in_forks(session)
+
+
+def _share(values: dict[str, np.ndarray], options: Any, device: Device) -> None:
+    """Pass the values of external initializers to the options of a session, as tensors that map files."""
+    # Newer versions of onnxruntime look for the files unless the initializers are replaced, which copies them
+    # in older versions. Other devices than the CPU copy them anyway.
+    shared = {name: _shared_value(array) for name, array in values.items()}
+    if device.is_cpu:
+        for name, value in list(shared.items()):
+            try:
+                options.add_initializer(name, value)
+            except runtime_failures() as error:
+                if "already" not in str(error):
+                    raise
+                del shared[name]  # the sessions of one graph may have the same options
+    if shared and (not device.is_cpu or hasattr(options, "add_external_initializers_from_files_in_memory")):
+        options.add_external_initializers(list(shared), list(shared.values()))
+
+
+def _shared_value(array: np.ndarray) -> Any:
+    """Return the tensor of a map of a file; the map is kept, as its id is the key."""
+    if id(array) not in _SHARED:
+        _SHARED[id(array)] = array, ort_value(array, Device("cpu"))
+    return _SHARED[id(array)][1]
+
+
+def _is_worker() -> bool:
+    """Return whether this is a worker process, as of joblib."""
+    return multiprocessing.parent_process() is not None
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads of an operator.
+
+    Examples
+    --------
+    >>> from ortlearn.runtime.sessions import n_threads
+    >>> n_threads(None), n_threads(2)
+    (1, 2)
+    """
+    # In daemonic workers, effective_n_jobs returns one with a warning.
+    wanted = 1 if multiprocessing.current_process().daemon else effective_n_jobs(n_jobs)
+    share = os.environ.get("OMP_NUM_THREADS", "")
+    if _is_worker() and share.isdigit():
+        wanted = min(wanted, int(share))
+    return max(wanted, 1)
+
+
+@lru_cache(maxsize=1)
+def _default_run_options() -> Any:
+    return runtime().RunOptions()
+
+
+def bound_run(
+    session: Any, input_names: list[str], feeds: Any, output_names: list[str], fetches: Any
+) -> Callable[[], None]:
+    """Return a function that runs a session on the same tensors each time, in place."""
+    made = session.io_binding()
+    binding = made if isinstance(made, Rebinding) else made._iobinding
+    for name, value in zip(input_names, feeds, strict=True):
+        binding.bind_ortvalue_input(name, getattr(value, "_ortvalue", value))
+    for name, value in zip(output_names, fetches, strict=True):
+        binding.bind_ortvalue_output(name, getattr(value, "_ortvalue", value))
+    if made is binding:
+        return partial(session.run_with_iobinding, made)
+    return partial(session._sess.run_with_iobinding, binding, _default_run_options())
+
+
+def run_in_place(
+    session: Any, input_names: list[str], feeds: Any, output_names: list[str], fetches: Any, device: Any
+) -> Any:
+    """Run a session whose first outputs are written in place, and return all outputs."""
+    binding = session.io_binding()._iobinding
+    for name, value in zip(input_names, feeds, strict=True):
+        binding.bind_ortvalue_input(name, value)
+    for name, value in zip(output_names, fetches, strict=False):
+        binding.bind_ortvalue_output(name, value)
+    for name in output_names[len(fetches) :]:
+        binding.bind_output(name, device)
+    session._sess.run_with_iobinding(binding, _default_run_options())
+    return binding.get_outputs()
+
+
+def run_vectors(
+    session: Any,
+    input_names: list[str],
+    feeds: Any,
+    output_names: list[str],
+    fetches: Any,
+    device: Any,
+    run_options: Any = None,
+) -> None:
+    """Run a session on vectors of tensors; tensors already in ``fetches`` are written in place."""
+    session._sess.run_with_ortvaluevector(
+        run_options or _default_run_options(),
+        input_names,
+        feeds,
+        output_names,
+        fetches,
+        [device] * len(output_names),
+    )

@@ -1,0 +1,1 @@
+"""Labels, classes and class weights."""

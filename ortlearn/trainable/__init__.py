@@ -1,0 +1,1 @@
+"""Any model, an estimator or an ONNX file, as a trainable graph."""

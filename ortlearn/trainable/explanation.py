@@ -1,0 +1,236 @@
+"""Explain which weights of a model are trained, and why others are not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
+from ..losses import default_loss
+from ..models import fitted_part, objective_of
+from ..models.parameters import CONSTANT
+from ..onnx_files.loading import is_onnx_source
+from ..onnx_files.low_rank.adapters import LoRA
+from ..preprocessing.columns import count_rows
+from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
+from ..preprocessing.fitting import fit_clone, is_fitted
+from ..quiet import quiet
+from ..runtime.errors import runtime_errors
+from .conversion import TrainableModel, to_trainable
+from .facts import COLUMNS, OF_FILES, Row, explained_rows, rows_table, untrainable_steps
+
+__all__ = ["Explanation", "explain"]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Table of the weights of a model, and whether each is trained.
+
+    Attributes
+    ----------
+    rows : list of Row
+        Rows of the table: weights of one kind, or a step of a pipeline without weights.
+    problem : str
+        Reason why nothing can be trained; empty if something can.
+    objective : str
+        Default loss and penalty; empty if nothing can be trained.
+    execution : str
+        Number of nodes per execution provider, for a trainer fitted on a ``device`` other than the CPU.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from ortlearn.conversion import explain
+    >>> X = [[0.1], [1.3]]
+    >>> print(explain(Ridge().fit(X, [0.7, 3.1]), X))
+    operator  weights    attribute   trainable
+    MatMul    coef       coef_       yes
+    Add       intercept  intercept_  yes
+    minimised by default: SquaredErrorLoss() and L2Penalty(l2=0.25), as Ridge does
+    """
+
+    rows: list[Row]
+    problem: str = ""
+    objective: str = ""
+    execution: str = ""
+
+    def __str__(self) -> str:
+        table = rows_table(self.rows) if self.rows else ""
+        parts = [self.problem, table, self.summary, self.objective, self.execution]
+        return "\n".join(part for part in parts if part)
+
+    @property
+    def summary(self) -> str:
+        """Sizes of the trained weights and of all weights of an ONNX file; empty for an estimator."""
+        rows = [row for row in self.rows if row.numbers and row.reason != CONSTANT]
+        if not rows:
+            return ""
+        trained = [row for row in rows if row.trainable]
+        numbers = " of ".join(f"{sum(row.numbers for row in part):,}" for part in (trained, rows))
+        weights = " of ".join(str(sum(len(row.weights) for row in part)) for part in (trained, rows))
+        return f"trained: {numbers} numbers, in {weights} weights"
+
+    @property
+    def trainable(self) -> bool:
+        """Whether any weight is trained."""
+        return any(row.trainable for row in self.rows)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of the table, as ``pandas.DataFrame`` takes them.
+
+        Returns
+        -------
+        dict of str to list
+            Values of each column, one per row of the table.
+        """
+        columns = [name for name in COLUMNS if name not in OF_FILES or any(row.numbers for row in self.rows)]
+        return {column: [getattr(row, column) for row in self.rows] for column in columns}
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per item of ``rows``.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        from sklearn.utils._optional_dependencies import check_pandas_support
+
+        return check_pandas_support("Explanation.to_frame").DataFrame(self.to_dict())
+
+
+@runtime_errors()
+def explain(
+    estimator_or_onnx: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    dtype: Any = np.float32,
+    weights_to_train: Any = None,
+    lora: LoRA | None = None,
+    straight_through: bool = False,
+) -> Explanation:
+    """Return which weights of a model are trained, and why others are not.
+
+    The graph is not run. Steps that ``fit`` runs in scikit-learn, because the output of their graph differs
+    on some samples, are therefore shown as parts of the graph.
+
+    Parameters
+    ----------
+    estimator_or_onnx : estimator, onnx.ModelProto, bytes, str or os.PathLike
+        Model to train with :class:`~ortlearn.OrtGradientOptimizer`, or a fitted trainer, whose trained model
+        is explained. An unfitted estimator is cloned and fitted.
+    X : array-like or frame of shape (n_samples, n_features), default=None
+        Samples; required if the estimator is not fitted, or if it reads columns of several types, or text.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Labels to fit the estimator.
+    dtype : dtype, default=numpy.float32
+        Type of the converted model.
+    weights_to_train : str or sequence of str, default=None
+        Names or patterns of the weights to train, as in the estimators.
+    lora : LoRA, default=None
+        Low-rank adapters of an ONNX file.
+    straight_through : bool, default=False
+        Whether weights that an ONNX file stores as integers are trained, as in the estimators.
+
+    Returns
+    -------
+    Explanation
+        Table of steps, operators, weights and reasons; for an ONNX file, of nodes, with shapes and sizes.
+
+    Raises
+    ------
+    ConversionError
+        If X is required and missing, or if the pipeline ends without a model.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from ortlearn.conversion import explain
+    >>> X, y = [[0.1, 1.7], [0.3, 1.1], [1.9, 0.3], [2.3, 0.7]], [0, 0, 1, 1]
+    >>> table = explain(make_pipeline(PCA(1), LogisticRegression()), X, y)
+    >>> [(row.step, row.attribute, row.trainable) for row in table.rows][:3]
+    [('pca', 'mean_', False), ('pca', 'components_', False), ('logisticregression', 'coef_', True)]
+    >>> print(table.rows[0].reason, "->", table.rows[0].advice)
+    prepares the features of the trained step -> weights_to_train='pca.mean_' trains it
+
+    For an ONNX file, with a pattern of weights to train:
+
+    >>> from onnx import parser
+    >>> file = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,2] x) => (float[N,1] y) <float[2,2] v = {1, 0, 0, 1}, float[2,1] w = {1, 2}>
+    ...     { [first] h = MatMul (x, v) a = Relu (h) [last] y = MatMul (a, w) }''')
+    >>> explanation = explain(file, weights_to_train="last")
+    >>> [(row.step, row.shapes, row.numbers, row.trainable, row.reason) for row in explanation.rows][0]
+    ('first', ((2, 2),), 4, False, 'not selected by weights_to_train')
+    >>> explanation.summary
+    'trained: 2 of 6 numbers, in 1 of 2 weights'
+    """
+    source = _model_of(estimator_or_onnx)
+    if not is_onnx_source(source) and not is_fitted(source):
+        if X is None:
+            raise ConversionError(f"{type(source).__name__} is not fitted: fit it first, or pass X (and y).")
+        source = fit_clone(source, X, y)
+    elif not is_onnx_source(source) and X is None and not hasattr(source, "n_features_in_"):
+        raise ConversionError(
+            f"X is required, as {type(source).__name__} does not store the types of the columns: call "
+            "explain(model, X)."
+        )
+    try:
+        with quiet(FallbackWarning):  # the table contains the reason
+            trainable = to_trainable(
+                source, weights_to_train, X=X, dtype=dtype, lora=lora, straight_through=straight_through
+            )
+    except NoTrainableWeightError as error:
+        return Explanation(list(error.facts), str(error).partition("\n")[0])
+    except ConversionError as error:
+        return Explanation(untrainable_steps(source), str(error))
+    fitted = None if is_onnx_source(source) else source
+    execution = _execution(estimator_or_onnx)
+    return Explanation(explained_rows(trainable, fitted), "", _objective(trainable, fitted, X), execution)
+
+
+def _execution(source: Any) -> str:
+    """Return the number of nodes per execution provider for each graph of a fitted trainer."""
+    if is_onnx_source(source) or not is_trainer(source) or not is_fitted(source) or source.device == "cpu":
+        return ""
+    lines = []
+    for graph, providers in source.get_node_providers().items():
+        counts = {provider: sum(operators.values()) for provider, operators in providers.items()}
+        parts = ", ".join(f"{count} nodes on {provider}" for provider, count in counts.items())
+        lines.append(f"graph {graph!r} on device={source.device!r}: {parts}")
+    return "\n".join(lines)
+
+
+def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
+    """Return the default loss and penalty, of one sample without X."""
+    if trainable.head is None:
+        return f"minimised: the loss of the graph, {trainable.objective_tensor!r}"
+    objective = None if fitted is None else objective_of(fitted, 1.0 if X is None else count_rows(X))
+    name = "an ONNX file" if fitted is None else type(fitted_part(fitted)).__name__
+    if objective is None:
+        loss = default_loss(trainable.head.task)
+        return f"minimised by default: {loss}, no penalty, as the objective of {name} is unknown"
+    strength = ", its strength for one sample" if X is None and objective.penalty.get_params() else ""
+    how = f"nearly as {name} does: {objective.approximate}" if objective.approximate else f"as {name} does"
+    return f"minimised by default: {objective.loss} and {objective.penalty}, {how}{strength}"
+
+
+def _model_of(source: Any) -> Any:
+    """Return the trained model of a trainer, its estimator if not fitted, and other sources unchanged."""
+    if is_onnx_source(source):
+        return source
+    if is_trainer(source):
+        return _model_of(getattr(source, "onnx_", source.estimator))
+    check_is_a_model(source)
+    return source

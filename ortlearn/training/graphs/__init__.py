@@ -1,0 +1,1 @@
+"""Graphs of a training: scores, objective, gradient and update."""

@@ -1,0 +1,127 @@
+"""Memory of the activations of a graph, which its gradient reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from onnx import ModelProto, helper
+
+from ...data.samples import Data
+from ...exceptions import ExecutionError
+from ...graphs import copy_model, make_inputs_of, value_types
+from ...runtime.buffers import row_bytes
+from ...runtime.machine import memory_bytes
+from ..graphs.sparse_products import entry_bytes, product_widths
+from ..graphs.task import TrainingTask
+from .hoisting import CHUNK_BYTES
+
+__all__ = [
+    "activation_bytes",
+    "check_memory",
+    "rows_per_call",
+    "rows_per_copy",
+    "samples_per_call",
+    "without_large_constants",
+]
+
+#: Maximum bytes of activations of one call; more samples are computed in several calls.
+MAX_ACTIVATIONS = 2**27
+#: Elements above which a constant is not needed for shape inference.
+LARGE_CONSTANT = 1024
+#: Approximate bytes of sparse entries of a call, which takes some milliseconds.
+ENTRY_BYTES = 2**21
+
+
+def activation_bytes(model: ModelProto, inputs: Mapping[str, Any] | None = None) -> int:
+    """Return the bytes that the results of all nodes take per sample.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> from ortlearn.training.optimisations.activations import activation_bytes
+    >>> activation_bytes(parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,3] x, float[3,5] w) => (float[N,5] y) { z = MatMul (x, w) y = Tanh (z) }'''))
+    40
+    """
+    given = {name: tuple(array.shape) for name, array in (inputs or {}).items()}
+    light = without_large_constants(model)
+    one, two = (_result_bytes(light, given, samples) for samples in (1, 2))
+    return max(0, two - one)
+
+
+def without_large_constants(model: ModelProto) -> ModelProto:
+    """Return a graph with large constants as inputs, for type inference."""
+    large = [t.name for t in model.graph.initializer if math.prod(t.dims) > LARGE_CONSTANT]
+    return make_inputs_of(model, large)
+
+
+def _result_bytes(model: ModelProto, given: Mapping[str, tuple[int, ...]], samples: int) -> int:
+    """Return the bytes of the results of all nodes for a number of samples."""
+    bound, total = copy_model(model), 0
+    for value in bound.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        sizes = given.get(value.name, ())
+        for axis, dim in enumerate(dims):
+            if axis == 0 and (sizes or not dim.HasField("dim_value")):
+                dim.dim_value = samples
+            elif axis and len(sizes) == len(dims):
+                dim.dim_value = sizes[axis]
+    types = value_types(bound)
+    for name in (name for node in bound.graph.node for name in node.output):
+        known = types.get(name)
+        if known is not None and known.shape is not None:
+            sizes = tuple(size for size in known.shape if isinstance(size, int))
+            total += math.prod(sizes) * helper.tensor_dtype_to_np_dtype(known.elem_type).itemsize
+    return total
+
+
+def rows_per_call(task: TrainingTask, data: Data) -> int | None:
+    """Return the number of samples per call for objective and gradient; None for all.
+
+    Sparse samples are read in chunks, as entries or dense. A loss that is part of the graph may depend on
+    all samples, so it gets all of them.
+    """
+    if task.objective.loss is None:
+        return None
+    if task.graph.sparse:
+        inputs, widths = task.inputs(data), product_widths(task.graph.model, task.graph.sparse)
+        dense = row_bytes(array for name, array in inputs.items() if name not in widths)
+        row = dense + sum(entry_bytes(inputs[name], width) for name, width in widths.items())
+        return max(1, min(CHUNK_BYTES // row, samples_per_call(task.graph.model, inputs)))
+    if data.is_sparse:
+        return max(1, CHUNK_BYTES // row_bytes(task.inputs(data).values()))
+    size = samples_per_call(task.graph.model, task.inputs(data))
+    return size if size < len(data) else None
+
+
+def samples_per_call(model: ModelProto, inputs: Mapping[str, Any]) -> int:
+    """Return the number of samples per call, at least one, by the memory of their activations."""
+    return max(1, MAX_ACTIVATIONS // max(1, activation_bytes(model, inputs)))
+
+
+def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
+    """Raise an ExecutionError if the activations of a batch exceed the memory of this machine."""
+    if data.is_sparse:
+        return
+    row, limit = activation_bytes(task.graph.model, task.inputs(data)), memory_bytes()
+    if row * batch_size <= limit:
+        return
+    fitting = limit // row
+    advice = f"use batch_size={fitting} or less" if fitting else "pass smaller samples, or a smaller model"
+    raise ExecutionError(
+        f"A batch of {batch_size} samples takes about {row * batch_size / 2**30:.3g} GiB for the results of "
+        f"all operators, more than the {limit / 2**30:.3g} GiB of this machine: {advice}."
+    )
+
+
+def rows_per_copy(task: TrainingTask, data: Data) -> int:
+    """Return the number of samples to copy per call: all of them unless features are sparse."""
+    if not data.is_sparse:
+        return len(data)
+    inputs, sparse = task.inputs(data), task.graph.sparse
+    dense = row_bytes(array for name, array in inputs.items() if name not in sparse)
+    entries = sum(entry_bytes(inputs[name]) for name in sparse)
+    return min([len(data), *([CHUNK_BYTES // dense] if dense else []), ENTRY_BYTES // max(1, entries)])

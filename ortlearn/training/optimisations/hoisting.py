@@ -1,0 +1,290 @@
+"""The part of a graph that depends only on inputs and frozen weights, computed once before training."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
+from scipy.sparse import csr_matrix, issparse, vstack
+
+from ...data.samples import Data
+from ...exceptions import ConversionError
+from ...graphs import TensorType, extract_model, make_value_info, node_inputs
+from ...runtime.buffers import row_bytes, take_rows
+from ...runtime.checked_sessions import open_session
+from ...runtime.devices import Device
+from ..graphs.names import SAMPLE_WEIGHT
+from ..graphs.task import TrainingTask
+
+__all__ = ["Prefix", "hoist", "needs_hoisting", "split_prefix"]
+
+#: Approximate bytes of a chunk of samples, which bounds the memory.
+CHUNK_BYTES = 2**24
+#: The same for the frozen part of a graph; smaller, so that its intermediate results stay in the cache.
+FEATURE_BYTES = 2**23
+#: Samples for the check that the frozen part computes each sample independently.
+PROBE_ROWS = 8
+#: Minimum bytes of results to store them as sparse matrices if they have few nonzeros (text, categories).
+SPARSE_BYTES = 2**28
+#: Maximum bytes of results that are stored for all samples; larger ones are computed for each batch.
+MAX_BYTES = 2**31
+#: Maximum share of nonzeros of sparse results.
+MAX_DENSITY = 0.05
+
+
+def needs_hoisting(task: TrainingTask) -> bool:
+    """Return whether a task has text inputs, which training loops do not support.
+
+    Examples
+    --------
+    >>> from ortlearn.training.optimisations.hoisting import needs_hoisting
+    >>> from ortlearn.graphs import TensorType
+    >>> from types import SimpleNamespace
+    >>> task = SimpleNamespace(graph=SimpleNamespace(features={"city": TensorType(8, (None, 1))}))
+    >>> needs_hoisting(task)
+    True
+    """
+    return any(known.elem_type == TensorProto.STRING for known in task.graph.features.values())
+
+
+def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) -> tuple[TrainingTask, Data]:
+    """Compute the frozen prefix of a task on all samples, and return the remaining task.
+
+    A prefix stays in the task if its results for a sample depend on other samples, such as a mean over the
+    batch, or if they take more than 2 GiB and more than the samples themselves.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        Graph, objective and update.
+    data : Data
+        Samples.
+    device : Device
+        Device to run on.
+    n_jobs : int or None
+        Number of threads of an operator.
+
+    Returns
+    -------
+    task : TrainingTask
+        Task whose features are the results of the prefix; the given task if there is no prefix.
+    data : Data
+        Samples with these features.
+
+    Raises
+    ------
+    ConversionError
+        If text inputs remain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onnx import parser
+    >>> from ortlearn.graphs import TensorType
+    >>> from ortlearn.learning_rates import LearningRateSGD
+    >>> from ortlearn.losses import SquaredErrorLoss
+    >>> from ortlearn.penalties import NoPenalty
+    >>> from ortlearn.training import Data, Objective, ScoreGraph, TrainingTask, Update, hoist, parse_device
+    >>> graph = parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["": 18]>
+    ...     g (float[N,1] x, float[1,1] w) => (float[N,1] f) { s = Exp (x) f = MatMul (s, w) }''')
+    >>> column = TensorType(1, (None, 1))
+    >>> task = TrainingTask(ScoreGraph(graph, {"x": column}, "f", column, {"w": False}),
+    ...                     Objective(SquaredErrorLoss(), NoPenalty(), column), Update(LearningRateSGD()))
+    >>> rows = np.zeros((4, 1), dtype=np.float32)
+    >>> left, data = hoist(task, Data(rows, rows), parse_device("cpu"), None)
+    >>> [node.op_type for node in left.graph.model.graph.node], data.features["s"].ravel().tolist()
+    (['MatMul'], [1.0, 1.0, 1.0, 1.0])
+    """
+    left, prefix = split_prefix(task, data, device, n_jobs)
+    return left, data if prefix is None else prefix.apply(data)
+
+
+class Prefix:
+    """The frozen part of a graph.
+
+    It has the inputs ``read``; the remaining graph also reads the inputs ``passed`` of the task. Inputs or
+    results take up to ``bytes_of_row`` per sample.
+    """
+
+    def __init__(
+        self,
+        task: TrainingTask,
+        model: ModelProto,
+        device: Device,
+        n_jobs: int | None,
+        read: list[str],
+        passed: list[str],
+        bytes_of_row: int,
+    ):
+        self._task, self._model, self._read, self._passed = task, model, read, passed
+        self._device, self._n_jobs, self.bytes_of_row = device, n_jobs, bytes_of_row
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "session"}
+
+    @cached_property
+    def session(self) -> Any:
+        """Session, created once per process."""
+        return open_session(self._model, self._device, self._n_jobs)
+
+    def apply(self, data: Data) -> Data:
+        """Return samples with the features of the remaining graph."""
+        inputs = self._task.inputs(data)
+        feeds = {name: inputs[name] for name in self._read}
+        features = _run_in_chunks(self.session, feeds, self.bytes_of_row)
+        features.update({name: inputs[name] for name in self._passed})
+        return Data(data.X, data.y, data.sample_weight, features)
+
+
+def split_prefix(
+    task: TrainingTask, data: Data, device: Device, n_jobs: int | None
+) -> tuple[TrainingTask, Prefix | None]:
+    """Return the task without its frozen prefix, and the prefix or None."""
+    inputs = task.inputs(data)
+    frontier = _frontier(task)
+    own = [name for name in frontier if name not in inputs]
+    if not own:
+        return _checked(task), None
+    prefix = _with_dynamic_rows(extract_model(task.graph.model, own, inputs=list(inputs)))
+    feeds = {value.name: inputs[value.name] for value in prefix.graph.input}
+    passed = [name for name in frontier if name in inputs]
+    found = Prefix(task, prefix, device, n_jobs, list(feeds), passed, row_bytes(feeds.values()))
+    some = _rowwise_results(found.session, feeds)
+    if some is None or not (needs_hoisting(task) or _fits(some, feeds)):
+        return _checked(task), None
+    outputs = (value.name for value in found.session.get_outputs())
+    known = {
+        name: TensorType(helper.np_dtype_to_tensor_dtype(array.dtype), (None, *array.shape[1:]))
+        for name, array in (*zip(outputs, some, strict=True), *((name, inputs[name]) for name in passed))
+    }
+    others = [value.name for value in task.graph.model.graph.input if value.name not in inputs]
+    results = [task.graph.output, *task.graph.statistics.values()]
+    rest = extract_model(task.graph.model, results, inputs=[*frontier, *others])
+    for value in rest.graph.input:
+        if value.name in known:
+            value.CopyFrom(make_value_info(value.name, known[value.name]))
+    found.bytes_of_row = max(found.bytes_of_row, row_bytes(some))
+    return _checked(task.changed(model=rest, features=known)), found
+
+
+def _checked(task: TrainingTask) -> TrainingTask:
+    """Return the task, or raise an error if it has text inputs."""
+    if needs_hoisting(task):
+        types = task.graph.features.items()
+        texts = [name for name, known in types if known.elem_type == TensorProto.STRING]
+        raise ConversionError(
+            f"Inputs {texts} are text, and the operators that read them cannot be computed before the "
+            "training, since they depend on trained weights or on other samples. Encode these columns as "
+            "numbers first."
+        )
+    return task
+
+
+def _frontier(task: TrainingTask) -> list[str]:
+    """Return the inputs and results of the frozen part that the remaining graph reads."""
+    changing = {*task.graph.weights, task.objective.label, SAMPLE_WEIGHT}
+    frozen = set(task.graph.features)
+    constants: set[str] = {tensor.name for tensor in task.graph.model.graph.initializer}
+    read: list[str] = []
+    for node in task.graph.model.graph.node:
+        reads = node_inputs(node)
+        if reads & changing or task.graph.output in node.output:
+            changing.update(node.output)
+            read += [name for name in node.input if name in frozen]
+            read += sorted(reads & frozen - set(node.input))
+        elif reads <= constants:
+            constants.update(node.output)
+        else:
+            frozen.update(node.output)
+    return list(dict.fromkeys(read))
+
+
+def _with_dynamic_rows(prefix: ModelProto) -> ModelProto:
+    """Return a prefix with a dynamic number of samples."""
+    for source in prefix.graph.input:
+        for dim in source.type.tensor_type.shape.dim[:1]:
+            dim.dim_param = "rows"
+    for value in prefix.graph.output:
+        if value.type.HasField("tensor_type"):  # types after fused operators are unknown
+            value.type.tensor_type.ClearField("shape")
+    return prefix
+
+
+def _rowwise_results(session: Any, feeds: dict[str, Any]) -> list[np.ndarray] | None:
+    """Return the results for some samples, or None if they depend on the other samples of a batch."""
+    # Spread over the data, since neighbours are often equal.
+    last = _n_rows(feeds) - 1
+    rows = np.linspace(0, last, min(PROBE_ROWS, last + 1)).astype(np.int64)
+    probe = {name: take_rows(array, rows) for name, array in feeds.items()}
+    together = session.run(None, probe)
+    single = [
+        session.run(None, {name: array[i : i + 1] for name, array in probe.items()}) for i in range(len(rows))
+    ]
+    for position, whole in enumerate(together):
+        parts = [result[position] for result in single]
+        if whole.ndim == 0 or len(whole) != len(rows) or {p.shape for p in parts} != {(1, *whole.shape[1:])}:
+            return None
+        if not _is_close(whole, np.concatenate(parts)):
+            return None
+    return together
+
+
+def _is_close(left: np.ndarray, right: np.ndarray) -> bool:
+    if left.dtype.kind == "f":
+        return np.allclose(left, right, rtol=1e-5, atol=1e-6, equal_nan=True)
+    return np.array_equal(left, right)
+
+
+def _fits(values: list[np.ndarray], feeds: dict[str, Any]) -> bool:
+    """Return whether results can be stored for all samples, given those for some of them."""
+    n_rows, total = _n_rows(feeds), 0.0
+    for value in values:
+        is_sparse = _stays_sparse(value, n_rows)
+        of_row = (
+            3 * np.count_nonzero(value) * value.itemsize / len(value) if is_sparse else row_bytes([value])
+        )
+        total += n_rows * of_row
+    return total <= max(MAX_BYTES, n_rows * row_bytes(feeds.values()))
+
+
+def _n_rows(feeds: dict[str, Any]) -> int:
+    return next(iter(feeds.values())).shape[0]
+
+
+def _run_in_chunks(session: Any, feeds: dict[str, Any], bytes_of_row: int) -> dict[str, Any]:
+    """Return the results of a session for all samples; large ones with few nonzeros as CSR matrices."""
+    outputs = [value.name for value in session.get_outputs()]
+    n_rows = _n_rows(feeds)
+    size = max(1, FEATURE_BYTES // max(1, bytes_of_row))
+    results: dict[str, Any] = {}
+    for start in range(0, n_rows, size):
+        chunk = {name: _dense(array[start : start + size]) for name, array in feeds.items()}
+        for output, value in zip(outputs, session.run(outputs, chunk), strict=True):
+            if start == 0:
+                sparse = _stays_sparse(value, n_rows)
+                results[output] = [] if sparse else np.empty((n_rows, *value.shape[1:]), dtype=value.dtype)
+            if isinstance(results[output], list):
+                results[output].append(_as_sparse(value))
+            else:
+                results[output][start : start + size] = value
+    return {k: vstack(v, format="csr") if isinstance(v, list) else v for k, v in results.items()}
+
+
+def _dense(part: Any) -> np.ndarray:
+    return part.toarray() if issparse(part) else np.ascontiguousarray(part)
+
+
+def _stays_sparse(value: np.ndarray, n_rows: int) -> bool:
+    if value.ndim != 2 or value.dtype.kind != "f" or n_rows * value.shape[1] * value.itemsize < SPARSE_BYTES:
+        return False
+    return bool(np.count_nonzero(value) <= MAX_DENSITY * value.size)
+
+
+def _as_sparse(dense: np.ndarray) -> csr_matrix:
+    """Return a dense matrix as CSR, faster than scipy, which searches nonzeros in two dimensions."""
+    found = np.flatnonzero(dense.ravel() != 0)
+    starts = np.searchsorted(found, np.arange(len(dense) + 1) * dense.shape[1])
+    return csr_matrix((dense.ravel()[found], found % dense.shape[1], starts), shape=dense.shape)

@@ -1,0 +1,105 @@
+"""Rows of weight tables that samples look up: only these have a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ...data.samples import Data
+from ...graphs import TensorType, make_value_info
+from ...graphs.editing import with_fields
+from ...graphs.view import GraphView
+from ...penalties.none import NoPenalty
+from ..graphs.task import TrainingTask
+
+__all__ = ["TableRows", "looked_up_tables"]
+
+#: Maximum share of the rows of a table that samples look up for which the others are left out.
+MAX_SHARE = 0.75
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Tables of a task, such as the values of leaves, reduced to the rows that some samples look up.
+
+    Attributes
+    ----------
+    rows : dict of str to ndarray
+        Indices of these rows, increasing, by the name of the weight.
+    features : dict of str to str
+        Feature with the row indices of each sample, by the name of the weight.
+    """
+
+    rows: dict[str, np.ndarray]
+    features: dict[str, str]
+
+    @classmethod
+    def of(cls, task: TrainingTask, data: Data, weights: Mapping[str, np.ndarray]) -> TableRows:
+        """Return the rows of the tables without a penalty that only one look-up of a feature reads."""
+        rows, features, inputs = {}, {}, task.inputs(data)
+        for table, feature in looked_up_tables(task, data).items():
+            if all(isinstance(part, NoPenalty) for part in task.penalties_of(table)):
+                numbers, n_rows = inputs[feature], len(weights[table])
+                found = np.unique(numbers % n_rows)  # indices may be negative
+                # With an index out of bounds, the table stays whole, and onnxruntime raises an error.
+                in_bounds = bool(((numbers >= -n_rows) & (numbers < n_rows)).all())
+                if in_bounds and 0 < len(found) <= MAX_SHARE * n_rows:
+                    rows[table], features[table] = found, feature
+        return cls(rows, features)
+
+    def task(self, task: TrainingTask) -> TrainingTask:
+        """Return the task with tables of any number of rows."""
+        inputs = []
+        for value in task.graph.model.graph.input:
+            if value.name in self.rows:
+                known = value.type.tensor_type
+                sizes = tuple(dim.dim_value for dim in known.shape.dim)[1:]
+                value = make_value_info(value.name, TensorType(known.elem_type, (None, *sizes)))
+            inputs.append(value)
+        return task.changed(model=with_fields(task.graph.model, input=inputs)) if self.rows else task
+
+    def data(self, task: TrainingTask, data: Data, weights: Mapping[str, np.ndarray]) -> Data:
+        """Return the samples with row indices into the reduced tables."""
+        if not self.rows:
+            return data
+        features = task.inputs(data)
+        for table, feature in self.features.items():
+            numbers = features[feature] % len(weights[table])
+            found = np.searchsorted(self.rows[table], numbers)
+            features[feature] = found.astype(features[feature].dtype)
+        return Data(data.X, data.y, data.sample_weight, features)
+
+    def of_weights(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the reduced tables, and the other weights."""
+        return {
+            name: array[self.rows[name]] if name in self.rows else array for name, array in weights.items()
+        }
+
+    def whole(
+        self, reduced: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Return complete tables; their other rows are taken from given weights."""
+        found = dict(reduced)
+        for name, rows in self.rows.items():
+            found[name] = np.array(weights[name], dtype=reduced[name].dtype)
+            found[name][rows] = reduced[name]
+        return found
+
+
+def looked_up_tables(task: TrainingTask, data: Data) -> dict[str, str]:
+    """Return the weights whose rows a single node reads, with the feature of the row indices."""
+    view, inputs = GraphView(task.graph.model), task.inputs(data)
+    found: dict[str, str] = {}
+    for node in view.nodes:
+        axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
+        if (node.domain, node.op_type) != ("", "Gather") or axis:
+            continue
+        table, feature = node.input
+        is_single = all(len(view.readers[name]) == 1 and not view.keeps_name(name) for name in node.input)
+        is_dense = feature in inputs and not issparse(inputs[feature])
+        if table in task.graph.intercepts and is_single and is_dense:
+            found[table] = feature
+    return found

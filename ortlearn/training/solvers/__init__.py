@@ -1,0 +1,1 @@
+"""Objectives of all samples for solvers."""

@@ -1,0 +1,221 @@
+"""Change of variables that standardises the features of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ...data.samples import Data
+from ...penalties import BasePenalty
+from ..graphs.first_layers import ROWS, FirstLayer, Moments, first_layers, moments
+from ..graphs.task import TrainingTask
+
+__all__ = ["Coordinates", "Scale"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Slices of a first layer in the vector of all weights, and moments of its features.
+
+    Attributes
+    ----------
+    layer : FirstLayer
+        Layer.
+    weight, intercept : slice
+        Their slices of the vector; None for an intercept that does not change.
+    shape : tuple of int
+        Shape of the weight.
+    mean, spread : ndarray of shape (n_features,)
+        Mean and standard deviation of the features, including the curvature of the penalty.
+    """
+
+    layer: FirstLayer
+    weight: slice
+    shape: tuple[int, int]
+    intercept: slice | None
+    mean: np.ndarray
+    spread: np.ndarray
+
+
+class _ScaledPenalty(BasePenalty):
+    """A penalty of weights, as a function of their coordinates."""
+
+    def __init__(self, penalty, lengths):
+        super().__init__()
+        self.penalty = penalty
+        self.lengths = lengths
+
+    def parts(self):
+        return self.penalty.parts()
+
+    def parts_for(self, is_intercept, name):
+        parts, lengths = self.penalty.parts_for(is_intercept, name), self.lengths.get(name)
+        return parts if lengths is None else [_ScaledPenalty(part, lengths) for part in parts]
+
+    def forward(self, op, weight):
+        scaled, known = op.Mul(weight, self.lengths.astype(op.float_dtype)), op.type(weight)
+        if known is not None:
+            op.set_type(scaled, *known)
+        return self.penalty.forward(op, scaled)
+
+    def graph_key(self):
+        lengths = tuple((name, array.tobytes()) for name, array in sorted(self.lengths.items()))
+        return (type(self), self.penalty.graph_key(), lengths)
+
+
+class Coordinates:
+    """A linear change of variables, to the weights for standardised features.
+
+    With features ``z = (x - mean) / spread``, a layer ``x @ W + b`` is ``z @ U + c`` with
+    ``U = spread * W`` and ``c = b + mean @ W``. Objective and penalty are still those of W and b. A solver or
+    the random initialisation, works on U and c; their values are called a point.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        Graph, objective and update.
+    data : Data
+        Samples.
+    shapes : mapping of str to tuple of int
+        Shapes of the weights.
+    of_features : bool, default=False
+        Whether features will be standardised, too: only those with a single reader; sparse ones are scaled
+        but not centred.
+    measured : mapping of str to Moments, default=None
+        Moments of features that are read in chunks; those of ``data`` by default.
+
+    Attributes
+    ----------
+    scales : list of Scale
+        Layers, and the moments of their features.
+    names : list of str
+        Weights, in the order of the vector.
+    dtype : numpy.dtype
+        Type of the weights.
+    """
+
+    def __init__(
+        self,
+        task: TrainingTask,
+        data: Data,
+        shapes: Mapping[str, tuple[int, ...]],
+        of_features: bool = False,
+        measured: Mapping[str, Moments] | None = None,
+    ):
+        self.scales: list[Scale] = []
+        self.names, self.dtype = task.graph.weights, task.graph.dtype
+        ends = np.cumsum([int(np.prod(shapes[name], dtype=np.int64)) for name in task.graph.weights])
+        starts = np.concatenate([[0], ends[:-1]])
+        slices = {
+            name: slice(int(a), int(b)) for name, a, b in zip(task.graph.weights, starts, ends, strict=True)
+        }
+        columns = task.inputs(data)
+        penalty, bounded = task.objective.penalty, task.update.not_negative
+        for layer in first_layers(task):
+            features, shape = columns[layer.features], shapes[layer.weight]
+            if of_features and not layer.is_only_reader:
+                continue
+            if len(shape) != 2 or features.ndim != 2 or features.shape[1] != shape[0]:
+                continue
+            size = None if layer.intercept is None else int(np.prod(shapes[layer.intercept]))
+            centred = size == shape[1] and layer.intercept not in bounded
+            centred = centred and not (of_features and issparse(features))  # it would fill the zeros
+            if measured is None:
+                mean, spread = moments(features, data.row_weight, centred)
+            else:
+                mean, spread = measured[layer.features].result(centred)
+            parts = penalty.parts_for(task.graph.intercepts[layer.weight], layer.weight)
+            curvature = 2 * sum(part.square_factor for part in parts)
+            spread = np.sqrt(spread**2 + curvature)
+            spread[spread == 0] = 1.0
+            intercept = slices[layer.intercept] if centred and layer.intercept is not None else None
+            whole = (shape[0], shape[1])
+            self.scales.append(Scale(layer, slices[layer.weight], whole, intercept, mean, spread))
+
+    @classmethod
+    def of_parts(cls, scales: list[Scale], names: list[str], dtype: np.dtype) -> Coordinates:
+        """Return coordinates from their saved attributes."""
+        found = cls.__new__(cls)
+        found.scales, found.names, found.dtype = scales, names, dtype
+        return found
+
+    def weights(self, point: np.ndarray) -> np.ndarray:
+        """Return the weights W and b of a point."""
+        vector = np.array(point)
+        for scale in self.scales:
+            layer = point[scale.weight].reshape(scale.shape) / scale.spread[:, np.newaxis]
+            vector[scale.weight] = layer.ravel()
+            if scale.intercept is not None:
+                vector[scale.intercept] -= scale.mean @ layer
+        return vector
+
+    def point(self, vector: np.ndarray) -> np.ndarray:
+        """Return the point of a vector of weights: the inverse of :meth:`weights`."""
+        point = np.array(vector)
+        for scale in self.scales:
+            layer = vector[scale.weight].reshape(scale.shape)
+            point[scale.weight] = (layer * scale.spread[:, np.newaxis]).ravel()
+            if scale.intercept is not None:
+                point[scale.intercept] += scale.mean @ layer
+        return point
+
+    def gradient(self, slopes: np.ndarray) -> np.ndarray:
+        """Return the gradient with respect to the point, given that with respect to the weights."""
+        found = np.array(slopes)
+        for scale in self.scales:
+            layer = slopes[scale.weight].reshape(scale.shape)
+            if scale.intercept is not None:
+                layer = layer - np.outer(scale.mean, slopes[scale.intercept])
+            found[scale.weight] = (layer / scale.spread[:, np.newaxis]).ravel()
+        return found
+
+    def standardised(self, task: TrainingTask, data: Data) -> tuple[TrainingTask, Data]:
+        """Return task and data with standardised features and the same penalty of W."""
+        return self.of_points(task), self.standardised_data(task, data)
+
+    def of_points(self, task: TrainingTask) -> TrainingTask:
+        """Return the task as a function of points, with the same penalty of W."""
+        lengths = {scale.layer.weight: 1 / scale.spread[:, np.newaxis] for scale in self.scales}
+        return task.changed(penalty=_ScaledPenalty(task.objective.penalty, lengths))
+
+    def standardised_data(self, task: TrainingTask, data: Data) -> Data:
+        """Return samples with standardised features."""
+        columns = dict(task.inputs(data))
+        for scale in self.scales:
+            features = columns[scale.layer.features]
+            if issparse(features) and not scale.mean.any():
+                found = features.multiply(1 / scale.spread).tocsr().astype(features.dtype)
+            else:
+                found = np.empty(features.shape, dtype=features.dtype)
+                for start in range(0, features.shape[0], ROWS):  # float64 only for a chunk at a time
+                    rows = slice(start, start + ROWS)
+                    part = features[rows].toarray() if issparse(features) else features[rows]
+                    found[rows] = (part - scale.mean) / scale.spread
+            columns[scale.layer.features] = found
+        return Data(data.X, data.y, data.sample_weight, columns)
+
+    def as_points(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the point of weights, as arrays by name."""
+        return self._apply(self.point, weights)
+
+    def as_weights(self, points: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the weights of a point, as arrays by name."""
+        return self._apply(self.weights, points)
+
+    def _apply(
+        self, change: Callable[[np.ndarray], np.ndarray], arrays: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        vector = change(np.concatenate([np.ravel(arrays[n]).astype(np.float64) for n in self.names]))
+        ends = np.cumsum([arrays[name].size for name in self.names])[:-1]
+        parts = zip(self.names, np.split(vector, ends), strict=True)
+        return {name: part.reshape(arrays[name].shape).astype(self.dtype) for name, part in parts}
+
+    def lengths(self, n_elements: int) -> np.ndarray:
+        """Return the change of each weight per unit of its coordinate."""
+        found = np.ones(n_elements)
+        for scale in self.scales:
+            found[scale.weight] = np.repeat(1 / scale.spread, scale.shape[1])
+        return found

@@ -1,0 +1,227 @@
+"""Base class of training steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from ...data.orders import split_batches
+from ...data.samples import Data
+from ...runtime.buffers import Carried, CarriedBuffers
+from ...runtime.devices import Device
+from ...runtime.providers import CPU
+from ..graphs.task import TrainingTask
+from ..optimisations.activations import check_memory
+from .threads import threads_of_training
+
+__all__ = ["BaseStep", "Pause", "run_batches"]
+
+#: Called with the objectives of the batches so far, as arrays or numbers.
+Pause = Callable[[list[Any]], None]
+
+
+def run_batches(
+    run: Callable[[np.ndarray, CarriedBuffers], float],
+    order: np.ndarray,
+    batch_size: int,
+    buffers: CarriedBuffers,
+    pause: Pause | None = None,
+) -> np.ndarray:
+    """Run batches one by one, up to the first non-finite objective."""
+    values: list[Any] = []
+    for rows in split_batches(order, batch_size):
+        if pause is not None and values:
+            pause(values)
+        value = run(rows, buffers)
+        values.append(value)
+        if not isfinite(value):
+            buffers.step_back(1)  # to the weights before those that gave this objective
+            break
+        buffers.advance()
+    return np.array(values)
+
+
+class BaseStep:
+    """Base class of training steps: built once, bound to data and weights, then run for each epoch.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        Graph, objective and update.
+    device : Device
+        Device to run on.
+    n_jobs : int, default=None
+        Number of threads of an operator.
+
+    Attributes
+    ----------
+    checks_loss : bool
+        Whether the next batch checks the gradient of a loss in Python.
+    """
+
+    checks_loss = False
+    #: Samples that are bound, and number of samples of an epoch.
+    _loaded: Data | None = None
+    n_samples = 0
+    #: Scalar tensor with the learning rate.
+    _rate: Any
+
+    def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
+        self.task = task
+        self.device = device
+        self.n_jobs = n_jobs
+        self.carried = self.build()
+
+    def threads(self, size: int | str) -> int | None:
+        """Return the number of threads for a batch size: ``n_jobs``, or 1 if more are not faster.
+
+        Parameters
+        ----------
+        size : int or str
+            Number of samples of a full batch, or the name of a dynamic dimension.
+
+        Returns
+        -------
+        int or None
+            Number of threads, with the meaning of ``n_jobs``.
+        """
+        return threads_of_training(self.task, size, self.n_jobs)
+
+    def start(
+        self,
+        data: Data,
+        sizes: list[int],
+        weights: dict[str, np.ndarray],
+        states: dict | None = None,
+        n_samples: int | None = None,
+    ) -> CarriedBuffers:
+        """Put weights and states on the device and bind them to the data.
+
+        Parameters
+        ----------
+        data : Data
+            Training samples.
+        sizes : list of int
+            Batch sizes: that of full batches, and that of the short last one, if any.
+        weights : dict of str to ndarray
+            Initial weights.
+        states : dict of (str, str) to ndarray, default=None
+            Initial states of the update, used if name and shape match; new ones by default.
+        n_samples : int, default=None
+            Samples of an epoch, if ``data`` is the first of several chunks (see :meth:`load`); those of
+            ``data`` by default.
+
+        Returns
+        -------
+        CarriedBuffers
+            Weights and states of this training.
+        """
+        if self.device.provider == CPU:
+            check_memory(self.task, data, max(sizes))
+        self.sizes, self.n_samples = sizes, len(data) if n_samples is None else n_samples
+        self.prepare(data, sizes)
+        arrays: dict = {(name, None): array for name, array in weights.items()}
+        for name, array in weights.items():
+            for state, value in self.task.update.learning_rate.init(array).items():
+                arrays[name, state] = value
+        for key, value in (states or {}).items():
+            if key in arrays and arrays[key].shape == value.shape:
+                arrays[key] = value.astype(arrays[key].dtype)
+        buffers = CarriedBuffers(self.carried, arrays, self.device)
+        self.bind(data, sizes, buffers)
+        self._loaded = data
+        return buffers
+
+    def load(self, data: Data, buffers: CarriedBuffers) -> None:
+        """Bind the next chunk of an epoch, unless it is already bound.
+
+        Parameters
+        ----------
+        data : Data
+            Samples with the same columns.
+        buffers : CarriedBuffers
+            Weights and states, unchanged.
+        """
+        if data is not self._loaded:
+            self.rebind(data, buffers)
+            self._loaded = data
+
+    def run_epoch(
+        self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
+    ) -> np.ndarray:
+        """Update on every batch of an epoch, up to the first non-finite objective.
+
+        Parameters
+        ----------
+        order : ndarray of shape (n_samples,), int64
+            Sample indices in the order they are visited: those of an epoch, or of its remaining batches.
+        batch_size : int
+            Number of samples of a batch.
+        buffers : CarriedBuffers
+            Weights and states; those of the last finite objective if one is non-finite.
+        pause : callable, default=None
+            Called between parts of the epoch with the list of objectives so far.
+
+        Returns
+        -------
+        ndarray of shape (n_batches,)
+            Objective of each batch; only the last one may be non-finite.
+        """
+        return run_batches(self.run, order, batch_size, buffers, pause)
+
+    def build(self) -> list[Carried]:
+        """Build graphs and sessions; return the weights and states that steps update."""
+        raise NotImplementedError
+
+    def prepare(self, data: Data, sizes: list[int]) -> None:
+        """Build graphs and sessions that depend on the batch sizes; nothing by default.
+
+        Parameters
+        ----------
+        data : Data
+            Training samples.
+        sizes : list of int
+            Batch sizes: that of full batches, and that of the short last one, if any.
+        """
+
+    def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
+        """Bind data, weights and results."""
+        raise NotImplementedError
+
+    def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
+        """Bind other samples.
+
+        Parameters
+        ----------
+        data : Data
+            Samples with the same columns.
+        buffers : CarriedBuffers
+            Weights and states, unchanged.
+        """
+        self.bind(data, self.sizes, buffers)
+
+    def release(self) -> None:
+        """Release data and weights; keep graphs and sessions."""
+        raise NotImplementedError
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the next steps.
+
+        Parameters
+        ----------
+        rate : float
+            Learning rate.
+        """
+        self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
+
+    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+        """Update on a batch and return its objective; the caller advances the buffers to keep the update."""
+        raise NotImplementedError
+
+    def graphs(self) -> dict[str, ModelProto]:
+        """Return the graphs of the step by name."""
+        raise NotImplementedError

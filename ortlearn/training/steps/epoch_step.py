@@ -1,0 +1,307 @@
+"""An epoch as one call, or several if it takes long: a Loop over batches inside the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from ...data.samples import Data
+from ...runtime.buffers import Carried, CarriedBuffers
+from ...runtime.devices import Device, ort_scalar, ort_value
+from ..graphs.names import RATE
+from ..graphs.sparse_products import taken_rows, with_sparse_rows
+from ..optimisations.activations import rows_per_copy
+from . import batch_timer
+from .base_step import BaseStep, Pause, run_batches
+from .batch_loops import LOSSES, ORDER, batches_per_iteration
+from .batch_timer import BatchTimer
+from .compiled import compiled_graph
+from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
+from .single_graph_step import SingleGraphStep
+
+__all__ = ["EpochStep"]
+
+#: Maximum number of batches of a trial before the first epoch, and its maximum seconds.
+TRIAL_BATCHES, TRIAL_SECONDS = 16, 0.01
+
+
+class EpochStep(BaseStep):
+    """Train with one call of onnxruntime per epoch, or several if an epoch takes seconds.
+
+    Data, weights and results are bound once. Interrupts are handled between calls. A loop stops at a
+    non-finite loss; the epoch is then repeated batch by batch from its initial weights to find the last
+    finite ones. Other epochs have no additional cost.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        Graph, objective and update.
+    device : Device
+        Device to run on.
+    n_jobs : int, default=None
+        Number of threads of an operator.
+    """
+
+    def build(self) -> list[Carried]:
+        """Return an empty list: the graph depends on the batch size."""
+        self._graph: EpochGraph | None = None
+        self._sessions: dict[tuple, tuple[EpochGraph, Any]] = {}
+        self._data: Data | None = None
+        self._single: SingleGraphStep | None = None
+        return []
+
+    def prepare(self, data: Data, sizes: list[int]) -> None:
+        """Build the graph for the batch sizes."""
+        self.size, self.rest = sizes[0], sizes[1] if len(sizes) > 1 else 0
+        self._trained = with_sparse_rows(self.task, data) if self.device.reads_entries else self.task
+        # Other providers may return wrong results for a loop without iterations.
+        n_batches = self.n_samples // self.size
+        self._n_joined = batches_per_iteration(n_batches) if self.device.is_native else 1
+        self._graph, self.session = self._compiled(self.rest)
+        self.carried = self._graph.carried
+
+    def _compiled(self, rest: int) -> tuple[EpochGraph, Any]:
+        """Return graph and session, always the same ones for this step since bindings belong to a session."""
+        sizes = self.size, rest, self._n_joined
+        key = (*sizes, self._trained.graph.sparse)
+        if key not in self._sessions:
+            self._sessions[key] = compiled_graph(
+                self._trained,
+                sizes,
+                self.device,
+                1 if self._trained.graph.sparse else self.threads(self.size),
+                lambda: epoch_graph(self._trained, self.size, rest, self._n_joined, self.device.is_native),
+            )
+        return self._sessions[key]
+
+    def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
+        """Bind data, sample indices, weights and results once for every copy of the weights."""
+        self._data, self._sizes = data, sizes
+        self._last_epoch: tuple[np.ndarray, float, dict | None] | None = None
+        self._rate, self._last = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
+        self._rate_value = 0.0
+        self._columns: dict[str, Any] = {}
+        self._values: dict[str, Any] = {}
+        self._bindings: list[Any] = []
+        if data.is_sparse:
+            return
+        self._columns = self._tensors(self.task.columns(data))
+        if self.n_samples != len(data):  # inputs differ between the chunks of an epoch
+            return
+        self._values = self._inputs(np.arange(len(data), dtype=np.int64))
+        compiled = self._compiled(self.rest)
+        self._bindings = [
+            self._binding(buffers, copy, self._values, compiled) for copy in range(buffers.COPIES)
+        ]
+
+    def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
+        """Bind other samples for the next calls."""
+        self._data = data
+        self._columns = {} if data.is_sparse else self._tensors(self.task.columns(data))
+
+    def _tensors(self, columns: dict[str, np.ndarray]) -> dict[str, Any]:
+        return {name: ort_value(array, self.device) for name, array in columns.items()}
+
+    def _inputs(self, rows: np.ndarray) -> dict[str, Any]:
+        """Return the inputs of a call on some samples, without weights and states."""
+        assert self._data is not None
+        columns = self._columns
+        if self._data.is_sparse or self._trained.graph.sparse:
+            taken = taken_rows(self._trained, self.task.columns(self._data).items(), rows, self.size)
+            columns, rows = self._tensors(taken), np.arange(len(rows), dtype=np.int64)
+        full = len(rows) // self.size * self.size
+        numbers = {ORDER: rows[:full].reshape(-1, self.size)}
+        if full < len(rows):
+            numbers[REST] = rows[full:]
+        return {**columns, **self._tensors(numbers), RATE: self._rate}
+
+    def release(self) -> None:
+        """Release data and weights; keep graphs and sessions."""
+        self._data = self._last_epoch = self._loaded = None
+        self._columns, self._values, self._bindings = {}, {}, []
+        if self._single is not None:
+            self._single.release()
+
+    def _binding(
+        self,
+        buffers: CarriedBuffers,
+        copy: int,
+        values: dict[str, Any],
+        compiled: tuple[EpochGraph, Any],
+    ) -> Any:
+        graph, session = compiled
+        names = {value.name for value in session.get_inputs()}
+        binding = session.io_binding()
+        for name, value in values.items():
+            if name in names:
+                binding.bind_ortvalue_input(name, value)
+        binding.bind_output(LOSSES, "cpu")
+        if REST in names:
+            binding.bind_ortvalue_output(LAST, self._last)
+        written = buffers.values[(copy + 1) % buffers.COPIES]
+        for item, old, new in zip(graph.carried, buffers.values[copy], written, strict=True):
+            if item.source in names:
+                binding.bind_ortvalue_input(item.source, old)
+            binding.bind_ortvalue_output(item.result, new)
+        return binding
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate of the next epochs."""
+        if rate != self._rate_value:
+            super().set_rate(rate)
+        self._rate_value = rate
+
+    def run_epoch(
+        self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
+    ) -> np.ndarray:
+        """Update on every batch of an epoch, up to the first non-finite objective."""
+        n_batches = len(order) // self.size
+        self._run_trial(order, n_batches, buffers)
+        assert self._data is not None
+        is_whole = len(order) == len(self._data)
+        if not self._bindings or not is_whole or self._timer.batches(n_batches) < n_batches:
+            return self._run_in_parts(order, buffers, pause)
+        full = n_batches * self.size
+        self._values[ORDER].update_inplace(order[:full].reshape(-1, self.size))
+        if self.rest:
+            self._values[REST].update_inplace(order[full:])
+        values = self._call(self.session, self._bindings[buffers.current], n_batches, self.rest)
+        if np.isfinite(values).all():
+            buffers.advance()
+            self._remember(order)
+            return values
+        return self._repeat_epoch(order, buffers)
+
+    def _run_trial(self, order: np.ndarray, n_batches: int, buffers: CarriedBuffers) -> None:
+        """Measure the time per batch before the first epoch, which might be a long call."""
+        assert self._graph is not None
+        if self._timer.is_known or n_batches <= 1 or self._graph.draws:  # a trial would advance the generator
+            return
+        for count in (1, min(TRIAL_BATCHES, n_batches)):
+            rows = np.append(order[: count * self.size], order[n_batches * self.size :])
+            self._run_rows(rows, buffers)  # its updates are discarded
+            if self._timer.seconds * TRIAL_BATCHES > TRIAL_SECONDS:
+                return
+
+    @property
+    def _timer(self) -> BatchTimer:
+        assert self._graph is not None
+        return self._graph.timer
+
+    def _call(self, session: Any, binding: Any, n_batches: int, rest: int) -> np.ndarray:
+        """Run a graph and return the objectives of its batches."""
+        binding.bind_output(LOSSES, "cpu")  # the output of the last call would require the same length
+        begun = batch_timer.clock()
+        session.run_with_iobinding(binding)
+        seconds = batch_timer.clock() - begun
+        values = binding.get_outputs_as_ortvaluevector()[0].numpy()  # get_outputs takes 40 us
+        self._timer.note(max(1, len(values)), seconds)
+        return np.append(values, self._last.numpy()) if rest and len(values) == n_batches else values
+
+    def _run_rows(self, rows: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
+        """Update on some batches, of which the last may be short; return their objectives."""
+        rest = len(rows) % self.size
+        if rest == len(rows) and not self.device.is_native:
+            values, own = self._replay(rows, self._rate_value, buffers)
+            buffers.write(own.read(), buffers.next)
+            return values
+        compiled, inputs = self._compiled(rest), self._inputs(rows)
+        binding = self._binding(buffers, buffers.current, inputs, compiled)
+        return self._call(compiled[1], binding, len(rows) // self.size, rest)
+
+    def _run_in_parts(
+        self, order: np.ndarray, buffers: CarriedBuffers, pause: Pause | None = None
+    ) -> np.ndarray:
+        """Run an epoch in several calls, with bounds on the time and the sparse samples of a call."""
+        assert self._data is not None
+        initial = buffers.read()
+        n_left = len(order) // self.size
+        most = max(1, rows_per_copy(self._trained, self._data) // self.size)
+        values: list[np.ndarray] = []
+        start = 0
+        while start < len(order):
+            count = min(self._timer.batches(n_left), most)
+            n_left = max(0, n_left - count)
+            stop = start + count * self.size if n_left else len(order)
+            values.append(self._run_rows(order[start:stop], buffers))
+            if not np.isfinite(values[-1]).all():
+                buffers.write(initial)
+                return self._repeat_epoch(order, buffers)
+            buffers.advance()
+            start = stop
+            if pause is not None and n_left:
+                pause(values)
+        self._remember(order, initial)
+        return np.concatenate(values)
+
+    def _remember(self, order: np.ndarray, initial: dict | None = None) -> None:
+        """Remember order, rate and initial values of an epoch, for :meth:`_undo_last_batch`."""
+        numbers = order.astype(np.int32, copy=False) if len(order) < 2**31 else order
+        self._last_epoch = numbers, self._rate_value, initial
+
+    def _repeat_epoch(self, order: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
+        """Repeat an epoch batch by batch from its initial weights."""
+        values, own = self._replay(order, self._rate_value, buffers)
+        if np.isfinite(values).all():  # sums in another order may avoid an overflow
+            buffers.advance()
+            self._remember(order)
+        elif len(values) == 1 and self._last_epoch is not None:
+            self._undo_last_batch(buffers)  # its update gave the faulty weights
+            return values
+        buffers.write(own.read())
+        return values
+
+    def _undo_last_batch(self, buffers: CarriedBuffers) -> None:
+        """Return to the weights before the last batch of the previous epoch."""
+        assert self._last_epoch is not None
+        order, rate, initial = self._last_epoch
+        buffers.step_back(1)
+        if initial is not None:
+            buffers.write(initial)
+        before = order[: -(len(order) % self.size or self.size)].astype(np.int64)
+        _, own = self._replay(before, rate, buffers)
+        buffers.write(own.read())
+
+    def _replay(
+        self, order: np.ndarray, rate: float, buffers: CarriedBuffers
+    ) -> tuple[np.ndarray, CarriedBuffers]:
+        """Run batches one by one; return their objectives and the updated buffers."""
+        assert self._data is not None
+        if self._trained.graph.sparse:  # SingleGraphStep needs dense samples, which may be too large
+            own, now = CarriedBuffers(self.carried, buffers.read(), self.device), self._rate_value
+            self.set_rate(rate)
+            values = run_batches(self._run_batch, order, self.size, own)
+            self.set_rate(now)
+            return values, own
+        step = self._single_step()
+        carried = buffers.read()
+        weights = {weight: value for (weight, state), value in carried.items() if state is None}
+        states = {key: value for key, value in carried.items() if key[1] is not None}
+        own = step.start(self._data, self._sizes, weights, states)
+        step.set_rate(rate)
+        return step.run_epoch(order, self.size, own), own
+
+    def _run_batch(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+        return float(self._run_rows(rows, buffers)[0])
+
+    def _single_step(self) -> SingleGraphStep:
+        if self._single is None:
+            device = self.device if self.device.is_native else Device("cpu")  # always supported
+            self._single = SingleGraphStep(self.task, device, self.n_jobs)
+        return self._single
+
+    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+        """Return the objective of a last batch with the current weights; the update is discarded."""
+        value = self._run_batch(rows, buffers)
+        carried = buffers.read()
+        if not np.isfinite(value) or not all(np.isfinite(array).all() for array in carried.values()):
+            self._undo_last_batch(buffers)  # the caller steps back to these weights
+            buffers.advance()
+        return value
+
+    def graphs(self) -> dict[str, ModelProto]:
+        """Return the graph of a batch, and that of an epoch once the batch sizes are known."""
+        step = {"step": self._single_step().model}
+        return step if self._graph is None else {"epoch": self._graph.model, **step}
