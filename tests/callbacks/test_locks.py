@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from benchmarks.faults.simulated_training import ModelCheckpoint, Run, losses_in, train
 from ortlearn.callbacks import locks
-from tests.callbacks.simulated_training import ModelCheckpoint, Run, losses_in, train
 
 WAITING = """
 import sys
-from tests.callbacks.simulated_training import ModelCheckpoint, Run
+from benchmarks.faults.simulated_training import ModelCheckpoint, Run
 run = Run(ModelCheckpoint(sys.argv[1]))
 run.epoch(1.0)
 print("writing", flush=True)

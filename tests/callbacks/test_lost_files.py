@@ -13,8 +13,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from ortlearn.callbacks.checkpoint_files import read_value, write_checkpoint
-from tests.callbacks.simulated_training import (
+from benchmarks.faults.simulated_training import (
     MODEL,
     Faults,
     ModelCheckpoint,
@@ -24,6 +23,7 @@ from tests.callbacks.simulated_training import (
     losses_in,
     train,
 )
+from ortlearn.callbacks.checkpoint_files import read_value, write_checkpoint
 
 OLD, NEW = [3.0, 2.0, 1.0], [6.0, 5.0, 4.0]
 KEPT = {"all": {}, "best": {"save_best": 2, "monitor": "loss"}}

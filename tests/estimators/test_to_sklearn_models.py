@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.model_zoo.cases import catalogue
-from tests.model_zoo.measurement import Measurement
-from tests.model_zoo.training import NO_RATE, perturbed, train_from
-from tests.model_zoo.written import written_back
+from benchmarks.model_zoo.cases import catalogue
+from benchmarks.model_zoo.measurement import Measurement
+from benchmarks.model_zoo.training import NO_RATE, perturbed, train_from
+from benchmarks.model_zoo.written import written_back
 
 CASES = catalogue()
 #: One case of each family; the others are in the slow test below.

@@ -21,13 +21,13 @@ from sklearn.model_selection import HalvingGridSearchCV, HalvingRandomSearchCV
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 
+from benchmarks.model_zoo.cases import catalogue
+from benchmarks.model_zoo.measurement import Measurement
 from ortlearn import plugins
 from ortlearn.graphs import TensorType, extract_model
 from ortlearn.models import all_covered, write_model, write_parameters
 from ortlearn.runtime.devices import Device
 from ortlearn.runtime.sessions import make_session
-from tests.model_zoo.cases import catalogue
-from tests.model_zoo.measurement import Measurement
 
 CASES = catalogue()
 NAMES = sorted(

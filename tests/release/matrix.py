@@ -21,10 +21,10 @@ __all__ = ["ENVIRONMENTS", "TESTS", "Versions", "floors", "run"]
 TESTS = (
     "README.md",
     "tests/test_light_import.py",
-    "tests/conversion",
+    "tests/trainable",
     "tests/learning_rates",
     "tests/losses",
-    "tests/model_zoo/test_sample.py",
+    "tests/benchmarks/test_sample.py",
     "tests/onnx_files/test_loading.py",
     "tests/penalties",
     "tests/preprocessing",

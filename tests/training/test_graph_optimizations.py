@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from onnx import parser
 
+from benchmarks.model_zoo.cases import catalogue
+from benchmarks.model_zoo.measurement import Measurement
+from benchmarks.model_zoo.training import PLAIN, perturbed
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.runtime.devices import Device
 from ortlearn.runtime.onnxruntime_module import runtime
@@ -15,9 +18,6 @@ from ortlearn.runtime.sessions import make_session, session_options
 from ortlearn.training.graphs.names import RATE
 from ortlearn.training.steps import epoch_graph
 from ortlearn.training.steps.epoch_graph import ORDER, REST
-from tests.model_zoo.cases import catalogue
-from tests.model_zoo.measurement import Measurement
-from tests.model_zoo.training import PLAIN, perturbed
 
 SIZE, BATCHES, LAST = 8, 3, 3
 CASES = catalogue()

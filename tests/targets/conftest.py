@@ -1,0 +1,3 @@
+"""Fixtures of estimators."""
+
+from tests.estimator_fixtures import *  # noqa: F403
