@@ -1,4 +1,4 @@
-"""Measure some or all models, and write a table: ``python -m benchmarks.model_zoo --only 'RandomForest*'``."""
+"""Measure models, and write a table: ``python -m benchmarks.model_zoo --only 'RandomForest*'``."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ def choose(
     this with other centers, which may fit better if the new samples differ much from those of the model.
     Return the strongest pull whose loss exceeds the lowest one by less than a fraction of the standard error
     (a variant of the one-standard-error rule: Breiman, L. et al., "Classification and regression trees",
-    1984, section 3.4.3). Shifted leaves are compared with the one that is chosen from the others. ``averaged``
-    replaces these trainings by weighted means of class shares.
+    1984, section 3.4.3). Shifted leaves are compared with the one that is chosen from the others.
+    ``averaged`` replaces these trainings by weighted means of class shares.
     """
     max_iter = min(ITERATIONS, settings.max_iter)
     settings = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)

@@ -134,7 +134,7 @@ def check_operators(model: ModelProto, types: Mapping[str, TensorType], label: s
         if types and is_attention and _has_misread_mask(_TypedNode(node, types, constants)):
             raise ConversionError(
                 f"{label} have a {node.op_type} (node {node.name!r}) with a mask of keys, whose numbers of "
-                "queries and keys differ or are unknown. The installed onnxruntime-training computes it "
+                "queries and keys differ or are unknown. onnxruntime before 1.20 computes it "
                 "wrongly: install the newest onnxruntime instead, or give both axes the same size or name "
                 "in the model."
             )
