@@ -127,12 +127,22 @@ def _remark(facts: Facts) -> str:
         "decreases_rules",
         "exported",
         "forward",
+        "gradient_ort",
+        "decreases_ort",
         "written",
     )
-    found = next((name for name in order if facts.get(name, {}).get("ok") is False), None)
+    found = next(
+        (name for name in order if facts.get(name, {}).get("ok") is False and not _is_refusal(facts, name)),
+        None,
+    )
     if found is None:
         return ""
     return f"{_PREFIXES.get(found, '')}{_reason(facts, found)}"
+
+
+def _is_refusal(facts: Facts, name: str) -> bool:
+    """Return whether onnxruntime-training is not used for a model, which is no limitation of its training."""
+    return name.endswith("_ort") and "plain" in facts[name]
 
 
 def _reason(facts: Facts, name: str) -> str:

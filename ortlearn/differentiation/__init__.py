@@ -16,7 +16,6 @@ from .backends import (
     build_gradient,
     check_straight_through,
     gradient_of_loss,
-    gradient_of_outputs,
 )
 from .decomposition import by_decomposition
 from .derivative import DerivativeOptions
@@ -35,7 +34,6 @@ __all__ = [
     "declare_without_gradient",
     "gradient_model",
     "gradient_of_loss",
-    "gradient_of_outputs",
     "gradient_reach",
     "gradient_rule",
     "onnx_derivative",

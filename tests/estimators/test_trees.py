@@ -164,7 +164,7 @@ def test_classifiers_of_several_outputs(estimator, wine, run_onnx):
         assert found.min() >= 0
 
 
-def test_isolation_forest_with_labels(gradient, wine, run_onnx):
+def test_isolation_forest_with_labels(wine, run_onnx):
     X, y = wine[0], np.where(wine[1] == 2, -1, 1)
     fitted = IsolationForest(**FEW).fit(X)
     model = refined(fitted, X, y, learning_rate=1.0)

@@ -7,7 +7,8 @@ from typing import Any
 
 from onnx import ModelProto
 
-from ...differentiation import STRAIGHT_THROUGH, build_gradient, gradient_of_outputs
+from ...differentiation import STRAIGHT_THROUGH, build_gradient
+from ...differentiation.backends import gradient_of_outputs
 from ...differentiation.cpp_builder import Agent
 from ...differentiation.split import split_gradient_model
 from ...graphs import make_inputs_of
