@@ -10,8 +10,8 @@ from ..exceptions import SavedFileError
 
 __all__ = ["FORMAT", "SCHEMA", "check_manifest"]
 
-#: Number of the format; files with a higher number are rejected.
-FORMAT = 1
+#: Number of the format, 1 in version 0.2.0; files with a higher number are rejected.
+FORMAT = 2
 
 _DIGEST: dict[str, Any] = {"type": "string", "pattern": "[0-9a-f]{64}"}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
