@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.exceptions import WriteBackError
+from ortlearn.exceptions import ResumedWarning, WriteBackError
 from ortlearn.models.forms import Described
 from ortlearn.saving import load, save
 
@@ -50,7 +50,8 @@ def test_a_link_without_an_equal_in_scikit_learn_is_known():
 
 def test_a_checkpoint_is_resumed():
     start = loaded("checkpoint.zip")
-    resumed = loaded("checkpoint.zip").fit(X, Y, resume_from=FILES / "checkpoint.zip")
+    with pytest.warns(ResumedWarning, match="begun with version 0.2.0"):
+        resumed = loaded("checkpoint.zip").fit(X, Y, resume_from=FILES / "checkpoint.zip")
     whole = OrtGradientOptimizer(**start.get_params(deep=False)).fit(X, Y)
     assert len(resumed.history_) == len(whole.history_) == 3
     np.testing.assert_allclose(resumed.to_sklearn().predict(X), whole.to_sklearn().predict(X), rtol=1e-5)
