@@ -25,12 +25,6 @@ def optimizer(request):
 
 
 @pytest.fixture
-def either(request):
-    """Return one of the two estimator classes, alternating between the cases of a test."""
-    return list(OPTIMIZERS.values())[sum(request.node.callspec.indices.values()) % 2]
-
-
-@pytest.fixture
 def both():
     """Return both estimator classes, for comparisons."""
     return tuple(OPTIMIZERS.values())

@@ -63,9 +63,9 @@ def set_random_weights(trainer, seed=2):
 
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_first_prediction_equals_that_of_the_file(name, warm_start, either, run_onnx):
+def test_first_prediction_equals_that_of_the_file(name, warm_start, optimizer, run_onnx):
     X, y = rows()
-    trainer = either(
+    trainer = optimizer(
         network_file(name), lora=LoRA(2, target="*"), learning_rate=1e-30, max_iter=1, random_state=0
     )
     trainer.set_params(warm_start=warm_start).fit(X, y)
@@ -82,13 +82,13 @@ def test_first_prediction_equals_that_of_the_file(name, warm_start, either, run_
 
 @pytest.mark.parametrize("alpha", [None, 3.0])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_gradients_equal_finite_differences(name, alpha, either, run_onnx):
+def test_gradients_equal_finite_differences(name, alpha, optimizer, run_onnx):
     """A full-batch gradient step is compared with differences of the loss of models merged in NumPy."""
     dtype = np.float32 if name in ("convolution", "recurrent") else np.float64  # types of kernels
     X, y = rows(dtype)
     file = network_file(name, dtype)
     rate = LearningRateSGD(eta0=0.25, learning_rate="constant")
-    trainer = either(
+    trainer = optimizer(
         file, lora=LoRA(2, alpha=alpha, target="*"), learning_rate=rate, max_iter=1, random_state=0
     )
     trainer.set_params(batch_size=len(X)).fit(X, y)
@@ -113,10 +113,10 @@ def test_gradients_equal_finite_differences(name, alpha, either, run_onnx):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_merged_and_separate_files_predict_the_same(name, either, run_onnx):
+def test_merged_and_separate_files_predict_the_same(name, optimizer, run_onnx):
     X, y = rows()
     file = network_file(name)
-    trainer = either(file, lora=LoRA(2, alpha=1.0, target="*"), max_iter=1, random_state=0).fit(X, y)
+    trainer = optimizer(file, lora=LoRA(2, alpha=1.0, target="*"), max_iter=1, random_state=0).fit(X, y)
     weights = set_random_weights(trainer)
     one, two = trainer.get_trained_onnx(), trainer.get_trained_onnx(merged=False)
     expected = trainer.predict(X)

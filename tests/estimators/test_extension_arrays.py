@@ -67,12 +67,12 @@ def test_warm_start_of_a_classifier(name, model):
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_labels_of_every_method(either, name):
+def test_labels_of_every_method(optimizer, name):
     given, plain = LABELS[name]
     options = {**OPTIONS, "learning_rate": 0.1}
 
     def trained(method, y, **arguments):
-        return getattr(either(LogisticRegression(), **options), method)(FRAME, y, **arguments)
+        return getattr(optimizer(LogisticRegression(), **options), method)(FRAME, y, **arguments)
 
     calls = {
         "fit": lambda y: {"X_val": FRAME, "y_val": y},
@@ -84,7 +84,7 @@ def test_labels_of_every_method(either, name):
         same(*pairs)
         assert pairs[0].score(FRAME, given) == pairs[1].score(FRAME, plain)
     halves = [(FRAME[:40], given[:40]), (FRAME[40:], given[40:])]
-    same(either(LogisticRegression(), **options).fit_stream(halves), trained("fit_stream", plain))
+    same(optimizer(LogisticRegression(), **options).fit_stream(halves), trained("fit_stream", plain))
 
 
 @pytest.mark.parametrize("kind", FLOATS)

@@ -34,15 +34,15 @@ RETRAINED = {
 
 @pytest.mark.parametrize("name", list(RETRAINED))
 @pytest.mark.parametrize("seed", [0, 1])
-def test_retraining_does_not_increase_the_loss(name, seed, either, fit_quietly, request):
+def test_retraining_does_not_increase_the_loss(name, seed, optimizer, fit_quietly, request):
     data, model, rate = RETRAINED[name]
     X, y = request.getfixturevalue(data)
     model = fit_quietly(model, X[::2], y[::2])
     X, y = X[1::2], y[1::2]
     still = LearningRateSGD(eta0=1e-30)
     settings = {"warm_start": True, "batch_size": 10, "random_state": seed}
-    before = either(model, learning_rate=still, max_iter=1, **settings).fit(X, y)
-    after = either(model, learning_rate=rate, max_iter=15, **settings).fit(X, y)
+    before = optimizer(model, learning_rate=still, max_iter=1, **settings).fit(X, y)
+    after = optimizer(model, learning_rate=rate, max_iter=15, **settings).fit(X, y)
     np.testing.assert_allclose(before.score(X, y), model.score(X, y), atol=1e-5)
     assert after.losses(X, y).mean() <= before.losses(X, y).mean()
     assert len(after.train_losses_) == after.n_iter_ == 15

@@ -56,9 +56,9 @@ class Doubled(Ridge):
     ids=str,
 )
 @pytest.mark.parametrize("sample_weight", [None, WEIGHTS], ids=["plain", "weighted"])
-def test_scores_of_regressors(model, sample_weight, either):
+def test_scores_of_regressors(model, sample_weight, optimizer):
     y = np.stack([COUNTS, COUNTS + 1], axis=1) if isinstance(model, MultiOutputRegressor) else COUNTS
-    trained = either(clone(model).fit(X, y), **SMALL).fit(X, y)
+    trained = optimizer(clone(model).fit(X, y), **SMALL).fit(X, y)
     expected = trained.to_sklearn().score(X, y, sample_weight)
     assert trained.score(X, y, sample_weight) == pytest.approx(expected, abs=1e-5)
 
@@ -78,11 +78,11 @@ def test_scores_of_regressors(model, sample_weight, either):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_scores_of_others(model, y, either):
+def test_scores_of_others(model, y, optimizer):
     rows = np.abs(X)
     model.fit(rows, None if isinstance(y, str) else y)
     y = model.transform(rows) if isinstance(y, str) else y
-    trained = either(model, warm_start=True, max_iter=3, random_state=0).fit(rows, y)
+    trained = optimizer(model, warm_start=True, max_iter=3, random_state=0).fit(rows, y)
     assert trained.score(rows, y) == pytest.approx(trained.to_sklearn().score(rows, y), rel=1e-4)
 
 
@@ -98,8 +98,8 @@ def test_scores_of_cross_validated_classifiers():
 
 
 @pytest.mark.parametrize("model", [PoissonRegressor(), make_pipeline(StandardScaler(), PoissonRegressor())])
-def test_scores_of_validation_samples(model, either):
-    trained = either(model, learning_rate=0.01, max_iter=4, validation_every=1, random_state=0)
+def test_scores_of_validation_samples(model, optimizer):
+    trained = optimizer(model, learning_rate=0.01, max_iter=4, validation_every=1, random_state=0)
     trained.fit(X[:80], COUNTS[:80], X_val=X[80:], y_val=COUNTS[80:], sample_weight_val=WEIGHTS[80:])
     assert len(set(trained.validation_scores_)) == 4
     expected = trained.to_sklearn().score(X[80:], COUNTS[80:], sample_weight=WEIGHTS[80:])
@@ -148,10 +148,10 @@ def test_weights_of_a_mean_log_likelihood(model):
 
 
 @pytest.mark.parametrize("kind", [StackingRegressor, StackingClassifier])
-def test_methods_of_a_stacking_with_the_default_last_estimator(kind, either):
+def test_methods_of_a_stacking_with_the_default_last_estimator(kind, optimizer):
     members = [("a", Ridge() if kind is StackingRegressor else LogisticRegression())]
     y = COUNTS if kind is StackingRegressor else CLASSES
-    trained = either(kind(members), random_state=0).fit(X, y)  # unfitted, it has no predict
+    trained = optimizer(kind(members), random_state=0).fit(X, y)  # unfitted, it has no predict
     written = trained.to_sklearn()
     np.testing.assert_allclose(trained.predict(X), written.predict(X), rtol=1e-4)
     assert hasattr(trained, "predict_proba") == (kind is StackingClassifier)

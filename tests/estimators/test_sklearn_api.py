@@ -95,8 +95,8 @@ def test_deep_parameters(optimizer):
 @pytest.mark.parametrize(
     "name, value", [("learning_rate", "SGD"), ("learning_rate", 0.1), ("learning_penalty", None)]
 )
-def test_nested_parameters_of_a_named_plugin(name, value, either):
-    model = either(Ridge(), **{name: value})
+def test_nested_parameters_of_a_named_plugin(name, value, optimizer):
+    model = optimizer(Ridge(), **{name: value})
     with pytest.raises(
         ValueError, match=f"'{name}__eta0' cannot be set, since {name}=.*is not an object: pass an object"
     ):

@@ -41,8 +41,8 @@ def names_of(estimator):
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
-def test_attributes_of_the_trained_model(model, y, expected, either):
-    trainer = either(model, max_iter=2, random_state=0, learning_rate=0.01)
+def test_attributes_of_the_trained_model(model, y, expected, optimizer):
+    trainer = optimizer(model, max_iter=2, random_state=0, learning_rate=0.01)
     assert not names_of(trainer)
     with pytest.raises(AttributeError, match="has no attribute 'coef_'"):
         _ = trainer.coef_
@@ -81,8 +81,8 @@ def test_attributes_are_updated(optimizer):
     ],
     ids=["RFE", "RFECV", "SelectFromModel", "Sequential", "prefit"],
 )
-def test_feature_selection(selector, either):
-    trainer = either(Ridge(), max_iter=15, random_state=0, learning_rate=0.05)
+def test_feature_selection(selector, optimizer):
+    trainer = optimizer(Ridge(), max_iter=15, random_state=0, learning_rate=0.05)
     found = selector(trainer).fit(X, Y)
     assert {1, 4} <= set(np.flatnonzero(found.get_support()))
     assert found.transform(X).shape[1] == 2 or isinstance(found, RFECV)

@@ -60,11 +60,11 @@ def test_classifiers_improve_their_objective(run_onnx, wine, name):
     [(SVR(), 1e-2), (NuSVR(kernel="linear", C=0.1), 1e-4), (SVR(kernel="poly", coef0=1.0), 1e-5)],
     ids=["rbf", "linear", "poly"],
 )
-def test_regressors_improve_their_objective(either, run_onnx, diabetes_units, model, rate):
+def test_regressors_improve_their_objective(optimizer, run_onnx, diabetes_units, model, rate):
     X, y = diabetes_units
     X = X.astype(np.float32)
     model.fit(X, y)
-    after = trained(either, model, X, y, rate)
+    after = trained(optimizer, model, X, y, rate)
     assert np.mean(after.losses(X, y)) < 0.999 * after.train_losses_[0]
     (exported,) = run_onnx(after.get_trained_onnx(), X).values()
     np.testing.assert_allclose(exported.ravel(), after.predict(X), rtol=1e-5, atol=1e-5)

@@ -59,10 +59,10 @@ def fast_switching():
 
 
 @pytest.fixture(params=list(MODELS))
-def case(request, either, fit_quietly):
+def case(request, optimizer, fit_quietly):
     """Return a fitted model, because warnings of scikit-learn's fits cannot be filtered per thread."""
     model, y = MODELS[request.param]
-    return either(fit_quietly(clone(model), X, y), max_iter=3, random_state=0), y
+    return optimizer(fit_quietly(clone(model), X, y), max_iter=3, random_state=0), y
 
 
 def weights(trained):

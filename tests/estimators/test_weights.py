@@ -111,8 +111,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_invalid_weights(either, case):
-    model = either(Ridge(), max_iter=2, random_state=0).fit(X, Y)
+def test_invalid_weights(optimizer, case):
+    model = optimizer(Ridge(), max_iter=2, random_state=0).fit(X, Y)
     before = model.get_weights()
     weights, message = BAD[case]
     with pytest.raises(ValueError, match=message):
@@ -137,8 +137,8 @@ FITTED = {
 
 @pytest.mark.parametrize("rate", ["SGD", "LBFGS"])
 @pytest.mark.parametrize("name", FITTED)
-def test_training_graphs_before_fit(either, name, rate, tmp_path):
-    model = either(FITTED[name], learning_rate=rate)
+def test_training_graphs_before_fit(optimizer, name, rate, tmp_path):
+    model = optimizer(FITTED[name], learning_rate=rate)
     graphs = model.save_onnx_graph()
     assert not hasattr(model, "onnx_") and len(graphs) >= 2
     paths = model.save_onnx_graph(tmp_path / "new")

@@ -171,9 +171,9 @@ def test_stop_by_a_hook_gives_no_convergence_warning(small):
     ["setup", ("begin", "fit"), ("begin", "epoch"), ("end", "epoch"), ("end", "fit"), "teardown"],
     ids=str,
 )
-def test_failing_hook(either, where, small):
+def test_failing_hook(optimizer, where, small):
     X, y = small
-    trainer = ridge(either).fit(X, y)
+    trainer = ridge(optimizer).fit(X, y)
     seen, other = Recorder(fail_at=where), Lister()
     trainer.set_callbacks(seen, other)
     before = dict(vars(trainer))

@@ -117,11 +117,11 @@ def test_held_out_samples_are_not_used(diabetes_units):
     ],
     ids=["own", "name", "scorer", "function"],
 )
-def test_scoring(scoring, expected, either, wine):
+def test_scoring(scoring, expected, optimizer, wine):
     X, y = wine
     base = MLPClassifier(hidden_layer_sizes=(8,), random_state=0, max_iter=1)
     options = {"learning_rate": 0.1, "tol": 1e-3, "n_iter_no_change": 4, "random_state": 0}
-    model = either(base, early_stopping=True, scoring=scoring, **options)
+    model = optimizer(base, early_stopping=True, scoring=scoring, **options)
     model.fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
     best = model.validation_scores_[model.best_epoch_ - 1]
     assert best == max(model.validation_scores_)
@@ -158,13 +158,13 @@ def test_weights_are_split_with_samples(optimizer, diabetes_units):
 
 
 @pytest.mark.parametrize("kind", ["frame", "sparse", "lists"])
-def test_types_of_X(kind, either, diabetes_units):
+def test_types_of_X(kind, optimizer, diabetes_units):
     X, y = diabetes_units[0][:120], diabetes_units[1][:120]
     made = {"frame": pd.DataFrame(X).add_prefix("c"), "sparse": csr_matrix(X), "lists": X.tolist()}[kind]
     labels = {"frame": pd.Series(y), "sparse": y, "lists": y.tolist()}[kind]
     options = {"early_stopping": True, "n_iter_no_change": 2, "tol": 1e-2, "random_state": 0}
-    expected = either(LinearRegression(), **options).fit(X, y)
-    model = either(LinearRegression(), **options).fit(made, labels)
+    expected = optimizer(LinearRegression(), **options).fit(X, y)
+    model = optimizer(LinearRegression(), **options).fit(made, labels)
     np.testing.assert_allclose(model.validation_losses_, expected.validation_losses_, rtol=1e-5)
     np.testing.assert_allclose(model.validation_scores_, expected.validation_scores_, rtol=1e-5)
 
@@ -262,11 +262,11 @@ def test_invalid_combinations_are_rejected(changes, arguments, match, diabetes_u
 
 @pytest.mark.parametrize("exc", [True, False])
 @pytest.mark.parametrize("rate", [0.01, "LBFGS"])
-def test_non_finite_scores(rate, exc, either, diabetes_units):
+def test_non_finite_scores(rate, exc, optimizer, diabetes_units):
     X, y = diabetes_units
     options = {"early_stopping": True, "learning_rate": rate, "max_iter": 9, "random_state": 0, "exc": exc}
-    model = either(LinearRegression(), scoring=lambda *_: np.nan, **options)
-    wild = either(LinearRegression(), n_iter_no_change=2, **options)
+    model = optimizer(LinearRegression(), scoring=lambda *_: np.nan, **options)
+    wild = optimizer(LinearRegression(), n_iter_no_change=2, **options)
     for trainer, arguments, what in (
         (model, {}, "The validation_score is nan in epoch 1"),
         (wild, {"X_val": X * 1e30, "y_val": y}, "The validation_loss was never finite"),

@@ -71,14 +71,14 @@ def test_weights_with_several_chunks(optimizer, rows):
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"a": 1.0, "b": 2.0, "c": 0.5}])
-def test_class_weights_use_all_samples(either, rows, class_weight):
+def test_class_weights_use_all_samples(optimizer, rows, class_weight):
     X, y, weights = rows
     order = np.argsort(y)  # the first chunks have one class only
     X, y, weights = X[order], y[order], weights[order]
     for extra in ((), (weights,)):
         options = {**OPTIONS, "class_weight": class_weight, "shuffle": False}
-        in_memory = either(LogisticRegression(C=0.1), **options).fit(X, y, *extra)
-        found = either(LogisticRegression(C=0.1), **options)
+        in_memory = optimizer(LogisticRegression(C=0.1), **options).fit(X, y, *extra)
+        found = optimizer(LogisticRegression(C=0.1), **options)
         found.fit_stream(cut(50, X, y, *extra), shuffle_buffer=64)
         assert found.classes_.tolist() == ["a", "b", "c"]
         same(in_memory, found)
@@ -189,21 +189,21 @@ def test_validation_on_another_source(optimizer, rows):
 
 
 @pytest.mark.parametrize("encoding", ["dictionary", "plain"])
-def test_columns_of_a_parquet_folder(either, rows, tmp_path, encoding):
+def test_columns_of_a_parquet_folder(optimizer, rows, tmp_path, encoding):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y, weights = rows
     names = [f"x{number}" for number in range(6)]
     frame = pa.table([*X.T, y, weights], names=[*names, "label", "weight"]).to_pandas()
     columns, options = pa.Table.from_pandas(frame), {"use_dictionary": encoding == "dictionary"}
     pq.write_table(columns, tmp_path / "x.parquet", row_group_size=90, **options)
-    in_memory = either(LogisticRegression(), **OPTIONS).fit(frame[names], y, weights)
-    found = either(LogisticRegression(), **OPTIONS).fit_stream(tmp_path, "label", "weight")
+    in_memory = optimizer(LogisticRegression(), **OPTIONS).fit(frame[names], y, weights)
+    found = optimizer(LogisticRegression(), **OPTIONS).fit_stream(tmp_path, "label", "weight")
     same(in_memory, found)
     assert found.feature_names_in_.tolist() == names
     np.testing.assert_array_equal(found.predict(frame[names]), in_memory.predict(frame[names]))
     options = {**OPTIONS, "shuffle": False}
-    several = either(LogisticRegression(), **options).fit_stream(tmp_path, "label", shuffle_buffer=100)
-    same(either(LogisticRegression(), **options).fit(frame[[*names, "weight"]], y), several)
+    several = optimizer(LogisticRegression(), **options).fit_stream(tmp_path, "label", shuffle_buffer=100)
+    same(optimizer(LogisticRegression(), **options).fit(frame[[*names, "weight"]], y), several)
 
 
 def test_columns_of_text(optimizer, rows, tmp_path):
@@ -238,9 +238,9 @@ def test_reader_is_read_once(optimizer, rows):
         ({}, {"resume_from": LogisticRegression()}, ValueError, "neither a path nor an estimator"),
     ],
 )
-def test_invalid_arguments(either, rows, options, arguments, error, message):
+def test_invalid_arguments(optimizer, rows, options, arguments, error, message):
     X, y, _ = rows
-    model = either(LogisticRegression(), **{**OPTIONS, **options})
+    model = optimizer(LogisticRegression(), **{**OPTIONS, **options})
     with pytest.raises(error, match=message):
         model.fit_stream(cut(50, X, y), **arguments)
     assert not hasattr(model, "trained_coef_")

@@ -112,7 +112,7 @@ def test_error_before_the_first_update_changes_nothing(optimizer, rows):
 
 
 @pytest.mark.parametrize("encoding", ["dictionary", "plain"])
-def test_corrupt_row_group_is_named(either, rows, tmp_path, encoding):
+def test_corrupt_row_group_is_named(optimizer, rows, tmp_path, encoding):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y = rows
     path = tmp_path / "x.parquet"
@@ -125,15 +125,15 @@ def test_corrupt_row_group_is_named(either, rows, tmp_path, encoding):
     broken[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     path.write_bytes(broken)
     options = {**OPTIONS, "shuffle": False}
-    model = either(LogisticRegression(), **options)
+    model = optimizer(LogisticRegression(), **options)
     with pytest.raises(SourceError, match=r"Row group 3 of .*x\.parquet cannot be read"):
         model.fit_stream(path, "label", shuffle_buffer=100)
     assert model.n_iter_ == 0 and len(model.trained_coef_["coef"]) == 5
-    once = either(LogisticRegression(), **{**options, "max_iter": 1, "learning_penalty": None})
+    once = optimizer(LogisticRegression(), **{**options, "max_iter": 1, "learning_penalty": None})
     once.fit(X[:288], y[:288])  # three chunks of six batches
     np.testing.assert_array_equal(model.trained_coef_["coef"], once.trained_coef_["coef"])
     path.write_bytes(whole)
-    expected = either(LogisticRegression(), **options).fit_stream(path, "label", shuffle_buffer=100)
+    expected = optimizer(LogisticRegression(), **options).fit_stream(path, "label", shuffle_buffer=100)
     same(expected, model.fit_stream(path, "label", shuffle_buffer=100, resume_from=model))
 
 

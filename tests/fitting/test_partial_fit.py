@@ -21,13 +21,13 @@ RATES = [
 
 @pytest.mark.parametrize("rate", RATES, ids=lambda rate: type(rate).__name__)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_calls_equal_one_fit(rate, weighted, either, cancer):
+def test_calls_equal_one_fit(rate, weighted, optimizer, cancer):
     X, y = cancer[0][:99], cancer[1][:99]
     weights = np.linspace(0, 2, 99) if weighted else None
     source = LogisticRegression().fit(X[::3], y[::3])
     options = {"learning_rate": rate, "shuffle": False, "warm_start": True}
-    whole = either(source, max_iter=4, **options).fit(X, y, sample_weight=weights)
-    steps = either(source, **options)
+    whole = optimizer(source, max_iter=4, **options).fit(X, y, sample_weight=weights)
+    steps = optimizer(source, **options)
     for _ in range(4):
         steps.partial_fit(X, y, sample_weight=weights)
     for name, array in whole.trained_coef_.items():

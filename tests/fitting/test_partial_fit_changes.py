@@ -129,10 +129,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_rejected_changes(name, either, diabetes_units, unchanged):
+def test_rejected_changes(name, optimizer, diabetes_units, unchanged):
     X, y = diabetes_units
     change, message = WRONG[name]
-    model = either(LinearRegression(), learning_rate=0.01).partial_fit(X, y).set_params(**change)
+    model = optimizer(LinearRegression(), learning_rate=0.01).partial_fit(X, y).set_params(**change)
 
     def fails():
         with pytest.raises(PluginError, match=message):
@@ -151,10 +151,10 @@ LATE = {
 
 
 @pytest.mark.parametrize("name", LATE)
-def test_late_class(name, either, wine):
+def test_late_class(name, optimizer, wine):
     X, y = wine
     names = np.array(["a", "b", "c"])[y]
-    model = either(LATE[name], learning_rate=0.3, random_state=0)
+    model = optimizer(LATE[name], learning_rate=0.3, random_state=0)
     model.partial_fit(X[y < 2], names[y < 2], classes=["c", "a", "b"])
     assert model.classes_.tolist() == ["a", "b", "c"]
     assert set(model.predict(X)) <= {"a", "b", "c"}

@@ -65,7 +65,7 @@ def test_same_fresh_weights(both, wine):
 
 @pytest.mark.needs_training
 @pytest.mark.parametrize("name", list(MODELS))
-def test_same_weights_for_every_gradient(name, either, fit_quietly, request):
+def test_same_weights_for_every_gradient(name, optimizer, fit_quietly, request):
     data, model = MODELS[name]
     X, y = request.getfixturevalue(data)
     model = fit_quietly(model, X[::3], y[::3])
@@ -76,7 +76,7 @@ def test_same_weights_for_every_gradient(name, either, fit_quietly, request):
         "max_iter": 2,
     }
     ort, rules = (
-        either(model, gradient=gradient, random_state=0, **options).fit(X, y).trained_coef_
+        optimizer(model, gradient=gradient, random_state=0, **options).fit(X, y).trained_coef_
         for gradient in ("ort", "rules")
     )
     for key in ort:

@@ -29,17 +29,17 @@ REACTING = [
 
 
 @pytest.mark.parametrize("schedule", [*REACTING, OneCycleSchedule(epochs=5)], ids=lambda s: type(s).__name__)
-def test_calls_equal_one_fit(schedule, either, diabetes_units):
+def test_calls_equal_one_fit(schedule, optimizer, diabetes_units):
     X, y = diabetes_units
     rate = LearningRateSGDNesterov(eta0=0.02, learning_rate=schedule)
     options = {"learning_rate": rate, "random_state": 0}
-    whole = either(MLPRegressor(hidden_layer_sizes=(4,)), max_iter=5, **options).fit(X, y)
-    steps = either(MLPRegressor(hidden_layer_sizes=(4,)), **options)
+    whole = optimizer(MLPRegressor(hidden_layer_sizes=(4,)), max_iter=5, **options).fit(X, y)
+    steps = optimizer(MLPRegressor(hidden_layer_sizes=(4,)), **options)
     for number in range(5):
         steps.partial_fit(X, y)
         if number == 2:
             steps = pickle.loads(pickle.dumps(steps))
-    half = either(MLPRegressor(hidden_layer_sizes=(4,)), max_iter=3, **options).fit(X, y)
+    half = optimizer(MLPRegressor(hidden_layer_sizes=(4,)), max_iter=3, **options).fit(X, y)
     for _ in range(2):
         half.partial_fit(X, y)
     for name, array in whole.trained_coef_.items():
@@ -47,19 +47,19 @@ def test_calls_equal_one_fit(schedule, either, diabetes_units):
         np.testing.assert_array_equal(half.trained_coef_[name], array)
     assert repr(rate) == repr(clone(rate)) and vars(rate).keys() == vars(clone(rate)).keys()
     constant = clone(rate).set_params(learning_rate="constant")
-    other = either(
+    other = optimizer(
         MLPRegressor(hidden_layer_sizes=(4,)), max_iter=5, learning_rate=constant, random_state=0
     ).fit(X, y)
     assert other.train_losses_[-1] != whole.train_losses_[-1]
 
 
 @pytest.mark.parametrize("given", ["cosine", CosineSchedule()], ids=str)
-def test_named_schedule_spans_max_iter(given, either, diabetes_units):
+def test_named_schedule_spans_max_iter(given, optimizer, diabetes_units):
     X, y = diabetes_units
 
     def trained(schedule, **options):
         rate = LearningRateSGD(eta0=0.05, learning_rate=schedule)
-        return either(LinearRegression(), learning_rate=rate, random_state=0, **options)
+        return optimizer(LinearRegression(), learning_rate=rate, random_state=0, **options)
 
     def rates(model):
         return [record["rate"] for record in model.history_]

@@ -137,8 +137,8 @@ def test_search_continues_after_a_failed_training(small):
     ],
     ids=repr,
 )
-def test_objects_that_are_no_callbacks(either, callbacks, text):
-    trainer = either(Ridge())
+def test_objects_that_are_no_callbacks(optimizer, callbacks, text):
+    trainer = optimizer(Ridge())
     with pytest.raises(TypeError, match=text):
         trainer.set_callbacks(*callbacks)
     assert not hasattr(trainer, "_skl_callbacks")

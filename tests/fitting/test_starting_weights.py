@@ -60,16 +60,16 @@ def test_fresh_weights(optimizer, wine):
         (("*_1",), ["coefs_1", "intercepts_1"]),
     ],
 )
-def test_weights_to_train_freezes_other_weights(warm_start, patterns, expected, either, wine, fit_quietly):
+def test_weights_to_train_freezes_other_weights(warm_start, patterns, expected, optimizer, wine, fit_quietly):
     X, y = wine
     model = make_pipeline(
         StandardScaler(), MLPClassifier(hidden_layer_sizes=(6,), max_iter=3, random_state=0)
     )
     fit_quietly(model, X, y)
     options = {"random_state": 0, "warm_start": warm_start}
-    start = either(model, learning_rate=STILL, max_iter=1, warm_start=True).fit(X, y)
+    start = optimizer(model, learning_rate=STILL, max_iter=1, warm_start=True).fit(X, y)
     begin = initializer_arrays(start.onnx_)
-    trained = either(model, patterns, learning_rate=0.1, max_iter=3, **options).fit(X, y)
+    trained = optimizer(model, patterns, learning_rate=0.1, max_iter=3, **options).fit(X, y)
     assert sorted(trained.weights_to_train_) == sorted(trained.trained_coef_) == sorted(expected)
     after = initializer_arrays(trained.onnx_)
     assert after.keys() == begin.keys()

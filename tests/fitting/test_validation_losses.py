@@ -9,9 +9,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
     "every, max_iter, count",
     [(0.1, 20, 10), (0.1, 5, 5), (0.5, 6, 2), (1.0, 6, 1), (1, 4, 4), (3, 10, 3), (20, 10, 0)],
 )
-def test_validation_every(every, max_iter, count, either, diabetes_units):
+def test_validation_every(every, max_iter, count, optimizer, diabetes_units):
     X, y = diabetes_units
-    model = either(LinearRegression(), max_iter=max_iter, validation_every=every, random_state=0)
+    model = optimizer(LinearRegression(), max_iter=max_iter, validation_every=every, random_state=0)
     model.fit(X[:50], y[:50], X_val=X[50:90], y_val=y[50:90])
     assert len(model.validation_losses_) == count
 

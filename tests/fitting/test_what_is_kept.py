@@ -102,10 +102,10 @@ def test_order_of_samples(optimizer, rows):
     ids=lambda change: next(iter(change)),
 )
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
-def test_changed_parameters_are_used(change, call, either, rows):
+def test_changed_parameters_are_used(change, call, optimizer, rows):
     options = {**SMALL, "warm_start": True, "max_iter": 1, "shuffle": False}
-    same = either(LinearRegression(), **options).fit(*rows)
-    changed = either(LinearRegression(), **options).fit(*rows).set_params(**change)
+    same = optimizer(LinearRegression(), **options).fit(*rows)
+    changed = optimizer(LinearRegression(), **options).fit(*rows).set_params(**change)
     getattr(same, call)(*rows)
     getattr(changed, call)(*rows)
     assert not equal(arrays(same), arrays(changed))

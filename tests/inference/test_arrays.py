@@ -97,9 +97,9 @@ def test_both_estimators_agree(both, file):
         np.testing.assert_allclose(array, two.trained_coef_[name], rtol=1e-4, atol=1e-6)
 
 
-def test_tools_of_scikit_learn(either, file, tmp_path):
+def test_tools_of_scikit_learn(optimizer, file, tmp_path):
     X, y = file.samples(90, dtype_of(file))
-    model = trainer(either, file, max_iter=2, early_stopping=True, batch_size=8)
+    model = trainer(optimizer, file, max_iter=2, early_stopping=True, batch_size=8)
     search = GridSearchCV(model, {"batch_size": [5, 10]}, cv=2).fit(X, y)
     best = search.best_estimator_
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -108,7 +108,7 @@ def test_tools_of_scikit_learn(either, file, tmp_path):
     save(best, tmp_path / "model.zip")
     again = load(tmp_path / "model.zip")
     np.testing.assert_array_equal(again.predict(X), best.predict(X))
-    stream = trainer(either, file).partial_fit(X, y)
+    stream = trainer(optimizer, file).partial_fit(X, y)
     save(stream, tmp_path / "stream.zip")
     continued = load(tmp_path / "stream.zip").partial_fit(X, y)
     np.testing.assert_array_equal(continued.predict(X), stream.partial_fit(X, y).predict(X))

@@ -18,9 +18,9 @@ SMALL = {"learning_rate": 1e-12, "max_iter": 1, "random_state": 0, "warm_start":
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), GaussianMixture(2, random_state=0)], ids=["classes", "mixture"]
 )
-def test_logarithms_of_probabilities(model, either, wine):
+def test_logarithms_of_probabilities(model, optimizer, wine):
     X, y = wine
-    trained = either(model.fit(X, y), **SMALL).fit(X, y)
+    trained = optimizer(model.fit(X, y), **SMALL).fit(X, y)
     logs = trained.predict_log_proba(X)
     np.testing.assert_allclose(np.exp(logs), trained.predict_proba(X), rtol=1e-5, strict=True)
     if hasattr(model, "predict_log_proba"):
@@ -51,9 +51,9 @@ def test_fit_and_transform(optimizer, wine):
 
 
 @pytest.mark.parametrize("model", [KMeans(3, n_init=1, random_state=0), GaussianMixture(2, random_state=0)])
-def test_fit_and_predict(model, either, wine):
+def test_fit_and_predict(model, optimizer, wine):
     X, _ = wine
-    trained = either(model, **SMALL)
+    trained = optimizer(model, **SMALL)
     np.testing.assert_array_equal(trained.fit_predict(X), trained.predict(X))
     np.testing.assert_array_equal(trained.predict(X), clone(model).fit_predict(X))
 
@@ -75,8 +75,8 @@ def test_fit_predict_of_outlier_detectors(optimizer, wine):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_missing_methods(model, missing, either):
-    trainer = either(model)
+def test_missing_methods(model, missing, optimizer):
+    trainer = optimizer(model)
     for name in ("predict_log_proba", "fit_transform", "fit_predict"):
         assert hasattr(trainer, name) == (name not in missing), name
 

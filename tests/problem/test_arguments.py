@@ -154,14 +154,14 @@ def test_every_method_rejects_invalid_X(name, kind):
 
 
 @pytest.mark.parametrize("argument", ["y", "sample_weight", "X_val", "y_val", "sample_weight_val"])
-def test_masked_arrays_as_other_arguments(either, argument):
+def test_masked_arrays_as_other_arguments(optimizer, argument):
     estimator, y = MODELS["Ridge"]
     given = arguments_of_methods(y)["fit"]
     given[argument] = np.ma.masked_array(given[argument])
     with pytest.raises(ValueError, match="masked array"):
-        either(estimator).fit(**given)
+        optimizer(estimator).fit(**given)
     if argument in ("y", "sample_weight"):
-        trained = either(estimator, max_iter=2).fit(X, y)
+        trained = optimizer(estimator, max_iter=2).fit(X, y)
         for method in ("score", "losses", "partial_fit"):
             with pytest.raises(ValueError, match="masked array"):
                 getattr(trained, method)(**arguments_of_methods(y)[method] | {argument: given[argument]})
@@ -180,10 +180,10 @@ def test_masked_columns_and_classes():
 
 
 @pytest.mark.parametrize("name", ["Ridge", "LogisticRegression", "file"])
-def test_weights_of_shape_n_1(either, name):
+def test_weights_of_shape_n_1(optimizer, name):
     estimator, y = MODELS[name]
     column = WEIGHTS[:, None]
-    flat, tall = (either(estimator, max_iter=3, random_state=0) for _ in "12")
+    flat, tall = (optimizer(estimator, max_iter=3, random_state=0) for _ in "12")
     flat.fit(X, y, WEIGHTS)
     tall.fit(X, y, column)
     for key, array in flat.get_weights().items():

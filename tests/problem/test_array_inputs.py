@@ -75,11 +75,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(either, case):
+def test_bad_input(optimizer, case):
     name, given, message = BAD[case]
     X, y = FILES[name].samples(12, dtype_of(FILES[name]))
     with pytest.raises(ValueError, match=message):
-        trainer(either, FILES[name]).fit(**{"X": X, "y": y, **given})
+        trainer(optimizer, FILES[name]).fit(**{"X": X, "y": y, **given})
 
 
 def test_scikit_learn_models_require_matrices(optimizer):
@@ -174,14 +174,14 @@ BAD_INPUTS = {
 
 
 @pytest.mark.parametrize("case", BAD_INPUTS)
-def test_bad_input_of_several_inputs(either, pooled, case):
+def test_bad_input_of_several_inputs(optimizer, pooled, case):
     model, X, y = pooled
     given, message = BAD_INPUTS[case]
     with pytest.raises(ValueError, match=message):
-        either(model, learning_loss="log_loss", **ONE_STEP).fit({**X, **given}, y)
+        optimizer(model, learning_loss="log_loss", **ONE_STEP).fit({**X, **given}, y)
     lacking = {name: values for name, values in X.items() if name != "mask"}
     with pytest.raises(ValueError, match=r"Columns are missing: \['mask'\]"):
-        either(model, learning_loss="log_loss", **ONE_STEP).fit(lacking, y)
+        optimizer(model, learning_loss="log_loss", **ONE_STEP).fit(lacking, y)
 
 
 def test_images_are_processed_in_chunks(optimizer, monkeypatch):

@@ -96,9 +96,9 @@ def test_data_of_partial_fit(name, fitted, rows, unchanged):
 
 
 @pytest.mark.parametrize("name", [n for n in DATA if n != "features"])
-def test_data_of_the_first_fit(name, either, rows):
+def test_data_of_the_first_fit(name, optimizer, rows):
     spoil, arguments, message = DATA[name]
-    model = either(LinearRegression(), max_iter=2)
+    model = optimizer(LinearRegression(), max_iter=2)
     before = dict(model.__dict__)
     with pytest.raises(ValueError, match=message):
         model.fit(*spoil(*rows), **arguments)
@@ -169,8 +169,8 @@ PARAMETERS = [
 
 
 @pytest.mark.parametrize("params, error, message", PARAMETERS)
-def test_parameters(params, error, message, either, rows, unchanged):
-    model = either(LinearRegression(), max_iter=2, random_state=0).fit(*rows).set_params(**params)
+def test_parameters(params, error, message, optimizer, rows, unchanged):
+    model = optimizer(LinearRegression(), max_iter=2, random_state=0).fit(*rows).set_params(**params)
 
     def fails():
         with pytest.raises(error, match=message) as caught:
@@ -182,7 +182,7 @@ def test_parameters(params, error, message, either, rows, unchanged):
         model.set_params(device="cpu").predict(rows[0])
         params["device"] = device
         with pytest.raises(error, match=message):
-            either(LinearRegression(), device=device).fit(*rows)
+            optimizer(LinearRegression(), device=device).fit(*rows)
     else:
         unchanged(model, rows[0], fails)
 
@@ -196,9 +196,9 @@ def test_missing_file_in_a_folder(optimizer, rows, tmp_path):
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
-def test_cuda_without_its_provider(device, either, rows, unchanged, monkeypatch):
+def test_cuda_without_its_provider(device, optimizer, rows, unchanged, monkeypatch):
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
-    model = either(LinearRegression(), max_iter=1, random_state=0).fit(*rows)
+    model = optimizer(LinearRegression(), max_iter=1, random_state=0).fit(*rows)
     model.predict(rows[0])
     model.set_params(device=device)
 
@@ -211,10 +211,10 @@ def test_cuda_without_its_provider(device, either, rows, unchanged, monkeypatch)
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), MLPClassifier((3,))])
-def test_single_class(estimator, either, wine):
+def test_single_class(estimator, optimizer, wine):
     X, y = wine
     with pytest.raises(ValueError, match="at least 2 classes"):
-        either(estimator).fit(X, np.zeros(len(y)))
+        optimizer(estimator).fit(X, np.zeros(len(y)))
 
 
 def test_unknown_classes(optimizer, wine, unchanged):

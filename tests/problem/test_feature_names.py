@@ -35,10 +35,10 @@ MODELS = {
 
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_fitted_estimator_requires_its_columns(name, warm_start, either, frame):
+def test_fitted_estimator_requires_its_columns(name, warm_start, optimizer, frame):
     X, y = frame
     model = MODELS[name].fit(X, y)
-    trained = either(model, **settings(warm_start=warm_start))
+    trained = optimizer(model, **settings(warm_start=warm_start))
     with pytest.raises(ValueError, match=ORDER):
         model.predict(X[list("dcba")])
     with pytest.raises(ValueError, match=ORDER):
@@ -70,9 +70,9 @@ BY_NAME = {
 
 @pytest.mark.filterwarnings(f"ignore::{FallbackWarning.__module__}.FallbackWarning")
 @pytest.mark.parametrize("name", BY_NAME)
-def test_selection_by_name_accepts_any_order(name, either, frame):
+def test_selection_by_name_accepts_any_order(name, optimizer, frame):
     X, y = frame
     model = BY_NAME[name].fit(X, y)
     other = X[list("dcba")]
-    trained = either(model, **settings(warm_start=True)).fit(other, y).fit(other, y)
+    trained = optimizer(model, **settings(warm_start=True)).fit(other, y).fit(other, y)
     np.testing.assert_allclose(trained.predict_proba(other), model.predict_proba(other), atol=1e-6)

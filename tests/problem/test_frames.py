@@ -35,9 +35,9 @@ def pipeline(people):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_pipeline_predicts_like_scikit_learn(dtype, either, pipeline, people):
+def test_pipeline_predicts_like_scikit_learn(dtype, optimizer, pipeline, people):
     X, y = people
-    model = small_step(either, pipeline, dtype=dtype).fit(X, y)
+    model = small_step(optimizer, pipeline, dtype=dtype).fit(X, y)
     np.testing.assert_allclose(model.predict(X), pipeline.predict(X), rtol=1e-5, atol=1e-5)
     assert {array.dtype.name for array in model.trained_coef_.values()} == {dtype}
     assert model.feature_names_in_.tolist() == list(X.columns) and model.n_features_in_ == 6
@@ -188,10 +188,10 @@ def test_dictionaries_are_for_onnx_models(optimizer, people):
 @pytest.mark.parametrize(
     "encoder", [OneHotEncoder(), make_pipeline(SimpleImputer(), OrdinalEncoder())], ids=str
 )
-def test_numeric_categories_rounded_by_float32(either, encoder):
+def test_numeric_categories_rounded_by_float32(optimizer, encoder):
     X = np.array([[0.1], [0.2], [0.7], [0.2]] * 5)
     model = make_pipeline(encoder, Ridge()).fit(X, X.ravel())
-    trained = either(model, warm_start=True, learning_rate=1e-30, max_iter=1).fit(X, X.ravel())
+    trained = optimizer(model, warm_start=True, learning_rate=1e-30, max_iter=1).fit(X, X.ravel())
     np.testing.assert_allclose(trained.predict(X), model.predict(X), atol=1e-6)
     with pytest.raises(ValueError, match="unknown categories"):
         trained.predict([[0.3]])
@@ -217,11 +217,11 @@ def test_documents(optimizer, people):
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
-def test_missing_documents(missing, either, people, unchanged):
+def test_missing_documents(missing, optimizer, people, unchanged):
     texts, y = people[0][["note"]].astype(object), people[1]
     columns = make_column_transformer((TfidfVectorizer(), "note"))
     fitted = make_pipeline(columns, Ridge()).fit(texts, y)
-    model = small_step(either, fitted).fit(texts, y)
+    model = small_step(optimizer, fitted).fit(texts, y)
     with_none = texts.copy()
     with_none.iloc[[3, 5], 0] = missing
 
@@ -233,7 +233,7 @@ def test_missing_documents(missing, either, people, unchanged):
                 call(with_none)
 
     unchanged(model, texts, fails)
-    alone = small_step(either, make_pipeline(TfidfVectorizer(), Ridge()).fit(texts["note"], y))
+    alone = small_step(optimizer, make_pipeline(TfidfVectorizer(), Ridge()).fit(texts["note"], y))
     with pytest.raises(ValueError, match=r"X has missing texts, in samples \[3, 5\].*replace them by ''"):
         alone.fit(texts["note"], y).predict(with_none["note"])
 

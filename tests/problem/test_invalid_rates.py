@@ -97,9 +97,9 @@ def test_partial_fit(fitted, unchanged):
 
 
 @pytest.mark.parametrize("value", [0.0, 0, np.float32(0.1), np.array(0.1), True])
-def test_valid_rates(value, either):
+def test_valid_rates(value, optimizer):
     schedule = Returning(value)
-    trained = either(
+    trained = optimizer(
         LinearRegression(), learning_rate=LearningRateSGD(learning_rate=schedule), max_iter=4, random_state=0
     ).fit(X, Y)
     assert [record["rate"] for record in trained.history_[2:]] == [float(value)] * 2

@@ -23,11 +23,11 @@ X, y = np.random.RandomState(0).normal(size=(30, 2)), np.arange(30) % 2
     [Ridge(), LogisticRegression(), make_pipeline(StandardScaler(), Ridge())],
     ids=lambda m: str(m)[:8],
 )
-def test_missing_labels(model, either):
+def test_missing_labels(model, optimizer):
     with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None"):
-        either(model).fit(X)
+        optimizer(model).fit(X)
     with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None"):
-        either(model).partial_fit(X)
+        optimizer(model).partial_fit(X)
     with pytest.raises(ValueError, match=r"requires y to be passed"):
         explain(model, X)
 
@@ -37,10 +37,10 @@ def test_models_without_labels(optimizer):
 
 
 @pytest.mark.parametrize("last", ["passthrough", None])
-def test_pipeline_must_end_with_a_model(last, either):
+def test_pipeline_must_end_with_a_model(last, optimizer):
     model = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), last))
     for call in (
-        either(model).fit,
+        optimizer(model).fit,
         lambda X, y: explain(model, X, y),
         lambda X, y: to_trainable(model, X=X),
     ):

@@ -32,11 +32,11 @@ def as_source(request, tmp_path):
     return make
 
 
-def test_regressor(as_source, either, diabetes, run_onnx):
+def test_regressor(as_source, optimizer, diabetes, run_onnx):
     X, y = diabetes
     source = sklearn_to_onnx(LinearRegression().fit(X[:50], y[:50]), 10)
     before = source.SerializeToString()
-    model = either(as_source(source), learning_rate=0.01, warm_start=True, max_iter=10, random_state=0)
+    model = optimizer(as_source(source), learning_rate=0.01, warm_start=True, max_iter=10, random_state=0)
     assert is_regressor(model) and not is_classifier(model)
     start = LinearRegression().fit(X[:50], y[:50]).score(X, y)
     assert model.fit(X, y).score(X, y) > start
@@ -46,10 +46,10 @@ def test_regressor(as_source, either, diabetes, run_onnx):
     np.testing.assert_allclose(run_onnx(model.onnx_, X)["variable"].ravel(), model.predict(X), rtol=1e-6)
 
 
-def test_classifier(as_source, either, wine, fit_quietly, run_onnx):
+def test_classifier(as_source, optimizer, wine, fit_quietly, run_onnx):
     X, y = wine
     source = sklearn_to_onnx(fit_quietly(MLPClassifier((5,), max_iter=2, random_state=0), X, y), 13)
-    model = either(as_source(source), learning_rate=0.05, max_iter=20, random_state=0)
+    model = optimizer(as_source(source), learning_rate=0.05, max_iter=20, random_state=0)
     assert is_classifier(model) and not is_regressor(model)
     assert model.fit(X, y).score(X, y) > 0.9
     assert model.classes_.tolist() == [0, 1, 2]

@@ -48,11 +48,11 @@ def test_labels_of_weight_zero_have_no_effect(optimizer, name):
     ],
 )
 @pytest.mark.parametrize("weighted", [False, True])
-def test_losses_and_updates(either, name, options, weighted):
+def test_losses_and_updates(optimizer, name, options, weighted):
     file = FILES[name]
     X, y = file.samples(40, dtype_of(file))
     weight = np.random.default_rng(0).random(y.shape) if weighted else None
-    model = trainer(either, file, **{"batch_size": 10, "max_iter": 20, **options}).fit(X, y, weight)
+    model = trainer(optimizer, file, **{"batch_size": 10, "max_iter": 20, **options}).fit(X, y, weight)
     assert model.train_losses_[-1] < model.train_losses_[0]
 
 
@@ -150,7 +150,7 @@ def test_scores_with_zero_weights_of_an_element():
 
 
 @pytest.mark.parametrize("name", ["pixels", "steps", "forecast", "mask"])
-def test_fit_stream(either, name):
+def test_fit_stream(optimizer, name):
     file = FILES[name]
     X, y = file.samples(40, dtype_of(file))
     y = np.minimum(y, 1) if file.n_classes else y
@@ -158,8 +158,8 @@ def test_fit_stream(either, name):
     hidden = np.where(weight > 0, y, -1 if file.n_classes else np.nan)
     options = {"batch_size": 7, "max_iter": 3, "shuffle": True}
     options |= {"class_weight": "balanced"} if file.n_classes else {}
-    known = trainer(either, file, **options).fit(X, y, weight)
-    streamed = trainer(either, file, **options).fit_stream(X, hidden, weight)
+    known = trainer(optimizer, file, **options).fit(X, y, weight)
+    streamed = trainer(optimizer, file, **options).fit_stream(X, hidden, weight)
     for weights, other in zip(known.trained_coef_.values(), streamed.trained_coef_.values(), strict=True):
         np.testing.assert_array_equal(weights, other)
 
@@ -168,8 +168,8 @@ def test_fit_stream(either, name):
             yield X[rows], hidden[rows], weight[rows]
 
     options["shuffle"] = False
-    known = trainer(either, file, **options).fit(X, y, weight)
-    streamed = trainer(either, file, **options).fit_stream(batches, shuffle_buffer=14)
+    known = trainer(optimizer, file, **options).fit(X, y, weight)
+    streamed = trainer(optimizer, file, **options).fit_stream(batches, shuffle_buffer=14)
     for weights, other in zip(known.trained_coef_.values(), streamed.trained_coef_.values(), strict=True):
         np.testing.assert_allclose(weights, other, rtol=1e-5, atol=1e-7)
     if file.n_classes:
@@ -177,10 +177,10 @@ def test_fit_stream(either, name):
 
 
 @pytest.mark.parametrize("name", ["steps", "forecast"])
-def test_score_rejects_labels_of_another_shape(either, name):
+def test_score_rejects_labels_of_another_shape(optimizer, name):
     file = FILES[name]
     X, y = file.samples(12, np.float64)
-    trained = trainer(either, file).fit(X, y)
+    trained = trainer(optimizer, file).fit(X, y)
     for labels in (y[:, :1], y[:6]):
         with pytest.raises(ValueError, match="y must have one label per prediction|inconsistent numbers"):
             trained.score(X, labels)

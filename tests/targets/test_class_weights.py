@@ -110,13 +110,13 @@ def test_several_columns_of_classes(optimizer, wine):
 
 
 @pytest.mark.parametrize("make", [np.asarray, csr_matrix, np.ndarray.tolist], ids=["array", "sparse", "list"])
-def test_several_labels(make, either, wine):
+def test_several_labels(make, optimizer, wine):
     X, y = wine
     labels = np.stack([y == 0, y > 1], axis=1).astype(int)
     rows = compute_sample_weight("balanced", labels)
     options = {"max_iter": 2, "random_state": 0, "learning_rate": 0.1}
-    ours = either(MLPClassifier((4,)), class_weight="balanced", **options).fit(X, make(labels))
-    expected = either(MLPClassifier((4,)), **options).fit(X, labels, sample_weight=rows)
+    ours = optimizer(MLPClassifier((4,)), class_weight="balanced", **options).fit(X, make(labels))
+    expected = optimizer(MLPClassifier((4,)), **options).fit(X, labels, sample_weight=rows)
     np.testing.assert_allclose(ours.predict_proba(X), expected.predict_proba(X), rtol=1e-5)
 
 
@@ -196,10 +196,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_class_weights(name, either, letters, unchanged):
+def test_wrong_class_weights(name, optimizer, letters, unchanged):
     X, y = letters
     spec, message = WRONG[name]
-    fitted = either(LogisticRegression(), max_iter=1).fit(X, y)
+    fitted = optimizer(LogisticRegression(), max_iter=1).fit(X, y)
 
     def fails():
         with pytest.raises(ValueError, match=message):

@@ -34,8 +34,8 @@ ALL = np.array(["a", "b", "c"])[np.arange(60) % 3]
     ids=lambda model: type(model).__name__,
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of rare classes and unconverged networks
-def test_absent_class(model, warm_start, either):
-    trainer = either(model, max_iter=3, random_state=0, learning_rate=0.01, warm_start=warm_start)
+def test_absent_class(model, warm_start, optimizer):
+    trainer = optimizer(model, max_iter=3, random_state=0, learning_rate=0.01, warm_start=warm_start)
     trainer.fit(X, Y, classes=["c", "a", "b"])
     assert trainer.classes_.tolist() == ["a", "b", "c"] and trainer.predict_proba(X).shape == (60, 3)
     trainer.partial_fit(X, ALL)
@@ -68,9 +68,9 @@ def test_with_early_stopping_weights_and_several_outputs(optimizer):
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_invalid_classes(method, either):
+def test_invalid_classes(method, optimizer):
     def call(model, y, classes):
-        return getattr(either(model, max_iter=1, random_state=0), method)(X, y, classes=classes)
+        return getattr(optimizer(model, max_iter=1, random_state=0), method)(X, y, classes=classes)
 
     with pytest.raises(ValueError, match=r"must include all labels of y: \['b'\] are missing. Add"):
         call(LogisticRegression(), Y, ["a", "c"])
@@ -97,15 +97,19 @@ def test_warm_start_with_absent_class(optimizer):
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_unknown_labels(method, either):
+def test_unknown_labels(method, optimizer):
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
-    trainer = either(model, max_iter=1, random_state=0)
+    trainer = optimizer(model, max_iter=1, random_state=0)
     with pytest.raises(ValueError) as caught:
         getattr(trainer, method)(X, ALL)
     message = str(caught.value)
     assert message.startswith("y has classes ['c'] that the model does not know: ")
     assert "has ['a', 'b']" in message and "such as sklearn.base.clone(estimator)" in message
-    assert either(clone(model), max_iter=1, random_state=0).fit(X, ALL).classes_.tolist() == ["a", "b", "c"]
+    assert optimizer(clone(model), max_iter=1, random_state=0).fit(X, ALL).classes_.tolist() == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_labels_of_another_type(optimizer):

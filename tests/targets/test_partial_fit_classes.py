@@ -27,8 +27,8 @@ def test_labels_without_these_classes(optimizer):
 
 
 @pytest.mark.parametrize("classes", [[2, 0, 3, 1], (3, 2, 1, 0), np.array([0, 0, 1, 2, 3])], ids=str)
-def test_classes_in_any_order(classes, either):
-    model = either(LogisticRegression(), random_state=0).partial_fit(X, Y, classes=classes)
+def test_classes_in_any_order(classes, optimizer):
+    model = optimizer(LogisticRegression(), random_state=0).partial_fit(X, Y, classes=classes)
     assert model.classes_.tolist() == [0, 1, 2, 3]
     model.partial_fit(X, Y, classes=[3, 1, 2, 0])
     assert model.predict_proba(X).shape == (30, 4)
@@ -43,35 +43,35 @@ def test_text_classes(optimizer):
 @pytest.mark.parametrize(
     "classes", [[], 3, np.array(3), "ab", {0, 1}, np.array([]), [[0, 1, 2]], [[0, 1], [2, 3]]], ids=str
 )
-def test_invalid_classes(classes, either):
+def test_invalid_classes(classes, optimizer):
     with pytest.raises(ValueError, match="must be (an array with all|one array of) classes"):
-        either(LogisticRegression()).partial_fit(X, Y, classes=classes)
+        optimizer(LogisticRegression()).partial_fit(X, Y, classes=classes)
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2, 3], [], [5, 6, 7]], ids=str)
-def test_classes_of_a_fitted_model(classes, either):
+def test_classes_of_a_fitted_model(classes, optimizer):
     fitted = LogisticRegression().fit(X, Y)
     for source in (fitted, sklearn_to_onnx(fitted, 3)):
-        known = either(source).partial_fit(X, Y, classes=[2, 1, 0])
+        known = optimizer(source).partial_fit(X, Y, classes=[2, 1, 0])
         assert known.classes_.tolist() == [0, 1, 2]
         with pytest.raises(ValueError, match=r"differ from the classes of the first call|must be an array"):
             known.partial_fit(X[:3], Y[:3], classes=classes)
         with pytest.raises(ValueError, match=r"classes of the model|must (include|be an array)"):
-            either(source).partial_fit(X, Y, classes=classes)
+            optimizer(source).partial_fit(X, Y, classes=classes)
 
 
 @pytest.mark.parametrize("classes", [[0, 1, 2], [2, 1, 0], [[0, 1]] * 3], ids=str)
-def test_classes_of_several_outputs(classes, either):
+def test_classes_of_several_outputs(classes, optimizer):
     expected = MLPClassifier((2,), random_state=0).partial_fit(X, LABELS, classes=[0, 1, 2]).classes_
-    model = either(MLPClassifier((2,)), random_state=0).partial_fit(X, LABELS, classes=classes)
+    model = optimizer(MLPClassifier((2,)), random_state=0).partial_fit(X, LABELS, classes=classes)
     np.testing.assert_array_equal(model.classes_, expected)
     assert model.partial_fit(X, LABELS, classes=classes).predict(X).shape == (30, 3)
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2, 3], [0, 1, 5], [[0, 1]] * 2, [[0, 2]] * 3], ids=str)
-def test_invalid_classes_of_several_outputs(classes, either):
+def test_invalid_classes_of_several_outputs(classes, optimizer):
     with pytest.raises(ValueError, match="must be 3 arrays of classes|must include all labels"):
-        either(MLPClassifier((2,))).partial_fit(X, LABELS, classes=classes)
+        optimizer(MLPClassifier((2,))).partial_fit(X, LABELS, classes=classes)
 
 
 def test_classes_of_columns(optimizer):

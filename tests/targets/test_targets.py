@@ -8,13 +8,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 @pytest.mark.parametrize("shape", [(442,), (442, 1)])
 @pytest.mark.parametrize("fitted", [False, True])
-def test_one_output(shape, fitted, either, diabetes_units):
+def test_one_output(shape, fitted, optimizer, diabetes_units):
     X, y = diabetes_units
     estimator = LinearRegression()
     if fitted:
         estimator.fit(X, y)
-    model = either(estimator, learning_rate=0.01, max_iter=5, random_state=0).fit(X, y.reshape(shape))
-    flat = either(estimator, learning_rate=0.01, max_iter=5, random_state=0).fit(X, y)
+    model = optimizer(estimator, learning_rate=0.01, max_iter=5, random_state=0).fit(X, y.reshape(shape))
+    flat = optimizer(estimator, learning_rate=0.01, max_iter=5, random_state=0).fit(X, y)
     assert model.predict(X).shape == shape
     assert model.losses(X, y.reshape(shape)).shape == (442,)
     np.testing.assert_array_equal(model.predict(X).ravel(), flat.predict(X))
@@ -37,9 +37,9 @@ def test_another_number_of_outputs_is_rejected(optimizer, two_outputs):
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int32, np.uint8, float])
-def test_types_of_two_classes(dtype, either, cancer):
+def test_types_of_two_classes(dtype, optimizer, cancer):
     X, y = cancer
-    model = either(LogisticRegression(), learning_rate=0.05, max_iter=5, random_state=0)
+    model = optimizer(LogisticRegression(), learning_rate=0.05, max_iter=5, random_state=0)
     assert model.fit(X, y.astype(dtype)).score(X, y.astype(dtype)) > 0.95
     assert model.predict(X).dtype == model.classes_.dtype == dtype
 

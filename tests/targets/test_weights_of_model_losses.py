@@ -148,15 +148,15 @@ def written(x, weight, shape):
         ("float", "int64", "N"),
     ],
 )
-def test_inputs_of_other_types_and_shapes(x, weight, shape, either):
+def test_inputs_of_other_types_and_shapes(x, weight, shape, optimizer):
     rng = np.random.RandomState(0)
     X, counts = rng.normal(size=(60, 1)), rng.randint(0, 4, 60)
     y = 2 * X[:, 0] + 1 + rng.normal(size=60)
-    model = either(written(x, weight, shape), learning_rate="LBFGS", max_iter=100, random_state=0)
+    model = optimizer(written(x, weight, shape), learning_rate="LBFGS", max_iter=100, random_state=0)
     model.fit(X, y, sample_weight=counts)
     expected = LinearRegression().fit(X, y, sample_weight=counts)
     np.testing.assert_allclose(model.trained_coef_["slope"].ravel(), expected.coef_, rtol=1e-4)
-    by_batch = either(written(x, weight, shape), max_iter=2, random_state=0, learning_rate=1e-3)
+    by_batch = optimizer(written(x, weight, shape), max_iter=2, random_state=0, learning_rate=1e-3)
     before = by_batch.fit(X, y, sample_weight=counts).train_losses_
     assert before[1] < before[0]
 
