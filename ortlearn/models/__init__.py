@@ -5,6 +5,7 @@ declaration. Definitions are plugins of the group ``ortlearn.models``.
 """
 
 from .base import ModelDefinition, Objective
+from .categories import category_numbers
 from .label_positions import Positions
 from .objectives import is_flexible, objective_of
 from .parameters import Access, Parameter, write_parameters
@@ -31,6 +32,7 @@ __all__ = [
     "Scores",
     "WrittenModel",
     "all_covered",
+    "category_numbers",
     "definition_of",
     "find_definition",
     "fitted_part",

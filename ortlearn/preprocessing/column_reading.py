@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..models.transformations.encoders import as_text
+from ..models.categories import as_text
 from .columns import (
     NUMBERS,
     as_columns,

@@ -220,7 +220,7 @@ def test_warm_start_continues(client, regression):
     with pytest.warns(UserWarning, match="Training did not improve the model"):
         model.fit(*shards)
     assert model.start_kept_
-    np.testing.assert_allclose(model.predict(X), perfect.predict(X), rtol=1e-5)
+    np.testing.assert_allclose(model.predict(X), perfect.predict(X), rtol=1e-5, atol=1e-6)
 
 
 def test_starting_weights_are_kept_if_validation_loss_on_workers_is_lower(client, regression):
@@ -279,7 +279,7 @@ def test_early_stopping_on_driver_and_workers(client, regression):
     np.testing.assert_allclose(found.validation_losses_, local.validation_losses_, rtol=1e-5)
     np.testing.assert_allclose(found.validation_scores_, local.validation_scores_, rtol=1e-5)
     with pytest.raises(ValueError, match="pass X_val and y_val as arrays in memory"):
-        model.set_params(scoring="max_error").fit(*shards, X_val=shards[0], y_val=shards[1])
+        model.set_params(scoring="neg_max_error").fit(*shards, X_val=shards[0], y_val=shards[1])
 
 
 def test_clone_set_params_and_pickle(client, regression):

@@ -58,23 +58,23 @@ REJECTED = {}
 
 
 def trained(name):
-    """Return an estimator whose weights differ by 5 % from the fitted ones, and samples."""
+    """Return an estimator whose weights differ by 5 % from the fitted ones, samples and labels."""
     found = Measurement(CASES[name])
     found.fits()
     if not found.prepares()["ok"]:
-        return None, found.rows.X
+        return None, found.rows.X, found.target
     weights = perturbed(found.prepared.weights, 0.05)
     ours = train_from(found.model, found.rows.X, found.target, weights, NO_RATE, 1, "auto")
-    return ours, found.rows.X
+    return ours, found.rows.X, found.target
 
 
-def check(ours, X, name):
+def check(ours, X, y, name):
     reason = REJECTED.get(name) or REJECTED.get(CASES[name].estimator)
     if reason is not None:
         with pytest.raises(ValueError, match=reason):
             ours.to_sklearn()
         return
-    found = written_back(ours, X)
+    found = written_back(ours, X, y)
     if found["ok"] is not None:
         assert max(found["gaps"].values()) <= ROUGH.get(CASES[name].estimator, 1e-5), found["gaps"]
 

@@ -40,8 +40,7 @@ from ortlearn.losses import (
     SquaredErrorLoss,
     SquaredHingeLoss,
 )
-from ortlearn.models import objective_of
-from ortlearn.models.base import Objective
+from ortlearn.models import Objective, objective_of
 from ortlearn.models.predictors.linear import LeastSquaresDefinition
 from ortlearn.models.registry import public_path
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty, NoPenalty

@@ -119,7 +119,7 @@ CONSTANT = {"learning_rate": "constant"}
 def test_lasso_equals_scikit_learn(kind, rate, diabetes):
     """Full batches with a proximal step are ISTA: the same weights, the same exact zeros."""
     X, y = diabetes
-    expected = Lasso(alpha=0.1, tol=1e-8).fit(X, y)
+    expected = Lasso(alpha=0.1, tol=1e-8).fit(X.astype(np.float64), y)
     trained = kind(
         LinearRegression(),
         learning_rate=rate,
@@ -141,7 +141,7 @@ def test_lasso_equals_scikit_learn(kind, rate, diabetes):
 def test_lasso_with_an_adaptive_rate(diabetes):
     """Elements have different rates, so that l1 acts by its gradient, which gives no exact zeros."""
     X, y = diabetes
-    expected = Lasso(alpha=0.1, tol=1e-8).fit(X, y)
+    expected = Lasso(alpha=0.1, tol=1e-8).fit(X.astype(np.float64), y)
     trained = OrtGradientOptimizer(
         LinearRegression(),
         learning_rate=LearningRateAdam(eta0=0.001),

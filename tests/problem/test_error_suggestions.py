@@ -155,12 +155,11 @@ def test_inverse_of_a_target_scaler_overflows(rows):
     assert np.isfinite(trainer.predict(X)).all()
 
 
-@pytest.mark.needs_training
 def test_no_output_for_weights_without_gradient(rows, capfd):
     X, y = rows
     X = np.where(X > 1.5, np.nan, X)
     model = make_pipeline(SimpleImputer(), Ridge())
-    trainer = OrtGradientForwardBackwardOptimizer(model, weights_to_train="*", gradient="ort", max_iter=1)
+    trainer = OrtGradientForwardBackwardOptimizer(model, weights_to_train="*", max_iter=1)
     trainer.fit(X, y)
     assert capfd.readouterr().err == ""
 

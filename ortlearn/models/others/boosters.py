@@ -8,10 +8,8 @@ import numpy as np
 
 from ...losses import BaseLoss
 from ...penalties import BasePenalty, ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
-from .. import ModelDefinition, ModelWriter, Scores
-from ..base import Objective
+from .. import ModelDefinition, ModelWriter, Objective, Scores, category_numbers
 from ..scores import binary_classes, class_scores, decisions, indicator, regression
-from ..transformations.encoders import category_numbers
 from ..trees import Nodes, leaf_numbers
 
 __all__ = [

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from ... import losses
-from .. import Access, ModelWriter, Scores
-from ..base import Objective
+from .. import Access, ModelWriter, Objective, Scores
 from ..forms import AsIs, Scaled
 from ..trees import Nodes, leaf_numbers, leaf_sums
 from .boosters import CLASSIFIERS, Booster, Kind, boosting_objective

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import Access, ModelDefinition, ModelWriter, Scores, definition_of
+from .. import Access, ModelDefinition, ModelWriter, Scores, category_numbers, definition_of
 from ..scores import transformation
-from ..transformations.encoders import category_numbers
 
 UNKNOWN, MISSING = -1, -2  # codes of unknown and missing values
 #: Unsupported parameters, as the output is then not a table of one column.

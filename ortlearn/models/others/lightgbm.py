@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import losses
-from .. import Access, ModelWriter, Scores
-from ..base import Objective
+from .. import Access, ModelWriter, Objective, Scores
 from ..forms import AsIs, Scaled
 from ..scores import regression
 from ..trees import Nodes, leaf_sums

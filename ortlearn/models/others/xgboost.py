@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from ... import losses
-from .. import ModelWriter, Scores
-from ..base import Objective
+from .. import ModelWriter, Objective, Scores
 from ..forms import AsIs, Form, Scaled
 from ..trees import leaf_sums
 from .boosters import CLASSIFIERS, Booster, Kind, boosting_objective, tree_leaves, with_codes

@@ -7,12 +7,12 @@ import numpy as np
 from onnx import TensorProto
 
 from ..base import ModelDefinition
+from ..categories import as_text, category_numbers
 from ..columns import Columns
 from ..forms import Kept
 from ..formulas.kernels import products
 from ..scores import Scores, transformation
 from ..writer import ModelWriter
-from .encoders import as_text, category_numbers
 
 FAR = 1e200  # squared distance to a sample without common features, larger than any other
 SMALLEST = 1e-60  # lower bound of squared distances, for finite weights

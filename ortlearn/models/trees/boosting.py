@@ -11,11 +11,11 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from ... import losses
 from ..base import ModelDefinition, Objective
+from ..categories import category_numbers
 from ..forms import Reshaped, Scaled
 from ..objectives import elastic
 from ..parameters import Access
 from ..scores import Scores, binary_classes, class_scores, regression
-from ..transformations.encoders import category_numbers
 from ..transformations.pipelines import column_positions
 from ..writer import ModelWriter
 from .nodes import STEM, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of

@@ -1,0 +1,3 @@
+"""Fixtures of trainings."""
+
+from tests.training.conftest import *  # noqa: F403
