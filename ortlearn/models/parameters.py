@@ -222,19 +222,7 @@ def part_of(estimator: Any, path: tuple[str, ...]) -> Any:
 def write_parameters(
     estimator: Any, parameters: Mapping[str, Parameter], values: Mapping[str, np.ndarray]
 ) -> Any:
-    """Return a copy of an estimator with trained parameters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import Ridge
-    >>> from ortlearn.graphs import TensorType
-    >>> from ortlearn.models import write_model, write_parameters
-    >>> model = Ridge().fit([[0.0], [1.0]], [1.0, 3.0])
-    >>> written = write_model(model, {"X": TensorType(1, (None, 1))})
-    >>> write_parameters(model, written.parameters, {"coef": np.array([[2.0]])}).coef_
-    array([2.])
-    """
+    """Return a copy of an estimator with trained parameters."""
     result = copy.deepcopy(estimator)
     set_parameters(result, parameters, values)
     return result
