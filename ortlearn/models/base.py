@@ -29,7 +29,7 @@ class Objective:
     Examples
     --------
     >>> from ortlearn.losses import HuberLoss
-    >>> from ortlearn.models.base import Objective
+    >>> from ortlearn.models import Objective
     >>> from ortlearn.penalties import L2Penalty
     >>> Objective(HuberLoss(), L2Penalty(0.1))
     Objective(loss=HuberLoss(), penalty=L2Penalty(l2=0.1))

@@ -12,6 +12,7 @@ from tests.test_public_docstrings import needs_sections
 
 PACKAGES = [
     "ortlearn",
+    "ortlearn.conversion",
     "ortlearn.exceptions",
     *(f"ortlearn.{info.name}" for info in pkgutil.iter_modules(ortlearn.__path__) if info.ispkg),
 ]
