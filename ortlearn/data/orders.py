@@ -100,7 +100,7 @@ def _mixed(
 
 
 def split_batches(order: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """Yield the sample indices of each batch; the last one may be short."""
+    """Yield the sample indices of each batch; the last batch may be smaller."""
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]
 

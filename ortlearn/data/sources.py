@@ -20,8 +20,8 @@ ROWS_OF_BLOCK = 65_536
 class Source:
     """Source of rows in blocks, in the same order in each pass.
 
-    Blocks whose ``sizes`` are known before reading can be read in any order. ``stamp`` is a text that changes
-    with the content, without reading it; None if there is no such text.
+    Blocks whose ``sizes`` are known before reading can be read in any order. ``stamp``, if there is one, is a
+    text that changes with the content, without reading it.
     """
 
     sizes: Sequence[int] | None = None

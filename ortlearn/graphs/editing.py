@@ -74,7 +74,7 @@ def map_node(node: NodeProto, mapping: Mapping[str, str]) -> None:
 
 
 def renamed_node(node: NodeProto, mapping: Mapping[str, str]) -> NodeProto:
-    """Return a node with tensors renamed, in subgraphs too, or the same node if none occurs in it."""
+    """Return a node with tensors renamed, in subgraphs too; the same node if it has no such tensor."""
     if not mapping or mapping.keys().isdisjoint((*node_inputs(node), *node.output)):
         return node
     renamed = copy_node(node)

@@ -16,7 +16,7 @@ from .registry import definition_or_default
 
 #: Reasons why constants, statistics, and weights with a low-rank adapter are not trained.
 CONSTANT = "constant of a formula"
-STATISTIC = "running statistic of a batch normalization, which is no weight"
+STATISTIC = "running statistic of a batch normalization, which is not a weight"
 ADAPTED = "stays as it is: its adapter is trained"
 #: A name in brackets, after the attribute that contains it, empty for a pipeline or a union.
 STEP = re.compile(r"(\w*)\['([^']*)'\]")

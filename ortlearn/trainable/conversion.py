@@ -181,7 +181,7 @@ def _feed_of(model: ModelProto, X: Any, n_rows: int, others: Sequence[str]) -> d
 
 
 def _check_estimator(source: Any, **file_options: Any) -> None:
-    """Raise an error for a model that is no estimator, and for options of ONNX files."""
+    """Raise an error for a model that is not an estimator, and for options of ONNX files."""
     for name, value in file_options.items():
         if value is not None:
             raise ConversionError(
