@@ -12,48 +12,32 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .models.parameters import Weight
     from .models.weight_names import onnx_rename_weights
-    from .onnx_files.loading import is_onnx_source
+    from .onnx_files.loading import is_onnx_source as is_onnx_source
     from .onnx_files.versions import pin_versions
     from .onnx_files.weights import find_weights, get_train_initializer
-    from .preprocessing.column_reading import check_categories, read_columns
-    from .preprocessing.estimator_checks import check_feature_names, check_is_a_model, target_tags
-    from .preprocessing.fitting import fit_clone, is_fitted, untouched
-    from .preprocessing.missing import accepts_missing, missing_columns
-    from .trainable.conversion import TrainableModel, source_task, to_trainable
+    from .preprocessing.estimator_checks import target_tags as target_tags
+    from .preprocessing.fitting import is_fitted as is_fitted
+    from .preprocessing.missing import accepts_missing as accepts_missing
+    from .trainable.conversion import TrainableModel, to_trainable
+    from .trainable.conversion import source_task as source_task
     from .trainable.explanation import Explanation, explain
     from .trainable.from_estimator import sklearn_to_onnx, write_weights
-    from .trainable.initial_weights import draw_weights
-    from .trainable.selection import select_weights
 
 __all__ = [
     "Explanation",
     "TrainableModel",
     "Weight",
-    "accepts_missing",
-    "check_categories",
-    "check_feature_names",
-    "check_is_a_model",
-    "draw_weights",
     "explain",
     "find_weights",
-    "fit_clone",
     "get_train_initializer",
-    "is_fitted",
-    "is_onnx_source",
-    "missing_columns",
     "onnx_rename_weights",
     "pin_versions",
-    "read_columns",
-    "select_weights",
     "sklearn_to_onnx",
-    "source_task",
-    "target_tags",
     "to_trainable",
-    "untouched",
     "write_weights",
 ]
 
-#: Names by module.
+#: Names by module; those not in ``__all__`` were public in version 0.2.0, or are read by the estimators.
 _NAMES = {
     "models.parameters": ("Weight",),
     "models.weight_names": ("onnx_rename_weights",),

@@ -8,7 +8,7 @@ import re
 
 import ortlearn
 
-PACKAGES = ["ortlearn"] + [
+PACKAGES = ["ortlearn", "ortlearn.conversion"] + [
     f"ortlearn.{info.name}" for info in pkgutil.iter_modules(ortlearn.__path__) if info.ispkg
 ]
 MODULES = [
@@ -20,10 +20,12 @@ WITH_EXAMPLES = [
     "ortlearn",
     "ortlearn.callbacks",
     "ortlearn.conversion",
+    "ortlearn.differentiation",
     "ortlearn.graphs",
     "ortlearn.inspection",
     "ortlearn.learning_rates",
     "ortlearn.losses",
+    "ortlearn.onnx_files",
     "ortlearn.penalties",
     "ortlearn.plugins",
     "ortlearn.training",
@@ -38,41 +40,50 @@ NO_EXAMPLE = {
         "BaseSolver",
         "ScheduledLearningRate",
     },
-    "a record that functions return": {
-        "Measured",
-        "Snapshot",
-        "Solution",
-        "TrainableModel",
-        "TrainingResult",
-        "Weight",
-    },
+    "a record that functions return": {"Solution", "TrainableModel", "Weight"},
     "a part of the training loop, shown by the estimators": {
-        "Data",
-        "Device",
-        "ForwardBackwardStep",
-        "FullBatchStep",
-        "LoopSettings",
         "Objective",
-        "Observer",
         "OrtGradientForwardBackwardFunction",
-        "EpochStep",
         "ScoreGraph",
-        "SingleGraphStep",
         "TrainingTask",
         "Update",
-        "make_session",
-        "run_training",
     },
 }
-#: Names of ortlearn.models with sections, for authors of definitions. The others are internal: one sentence
-#: is enough.
-FOR_AUTHORS = {
-    *("Access.read", "Access.write", "ModelDefinition.objective", "ModelDefinition.write"),
-    *("ModelWriter.parameter", "ModelWriter.write", "Objective", "Scores"),
-    *("objective_of", "public_path", "write_model"),
+#: Exported names that only ortlearn itself uses; a sentence is enough for them. All other exported names are
+#: public: users or authors of plugins import them. "Class." stands for the methods of a public class.
+INTERNAL = {
+    "ortlearn.conversion": {"TrainableModel.", "Weight."},
+    "ortlearn.differentiation": {
+        *("build_gradient", "check_straight_through", "gradient_reach", "require_gradients"),
+    },
+    "ortlearn.graphs": {
+        *("append_nodes", "copy_model", "count_nodes", "extract_model", "graph_names", "initializer_arrays"),
+        *("inline_functions", "make_initializers_of", "map_names", "name_nodes", "node_inputs", "prune"),
+        *("replace_nodes", "set_initializers", "subgraphs", "value_types", "with_loop_limits"),
+    },
+    "ortlearn.learning_rates": {"BaseLearningRate.graph_key", "resolve_learning_rate", "resolve_schedule"},
+    "ortlearn.losses": {
+        *("FunctionLoss.check_batch", "FunctionLoss.evaluate", "PerOutputLoss", "PerPositionLoss"),
+        *("RowObjective", "SignedLabelLoss", "default_loss", "resolve_loss"),
+    },
+    "ortlearn.models": {
+        *("Parameter", "Positions", "WrittenModel", "all_covered", "definition_of", "find_definition"),
+        *("fitted_part", "has_own_score", "is_flexible", "unwrapped", "write_parameters"),
+        *("ModelDefinition.", "ModelWriter", "Scores."),
+    },
+    "ortlearn.onnx_files": {"LoRA.adapters"},
+    "ortlearn.penalties": {
+        *("BasePenalty.acts_by_step", "BasePenalty.applies_to", "BasePenalty.for_weights"),
+        *("BasePenalty.graph_key", "BasePenalty.parts", "BasePenalty.parts_for"),
+        *("BasePenalty.without_absolute_values", "resolve_penalty"),
+    },
 }
-#: Records whose methods only ortlearn itself calls.
-RECORDS = ("ortlearn.conversion.TrainableModel.", "ortlearn.conversion.Weight.")
+#: Methods of the classes above that authors of definitions write or call.
+FOR_AUTHORS = {
+    *("ortlearn.models.ModelDefinition.objective", "ortlearn.models.ModelDefinition.write"),
+    *("ortlearn.models.ModelWriter.parameter", "ortlearn.models.ModelWriter.write"),
+}
+INTERNAL_PATHS = {f"{package}.{name}" for package, names in INTERNAL.items() for name in names}
 SECTION = re.compile(r"^(?P<title>[A-Z][A-Za-z ]+)\n-{3,}$", re.MULTILINE)
 
 
@@ -126,9 +137,9 @@ def undocumented(obj):
 
 
 def needs_sections(path):
-    """Return whether the docstring of a public name or method must have sections."""
-    package, _, name = path.partition("ortlearn.models.")
-    return not path.startswith(RECORDS) and (bool(package) or not name or name in FOR_AUTHORS)
+    """Return whether the docstring of an exported name, or of a method of it, must have sections."""
+    of_class = path.rpartition(".")[0]
+    return path in FOR_AUTHORS or INTERNAL_PATHS.isdisjoint({path, of_class, f"{of_class}."})
 
 
 def each(packages):
@@ -175,7 +186,9 @@ EXCUSED = set().union(*NO_EXAMPLE.values())
 
 def test_every_name_has_an_example_or_is_excused():
     has_example = {
-        path: ">>>" in sections(obj.__doc__).get("Examples", "") for path, obj in each(WITH_EXAMPLES)
+        path: ">>>" in sections(obj.__doc__).get("Examples", "")
+        for path, obj in each(WITH_EXAMPLES)
+        if needs_sections(path)
     }
     excused = {path for path in has_example if path.rpartition(".")[2] in EXCUSED}
     assert not [path for path, found in has_example.items() if found == (path in excused)]
@@ -186,22 +199,41 @@ def test_excused_names_have_no_example():
     assert EXCUSED <= names
 
 
-def test_public_methods_have_docstrings():
+def test_methods_have_docstrings():
     missing = [
-        f"{cls.__module__}.{cls.__name__}.{name}"
-        for package in PACKAGES
-        for cls in public(package).values()
-        if inspect.isclass(cls)
+        f"{path}.{name}"
+        for path, cls in each(MODULES)
+        if inspect.isclass(cls) and cls.__module__.startswith("ortlearn")
         for name, member in vars(cls).items()
-        if not name.startswith("_") and inspect.isfunction(member) and not member.__doc__
+        if not name.startswith("_") and inspect.isfunction(member) and not inspect.getdoc(getattr(cls, name))
     ]
     assert not missing
 
 
-def test_internal_names():
-    internal = {f"ortlearn.models.{name}" for name in ("Parameter", "Parameter.write", "ModelWriter.step")}
-    assert not any(map(needs_sections, internal))
-    assert all(map(needs_sections, ("ortlearn.losses.HuberLoss", "ortlearn.models.ModelWriter.write")))
+def test_internal_names_are_exported_and_have_no_sections():
+    long = set()
+    for path in sorted(INTERNAL_PATHS):
+        package, name, method = re.fullmatch(r"(ortlearn\.\w+)\.(\w+)\.?(\w*)", path).groups()
+        obj = public(package)[name]
+        parts = sections((getattr(obj, method) if method else obj).__doc__)
+        if not path.endswith(".") and parts.keys() & {"Parameters", "Returns", "Examples"}:
+            long.add(path)
+    assert not long
+
+
+def test_public_and_internal_methods():
+    internal = ("Parameter", "Parameter.write", "ModelWriter.step", "Scores.shape", "is_flexible")
+    assert not any(needs_sections(f"ortlearn.models.{name}") for name in internal)
+    assert not needs_sections("ortlearn.conversion.TrainableModel.score_graph")
+    authors = (
+        "ModelWriter.parameter",
+        "ModelWriter.write",
+        "ModelDefinition.objective",
+        "Access.read",
+        "objective_of",
+    )
+    assert all(needs_sections(f"ortlearn.models.{name}") for name in authors)
+    assert all(map(needs_sections, ("ortlearn.losses.HuberLoss", "ortlearn.conversion.TrainableModel")))
 
 
 def test_checks_detect_errors():

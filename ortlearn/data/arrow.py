@@ -42,15 +42,7 @@ class _ArrowSource(Source):
 
 
 class DatasetSource(_ArrowSource):
-    """Dataset of pyarrow; a block is a row group if the files are parquet files.
-
-    Parameters
-    ----------
-    dataset : pyarrow.dataset.Dataset
-        Dataset.
-    features, y, sample_weight : str, list of str or None
-        Columns.
-    """
+    """Dataset of pyarrow; a block is a row group if the files are parquet files."""
 
     def __init__(self, dataset: Any, features: Any, y: Any, sample_weight: Any):
         super().__init__(dataset.schema, features, y, sample_weight)
@@ -194,15 +186,7 @@ def _batches(
 
 
 class TableSource(_ArrowSource):
-    """Table in memory.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Table.
-    features, y, sample_weight : str, list of str or None
-        Columns.
-    """
+    """Table in memory."""
 
     def __init__(self, table: Any, features: Any, y: Any, sample_weight: Any):
         super().__init__(table.schema, features, y, sample_weight)
@@ -221,15 +205,7 @@ class TableSource(_ArrowSource):
 
 
 class BatchSource(_ArrowSource):
-    """Record batches in order, from a new reader in each pass.
-
-    Parameters
-    ----------
-    open_reader : callable
-        Returns a pyarrow.RecordBatchReader, or another iterator of record batches with a schema.
-    features, y, sample_weight : str, list of str or None
-        Columns.
-    """
+    """Record batches in order, read by a new reader in each pass."""
 
     def __init__(self, open_reader: Callable[[], Any], features: Any, y: Any, sample_weight: Any):
         reader = open_reader()
@@ -258,15 +234,7 @@ class BatchSource(_ArrowSource):
 
 
 class SpooledSource(_ArrowSource):
-    """Reader that can be read only once; its rows are copied to a temporary file.
-
-    Parameters
-    ----------
-    reader : pyarrow.RecordBatchReader
-        Reader.
-    features, y, sample_weight : str, list of str or None
-        Columns.
-    """
+    """Reader that can be read only once; its rows are copied to a temporary file."""
 
     def __init__(self, reader: Any, features: Any, y: Any, sample_weight: Any):
         super().__init__(reader.schema, features, y, sample_weight)

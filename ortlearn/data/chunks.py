@@ -15,64 +15,20 @@ __all__ = ["Turns", "chunk_size", "cut", "whole_blocks"]
 
 
 def chunk_size(n_rows: int, batch_size: int, shuffle_buffer: int) -> int:
-    """Return the number of rows of a chunk: all rows if the buffer holds them, else whole batches.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows of a pass.
-    batch_size : int
-        Number of rows of a batch.
-    shuffle_buffer : int
-        Largest number of rows in memory.
-
-    Returns
-    -------
-    int
-        Number of rows; at least one batch, even if the buffer is smaller.
-
-    Examples
-    --------
-    >>> from ortlearn.data.chunks import chunk_size
-    >>> chunk_size(1000, 32, 500), chunk_size(1000, 32, 5), chunk_size(1000, 32, 1000)
-    (480, 32, 1000)
-    """
+    """Return the size of a chunk: all rows if the buffer holds them, else whole batches, at least one."""
     if n_rows <= max(shuffle_buffer, batch_size):
         return n_rows
     return max(batch_size, shuffle_buffer // batch_size * batch_size)
 
 
 class Turns:
-    """Two arrays that are used alternately, because allocation costs more than writing the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.data.chunks import Turns
-    >>> turns = Turns()
-    >>> first, second, third = (turns.array((2, 1), np.float32) for _ in range(3))
-    >>> first is third, first is second
-    (True, False)
-    """
+    """Two arrays that are used alternately, because allocation costs more than writing the rows."""
 
     def __init__(self) -> None:
         self._arrays: list[np.ndarray] = []
 
     def array(self, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-        """Return the array of the second last call, or a new one if it does not fit.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Shape.
-        dtype : numpy.dtype
-            Type.
-
-        Returns
-        -------
-        ndarray
-            Array with arbitrary values.
-        """
+        """Return the array of the call before last, or a new one if it does not fit; values are arbitrary."""
         found = self._arrays.pop(0) if len(self._arrays) == 2 else np.empty(0)
         if found.shape != shape or found.dtype != dtype:
             found = np.empty(shape, dtype=dtype)
@@ -134,32 +90,8 @@ def cut(
 ) -> Generator[Rows, None, None]:
     """Cut blocks of rows into chunks of equal size; the last chunk may be smaller.
 
-    Parameters
-    ----------
-    blocks : iterable of Rows
-        Blocks.
-    size : int
-        Number of rows of a chunk.
-    dtype : numpy.dtype, default=None
-        Type of the matrix to which numeric columns are converted; None keeps columns.
-    skipped : int, default=0
-        Number of rows to skip at the beginning.
-    turns : Turns, default=None
-        Memory for matrices; a chunk is then overwritten when the next but one is made.
-
-    Yields
-    ------
-    Rows
-        Chunks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.data.rows import Rows
-    >>> from ortlearn.data.chunks import cut
-    >>> blocks = (Rows(np.arange(start, start + 4)) for start in (0, 4, 8))
-    >>> [chunk.X.tolist() for chunk in cut(blocks, 5)]
-    [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
+    Numeric columns are converted to a matrix of type ``dtype``, if given. With ``turns``, a chunk is
+    overwritten when the next but one is made.
     """
     chunk = _Chunk(size, dtype, turns)
     for block in blocks:
@@ -178,24 +110,7 @@ def cut(
 
 
 def whole_blocks(numbers: Sequence[int], sizes: Sequence[int], skipped: int) -> tuple[Sequence[int], int]:
-    """Return the blocks that remain after skipping rows, and the rows to skip in the first of them.
-
-    Parameters
-    ----------
-    numbers : sequence of int
-        Blocks in reading order.
-    sizes : sequence of int
-        Number of rows of each block, by its number.
-    skipped : int
-        Number of rows to skip.
-
-    Returns
-    -------
-    numbers : sequence of int
-        Blocks to read.
-    skipped : int
-        Number of rows to skip in the first of them.
-    """
+    """Return the blocks to read after skipping rows, and the number of rows to skip in the first of them."""
     for place, number in enumerate(numbers):
         if skipped < sizes[number]:
             return numbers[place:], skipped

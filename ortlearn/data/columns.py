@@ -11,28 +11,7 @@ __all__ = ["Columns"]
 
 
 class Columns:
-    """Samples of models with several inputs: arrays of equal length by the name of their input.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray of shape (n_samples, ...)
-        Array of each input, at least one.
-
-    Attributes
-    ----------
-    arrays : dict of str to ndarray
-        Array of each input.
-    shape : tuple of int
-        Number of samples, as a tuple.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.training import Columns
-    >>> rows = Columns({"city": np.array(["a", "b"], dtype=object), "age": np.array([1.0, 2.0])})
-    >>> len(rows), rows[1:].arrays["city"].tolist()
-    (2, ['b'])
-    """
+    """Samples of models with several inputs: arrays of equal length by input; ``shape`` is (n_samples,)."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
         self.arrays = dict(arrays)
@@ -45,16 +24,5 @@ class Columns:
         return Columns({name: array[rows] for name, array in self.arrays.items()})
 
     def feeds(self, names: list[str]) -> dict[str, np.ndarray]:
-        """Return the arrays of some inputs.
-
-        Parameters
-        ----------
-        names : list of str
-            Inputs of a graph.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Arrays by name, not copied.
-        """
+        """Return the arrays of some inputs, without copies."""
         return {name: self.arrays[name] for name in names}

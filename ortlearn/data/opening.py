@@ -19,24 +19,7 @@ __all__ = ["is_source", "open_source", "parquet_files"]
 
 
 def is_source(data: Any) -> bool:
-    """Return whether an object is a source of rows rather than rows in memory.
-
-    Parameters
-    ----------
-    data : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        True for paths, datasets, readers, iterators, functions, and Arrow streams without a shape.
-
-    Examples
-    --------
-    >>> from ortlearn.data.opening import is_source
-    >>> is_source("folder"), is_source(iter([])), is_source([[1.0]])
-    (True, True, False)
-    """
+    """Return whether data has to be read: a path, dataset, reader, iterator, function or Arrow stream."""
     if isinstance(data, str | os.PathLike | Iterator) or _is_dataset(data):
         return True
     if hasattr(data, "shape"):
@@ -47,38 +30,9 @@ def is_source(data: Any) -> bool:
 def open_source(
     data: Any, y: Any = None, sample_weight: Any = None, features: Any = None, schema: Any = None
 ) -> Source:
-    """Open a source of rows.
+    """Return the source for a path, dataset, reader, frame, array, iterable of ``(X, y)``, or function.
 
-    Parameters
-    ----------
-    data : path, dataset, reader, frame, array, iterable or callable
-        Rows: a file or folder of parquet files, a pyarrow dataset, an object with ``__arrow_c_stream__``, an
-        array, an iterable of ``(X, y)``, or a function that returns one.
-    y, sample_weight : str, list of str, array-like or None
-        Names of columns; arrays with the same number of rows if ``data`` is an array.
-    features : list of str, default=None
-        Columns that are features; all others by default.
-    schema : pyarrow.Schema, default=None
-        Columns and types of the parquet files at a path; by default those of the files.
-
-    Returns
-    -------
-    Source
-        Source.
-
-    Raises
-    ------
-    SourceError
-        If the source cannot be read, a column does not exist or is not supported, the source has no named
-        columns, or it can be read only once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.data.opening import open_source
-    >>> source = open_source(np.zeros((3, 2)), np.arange(3))
-    >>> [(len(rows), rows.y.tolist()) for rows in source.blocks()]
-    [(3, [0, 1, 2])]
+    ``y``, ``sample_weight`` and ``features`` are names of columns; for an array, the first two are arrays.
     """
     if isinstance(features, str):
         features = [features]
@@ -118,46 +72,12 @@ def open_source(
 
 
 def parquet_files(path: str | os.PathLike) -> list[str]:
-    """Return the parquet files at a path, sorted.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        File or folder.
-
-    Returns
-    -------
-    list of str
-        Paths.
-
-    Raises
-    ------
-    SourceError
-        If there are no readable parquet files.
-    """
+    """Return the parquet files at a path, sorted."""
     return sorted(_dataset_at(path).files)
 
 
 def parquet_columns(path: str) -> tuple[Any, int]:
-    """Return the columns of a parquet file, and its number of row groups.
-
-    Parameters
-    ----------
-    path : str
-        File.
-
-    Returns
-    -------
-    schema : pyarrow.Schema
-        Columns with their types.
-    n_groups : int
-        Number of row groups with rows.
-
-    Raises
-    ------
-    SourceError
-        If the file cannot be read.
-    """
+    """Return the columns of a parquet file, and its number of row groups."""
     dataset = _dataset_at(path)
     return dataset.schema, len(row_groups(list(dataset.get_fragments())) or ())
 
@@ -165,29 +85,7 @@ def parquet_columns(path: str) -> tuple[Any, int]:
 def columns_of_files(
     files: Sequence[tuple[str, Any]], y: Any, sample_weight: Any, features: Any
 ) -> tuple[list[str], Any]:
-    """Return the features of files, and a schema with types for the values of all files.
-
-    Parameters
-    ----------
-    files : sequence of (str, pyarrow.Schema)
-        Path and columns of each file.
-    y, sample_weight : str, list of str or None
-        Columns of labels and weights.
-    features : str, list of str or None
-        Columns of features; all others by default.
-
-    Returns
-    -------
-    features : list of str
-        Columns of features.
-    schema : pyarrow.Schema
-        Columns.
-
-    Raises
-    ------
-    SourceError
-        If columns are missing or not supported, or differ between the files.
-    """
+    """Return the features of files, and a schema with types for the values of all files."""
     first = files[0][1]
     is_all, features = features is None, [features] if isinstance(features, str) else features
     selection = Selection.of(first, features, y, sample_weight)

@@ -39,14 +39,6 @@ def epoch_order(
     samples of 256 groups at a time, for locality of memory access. Version 3 draws one permutation of 4,096
     positions for all of them, version 2 a permutation each. A dtype of 32 bits is sufficient for fewer than
     2**30 samples.
-
-    Examples
-    --------
-    >>> from ortlearn.data.orders import epoch_order
-    >>> epoch_order(5, None).tolist()
-    [0, 1, 2, 3, 4]
-    >>> sorted(epoch_order(5, seed=7, epoch=2).tolist())
-    [0, 1, 2, 3, 4]
     """
     if seed is None:
         return np.arange(n_samples, dtype=dtype)
@@ -108,7 +100,7 @@ def _mixed(
 
 
 def split_batches(order: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
-    """Yield the sample indices of each batch; the last one may be short."""
+    """Yield the sample indices of each batch; the last batch may be smaller."""
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]
 
@@ -116,56 +108,12 @@ def split_batches(order: np.ndarray, batch_size: int) -> Iterator[np.ndarray]:
 def epoch_batches(
     n_samples: int, batch_size: int, seed: int | None, epoch: int = 0, shard: int = 0
 ) -> Iterator[np.ndarray]:
-    """Yield the sample indices of each batch of an epoch; the last one may be short.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of samples; each is visited once.
-    batch_size : int
-        Number of samples of a batch.
-    seed : int or None
-        Seed of the training, from 0 to 2**64 - 1; None for no shuffling.
-    epoch : int, default=0
-        Number of the epoch, counted from 0.
-    shard : int, default=0
-        Number of the shard of the data that has these samples.
-
-    Yields
-    ------
-    ndarray of shape (n,), int64
-        Sample indices.
-
-    Examples
-    --------
-    >>> from ortlearn.data.orders import epoch_batches
-    >>> [batch.tolist() for batch in epoch_batches(5, 2, None)]
-    [[0, 1], [2, 3], [4]]
-    """
+    """Yield the sample indices of each batch of an epoch; the last batch may be smaller."""
     return split_batches(epoch_order(n_samples, seed, epoch, shard), batch_size)
 
 
 def batch_sizes(n_rows: int, batch_size: int) -> list[int]:
-    """Return the batch sizes of an epoch: that of full batches, and that of the short last one, if any.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of samples.
-    batch_size : int
-        Number of samples of a full batch.
-
-    Returns
-    -------
-    list of int
-        One or two sizes.
-
-    Examples
-    --------
-    >>> from ortlearn.training import batch_sizes
-    >>> batch_sizes(10, 4)
-    [4, 2]
-    """
+    """Return the batch sizes of an epoch: that of full batches and, if smaller, that of the last one."""
     full = min(batch_size, n_rows)
     rest = n_rows % full
     return [full, rest] if rest else [full]

@@ -37,15 +37,7 @@ CODECS = {"UNCOMPRESSED": None, "GZIP": "gzip", "SNAPPY": "snappy", "ZSTD": "zst
 
 
 class PlainReader:
-    """Read row groups of local files.
-
-    Parameters
-    ----------
-    selection : Selection
-        Columns to read.
-    schema : pyarrow.Schema
-        Schema of the dataset.
-    """
+    """Read row groups of local files."""
 
     def __init__(self, selection: Selection, schema: Any):
         self._selection, self._schema = selection, schema

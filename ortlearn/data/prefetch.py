@@ -16,22 +16,6 @@ def prefetched(make: Callable[[], Iterator[Item]]) -> Generator[Item, None, None
 
     At most two items exist at a time: the last one yielded, and the next one. Closing the generator waits for
     the item that is being computed.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the iterator; called in the thread.
-
-    Yields
-    ------
-    object
-        Items. An error of the iterator is raised after the items before it.
-
-    Examples
-    --------
-    >>> from ortlearn.data.prefetch import prefetched
-    >>> list(prefetched(lambda: iter("abc")))
-    ['a', 'b', 'c']
     """
     wanted, made = Semaphore(1), Semaphore(0)
     slot: list[tuple[str, Any]] = []

@@ -18,22 +18,10 @@ __all__ = ["Rows", "joined", "part_of", "rows_of", "weights_fault"]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a source.
+    """Rows of a source, with their position in the source for messages.
 
-    Attributes
-    ----------
-    X : array, sparse matrix, frame, mapping of arrays, or Table
-        Features; None if they were not requested.
-    y : ndarray, sparse matrix or None
-        Labels.
-    sample_weight : ndarray of shape (n,) or None
-        Weights.
-    where : str
-        Position in the source, for messages.
-    n_rows : int or None
-        Number of rows; None if it is the length of X, y or sample_weight.
-    places : tuple of (str, int)
-        Position and number of rows of each part, if the rows are joined.
+    ``n_rows`` is given if neither X, y nor sample_weight has their length. ``places`` are the position and
+    the number of rows of each part, if rows are joined.
     """
 
     X: Any
@@ -50,18 +38,7 @@ class Rows:
         return _length(known[0])
 
     def part(self, start: int, stop: int) -> Rows:
-        """Return a slice of the rows.
-
-        Parameters
-        ----------
-        start, stop : int
-            Bounds of the slice.
-
-        Returns
-        -------
-        Rows
-            Rows from start to stop - 1.
-        """
+        """Return the rows from ``start`` to ``stop - 1``."""
         X, y, weight = (part_of(values, start, stop) for values in (self.X, self.y, self.sample_weight))
         return Rows(X, y, weight, self.where)
 
@@ -75,18 +52,7 @@ class Rows:
 
     @classmethod
     def join(cls, parts: Sequence[Rows]) -> Rows:
-        """Concatenate rows.
-
-        Parameters
-        ----------
-        parts : sequence of Rows
-            At least one; all of the same type.
-
-        Returns
-        -------
-        Rows
-            All rows.
-        """
+        """Concatenate parts of the same type, at least one."""
         if len(parts) == 1:
             return parts[0]
         X, y, weight = (joined([getattr(p, name) for p in parts]) for name in ("X", "y", "sample_weight"))
@@ -98,25 +64,7 @@ class Rows:
 
 
 def rows_of(item: Any, where: str = "") -> Rows:
-    """Return the rows of an item, which is X, (X, y) or (X, y, sample_weight).
-
-    Parameters
-    ----------
-    item : object
-        Item.
-    where : str, default=""
-        Position in the source.
-
-    Returns
-    -------
-    Rows
-        Arrays of equal length.
-
-    Raises
-    ------
-    SourceError
-        If there are more arrays, or one is not an array, is masked, or has another number of rows.
-    """
+    """Return the rows of an item, which is X, (X, y) or (X, y, sample_weight)."""
     parts = item if isinstance(item, tuple) else (item,)
     if not 1 <= len(parts) <= 3:
         raise SourceError(f"The tuple has {len(parts)} items. It must be X, (X, y) or (X, y, sample_weight).")
@@ -133,18 +81,7 @@ def rows_of(item: Any, where: str = "") -> Rows:
 
 
 def weights_fault(fault: str) -> str:
-    """Return the message for sample weights that have a fault.
-
-    Parameters
-    ----------
-    fault : str
-        Noun phrase.
-
-    Returns
-    -------
-    str
-        Message.
-    """
+    """Return the message for sample weights that have a fault."""
     return f"sample_weight has {fault}: it must have one number >= 0 per row."
 
 

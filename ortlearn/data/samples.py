@@ -11,18 +11,9 @@ __all__ = ["Data"]
 
 
 class Data:
-    """Training samples.
+    """Training samples, C-contiguous and in the types of the graph.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features), or Columns
-        Features, C-contiguous, in the type of the graph; Columns for a graph with several inputs.
-    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Labels, in the type of the graph.
-    sample_weight : ndarray of shape (n_samples,) or (n_samples, n_positions), default=None
-        Weights of the samples, or of their positions for losses by position.
-    features : dict of str to ndarray or CSR matrix, default=None
-        Results of the part of the graph that was computed before the training; they replace X.
+    ``features``, the results of the part of the graph that was computed before the training, replace X.
     """
 
     def __init__(
@@ -38,18 +29,7 @@ class Data:
         self.features = features
 
     def take(self, rows: np.ndarray) -> Data:
-        """Return some of the samples.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-            Indices.
-
-        Returns
-        -------
-        Data
-            Copy of these samples.
-        """
+        """Return some of the samples."""
         weights = None if self.sample_weight is None else self.sample_weight[rows]
         features = self.features and {name: array[rows] for name, array in self.features.items()}
         return Data(self.X[rows], self.y[rows], weights, features)

@@ -36,31 +36,7 @@ def file_schemas(dataset: Any, fragments: Iterable[Any] | None) -> list[tuple[st
 def common_schema(
     files: Sequence[tuple[str, Any]], own: Any, columns: Sequence[str], is_all: bool, converts: bool = True
 ) -> Any:
-    """Return the schema of a dataset, in which columns have a type for the values of all files.
-
-    Parameters
-    ----------
-    files : sequence of (str, pyarrow.Schema)
-        Path and schema of each file.
-    own : pyarrow.Schema
-        Schema of the dataset.
-    columns : sequence of str
-        Columns to read.
-    is_all : bool
-        Whether no other columns may exist.
-    converts : bool, default=True
-        Whether values can be converted to another type than that of ``own``.
-
-    Returns
-    -------
-    pyarrow.Schema
-        Schema.
-
-    Raises
-    ------
-    SourceError
-        If a file lacks a column, or has one that others lack or that is of another kind.
-    """
+    """Return the schema of a dataset, in which columns have a type for the values of all files."""
     different = [*files[:1], *(item for item in files if not item[1].equals(files[0][1]))]
     for path, schema in different:
         _check_names(path, schema.names, own.names, columns, is_all)

@@ -17,19 +17,7 @@ __all__ = ["Selection"]
 
 @dataclass(frozen=True)
 class Selection:
-    """Columns of features, labels and weights.
-
-    Attributes
-    ----------
-    features : list of str
-        Features.
-    y : str, list of str or None
-        Columns of labels.
-    sample_weight : str or None
-        Column of weights.
-    width : int
-        Number of values in a row of features.
-    """
+    """Columns of features, labels and weights; ``width`` is the number of values of a sample."""
 
     features: list[str]
     y: Any

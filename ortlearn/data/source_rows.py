@@ -18,24 +18,7 @@ __all__ = ["SourceRows"]
 
 
 class SourceRows:
-    """Features of all rows of a source, chunk by chunk.
-
-    Parameters
-    ----------
-    source : Source
-        Rows.
-    n_rows : int
-        Number of rows.
-    size : int
-        Number of rows of a chunk.
-    read : callable, default=None
-        Function to apply to the features of a chunk.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Number of rows.
-    """
+    """Features of all rows of a source, read chunk by chunk; ``shape`` is (n_rows,)."""
 
     def __init__(self, source: Source, n_rows: int, size: int, read: Callable[[Any], Any] | None = None):
         self._source = source

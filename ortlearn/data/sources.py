@@ -20,14 +20,8 @@ ROWS_OF_BLOCK = 65_536
 class Source:
     """Source of rows in blocks, in the same order in each pass.
 
-    Attributes
-    ----------
-    sizes : sequence of int or None
-        Number of rows of each block, if it is known before reading; then blocks can be read in any order.
-    names : list of str or None
-        Names of the features; None if they have no names.
-    stamp : str or None
-        Text that changes with the content, which is not read for it; None if there is no such text.
+    Blocks whose ``sizes`` are known before reading can be read in any order. ``stamp``, if there is one, is a
+    text that changes with the content, without reading it.
     """
 
     sizes: Sequence[int] | None = None
@@ -35,19 +29,10 @@ class Source:
     stamp: str | None = None
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
-        """Yield the rows of blocks; a block may be yielded in several parts.
+        """Yield the rows of blocks, each in one or several non-empty parts.
 
-        Parameters
-        ----------
-        numbers : sequence of int, default=None
-            Blocks to read, in this order; requires known sizes. All blocks by default.
-        features : bool, default=True
-            Whether features are required. If False, X may be None.
-
-        Yields
-        ------
-        Rows
-            Non-empty parts of blocks.
+        ``numbers`` selects blocks and their order, if their sizes are known. Without ``features``, X may be
+        None.
         """
         raise NotImplementedError
 
@@ -56,15 +41,7 @@ class Source:
 
 
 class ArraySource(Source):
-    """Array, memory map, sparse matrix or frame, with labels and weights of the same length.
-
-    Parameters
-    ----------
-    X : array-like with a shape
-        Features.
-    y, sample_weight : array-like or None
-        Labels and weights.
-    """
+    """Array, memory map, sparse matrix or frame, with labels and weights of the same length."""
 
     def __init__(self, X: Any, y: Any, sample_weight: Any):
         rows = rows_of((X, y, sample_weight))
@@ -84,13 +61,7 @@ class ArraySource(Source):
 
 
 class IterableSource(Source):
-    """Iterable, or function that returns an iterator, of batches.
-
-    Parameters
-    ----------
-    source : callable or iterable
-        Yields X, (X, y) or (X, y, sample_weight).
-    """
+    """Iterable, or function that returns an iterator, of batches."""
 
     def __init__(self, source: Any):
         self._source = source
@@ -139,23 +110,7 @@ class IterableSource(Source):
 
 
 def called(function: Callable[[], Any]) -> Any:
-    """Return the result of the function of a source.
-
-    Parameters
-    ----------
-    function : callable
-        Function of no arguments.
-
-    Returns
-    -------
-    object
-        Result.
-
-    Raises
-    ------
-    SourceError
-        If the function raises an error.
-    """
+    """Return the result of the function of a source; its errors become errors of the source."""
     try:
         return function()
     except Exception as error:

@@ -37,13 +37,7 @@ def partition_keys(fragment: Any) -> list[str]:
 
 
 class Table:
-    """Features as Arrow columns.
-
-    Parameters
-    ----------
-    data : pyarrow.RecordBatch or pyarrow.Table
-        Columns.
-    """
+    """Features as Arrow columns."""
 
     def __init__(self, data: Any):
         self._data = data
@@ -59,18 +53,7 @@ class Table:
 
     @staticmethod
     def join_parts(parts: Sequence[Table]) -> Table:
-        """Concatenate tables.
-
-        Parameters
-        ----------
-        parts : sequence of Table
-            Tables with the same columns.
-
-        Returns
-        -------
-        Table
-            All rows.
-        """
+        """Concatenate tables."""
         pa = pyarrow()
         return Table(pa.concat_tables([_as_table(part._data) for part in parts]))
 
@@ -80,18 +63,7 @@ class Table:
         return _are_numbers(tuple(self._kinds))
 
     def matrix(self, dtype: np.dtype) -> np.ndarray:
-        """Return numeric columns as a matrix, with NaN for nulls.
-
-        Parameters
-        ----------
-        dtype : numpy.dtype
-            Type.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features)
-            C-contiguous.
-        """
+        """Return numeric columns as a matrix, with NaN for nulls."""
         found = np.empty((len(self), self.width), dtype=dtype)
         self.write(found)
         return found
@@ -102,13 +74,7 @@ class Table:
         return self._kinds[0].list_size if _are_lists(self._kinds) else len(self._kinds)
 
     def write(self, out: np.ndarray) -> None:
-        """Write the matrix into an array.
-
-        Parameters
-        ----------
-        out : ndarray of shape (n, width)
-            Array to write to.
-        """
+        """Write the matrix of numeric columns into an array."""
         pa, stop = pyarrow(), 0
         for batch in [self._data] if isinstance(self._data, pa.RecordBatch) else self._data.to_batches():
             start, stop = stop, stop + batch.num_rows
@@ -118,18 +84,7 @@ class Table:
                 _write_rows([_numbers(column) for column in batch.columns], out[start:stop])
 
     def frame(self, dtype: np.dtype) -> Any:
-        """Return the columns as a DataFrame; without pandas, numeric columns as a matrix.
-
-        Parameters
-        ----------
-        dtype : numpy.dtype
-            Type of a matrix.
-
-        Returns
-        -------
-        DataFrame or ndarray
-            Features.
-        """
+        """Return the columns as a DataFrame; without pandas, numeric columns as a matrix."""
         if _are_lists(self._kinds):
             return self.matrix(dtype)
         try:
@@ -141,15 +96,7 @@ class Table:
 
 
 class Block(Table):
-    """Features of one floating-point type, without nulls.
-
-    Parameters
-    ----------
-    names : list of str
-        Names of the columns.
-    columns : ndarray of shape (n_features, n)
-        Columns, each one contiguous.
-    """
+    """Features of one floating-point type without nulls; each column is contiguous."""
 
     holds_numbers = True  # type: ignore[assignment]
 

@@ -26,31 +26,7 @@ Result = TypeVar("Result")
 
 
 def check_straight_through(backend: str, straight_through: bool) -> str:
-    """Return the backend for a value of ``straight_through``.
-
-    Parameters
-    ----------
-    backend : {"auto", "rules", "ort"}
-        Requested backend.
-    straight_through : bool
-        Whether operators that round are differentiated as the identity.
-
-    Returns
-    -------
-    str
-        ``backend``, or ``STRAIGHT_THROUGH``.
-
-    Raises
-    ------
-    ValueError
-        If the backend does not support it.
-
-    Examples
-    --------
-    >>> from ortlearn.differentiation import check_straight_through
-    >>> check_straight_through("rules", False), check_straight_through("auto", True)
-    ('rules', 'straight_through')
-    """
+    """Return the backend, or ``STRAIGHT_THROUGH`` if rounding is differentiated as the identity."""
     if not straight_through:
         return backend
     if backend == "ort":
@@ -62,27 +38,7 @@ def check_straight_through(backend: str, straight_through: bool) -> str:
 
 
 def build_gradient(backend: str, rules: Callable[[], Result], ort: Callable[[], Result]) -> Result:
-    """Return a gradient built by the selected backend.
-
-    Parameters
-    ----------
-    backend : {"auto", "rules", "ort", "straight_through"}
-        ``"auto"`` is ``"rules"``, which has every operator that the C++ builder is used for.
-    rules, ort : callable
-        Functions that build the gradient with the built-in rules and with the C++ builder.
-
-    Returns
-    -------
-    object
-        Result of the function of the backend.
-
-    Raises
-    ------
-    GradientError
-        If the backend is unknown, or does not have the gradient.
-    MissingRuntimeError
-        If the backend is ``"ort"`` and onnxruntime-training is not installed.
-    """
+    """Return the result of the function of the selected backend; ``"auto"`` selects ``rules``."""
     if backend not in (*BACKENDS, STRAIGHT_THROUGH):
         raise GradientError(f"gradient={backend!r} is unknown, use one of {list(BACKENDS)}.")
     return ort() if backend == "ort" else rules()

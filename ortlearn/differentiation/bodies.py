@@ -17,24 +17,7 @@ __all__ = ["Body"]
 
 
 class Body:
-    """A subgraph that a gradient graph computes again, with the gradients of its outputs.
-
-    Parameters
-    ----------
-    op : GradientBuilder
-        Builder of the outer graph.
-    graph : onnx.GraphProto
-        Subgraph.
-    input_types : mapping of str to TensorType, default=None
-        Types of its inputs, if they are more precise than those in the subgraph.
-
-    Attributes
-    ----------
-    op : GradientBuilder
-        Builder of the subgraph.
-    nodes : list of onnx.NodeProto
-        Nodes of the subgraph.
-    """
+    """A subgraph that a gradient graph computes again, with the gradients of its outputs."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ __all__ = ["DerivativeOptions", "check_options", "derivative_of_graph"]
 
 
 class DerivativeOptions(Flag):
-    """What :func:`onnx_derivative` returns; flags can be combined with ``|``.
+    """Options of the result of :func:`onnx_derivative`; flags can be combined with ``|``.
 
     Attributes
     ----------

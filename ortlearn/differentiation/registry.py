@@ -125,15 +125,7 @@ def temporary_rules() -> Iterator[None]:
 
 
 class RuleTable:
-    """All current rules.
-
-    Parameters
-    ----------
-    sets : list of RuleSet
-        Sets declared by plugins.
-    failures : list of str, default=()
-        Reasons why other sets could not be loaded.
-    """
+    """Registered rules and those of rule sets; ``failures`` are reasons why other sets were not loaded."""
 
     def __init__(self, sets: list[RuleSet], failures: list[str] | tuple[str, ...] = ()):
         self.failures = list(failures)

@@ -29,17 +29,7 @@ class _Step:
 
 
 class Differentiator:
-    """Differentiate lists of nodes: the main graph, and bodies of control flow operators in it.
-
-    Parameters
-    ----------
-    table : RuleTable
-        Known rules.
-    origin : mapping of str to str, default=None
-        Origin of nodes by node name, such as a scikit-learn step, for error messages.
-    straight_through : bool, default=False
-        Whether operators that round are differentiated as the identity, instead of an error.
-    """
+    """Differentiate lists of nodes: the main graph, and bodies of control flow operators in it."""
 
     def __init__(
         self, table: RuleTable, origin: Mapping[str, str] | None = None, straight_through: bool = False

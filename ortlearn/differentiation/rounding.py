@@ -72,21 +72,7 @@ def reject_rounding(model: ModelProto, outputs: Iterable[str], wrt: Iterable[str
 class Tracker:
     """Follow values through a graph: floats, and integers that are rounded floats.
 
-    Parameters
-    ----------
-    op : GradientBuilder
-        Builder with the types of the tensors.
-    table : RuleTable
-        Known rules.
-    wrt : iterable of str
-        Tensors to start from.
-
-    Attributes
-    ----------
-    active : set of str
-        Tensors whose values depend on those of ``wrt``.
-    rounded : dict of str to onnx.NodeProto
-        Integer tensors among them, with the first node that rounded.
+    Tensors that depend on ``wrt`` are ``active``; ``rounded`` has the first rounding node of integer ones.
     """
 
     def __init__(self, op: GradientBuilder, table, wrt: Iterable[str]):

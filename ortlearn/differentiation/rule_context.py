@@ -177,7 +177,7 @@ class RuleNode:
         self.outer_gradients[name] = grad
 
     def unknown_shape(self, names: Sequence[str]) -> GradientError:
-        """Return an error about tensors of unknown rank, which names the ways to get it."""
+        """Return an error about tensors of unknown rank, which names remedies."""
         return self.error(
             f"the rank of {', '.join(map(repr, names))} is unknown. Declare the shapes of the inputs of the "
             "model (dimensions may have names), or run the model to find them: "

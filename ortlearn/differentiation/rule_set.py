@@ -23,22 +23,10 @@ def normalize_domain(domain: str) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """The gradient rule of one operator.
+    """The gradient rule of one operator, ``function(op, node, grad)``.
 
-    Parameters
-    ----------
-    op_type : str
-        Operator.
-    domain : str
-        Its domain, "" for the default one.
-    function : callable
-        ``function(op, node, grad)`` writes nodes with the builder ``op`` and returns the gradient
-        of every input of ``node``: one name or None for each.
-    broadcast : bool
-        Whether the returned gradients have the shape of the output, and are then summed to the
-        shape of each input.
-    source : str
-        Set of rules that it belongs to.
+    It writes nodes with the builder ``op`` and returns a name or None for each input of ``node``. If
+    ``broadcast``, gradients have the shape of the output, and are then summed to the shapes of the inputs.
     """
 
     op_type: str

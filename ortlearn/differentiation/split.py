@@ -24,15 +24,8 @@ _CHEAP = set(
 class SplitModels(NamedTuple):
     """A model and its gradient, which run one after the other.
 
-    Parameters
-    ----------
-    forward : onnx.ModelProto
-        The model, with its outputs, followed by the saved tensors that are not among them.
-    backward : onnx.ModelProto
-        Inputs: the required ones of the model, the saved tensors, then one ``o_grad`` per output.
-        Outputs: one ``w_grad`` per differentiated tensor.
-    saved : list of str
-        Tensors that the second model takes from the first.
+    ``forward`` computes the tensors ``saved`` after its own outputs. ``backward`` reads the required inputs,
+    these tensors and ``o_grad`` of each output o, and computes ``w_grad`` of each differentiated tensor w.
     """
 
     forward: ModelProto
@@ -51,17 +44,6 @@ def split_gradient_model(
 
     Tensors that are cheap to compute from others are computed again; inputs and initializers are not saved.
     Initializers that the gradient reads are in both models.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.differentiation.split import split_gradient_model
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N] x) => (float[N] z) { y = Exp (x) z = Exp (y) }''')
-    >>> forward, backward, saved = split_gradient_model(model, ["x"])
-    >>> saved, [value.name for value in backward.graph.input]
-    (['y', 'z'], ['y', 'z', 'z_grad'])
     """
     found = differentiate(model, None, wrt, origin=origin, straight_through=straight_through)
     names, backward = found.name_gradients()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils import get_tags
@@ -80,8 +81,8 @@ class WrittenAttribute:
 class FittedEstimator(Parameters):
     """Parameters and fitted model of an estimator."""
 
-    #: Class of the training step, in ``ortlearn.training``.
-    _step_name: ClassVar[str]
+    #: Path of the class of the training step, imported by ``fit``.
+    _step_path: ClassVar[str]
     #: Only attribute that ``fit`` changes. During ``fit``, callbacks get a copy with a ``Progress`` instead.
     _fitted: FittedModel | Progress | None = None
 
@@ -108,9 +109,7 @@ class FittedEstimator(Parameters):
 
     @property
     def _step_class(self) -> type[BaseStep]:
-        from .. import training
-
-        return getattr(training, self._step_name)
+        return resolve_name(self._step_path)
 
     def __sklearn_is_fitted__(self) -> bool:
         return is_final(self._fitted)

@@ -46,4 +46,4 @@ def _documented() -> str:
 class OrtGradientForwardBackwardOptimizer(BaseOrtGradientEstimator):
     __doc__ = _documented()
 
-    _step_name = "ForwardBackwardStep"
+    _step_path = "ortlearn.training.steps.forward_backward_step:ForwardBackwardStep"

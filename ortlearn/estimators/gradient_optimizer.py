@@ -185,4 +185,4 @@ class OrtGradientOptimizer(BaseOrtGradientEstimator):
     True
     """
 
-    _step_name = "EpochStep"
+    _step_path = "ortlearn.training.steps.epoch_step:EpochStep"

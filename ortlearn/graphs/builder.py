@@ -133,7 +133,7 @@ class GraphBuilder:
         Raises
         ------
         ValueError
-            If ``op_type`` is no operator of ONNX, in the default domain.
+            If ``op_type`` is not an operator of ONNX, in the default domain.
         """
         if not domain and not defs.has(op_type):
             raise ValueError(f"ONNX has no operator {op_type!r}: see the list at onnx.ai/onnx/operators.")

@@ -25,69 +25,14 @@ __all__ = [
 
 
 def copy_model(model: ModelProto) -> ModelProto:
-    """Return a deep copy of a model.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model to copy.
-
-    Returns
-    -------
-    onnx.ModelProto
-        The copy.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import copy_model
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> copy_model(model) == model, copy_model(model) is model
-    (True, False)
-    """
+    """Return a deep copy of a model."""
     copied = ModelProto()
     copied.CopyFrom(model)
     return copied
 
 
 def set_initializers(model: ModelProto, arrays: Mapping[str, np.ndarray]) -> ModelProto:
-    """Return the model with new values for some of its initializers.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    arrays : mapping of str to ndarray
-        New values by name, with the same types and shapes.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with the new values.
-
-    Raises
-    ------
-    KeyError
-        If a name is not an initializer.
-    ValueError
-        If a type or a shape changes.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import initializer_arrays, set_initializers
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> import numpy as np
-    >>> new = set_initializers(model, {"b": np.zeros(1, dtype=np.float32)})
-    >>> initializer_arrays(new)["b"]
-    array([0.], dtype=float32)
-    """
+    """Return the model with new values for some of its initializers."""
     model = copy_model(model)
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     for name, array in arrays.items():
@@ -105,29 +50,6 @@ def map_names(model: ModelProto, mapping: Mapping[str, str]) -> ModelProto:
     """Return the model with tensors renamed, in subgraphs too.
 
     A name that a subgraph defines itself is not changed, since it shadows the outer one.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    mapping : mapping of str to str
-        New name by old name.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Renamed model.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import map_names
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> [tensor.name for tensor in map_names(model, {"w": "coef"}).graph.initializer]
-    ['coef', 'b']
     """
     model = copy_model(model)
     _map_graph(model.graph, mapping)
@@ -152,7 +74,7 @@ def map_node(node: NodeProto, mapping: Mapping[str, str]) -> None:
 
 
 def renamed_node(node: NodeProto, mapping: Mapping[str, str]) -> NodeProto:
-    """Return a node with tensors renamed, in subgraphs too, or the same node if none occurs in it."""
+    """Return a node with tensors renamed, in subgraphs too; the same node if it has no such tensor."""
     if not mapping or mapping.keys().isdisjoint((*node_inputs(node), *node.output)):
         return node
     renamed = copy_node(node)
@@ -161,29 +83,7 @@ def renamed_node(node: NodeProto, mapping: Mapping[str, str]) -> NodeProto:
 
 
 def name_nodes(model: ModelProto) -> ModelProto:
-    """Return the model with a unique name on every node of the main graph.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with names; unique names are kept.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import name_nodes
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> [node.name for node in name_nodes(model).graph.node]
-    ['MatMul_0', 'Add_1']
-    """
+    """Return the model with a unique name on every node of the main graph."""
     model = copy_model(model)
     seen: set[str] = set()
     for index, node in enumerate(model.graph.node):
@@ -219,39 +119,7 @@ def append_nodes(
     outputs: Sequence[ValueInfoProto] | None = None,
     first: bool = False,
 ) -> ModelProto:
-    """Return the model with the nodes and constants of a builder added to its main graph.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    builder : GraphBuilder
-        Builder with the nodes and constants to add.
-    inputs : sequence of onnx.ValueInfoProto, default=()
-        Inputs to add after the others.
-    outputs : sequence of onnx.ValueInfoProto, default=None
-        Outputs of the result; the model's own by default.
-    first : bool, default=False
-        Whether the new nodes precede those of the model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with the additional nodes.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import GraphBuilder, append_nodes, graph_names
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> op = GraphBuilder(existing_names=graph_names(model.graph))
-    >>> output = op.node("Neg", "y", outputs=["minus_y"])
-    >>> [node.op_type for node in append_nodes(model, op).graph.node]
-    ['MatMul', 'Add', 'Neg']
-    """
+    """Return the model with the nodes and constants of a builder after its own, or before if ``first``."""
     graph = model.graph
     nodes = [*builder.nodes, *graph.node] if first else [*graph.node, *builder.nodes]
     return with_fields(

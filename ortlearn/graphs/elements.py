@@ -14,19 +14,7 @@ __all__ = ["Arrow", "Element", "graph_elements"]
 
 @dataclass(frozen=True)
 class Element:
-    """Element of a picture.
-
-    Attributes
-    ----------
-    key : str
-        Unique name of the element.
-    kind : {"input", "weight", "operator", "output"}
-        Kind of element.
-    name : str
-        Name of an input, a weight or an output; operator of a node, with its domain.
-    detail : str
-        Type and shape; empty for an operator.
-    """
+    """Input, weight, operator or output in a picture; ``detail`` is its type and shape."""
 
     key: str
     kind: str
@@ -43,21 +31,7 @@ class Arrow(NamedTuple):
 
 
 def graph_elements(model: ModelProto) -> tuple[list[Element], list[Arrow]]:
-    """Return the elements of a picture of a graph.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs.elements import graph_elements
-    >>> model = parser.parse_model(
-    ...     '<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[N] y) { y = Neg (x) }'
-    ... )
-    >>> elements, arrows = graph_elements(model)
-    >>> [(element.kind, element.name) for element in elements]
-    [('input', 'x'), ('operator', 'Neg'), ('output', 'y')]
-    >>> arrows[0]
-    Arrow(source='tensor_0', target='node_0', name='')
-    """
+    """Return the elements of a picture of a graph."""
     graph = model.graph
     elements = [
         *(Element(f"tensor_{i}", "input", value.name, _type(value)) for i, value in enumerate(graph.input)),

@@ -40,7 +40,7 @@ def _set_location(tensor: TensorProto, location: str) -> None:
 
 
 def keep_external(tensor: TensorProto, folder: Path) -> None:
-    """Let the values of a tensor stay in a file of a folder; a ConversionError if the file does not fit."""
+    """Keep the values of a tensor in a file of a folder; raise a ConversionError if it does not fit."""
     stored, n_bytes = _entries(tensor), _n_bytes(tensor)
     location, offset, length = stored.get("location", ""), stored.get("offset", "0"), stored.get("length")
     path, base = folder / location, os.path.realpath(folder)

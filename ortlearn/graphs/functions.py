@@ -16,27 +16,6 @@ def inline_functions(model: ModelProto) -> ModelProto:
 
     A function with the domain and the name of a standard operator is ignored: ONNX does not define which
     of the two a node means, and onnxruntime computes the operator.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model without functions; the same model if it has none.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import inline_functions
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18, "own": 1]>
-    ...     g (float[N] x) => (float[N] y) { y = own.twice (x) }
-    ...     <domain: "own", opset_import: ["": 18]> twice (a) => (b) { b = Add (a, a) }''')
-    >>> [node.op_type for node in inline_functions(model).graph.node]
-    ['Add']
     """
     if not model.functions:
         return model

@@ -21,28 +21,7 @@ LIMIT = "ortlearn_limit"
 def with_loop_limits(model: ModelProto, trusted: str) -> ModelProto:
     """Return the model with an error in every Loop that exceeds a million iterations.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    trusted : str
-        Name of the condition of Loops over batches, which are not limited.
-
-    Returns
-    -------
-    onnx.ModelProto
-        New model; the same model if no Loop can exceed the limit.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import with_loop_limits
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]> g (float[N] x, int64 n) => (float[N] y) {
-    ...         y = Loop (n, , x) <body = turn (int64 i, bool go, float[N] a) => (bool go, float[N] b) {
-    ...             b = Neg (a) }> }''')
-    >>> [node.op_type for node in with_loop_limits(model, "").graph.node[0].attribute[0].g.node]
-    ['Neg', 'Div', 'Gather', 'And']
+    Loops over batches, whose condition is ``trusted``, are not limited.
     """
     if not any(True for _ in _unlimited_loops(model.graph, trusted, {})):
         return model

@@ -13,12 +13,6 @@ def matches_pattern(name: str, pattern: str) -> bool:
 
     Brackets are index notation in the names of attributes, not sets of characters: ``coefs_[*]`` matches
     every element of ``coefs_``.
-
-    Examples
-    --------
-    >>> from ortlearn.graphs.name_patterns import matches_pattern
-    >>> [matches_pattern(name, "coefs_[*]") for name in ("coefs_[0]", "coefs_[12]", "coefs_*")]
-    [True, True, False]
     """
     return name == pattern or _expression(pattern).fullmatch(name) is not None
 

@@ -79,28 +79,7 @@ def needed_nodes(nodes: Sequence[NodeProto], outputs: Collection[str]) -> list[N
 
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the graphs in the attributes of a node (branches of If, bodies of Loop and Scan).
-
-    Parameters
-    ----------
-    node : onnx.NodeProto
-        Node.
-
-    Yields
-    ------
-    onnx.GraphProto
-        Subgraph.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import subgraphs
-    >>> node = parser.parse_node('''y = If (condition) <
-    ...     then_branch = one () => (float a) { a = Neg (x) },
-    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
-    >>> [graph.name for graph in subgraphs(node)]
-    ['one', 'two']
-    """
+    """Yield the graphs in the attributes of a node (branches of If, bodies of Loop and Scan)."""
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.g
@@ -117,67 +96,17 @@ def all_nodes(graph: GraphProto | FunctionProto) -> Iterator[NodeProto]:
 
 
 def count_nodes(graph: GraphProto) -> int:
-    """Return the number of nodes of a graph, those of its subgraphs included.
-
-    Parameters
-    ----------
-    graph : onnx.GraphProto
-        Graph.
-
-    Returns
-    -------
-    int
-        Number of nodes.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import count_nodes
-    >>> count_nodes(parser.parse_graph("g (float[N] x) => (float[N] y) { z = Neg (x) y = Abs (z) }"))
-    2
-    """
+    """Return the number of nodes of a graph, those of its subgraphs included."""
     return sum(1 for _ in all_nodes(graph))
 
 
 def node_inputs(node: NodeProto) -> set[str]:
-    """Return all names that a node reads, including those that its subgraphs capture.
-
-    Parameters
-    ----------
-    node : onnx.NodeProto
-        Node.
-
-    Returns
-    -------
-    set of str
-        Names.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import node_inputs
-    >>> node = parser.parse_node('''y = If (condition) <
-    ...     then_branch = one () => (float a) { a = Neg (x) },
-    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
-    >>> sorted(node_inputs(node))
-    ['condition', 'x']
-    """
+    """Return all names that a node reads, including those that its subgraphs capture."""
     return {name for name in node.input if name} | captured_names(node)
 
 
 def captured_names(node: NodeProto) -> set[str]:
-    """Return the names that the subgraphs of a node capture; inputs of the node may be among them.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs.nodes import captured_names
-    >>> node = parser.parse_node('''y = If (condition) <
-    ...     then_branch = one () => (float a) { a = Neg (x) },
-    ...     else_branch = two () => (float b) { b = Abs (x) }>''')
-    >>> sorted(captured_names(node))
-    ['x']
-    """
+    """Return the names that the subgraphs of a node capture; inputs of the node may be among them."""
     names: set[str] = set()
     for graph in subgraphs(node):
         inner = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}

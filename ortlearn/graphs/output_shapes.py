@@ -14,16 +14,6 @@ def with_computed_shapes(model: ModelProto) -> ModelProto:
 
     The number of columns that skl2onnx declares is wrong for some estimators (PLSRegression, trees of several
     targets). Sizes that cannot be inferred are kept.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs.output_shapes import with_computed_shapes
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,9] y) <float[2,1] w = {1, 2}> { y = MatMul (x, w) }''')
-    >>> with_computed_shapes(model).graph.output[0].type.tensor_type.shape.dim[1].dim_value
-    1
     """
     bare = copy_model(model)
     for value in bare.graph.output:

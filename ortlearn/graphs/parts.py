@@ -15,31 +15,7 @@ __all__ = ["extract_model", "make_initializers_of", "make_inputs_of", "prune"]
 
 
 def prune(model: ModelProto, keep: Callable[[NodeProto], bool] | None = None) -> ModelProto:
-    """Return the model without nodes and initializers that no output needs.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    keep : callable, default=None
-        Function of a node; nodes for which it returns True are kept.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Smaller model.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import extract_model, prune
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> [tensor.name for tensor in prune(extract_model(model, ["z"])).graph.initializer]
-    ['w']
-    """
+    """Return the model without nodes and initializers that no output needs, unless ``keep(node)`` is true."""
     graph = model.graph
     needed, nodes = {value.name for value in graph.output}, []
     for node in reversed(graph.node):
@@ -59,40 +35,7 @@ def prune(model: ModelProto, keep: Callable[[NodeProto], bool] | None = None) ->
 def extract_model(
     model: ModelProto, outputs: Sequence[str], inputs: Sequence[str] | None = None
 ) -> ModelProto:
-    """Return the part of a model that computes some tensors.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    outputs : sequence of str
-        Tensors of the main graph that become the outputs.
-    inputs : sequence of str, default=None
-        Tensors at which the part begins; the inputs of the model by default. Inputs
-        that are not needed are omitted.
-
-    Returns
-    -------
-    onnx.ModelProto
-        The part.
-
-    Raises
-    ------
-    KeyError
-        If an output is not a tensor of the graph.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import extract_model
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> part = extract_model(model, ["y"], ["z"])
-    >>> [node.op_type for node in part.graph.node], part.graph.input[0].name
-    (['Add'], 'z')
-    """
+    """Return the part of a model from its inputs, or the tensors ``inputs``, to the tensors ``outputs``."""
     types = value_types(model)
     known = graph_names(model.graph)
     missing = [name for name in outputs if name not in known]
@@ -155,32 +98,7 @@ def make_inputs_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
 
 
 def make_initializers_of(model: ModelProto, names: Sequence[str]) -> ModelProto:
-    """Return the model with some inputs turned into initializers of zeros, in the order given.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    names : sequence of str
-        Inputs with known shapes.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Model with fewer inputs.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import make_initializers_of, make_inputs_of
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> open_model = make_inputs_of(model, ["w", "b"])
-    >>> [tensor.name for tensor in make_initializers_of(open_model, ["b", "w"]).graph.initializer]
-    ['b', 'w']
-    """
+    """Return the model with some inputs turned into initializers of zeros, in the order given."""
     graph = model.graph
     values = {value.name: value.type.tensor_type for value in graph.input}
     tensors = list(graph.initializer)

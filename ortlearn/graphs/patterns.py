@@ -21,7 +21,7 @@ class PatternView(GraphView):
         return self._match(name, pattern, {})
 
     def match_any(self, name: str, patterns: Collection[Any]) -> dict[str, str] | None:
-        """Return the tensors of the first pattern that matches, None if none does."""
+        """Return the tensors of the first pattern that matches, None without a match."""
         found = (self.match(name, pattern) for pattern in patterns)
         return next((tensors for tensors in found if tensors is not None), None)
 

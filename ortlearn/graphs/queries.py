@@ -30,26 +30,7 @@ __all__ = [
 
 
 def graph_names(graph: GraphProto) -> set[str]:
-    """Return every name of a graph: tensors, nodes and subgraphs included.
-
-    Parameters
-    ----------
-    graph : onnx.GraphProto
-        Graph.
-
-    Returns
-    -------
-    set of str
-        Names.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import graph_names
-    >>> graph = parser.parse_graph("g (float[N] x) => (float[N] y) { y = Neg (x) }")
-    >>> sorted(graph_names(graph))
-    ['x', 'y']
-    """
+    """Return every name of a graph: tensors, nodes and subgraphs included."""
     names = {value.name for value in (*graph.input, *graph.output)}
     names |= {tensor.name for tensor in graph.initializer}
     for node in graph.node:
@@ -90,31 +71,7 @@ def opset_versions(model: ModelProto) -> dict[str, int]:
 
 
 def initializer_arrays(model: ModelProto, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
-    """Return the initializers of the main graph as numpy arrays, in the graph's order.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    names : iterable of str, default=None
-        Initializers to return; all by default.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Value by name.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import initializer_arrays
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> initializer_arrays(model)["b"]
-    array([3.], dtype=float32)
-    """
+    """Return the initializers of the main graph as numpy arrays, in the graph's order."""
     wanted = None if names is None else set(names)
     return {
         tensor.name: tensor_array(tensor)
@@ -164,31 +121,7 @@ def _tensor_type(value: ValueInfoProto) -> TensorType | None:
 
 
 def value_types(model: ModelProto, infer: bool = True) -> dict[str, TensorType]:
-    """Return the known types of the tensors of the main graph.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    infer : bool, default=True
-        Whether to run onnx's shape inference (with data propagation) first.
-
-    Returns
-    -------
-    dict of str to TensorType
-        Types of inputs, outputs, initializers and inner values, as far as they are known.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import value_types
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, 2}, float[1] b = {3}>
-    ...     { z = MatMul (x, w) y = Add (z, b) }''')
-    >>> value_types(model)["z"]
-    TensorType(elem_type=1, shape=('N', 1))
-    """
+    """Return the known types of the tensors of the main graph, with those that onnx infers if ``infer``."""
     if infer:
         model = shape_inference.infer_shapes(model, data_prop=True)
     graph = model.graph

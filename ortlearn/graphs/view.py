@@ -32,24 +32,6 @@ class GraphView:
 
     The model itself is never changed: :meth:`rewrite` and :meth:`drop_unused` replace nodes of the view, and
     :meth:`to_model` returns a new model with them.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto or onnx.GraphProto
-        Graph. Types and new nodes need a model.
-    types : mapping of str to TensorType, default=None
-        Known types of its tensors; by default they are inferred if needed.
-    dtype : dtype, default=numpy.float32
-        Floating-point type of new constants.
-    prefix : str, default=""
-        Prefix of the names of new nodes and tensors.
-
-    Attributes
-    ----------
-    nodes : list of onnx.NodeProto
-        Nodes, in order.
-    outputs : list of str
-        Outputs of the graph.
     """
 
     def __init__(
@@ -216,34 +198,9 @@ class GraphView:
 
 
 def replace_nodes(model: ModelProto, rules: Mapping[tuple[str, str], NodeRule]) -> ModelProto:
-    """Return the model with some nodes of its main graph replaced.
+    """Return the model with some nodes of its main graph replaced; the same model if nothing was replaced.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Model.
-    rules : mapping of (str, str) to callable
-        By domain and operator ("" is the default domain), ``rule(node, op)``: it writes the replacement
-        with the builder ``op``, which knows the types of the graph's tensors, and returns True; or
-        returns a tensor to read instead of the output; or returns False to keep the node.
-
-    Returns
-    -------
-    onnx.ModelProto
-        New model; the same model if nothing was replaced.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import replace_nodes
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N] x) => (float[N] y) { a = Neg (x) y = Softsign (a) }''')
-    >>> def softsign(node, op):
-    ...     op.Div(node.input[0], op.Add(op.Abs(node.input[0]), 1.0), outputs=[node.output[0]])
-    ...     return True
-    >>> [node.op_type for node in replace_nodes(model, {("", "Softsign"): softsign}).graph.node]
-    ['Neg', 'Abs', 'Add', 'Div']
+    The rules, by domain and operator, get the node and a builder that knows the types of the tensors.
     """
 
     def rule(node: NodeProto) -> bool | str:

@@ -145,11 +145,5 @@ class BaseLearningRate(CheckedParameters):
         raise NotImplementedError(f"{type(self).__name__} has no update: implement update.")
 
     def graph_key(self) -> Hashable:
-        """Return a key of the nodes that :meth:`update` writes; equal keys share compiled graphs.
-
-        Returns
-        -------
-        hashable
-            Type and parameters; parameters that no node depends on may be left out.
-        """
+        """Return a key of the nodes that :meth:`update` writes; equal keys share compiled graphs."""
         return type(self), tuple(sorted((k, repr(v)) for k, v in self.get_params(deep=False).items()))

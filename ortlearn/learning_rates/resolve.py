@@ -21,29 +21,7 @@ def _as_float(number: Real) -> float:
 
 
 def resolve_learning_rate(spec: Any) -> BaseLearningRate:
-    """Return the learning rate a user asked for: a number, a name, a class or an object.
-
-    Parameters
-    ----------
-    spec : float, str, type or BaseLearningRate
-        A number is SGD with that ``eta0`` and the default schedule.
-
-    Returns
-    -------
-    BaseLearningRate
-        New object with valid parameters.
-
-    Raises
-    ------
-    PluginError
-        If it is not one of these, or unknown, or if a parameter is invalid.
-
-    Examples
-    --------
-    >>> from ortlearn.learning_rates import resolve_learning_rate
-    >>> resolve_learning_rate(0.1)
-    LearningRateSGD(eta0=0.1)
-    """
+    """Return a new learning rate from a number (``eta0`` of SGD), a name, a class or an object."""
     if isinstance(spec, Real) and not isinstance(spec, bool):
         rate = plugins.create(plugins.LEARNING_RATES, "SGD", BaseLearningRate, eta0=_as_float(spec))
     else:

@@ -55,45 +55,14 @@ class FunctionLoss(BaseLoss):
         )
 
     def evaluate(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the loss of each sample and the gradient of their sum.
-
-        Parameters
-        ----------
-        expected, predicted : ndarray of shape (n, k)
-            Labels and raw outputs.
-
-        Returns
-        -------
-        rows : ndarray of shape (n,)
-            Losses, of the type of the outputs.
-        gradient : ndarray of shape (n, k)
-            Gradient with respect to the outputs, of their type.
-
-        Raises
-        ------
-        PluginError
-            If the function returns something else.
-        """
+        """Return the loss of each sample and the gradient of their sum, after checks of types and shapes."""
         rows, gradient = self._call(expected, predicted)
         return rows.astype(predicted.dtype), np.ascontiguousarray(gradient, dtype=predicted.dtype)
 
     def check_batch(
         self, expected: np.ndarray, predicted: np.ndarray, rows: np.ndarray, gradient: np.ndarray
     ) -> None:
-        """Check the gradient of a batch, unless ``check_gradient`` is False.
-
-        Parameters
-        ----------
-        expected, predicted : ndarray of shape (n, k)
-            Labels and raw outputs.
-        rows, gradient : ndarray of shape (n,) and (n, k)
-            Results of :meth:`evaluate`.
-
-        Raises
-        ------
-        PluginError
-            If the gradient has the wrong sign, or is zero although the losses change.
-        """
+        """Check the gradient of a batch by finite differences, unless ``check_gradient`` is False."""
         if self.check_gradient:
             check_gradient(self._call, expected, predicted, rows, gradient)
 

@@ -35,16 +35,6 @@ def slope_ratio(
     points on both sides of the prediction, is compared with the mean of the gradients there, which is also
     correct for a kink at the prediction. The step is 1e-3 of the distance at which the linearised loss is
     zero: for absolute errors and hinge losses this is the distance to the kink.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.losses.gradient_check import slope_ratio
-    >>> def not_halved(y, f):
-    ...     return ((f - y) ** 2).sum(axis=1), f - y
-    >>> y, f = np.zeros((2, 1)), np.array([[1.0], [2.0]])
-    >>> round(slope_ratio(not_halved, y, f, *not_halved(y, f)), 6)
-    2.0
     """
     expected, predicted = np.array(expected, dtype=np.float64), np.array(predicted, dtype=np.float64)
     losses, gradient = losses.astype(np.float64), gradient.astype(np.float64)
@@ -80,18 +70,7 @@ def check_gradient(
     losses: np.ndarray,
     gradient: np.ndarray,
 ) -> None:
-    """Compare the gradient of a Python loss with finite differences.
-
-    Raises
-    ------
-    PluginError
-        If the gradient has the wrong sign, or is zero although the losses change.
-
-    Warns
-    -----
-    GradientWarning
-        If the gradient is too large or too small.
-    """
+    """Compare the gradient of a Python loss with finite differences; raise for a wrong sign, else warn."""
     try:
         is_missing = not gradient.any() and _changes(evaluate, expected, predicted, losses)
         ratio = slope_ratio(evaluate, expected, predicted, losses, gradient)

@@ -25,7 +25,7 @@ _NAMES_OF_PROBABILITIES = ("probabilities", "output_probability")
 
 
 def find_raw_scores(model: ModelProto, output: str, types: Mapping[str, TensorType]) -> str:
-    """Return the input of the softmax or sigmoid of an output, or the output itself if there is none."""
+    """Return the input of the softmax or sigmoid of an output, or the output itself without either."""
     graph = _Graph(model, types)
     scores = graph.scores(output)
     if scores is None and (output in _NAMES_OF_PROBABILITIES or graph.is_probability(output)):

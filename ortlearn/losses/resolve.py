@@ -21,53 +21,12 @@ DEFAULTS = {
 
 
 def default_loss(task: str) -> BaseLoss:
-    """Return the default loss for a model whose own loss is unknown.
-
-    Parameters
-    ----------
-    task : {"regression", "classification", "multilabel", "unsupervised"}
-        Task of the model.
-
-    Returns
-    -------
-    BaseLoss
-        New object.
-
-    Examples
-    --------
-    >>> from ortlearn.losses import default_loss
-    >>> default_loss("classification")
-    LogLoss()
-    """
+    """Return the default loss of a task, for models whose own loss is unknown."""
     return resolve_loss(DEFAULTS[task])
 
 
 def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
-    """Return the loss a user asked for: a name, a class, an object or a Python function.
-
-    Parameters
-    ----------
-    spec : str, type, BaseLoss or callable
-        Loss; a function becomes a :class:`~ortlearn.losses.FunctionLoss`.
-    **params
-        Parameters of its constructor, for a name or a class.
-
-    Returns
-    -------
-    BaseLoss
-        New object.
-
-    Raises
-    ------
-    PluginError
-        If it is not one of these, or unknown, or if a parameter is invalid.
-
-    Examples
-    --------
-    >>> from ortlearn.losses import resolve_loss
-    >>> resolve_loss("elastic", l1_weight=0.1)
-    ElasticLoss(l1_weight=0.1)
-    """
+    """Return a new loss from a name, a class, an object or a Python function."""
     if callable(spec) and not isinstance(spec, type | BaseLoss):
         return FunctionLoss(spec, **params)
     loss = plugins.create(plugins.LOSSES, spec, BaseLoss, **params)

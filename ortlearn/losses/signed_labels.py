@@ -8,26 +8,11 @@ __all__ = ["SignedLabelLoss"]
 
 
 class SignedLabelLoss(BaseLoss):
-    """A regression loss, applied to labels -1 and 1.
+    """A regression loss, applied to labels -1 and 1; the losses of several classes, one-vs-rest, are summed.
 
-    ``RidgeClassifier`` minimises the squared error of these labels, ``SGDClassifier`` also other losses. The
-    losses of several classes, one-vs-rest, are summed.
-
-    Parameters
-    ----------
-    loss : BaseLoss
-        Regression loss.
-
-    References
-    ----------
-    Rifkin, R., Yeo, G. and Poggio, T., "Regularized least-squares classification", Advances in Learning
-    Theory, IOS Press, 2003, 131-154.
-
-    Examples
-    --------
-    >>> from ortlearn.losses import SignedLabelLoss, SquaredErrorLoss
-    >>> sorted(SignedLabelLoss(SquaredErrorLoss()).tasks)
-    ['classification', 'multilabel']
+    ``RidgeClassifier`` minimises the squared error of these labels, ``SGDClassifier`` also other losses
+    (Rifkin, R., Yeo, G. and Poggio, T., "Regularized least-squares classification", Advances in Learning
+    Theory, IOS Press, 2003, 131-154).
     """
 
     tasks = frozenset({"classification", "multilabel"})

@@ -8,21 +8,7 @@ __all__ = ["PerOutputLoss", "PerPositionLoss", "RowObjective"]
 
 
 class PerOutputLoss(BaseLoss):
-    """The sum of the losses of several outputs, each with its own scores.
-
-    Parameters
-    ----------
-    loss : BaseLoss
-        Loss of one output.
-    groups : tuple of int
-        Number of scores of each output, in order.
-
-    Examples
-    --------
-    >>> from ortlearn.losses import LogLoss, PerOutputLoss
-    >>> PerOutputLoss(LogLoss(), groups=(3, 1))
-    PerOutputLoss(groups=(3, 1), loss=LogLoss())
-    """
+    """The sum of the losses of several outputs, with ``groups[i]`` scores for output i."""
 
     tasks = frozenset({"multilabel"})
 
@@ -67,22 +53,8 @@ class PerOutputLoss(BaseLoss):
 class PerPositionLoss(BaseLoss):
     """The loss of each position of a sample, for labels and scores of several dimensions.
 
-    The objective is the mean over all positions of all samples, weighted by the weights of the positions.
-
-    Parameters
-    ----------
-    loss : BaseLoss
-        Loss of one position.
-    n_outputs : int
-        Number of scores of a position.
-    summed : bool, default=False
-        Whether the loss of a sample is the sum over its positions instead of their mean.
-
-    Examples
-    --------
-    >>> from ortlearn.losses import LogLoss, PerPositionLoss
-    >>> PerPositionLoss(LogLoss(), n_outputs=3)
-    PerPositionLoss(loss=LogLoss(), n_outputs=3)
+    The objective is the mean over all positions of all samples, weighted by the weights of the positions; if
+    ``summed``, the loss of a sample is the sum over its positions.
     """
 
     tasks = frozenset({"classification", "regression"})
@@ -131,34 +103,13 @@ class PerPositionLoss(BaseLoss):
         return op.Mul(rows, count) if self.summed else rows
 
     def evaluate(self, expected, predicted):
-        """Return the losses of a Python loss, of shape (n, positions), and the gradient of their sum.
-
-        Parameters
-        ----------
-        expected, predicted : ndarray of shape (n, positions) or (n, positions, k)
-            Labels and raw outputs.
-
-        Returns
-        -------
-        losses : ndarray of shape (n, positions)
-            Losses.
-        gradient : ndarray
-            Gradient with respect to the outputs, of their shape.
-        """
+        """Return the losses of a Python loss, of shape (n, positions), and the gradient of their sum."""
         rows, gradient = self.loss.evaluate(*self._flat(expected, predicted))
         factor = predicted.shape[1] if self.summed else 1
         return rows.reshape(predicted.shape[:2]) * factor, gradient.reshape(predicted.shape) * factor
 
     def check_batch(self, expected, predicted, rows, gradient):
-        """Check the gradient of a batch if the loss of one position does.
-
-        Parameters
-        ----------
-        expected, predicted : ndarray of shape (n, positions) or (n, positions, k)
-            Labels and raw outputs.
-        rows, gradient : ndarray
-            Results of :meth:`evaluate`.
-        """
+        """Check the gradient of a batch if the loss of one position does."""
         if hasattr(self.loss, "check_batch"):
             factor = predicted.shape[1] if self.summed else 1
             flat = self._flat(expected, predicted)
@@ -173,14 +124,8 @@ class PerPositionLoss(BaseLoss):
 class RowObjective(BaseLoss):
     """Loss that the model itself computes: ``f - y`` with labels y of zero, summed over outputs.
 
-    Models trained without labels have an output with their own loss of each sample: minus the
-    log-likelihood of a mixture, the squared distance to the nearest centre of KMeans.
-
-    Examples
-    --------
-    >>> from ortlearn.losses import RowObjective
-    >>> sorted(RowObjective().tasks)
-    ['unsupervised']
+    Models trained without labels output the loss of each sample: minus the log-likelihood of a mixture, the
+    squared distance to the nearest centre of KMeans.
     """
 
     tasks = frozenset({"unsupervised"})

@@ -13,29 +13,7 @@ __all__ = ["write_losses"]
 
 
 def write_losses(loss: BaseLoss, op: GraphBuilder, expected: str, predicted: str, n_axes: int = 1) -> str:
-    """Write the loss of each sample, or of each position, and return its name.
-
-    Parameters
-    ----------
-    loss : BaseLoss
-        Loss.
-    op : GraphBuilder
-        Empty builder with the types of labels and predictions.
-    expected, predicted : str
-        Labels and predictions.
-    n_axes : int, default=1
-        Number of axes of the result: 1 for samples, 2 for samples and positions.
-
-    Returns
-    -------
-    str
-        Tensor of the losses.
-
-    Raises
-    ------
-    PluginError
-        If ``forward`` raises an error, does not return a tensor, or returns one of another shape.
-    """
+    """Write the loss of each sample, or of each position if ``n_axes`` is 2, and return its name."""
     name = type(loss).__name__
     with plugins.blamed(loss, "forward"):
         losses = loss.forward(op, expected, predicted)

@@ -20,13 +20,6 @@ class Positions:
         of the labels.
     per_position : bool
         Whether each position, rather than each sample, has a loss and a sample weight.
-
-    Examples
-    --------
-    >>> from ortlearn.models import Positions
-    >>> pixels = Positions((4, 6), class_axis=1)
-    >>> pixels.count, pixels.fits((10, 4, 6)), pixels.fits((10, 1, 4, 6)), pixels.fits((10, 6, 4))
-    (24, True, True, False)
     """
 
     shape: tuple[int | None, ...]

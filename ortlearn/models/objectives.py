@@ -53,15 +53,6 @@ def is_flexible(estimator: Any) -> bool:
 
     True for networks, trees and kernel machines, which are trained with early stopping on held-out samples;
     False for penalised linear models.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from ortlearn.models import is_flexible
-    >>> X, y = [[0.0], [1.0]], [1.0, 3.0]
-    >>> is_flexible(Ridge().fit(X, y)), is_flexible(DecisionTreeRegressor().fit(X, y))
-    (False, True)
     """
     part = fitted_part(estimator)
     definition = definition_or_default(part)

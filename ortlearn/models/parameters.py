@@ -16,7 +16,7 @@ from .registry import definition_or_default
 
 #: Reasons why constants, statistics, and weights with a low-rank adapter are not trained.
 CONSTANT = "constant of a formula"
-STATISTIC = "running statistic of a batch normalization, which is no weight"
+STATISTIC = "running statistic of a batch normalization, which is not a weight"
 ADAPTED = "stays as it is: its adapter is trained"
 #: A name in brackets, after the attribute that contains it, empty for a pipeline or a union.
 STEP = re.compile(r"(\w*)\['([^']*)'\]")
@@ -222,19 +222,7 @@ def part_of(estimator: Any, path: tuple[str, ...]) -> Any:
 def write_parameters(
     estimator: Any, parameters: Mapping[str, Parameter], values: Mapping[str, np.ndarray]
 ) -> Any:
-    """Return a copy of an estimator with trained parameters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import Ridge
-    >>> from ortlearn.graphs import TensorType
-    >>> from ortlearn.models import write_model, write_parameters
-    >>> model = Ridge().fit([[0.0], [1.0]], [1.0, 3.0])
-    >>> written = write_model(model, {"X": TensorType(1, (None, 1))})
-    >>> write_parameters(model, written.parameters, {"coef": np.array([[2.0]])}).coef_
-    array([2.])
-    """
+    """Return a copy of an estimator with trained parameters."""
     result = copy.deepcopy(estimator)
     set_parameters(result, parameters, values)
     return result

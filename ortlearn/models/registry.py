@@ -106,17 +106,7 @@ def unwrapped(estimator: Any) -> Any:
 
 
 def fitted_part(estimator: Any) -> Any:
-    """Return the part of a fitted estimator that is trained, such as the last step of a pipeline.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from ortlearn.models import fitted_part
-    >>> fitted_part(make_pipeline(StandardScaler(), Ridge()).fit([[0.0], [1.0]], [1.0, 3.0]))
-    Ridge()
-    """
+    """Return the part of a fitted estimator that is trained, such as the last step of a pipeline."""
     part = definition_or_default(estimator).fitted_part(estimator)
     return part if part is estimator else fitted_part(part)
 
@@ -125,14 +115,6 @@ def has_own_score(estimator: Any) -> bool:
     """Return whether ``score`` of a fitted estimator is not computed from the outputs of its graph.
 
     This is declared by its definition, or follows from a subclass that overrides the method.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import PoissonRegressor, Ridge
-    >>> from ortlearn.models import has_own_score
-    >>> X, y = [[0.0], [1.0]], [1.0, 3.0]
-    >>> has_own_score(Ridge().fit(X, y)), has_own_score(PoissonRegressor().fit(X, y))
-    (False, True)
     """
     overridden = False
     for cls in type(estimator).__mro__:

@@ -26,21 +26,8 @@ FITTED = "it is computed from the training samples and other fitted parameters"
 class ModelWriter(SampleWriter):
     """A graph builder whose parameters are fitted attributes, with the arguments of :func:`write_model`.
 
-    Attributes
-    ----------
-    parameters : dict of str to Parameter
-        Parameters by the name of their initializer, in the order of declaration.
-    quotients : dict of str to tuple
-        Dividend and divisor of tensors that are divided by the initializer of a scale.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from ortlearn.models.writer import ModelWriter
-    >>> op = ModelWriter()
-    >>> scores = op.write(Ridge().fit([[0.0], [1.0]], [1.0, 3.0]), "X")
-    >>> [node.op_type for node in op.nodes], list(op.parameters), scores.task
-    (['MatMul', 'Add'], ['coef', 'intercept'], 'regression')
+    ``parameters`` are in the order of declaration; ``quotients`` have the dividend and the divisor of tensors
+    that are divided by the initializer of a scale.
     """
 
     def __init__(

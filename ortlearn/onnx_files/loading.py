@@ -33,24 +33,7 @@ OF_RUNTIME, MICROSOFT = ("SimplifiedLayerNormalization",), "com.microsoft"
 
 
 def is_onnx_source(source: Any) -> bool:
-    """Return whether an object is an ONNX model: a ModelProto, bytes or a path.
-
-    Parameters
-    ----------
-    source : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        Whether its type is one of these; paths are not opened.
-
-    Examples
-    --------
-    >>> from ortlearn.conversion import is_onnx_source
-    >>> is_onnx_source("model.onnx"), is_onnx_source(3)
-    (True, False)
-    """
+    """Return whether an object is a ModelProto, bytes or a path; paths are not opened."""
     return isinstance(source, ModelProto | bytes | bytearray | str | os.PathLike)
 
 

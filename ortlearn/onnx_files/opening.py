@@ -1,4 +1,4 @@
-"""Open ONNX files: one place for the estimators, derivatives, the command line and benchmarks."""
+"""Open ONNX files, for the estimators, derivatives, the command line and benchmarks."""
 
 from __future__ import annotations
 

@@ -28,16 +28,6 @@ def with_weight_vector(model: ModelProto, name: str, vector: str, dtype: Any) ->
 
     ``name`` is the input, of shape (n,) or (n, 1); without it the graph is unchanged. ``vector`` is the name
     of the new input, of shape (n,) and type ``dtype``.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.onnx_files.sample_weights import with_weight_vector
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,1] x, float[N,1] w) => (float[N,1] y) { y = Mul (x, w) }''')
-    >>> [value.name for value in with_weight_vector(model, "w", "weights", "float32").graph.input]
-    ['x', 'weights']
     """
     known = value_types(model).get(name)
     if known is None:

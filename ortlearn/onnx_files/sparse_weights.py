@@ -13,7 +13,7 @@ LARGEST = 2**28
 
 
 def with_dense_weights(model: ModelProto) -> ModelProto:
-    """Return a model with dense initializers in place of sparse ones."""
+    """Return a model with sparse initializers replaced by dense ones."""
     if not model.graph.sparse_initializer:
         return model
     result = copy_model(model)

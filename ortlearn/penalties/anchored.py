@@ -13,15 +13,7 @@ __all__ = ["AnchoredPenalty"]
 
 
 class AnchoredPenalty(BasePenalty):
-    """A penalty whose parts with ``toward="start"`` apply to the difference from the starting weights.
-
-    Parameters
-    ----------
-    penalty : BasePenalty
-        Penalty whose weights have their names in the graph.
-    start : mapping of str to ndarray
-        Starting weights by the same names.
-    """
+    """A penalty whose parts with ``toward="start"`` apply to the difference from the starting weights."""
 
     def __init__(self, penalty, start):
         super().__init__()

@@ -93,13 +93,7 @@ class BasePenalty(CheckedParameters):
         return 0.0
 
     def without_absolute_values(self) -> BasePenalty:
-        """Return the penalty without its term ``absolute_factor * |w|``.
-
-        Returns
-        -------
-        BasePenalty
-            A copy, or this object if it has no such term.
-        """
+        """Return the penalty without its term ``absolute_factor * |w|``."""
         return self
 
     def forward(self, op: GraphBuilder, weight: str) -> str | None:
@@ -181,90 +175,30 @@ class BasePenalty(CheckedParameters):
         raise NotImplementedError(f"{type(self).__name__} has no proximal step: implement proximal_step.")
 
     def applies_to(self, is_intercept: bool, name: str = "") -> bool:
-        """Return whether a weight is penalised.
-
-        Parameters
-        ----------
-        is_intercept : bool
-            Whether it is an intercept.
-        name : str, default=""
-            Its name.
-
-        Returns
-        -------
-        bool
-            Whether it is.
-        """
+        """Return whether a weight is penalised."""
         if self.weights is None:
             return self.intercept or not is_intercept
         patterns = [self.weights] if isinstance(self.weights, str) else self.weights
         return is_named(name, patterns)
 
     def parts(self) -> list[BasePenalty]:
-        """Return the penalties that this one consists of, by default itself.
-
-        Returns
-        -------
-        list of BasePenalty
-            Penalties.
-        """
+        """Return the penalties that this one consists of, by default itself."""
         return [self]
 
     def parts_for(self, is_intercept: bool, name: str) -> list[BasePenalty]:
-        """Return the penalties of a weight, in the order of their proximal steps.
-
-        Parameters
-        ----------
-        is_intercept : bool
-            Whether it is an intercept.
-        name : str
-            Its name.
-
-        Returns
-        -------
-        list of BasePenalty
-            Some of :meth:`parts`.
-        """
+        """Return the penalties of a weight, in the order of their proximal steps."""
         return [self] if self.applies_to(is_intercept, name) else []
 
     def acts_by_step(self, has_length: bool) -> bool:
-        """Return whether the proximal step is used instead of the gradient.
-
-        Parameters
-        ----------
-        has_length : bool
-            Whether the update defines a step size.
-
-        Returns
-        -------
-        bool
-            Whether the step is used.
-        """
+        """Return whether the proximal step is used, given whether the update defines a step size."""
         return self.is_proximal() and (self.projects or has_length)
 
     def for_weights(self, choose: Callable[[Sequence[str] | str], list[str]]) -> BasePenalty:
-        """Return the penalty with the names that its weights have in the graph.
-
-        Parameters
-        ----------
-        choose : callable
-            Function that returns the names of the weights that match patterns.
-
-        Returns
-        -------
-        BasePenalty
-            A copy, or this object if it names no weights.
-        """
+        """Return the penalty with the names of its weights in the graph, chosen by their patterns."""
         if self.weights is None:
             return self
         return copy.deepcopy(self).set_params(weights=choose(self.weights))
 
     def graph_key(self) -> Hashable:
-        """Return a key of the graphs that the penalty writes.
-
-        Returns
-        -------
-        hashable
-            Class and parameters.
-        """
+        """Return a key of the graphs that the penalty writes: class and parameters."""
         return (type(self), repr(sorted(self.get_params().items())))

@@ -152,13 +152,7 @@ class PerWeightPenalty(BasePenalty):
         self.penalties[key].set_params(**{name[len(key) + 2 :]: value})
 
     def parts(self):
-        """Return the penalties that this one consists of.
-
-        Returns
-        -------
-        list of BasePenalty
-            Penalties.
-        """
+        """Return the penalties that this one consists of."""
         return [_as_penalty(value) for value in self.penalties.values()]
 
     def parts_for(self, is_intercept, name):

@@ -23,12 +23,6 @@ def check_proximal_steps(name: str, penalties: Sequence[BasePenalty], has_length
     """Check that the proximal steps of a weight, applied in sequence, are the step of the sum.
 
     This holds for steps of one kind: thresholds add up, and the smaller of two balls is inside the other.
-
-    Examples
-    --------
-    >>> from ortlearn.penalties import GroupLassoPenalty, L1Penalty
-    >>> from ortlearn.penalties.proximal_composition import check_proximal_steps
-    >>> check_proximal_steps("coef", [L1Penalty(), GroupLassoPenalty()], has_length=True)
     """
     steps = [penalty for penalty in penalties if penalty.acts_by_step(has_length)]
     kinds = [penalty.proximal_kind for penalty in steps]

@@ -20,35 +20,7 @@ from .schema import Input, InputSchema
 
 
 def read_columns(X: Any, schema: InputSchema) -> dict[str, np.ndarray]:
-    """Return an array for each input of a graph.
-
-    Parameters
-    ----------
-    X : frame, mapping of str to array-like, or ndarray
-        Samples.
-    schema : InputSchema
-        Inputs, and their columns.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Arrays by input, with the type and rank of the input.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or has missing documents or values of an invalid type.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from ortlearn.conversion import read_columns
-    >>> from ortlearn.preprocessing.schema import schema_of_graph
-    >>> from ortlearn.graphs import TensorType
-    >>> schema = schema_of_graph({"age": TensorType(1, ("N", 1)), "city": TensorType(8, ("N", 1))})
-    >>> read_columns(pandas.DataFrame({"city": ["Oslo"], "age": [3]}), schema)
-    {'age': array([[3.]], dtype=float32), 'city': array([['Oslo']], dtype=object)}
-    """
+    """Return an array for each input of a graph, with its type and rank."""
     if isinstance(X, Mapping) or is_frame(X):
         check_has_columns(X, () if schema.is_matrix else [item.column for item in schema.inputs])
     else:
@@ -148,22 +120,7 @@ def _as_integers(values: np.ndarray, dtype: np.dtype, label: str) -> np.ndarray:
 
 
 def check_categories(rows: Any, schema: InputSchema) -> None:
-    """Raise a ValueError if a matrix has categories unknown to an encoder with ``handle_unknown="error"``.
-
-    Parameters
-    ----------
-    rows : ndarray or sparse matrix of shape (n_samples, n_features)
-        Samples.
-    schema : InputSchema
-        Schema with the categories of columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.conversion import check_categories
-    >>> from ortlearn.preprocessing.schema import InputSchema
-    >>> check_categories(np.array([[1.0], [2.0]]), InputSchema((), {0: frozenset([1.0, 2.0])}))
-    """
+    """Raise a ValueError if a matrix has categories unknown to an encoder with ``handle_unknown="error"``."""
     for column, categories in schema.categories.items():
         values = rows[:, [column]].toarray() if hasattr(rows, "toarray") else rows[:, column]
         _check_categories(values, column, categories)

@@ -23,23 +23,7 @@ def is_trainer(estimator: Any) -> bool:
 
 
 def check_is_a_model(estimator: Any) -> None:
-    """Raise a ConversionError for a nested trainer, and for a pipeline that does not end with a model.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator or pipeline.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from ortlearn.preprocessing.estimator_checks import check_is_a_model
-    >>> check_is_a_model(make_pipeline(StandardScaler(), "passthrough"))
-    Traceback (most recent call last):
-    ...
-    ortlearn.exceptions.ConversionError: The pipeline ends with 'passthrough', which is not a model...
-    """
+    """Raise a ConversionError for a nested trainer, and for a pipeline that does not end with a model."""
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
         if is_idle(estimator):
@@ -59,25 +43,6 @@ def target_tags(estimator: Any) -> TargetTags:
     """Return the corrected target tags of an estimator.
 
     Pipelines do not have all tags of their last step, and ``MLPRegressor`` lacks the tag ``multi_output``.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator or pipeline, fitted or not.
-
-    Returns
-    -------
-    sklearn.utils.TargetTags
-        Corrected copy of scikit-learn's tags.
-
-    Examples
-    --------
-    >>> from sklearn.neural_network import MLPRegressor
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from ortlearn.conversion import target_tags
-    >>> target_tags(make_pipeline(StandardScaler(), MLPRegressor())).multi_output
-    True
     """
     core = last_step(estimator)
     if core is None or not hasattr(core, "__sklearn_tags__"):
@@ -96,26 +61,7 @@ def last_step(estimator: Any) -> Any:
 
 
 def check_feature_names(estimator: Any, X: Any) -> None:
-    """Raise scikit-learn's error if X does not have the columns of a fitted estimator in the same order.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted estimator. The order is not checked if it selects columns by name.
-    X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-        Samples.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from sklearn.linear_model import Ridge
-    >>> from ortlearn.conversion import check_feature_names
-    >>> X = pandas.DataFrame({"size": [1.0, 2.0], "age": [3.0, 5.0]})
-    >>> check_feature_names(Ridge().fit(X, [0, 1]), X[["age", "size"]])
-    Traceback (most recent call last):
-    ...
-    ValueError: The feature names should match those that were passed during fit...
-    """
+    """Raise scikit-learn's error if X does not have the columns of a fitted estimator in the same order."""
     first = estimator
     while isinstance(first, Pipeline):
         first = next((step for _, step in working_steps(first)), None)

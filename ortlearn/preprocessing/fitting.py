@@ -25,25 +25,7 @@ FEW_SAMPLES = 200  # number of samples for fits that determine shapes only
 
 
 def is_fitted(estimator: BaseEstimator) -> bool:
-    """Return whether an estimator is fitted, or the last step and the transformers of a pipeline.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator or pipeline.
-
-    Returns
-    -------
-    bool
-        Whether it is.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from ortlearn.conversion import is_fitted
-    >>> is_fitted(Ridge()), is_fitted(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]))
-    (False, True)
-    """
+    """Return whether an estimator, or the transformers and the last step of a pipeline, are fitted."""
     last = _last(estimator)
     # scikit-learn only checks the last step of a pipeline, which may be fitted outside of it.
     first = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
@@ -85,40 +67,9 @@ def fit_clone(
 ) -> BaseEstimator:
     """Return a fitted clone of an estimator.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Unfitted estimator or pipeline.
-    X : array-like of shape (n_samples, n_features)
-        Training data.
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Target values.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Sample weights, passed if the fit of the estimator supports them: in a pipeline, to the last step, or
-        to the steps that request them if metadata routing is enabled.
-    shapes_only : bool, default=False
-        Whether only the shapes of weights are used, so that a single iteration is sufficient.
-    random_state : numpy.random.RandomState, default=None
-        Generator of the seeds of parameters ``random_state=None``.
-    classes : array-like of shape (n_classes,), default=None
-        Classes of the fit. Copies of the first sample are added for classes that y lacks.
-
-    Returns
-    -------
-    estimator
-        Fitted clone.
-
-    Raises
-    ------
-    ValueError
-        If the estimator requires y, which is None.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from ortlearn.conversion import fit_clone
-    >>> fit_clone(LogisticRegression(), [[0.0], [1.0]], ["a", "b"], classes=["a", "b", "c"]).classes_
-    array(['a', 'b', 'c'], dtype='<U1')
+    The fit gets sample weights if it supports them. With ``shapes_only``, a single iteration is sufficient.
+    ``random_state`` draws the seeds of parameters ``random_state=None``. The first sample is repeated for
+    ``classes`` that y lacks.
     """
     last = _last(estimator)
     if y is None and any(get_tags(part).target_tags.required for part in (estimator, last)):
@@ -289,29 +240,7 @@ def _is_unsafe(name: str, value: Any) -> bool:
 
 
 def untouched(estimator: Any, *arrays: Any) -> tuple[Any, ...]:
-    """Return arrays, copied if an estimator may overwrite them.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator to call with the arrays.
-    *arrays : array-like, sparse matrix, frame or None
-        Arguments such as X and y.
-
-    Returns
-    -------
-    tuple
-        Copies if the estimator may overwrite its input, otherwise the same objects.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from ortlearn.conversion import untouched
-    >>> X = np.zeros((2, 1))
-    >>> [untouched(StandardScaler(copy=copy), X)[0] is X for copy in (True, False)]
-    [True, False]
-    """
+    """Return arrays, copied if an estimator may overwrite them."""
     if not may_overwrite(estimator):
         return arrays
     return tuple(array.copy("K") if type(array) is np.ndarray else copy.deepcopy(array) for array in arrays)

@@ -18,27 +18,7 @@ MAX_COLUMNS = 64  # maximum number of columns to try one by one
 
 
 def accepts_missing(estimator: Any) -> bool:
-    """Return whether the first estimator that reads X supports missing values, by its tags.
-
-    Parameters
-    ----------
-    estimator : estimator or str
-        Estimator or pipeline, fitted or not.
-
-    Returns
-    -------
-    bool
-        Whether some columns may have missing values.
-
-    Examples
-    --------
-    >>> from sklearn.impute import SimpleImputer
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from ortlearn.conversion import accepts_missing
-    >>> accepts_missing(Ridge()), accepts_missing(make_pipeline(SimpleImputer(), Ridge()))
-    (False, True)
-    """
+    """Return whether the first estimator that reads X supports missing values, by its tags."""
     if isinstance(estimator, Pipeline):
         steps = working_steps(estimator)
         for _, step in steps:  # up to the step that removes missing values
@@ -62,31 +42,7 @@ def accepts_missing(estimator: Any) -> bool:
 
 
 def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
-    """Return the columns in which a fitted estimator supports missing values, by trial.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted estimator.
-    X : array-like, sparse matrix or frame
-        Samples.
-
-    Returns
-    -------
-    frozenset of int
-        Positions of the columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.impute import SimpleImputer
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from ortlearn.conversion import missing_columns
-    >>> X = np.array([[0.0, 1.0], [2.0, 3.0]])
-    >>> sorted(missing_columns(make_pipeline(SimpleImputer(), Ridge()).fit(X, [0, 1]), X))
-    [0, 1]
-    """
+    """Return the columns in which a fitted estimator supports missing values, by trial."""
     row = _safe_indexing(X, np.array([0]))
     if issparse(row):
         row = row.toarray()

@@ -50,19 +50,7 @@ def take_rows(array: Any, rows: np.ndarray, out: np.ndarray | None = None) -> np
 
 @dataclass(frozen=True)
 class Carried:
-    """A weight or state that a step updates.
-
-    Attributes
-    ----------
-    weight : str
-        Weight.
-    state : str or None
-        Name of the state; None for the weight itself.
-    source, result : str
-        Input and output of the graph.
-    transposed : bool
-        Whether the graph reads and writes it transposed.
-    """
+    """A weight, or a state of it, that a graph reads as ``source`` and writes as ``result``."""
 
     weight: str
     state: str | None

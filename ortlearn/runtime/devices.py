@@ -62,33 +62,11 @@ class Device:
         return self.provider in _OWN.values()
 
     def all_options(self, threads: int = 1) -> dict[str, str]:
-        """Return the options of the provider, with defaults.
-
-        Parameters
-        ----------
-        threads : int, default=1
-            Number of threads of an operator.
-
-        Returns
-        -------
-        dict of str to str
-            Options.
-        """
+        """Return the options of the provider, including defaults."""
         return {**default_options(self.provider, threads), **dict(self.options)}
 
     def providers(self, threads: int = 1) -> list[Any]:
-        """Return the execution providers of a session on this device; see ``add_plugin`` for plugins.
-
-        Parameters
-        ----------
-        threads : int, default=1
-            Number of threads of an operator.
-
-        Returns
-        -------
-        list
-            Names, with options if there are any; the CPU is the last one.
-        """
+        """Return the execution providers of a session on this device; see ``add_plugin`` for plugins."""
         options: dict[str, Any] = self.all_options(threads)
         if self.kind == "cuda":
             options = {"device_id": self.index, **options}
@@ -96,15 +74,7 @@ class Device:
         return [first] if self.provider == CPU else [first, *fallbacks(self.provider)]
 
     def add_plugin(self, options: Any, threads: int) -> None:
-        """Add the provider of a plugin to session options, unless they have providers.
-
-        Parameters
-        ----------
-        options : onnxruntime.SessionOptions
-            Options.
-        threads : int
-            Number of threads of an operator.
-        """
+        """Add the provider of a plugin to session options, unless they have providers."""
         if not options.has_providers():
             chosen = plugin_devices(self.provider)[self.index]
             options.add_provider_for_devices([chosen], self.all_options(threads))

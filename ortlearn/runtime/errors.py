@@ -43,16 +43,6 @@ class runtime_errors(ContextDecorator):  # noqa: N801 - used as a function
     """Context that raises :class:`~ortlearn.exceptions.ExecutionError` for errors of the runtimes.
 
     Errors of ortlearn and of Python code are not changed.
-
-    Examples
-    --------
-    >>> import onnx
-    >>> from ortlearn.runtime.errors import runtime_errors
-    >>> with runtime_errors():
-    ...     onnx.load_from_string(b"not a model")
-    Traceback (most recent call last):
-    ...
-    ortlearn.exceptions.ExecutionError: protobuf cannot process the model: ...
     """
 
     def __enter__(self) -> runtime_errors:

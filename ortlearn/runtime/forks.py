@@ -20,16 +20,7 @@ _LOCK = Lock()
 
 
 class PerProcess:
-    """A dictionary that is empty in forked processes.
-
-    Examples
-    --------
-    >>> from ortlearn.runtime.forks import PerProcess
-    >>> kept = PerProcess()
-    >>> kept.values["key"] = 1
-    >>> kept.values
-    {'key': 1}
-    """
+    """A dictionary that is empty in forked processes."""
 
     def __init__(self) -> None:
         self._found = os.getpid(), {}  # type: tuple[int, dict[Any, Any]]

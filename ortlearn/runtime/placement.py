@@ -19,19 +19,7 @@ _RECORD = "session.record_ep_graph_assignment_info"
 
 
 def node_providers(model: ModelProto, device: Device, n_jobs: int | None = None) -> dict[str, dict[str, int]]:
-    """Return the operators that each execution provider runs, with their number of nodes.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.training import parse_device
-    >>> from ortlearn.runtime.placement import node_providers
-    >>> graph = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,1] x) => (float[N,1] y) { h = Exp (x) y = Neg (h) }''')
-    >>> node_providers(graph, parse_device("cpu"))
-    {'CPUExecutionProvider': {'Exp': 1, 'Neg': 1}}
-    """
+    """Return the number of nodes that each execution provider runs, by operator."""
     if device.provider == CPU:
         return {CPU: dict(Counter(node.op_type for node in all_nodes(model.graph)))}
     ort = runtime()

@@ -40,14 +40,7 @@ acquire_before_fork(_LOCK)
 
 
 def short_name(provider: str) -> str:
-    """Return the short name of a provider for the parameter ``device``.
-
-    Examples
-    --------
-    >>> from ortlearn.runtime.providers import short_name
-    >>> short_name("OpenVINOExecutionProvider"), short_name("DmlExecutionProvider")
-    ('openvino', 'directml')
-    """
+    """Return the short name of a provider for the parameter ``device``."""
     names = {known: alias for alias, known in _ALIASES.items()}
     return names.get(provider, provider.removesuffix(_SUFFIX).lower())
 

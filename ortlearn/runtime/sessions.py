@@ -74,32 +74,10 @@ def make_session(
     providers: Any = None,
     spins: bool = True,
 ) -> Any:
-    """Return an inference session.
+    """Return an inference session on a device.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    device : Device
-        Device to run on.
-    n_jobs : int, default=None
-        Number of threads of an operator: None means one, -1 all cores.
-    options : onnxruntime.SessionOptions, default=None
-        Replaces the options from ``n_jobs``.
-    provider_options, providers : default=None
-        Replace those of the device.
-    spins : bool, default=True
-        Whether waiting threads may spin; False for sessions that run alternately.
-
-    Returns
-    -------
-    onnxruntime.InferenceSession
-        Session.
-
-    Raises
-    ------
-    DeviceError
-        If the provider of the device cannot be started.
+    ``options`` and ``providers`` replace those of ``n_jobs`` and the device. Waiting threads should not spin
+    in sessions that run alternately.
     """
     own = providers is None
     if options is None:
@@ -158,14 +136,7 @@ def _is_worker() -> bool:
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads of an operator.
-
-    Examples
-    --------
-    >>> from ortlearn.runtime.sessions import n_threads
-    >>> n_threads(None), n_threads(2)
-    (1, 2)
-    """
+    """Return the number of threads of an operator: one for None, all cores for -1."""
     # In daemonic workers, effective_n_jobs returns one with a warning.
     wanted = 1 if multiprocessing.current_process().daemon else effective_n_jobs(n_jobs)
     share = os.environ.get("OMP_NUM_THREADS", "")

@@ -181,7 +181,7 @@ def _feed_of(model: ModelProto, X: Any, n_rows: int, others: Sequence[str]) -> d
 
 
 def _check_estimator(source: Any, **file_options: Any) -> None:
-    """Raise an error for a model that is no estimator, and for options of ONNX files."""
+    """Raise an error for a model that is not an estimator, and for options of ONNX files."""
     for name, value in file_options.items():
         if value is not None:
             raise ConversionError(
@@ -229,28 +229,7 @@ def _trains_two_types(trainable: TrainableModel) -> bool:
 
 
 def source_task(source: Any, output_name: str | None = None) -> str | None:
-    """Return the task of an ONNX model; None if the model or its output cannot be read.
-
-    Parameters
-    ----------
-    source : onnx.ModelProto, bytes, str or os.PathLike
-        Model.
-    output_name : str, default=None
-        Output to train, if there are several.
-
-    Returns
-    -------
-    {"regression", "classification"} or None
-        A graph that outputs labels (int64 or text) is a classifier.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.conversion import source_task
-    >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[N] y) { y = Neg (x) }'
-    >>> source_task(parser.parse_model(text))
-    'regression'
-    """
+    """Return the task of an ONNX model, classification if it outputs labels; None if it cannot be read."""
     try:
         model = source if isinstance(source, ModelProto) and output_name is None else load_onnx(source)
         computed = computed_outputs(model.graph)

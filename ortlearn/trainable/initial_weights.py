@@ -20,40 +20,10 @@ def draw_weights(
 ) -> dict[str, np.ndarray]:
     """Initialize weights at random.
 
-    Factors of products are uniform in [-b, b] with ``b = sqrt(6 / (fan_in + fan_out))``, intercepts
-    are zero, scales one. Leaves of trees, tables, support vectors, means, variances, and other weights
-    with ``Parameter.drawn`` False are unchanged.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Values of the weights, whose shapes and types the result has.
-    weights : mapping of str to Parameter
-        Roles and fans.
-    random_state : numpy.random.RandomState
-        Source of randomness.
-    constraints : mapping of str to Constraint, default=None
-        Constraints by name; the arrays of these weights are free values.
-
-    Returns
-    -------
-    dict of str to ndarray
-        New values.
-
-    References
-    ----------
-    Glorot, X. and Bengio, Y., "Understanding the difficulty of training deep feedforward neural
-    networks", AISTATS 2010, equation 16.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.conversion import draw_weights
-    >>> from ortlearn.models import Parameter
-    >>> weights = {"w": Parameter("w", "weight", True, (2, 1)), "b": Parameter("b", "intercept", True)}
-    >>> drawn = draw_weights({"w": np.ones((2, 1)), "b": np.ones(1)}, weights, np.random.RandomState(0))
-    >>> drawn["b"], bool(np.abs(drawn["w"]).max() < np.sqrt(6 / 3))
-    (array([0.]), True)
+    Factors of products are uniform in [-b, b] with ``b = sqrt(6 / (fan_in + fan_out))`` (Glorot, X. and
+    Bengio, Y., "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010,
+    equation 16), intercepts are zero, scales one. Weights with ``Parameter.drawn`` False, such as leaves of
+    trees, support vectors and variances, are unchanged.
     """
     drawn = {}
     for name in sorted(arrays):

@@ -92,41 +92,7 @@ def select_weights(
     patterns: Sequence[str] | str | None,
     original_names: dict[str, str],
 ) -> list[str]:
-    """Return the names of the weights to train, sorted.
-
-    Parameters
-    ----------
-    weights : dict of str to Parameter
-        Result of :func:`find_weights`, by stable name.
-    patterns : str, sequence of str or None
-        Stable or original names, attributes (``coef_``), or steps and attributes (``pca.coef_``), or patterns
-        of these: ``*`` matches any text, ``?`` any character, and brackets are literal (``coefs_[*]``,
-        ``estimators_[3]*``). The name of a step (``pca``, or ``columns__pca`` for a nested step) selects its
-        weights. For an ONNX file, the name or a pattern of a node, operator or layer selects the learned
-        weights that it reads (:meth:`Parameter.places`). None selects the learned weights.
-    original_names : dict of str to str
-        Original name by stable name.
-
-    Returns
-    -------
-    list of str
-        Stable names.
-
-    Raises
-    ------
-    NoTrainableWeightError
-        If no weight is selected, or if a pattern matches none.
-
-    Examples
-    --------
-    >>> from ortlearn.conversion import select_weights
-    >>> from ortlearn.models import Parameter
-    >>> weights = {"I0_a": Parameter("I0_a", "weight", True), "I1_mean": Parameter("I1_mean", "other", False)}
-    >>> select_weights(weights, None, {"I0_a": "a", "I1_mean": "mean"})
-    ['I0_a']
-    >>> select_weights(weights, ["mea*"], {"I0_a": "a", "I1_mean": "mean"})
-    ['I1_mean']
-    """
+    """Return the stable names of the weights to train, sorted; None selects the learned weights."""
     if patterns is None:
         chosen = {name for name, weight in weights.items() if weight.learned}
     else:

@@ -12,6 +12,7 @@ from tests.test_public_docstrings import needs_sections
 
 PACKAGES = [
     "ortlearn",
+    "ortlearn.conversion",
     "ortlearn.exceptions",
     *(f"ortlearn.{info.name}" for info in pkgutil.iter_modules(ortlearn.__path__) if info.ispkg),
 ]
@@ -73,14 +74,14 @@ def public():
 
 
 NAMES = dict(public())
-#: Public classes and their bases, by the path of a public class.
+#: Public classes, and the paths of subclasses for their other bases.
 CLASSES = {
     base: path
     for path, obj in NAMES.items()
     if inspect.isclass(obj)
     for base in reversed(obj.__mro__)
     if is_ours(base)
-}
+} | {obj: path for path, obj in NAMES.items() if inspect.isclass(obj)}
 
 
 def of_name(path, obj):

@@ -89,6 +89,6 @@ def test_model_predicts_like_the_trained_estimator(name):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [name for name in CASES if name not in SOME])
 def test_every_model_of_the_catalogue(name):
-    ours, X, _ = trained(name)
+    ours, X, y = trained(name)
     if ours is not None:  # it has weights to train
-        check(ours, X, name)
+        check(ours, X, y, name)

@@ -16,19 +16,8 @@ __all__ = ["Agent"]
 class Agent:
     """A graph with a YieldOp, run in two parts.
 
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        Graph, whose inputs include the weights.
-    gradient : onnx.ModelProto
-        Its outputs and their gradient, from :func:`.gradient.gradient_graph`.
-    names : sequence of str
-        Inputs in the order of the tensors that ``forward`` gets.
-    open_session : callable
-        Returns the session of a model; the argument ``reuse_memory`` is False for the graph with a YieldOp,
-        whose second part would overwrite the outputs of the first.
-    device : OrtDevice
-        Device of outputs and gradients.
+    ``open_session`` must not reuse the memory of this graph: its second part would overwrite the outputs of
+    the first.
     """
 
     def __init__(

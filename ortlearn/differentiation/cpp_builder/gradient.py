@@ -48,7 +48,7 @@ def gradient_graph(
     reason = refusal(model, outputs, wrt)
     if reason is not None:
         raise GradientError(f"onnxruntime-training does not differentiate this graph: {reason}.")
-    result = _Door(model, outputs, wrt, types, y is None and not fill_ones).gradient()
+    result = _BuilderInterface(model, outputs, wrt, types, y is None and not fill_ones).gradient()
     kept = own if keep_outputs else [y] if y is not None and keep_outputs is None else []
     infos = {value.name: value for value in model.graph.output}
     gradients = [make_value_info(f"{name}_grad", types.get(name)) for name in wrt]
@@ -66,11 +66,11 @@ def _softplus(node: NodeProto, op: GraphBuilder) -> bool:
     return True
 
 
-class _Door:
-    """Names on both sides of the builder.
+class _BuilderInterface:
+    """Names of the inputs and outputs of a graph, and of their copies that the builder gets.
 
-    The builder gets a copy of each differentiated input and output. Without, it would fail for an input that
-    one node reads twice, and sum the gradient of an output that other nodes read under the name of its seed.
+    Without copies, the builder would fail for an input that one node reads twice, and sum the gradient of an
+    output that other nodes read under the name of its seed.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ Shape = tuple[int | str | None, ...]
 
 
 class Site(NamedTuple):
-    """A node on a gradient path, with what is known about its tensors."""
+    """A node on a gradient path, with the types and constant values of its tensors."""
 
     node: NodeProto
     types: Mapping[str, TensorType]
@@ -35,7 +35,7 @@ class Site(NamedTuple):
         return self.node.input[index] if len(self.node.input) > index else ""
 
     def shape(self, name: str) -> Shape | None:
-        """Return the shape of a tensor, or None if its rank is unknown; inferred names are no names."""
+        """Return the shape of a tensor without inferred names, or None if its rank is unknown."""
         shape = self.types[name].shape if name in self.types else None
         return shape and tuple(None if str(dim).startswith("unk__") else dim for dim in shape)
 
@@ -48,7 +48,7 @@ Check = Callable[[Site], "str | None"]
 
 
 class Form(NamedTuple):
-    """What an operator must be like: ``check`` returns what is wrong, or None."""
+    """A required form of an operator: ``check`` returns the violation, or None."""
 
     check: Check | None = None
     #: Whether its gradient is right in float64: some have no kernel, that of a mean is scaled by a float32.

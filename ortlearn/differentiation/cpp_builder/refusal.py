@@ -45,7 +45,7 @@ def _named(node: NodeProto) -> str:
 
 
 def _fault(site: Site) -> str | None:
-    """Return what is not on the positive list about a node, or None."""
+    """Return the reason why a node is not on the positive list, or None."""
     node = site.node
     form = OPERATORS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if form is None:

@@ -49,7 +49,7 @@ def _class_weights_gradient(op, node, grad, hot, logs):
 
 
 def _safe_labels(op, node, labels):
-    """Return valid labels, and a mask of those not ignored (None if none is ignored)."""
+    """Return valid labels, and a mask of those not ignored, None if all count."""
     ignored = node.attribute("ignore_index")
     if ignored is None:
         return labels, None

@@ -35,7 +35,7 @@ def operand_labels(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]
 
 
 def squeeze_operands(node: NodeProto, shapes: Sequence[Shape | None]) -> list[NodeProto]:
-    """Return nodes of an equal Einsum without broadcast axes of length one; none if it has no such axis.
+    """Return nodes of an equal Einsum without broadcast axes of length one; no nodes without such axes.
 
     onnx infers the length of the first operand for such an axis, even if it is one, and requires that an
     ellipsis represents the same number of axes in each operand, which onnxruntime does not.

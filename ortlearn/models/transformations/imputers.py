@@ -189,7 +189,7 @@ class KNNImputerDefinition(ModelDefinition):
         return op.Add(op.Mul(squares, share), op.Mul(no_common, op.constant(np.float64(FAR))))
 
     def _mean(self, op: ModelWriter, model: Any, squares: str, values: str, count: int) -> str:
-        """Append the mean of the values of the nearest donors, or of all if none has common features."""
+        """Append the mean of the values of the nearest donors, or of all if these have no common features."""
         near, indices = op.TopK(squares, [min(model.n_neighbors, count)], axis=1, largest=0, n_outputs=2)
         known = op.Cast(op.Less(near, op.constant(np.float64(FAR))), to=TensorProto.DOUBLE)
         weights = known

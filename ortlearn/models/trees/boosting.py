@@ -125,7 +125,7 @@ class FirstScores(Access):
         shares = owner._loss.link.inverse(value if value.size == 1 else value[None]).ravel()
         owner.init_.class_prior_ = np.append(1 - shares, shares) if shares.size == 1 else shares
         rest = (value - self.read(owner)) / owner.learning_rate
-        if value.size > 1:  # leaves add the part of multiclass scores that is no log-probability
+        if value.size > 1:  # leaves add the part of multiclass scores that is not a log-probability
             for member, own in zip(owner.estimators_[0], rest, strict=True):
                 member.tree_.value[member.tree_.children_left < 0] += own
 

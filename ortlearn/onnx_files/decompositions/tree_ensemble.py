@@ -23,7 +23,7 @@ OLD_TREES = {"TreeEnsembleClassifier", "TreeEnsembleRegressor"}
 
 
 def tree_ensemble(fused: Fused) -> bool:
-    """Decompose trees into sums of trainable leaf values, by way of a TreeEnsembleRegressor."""
+    """Decompose trees, as a TreeEnsembleRegressor, into sums of trainable leaf values."""
     # onnxruntime-training 1.19.2 has no kernel for TreeEnsemble. Set membership is a chain of equalities.
     n_splits, weights = fused.array("nodes_featureids").size, fused.floats("leaf_weights")
     targets = fused.integers("leaf_targetids", weights.size)

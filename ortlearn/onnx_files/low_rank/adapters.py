@@ -87,29 +87,7 @@ class LoRA(BaseEstimator):
     def adapters(
         self, model: ModelProto, weights: Mapping[str, Parameter], original_names: Mapping[str, str]
     ) -> list[Adapter]:
-        """Return the adapters of the matched weights.
-
-        Parameters
-        ----------
-        model : onnx.ModelProto
-            Graph whose weights are initializers.
-        weights : mapping of str to Parameter
-            Weights by name.
-        original_names : mapping of str to str
-            Names of weights in the file, which patterns may match, too.
-
-        Returns
-        -------
-        list of Adapter
-            An adapter for each matched weight.
-
-        Raises
-        ------
-        NoTrainableWeightError
-            If every weight is smaller than its adapter, or a pattern matches no weight.
-        ConversionError
-            If the rank exceeds the number of rows or columns of a matched weight.
-        """
+        """Return an adapter for each matched weight; raise an error if none is possible."""
         self._validate_params()
         shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
         found = {name: _matrix(weight, shapes[name]) for name, weight in weights.items()}

@@ -25,7 +25,7 @@ METRICS: dict[Any, str] = {
 
 
 def rewrite_scan_distances(model: ModelProto) -> ModelProto:
-    """Return the model with pairwise distances in the place of Scan operators that compute them."""
+    """Return the model with Scan operators that compute pairwise distances replaced by the distances."""
     # skl2onnx writes Gaussian processes, nearest neighbours and kernels in this form: a Scan over the rows of
     # one matrix has the other one as state, and its body reduces differences.
     graph = GraphView(model)

@@ -26,7 +26,7 @@ class _Sequences(GraphView):
     """A graph whose sequences are followed to their elements."""
 
     def without(self, node: NodeProto) -> bool | str:
-        """Write the elements that a node reads in place of it."""
+        """Write the elements that a node reads instead of the node."""
         if node.op_type not in READERS or node.domain not in ("", "ai.onnx"):
             return False
         if node.op_type == "OptionalGetElement":

@@ -54,49 +54,6 @@ def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) ->
 
     A prefix stays in the task if its results for a sample depend on other samples, such as a mean over the
     batch, or if they take more than 2 GiB and more than the samples themselves.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-    data : Data
-        Samples.
-    device : Device
-        Device to run on.
-    n_jobs : int or None
-        Number of threads of an operator.
-
-    Returns
-    -------
-    task : TrainingTask
-        Task whose features are the results of the prefix; the given task if there is no prefix.
-    data : Data
-        Samples with these features.
-
-    Raises
-    ------
-    ConversionError
-        If text inputs remain.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onnx import parser
-    >>> from ortlearn.graphs import TensorType
-    >>> from ortlearn.learning_rates import LearningRateSGD
-    >>> from ortlearn.losses import SquaredErrorLoss
-    >>> from ortlearn.penalties import NoPenalty
-    >>> from ortlearn.training import Data, Objective, ScoreGraph, TrainingTask, Update, hoist, parse_device
-    >>> graph = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N,1] x, float[1,1] w) => (float[N,1] f) { s = Exp (x) f = MatMul (s, w) }''')
-    >>> column = TensorType(1, (None, 1))
-    >>> task = TrainingTask(ScoreGraph(graph, {"x": column}, "f", column, {"w": False}),
-    ...                     Objective(SquaredErrorLoss(), NoPenalty(), column), Update(LearningRateSGD()))
-    >>> rows = np.zeros((4, 1), dtype=np.float32)
-    >>> left, data = hoist(task, Data(rows, rows), parse_device("cpu"), None)
-    >>> [node.op_type for node in left.graph.model.graph.node], data.features["s"].ravel().tolist()
-    (['MatMul'], [1.0, 1.0, 1.0, 1.0])
     """
     left, prefix = split_prefix(task, data, device, n_jobs)
     return left, data if prefix is None else prefix.apply(data)

@@ -22,33 +22,14 @@ GEMM_FACTORS = (("alpha", 1), ("beta", 2))
 
 @dataclass(frozen=True)
 class Aligned:
-    """Graphs that differ only in constants.
-
-    Attributes
-    ----------
-    model : onnx.ModelProto
-        The first graph; constants that differ are renamed.
-    constants : dict of str to ndarray of shape (n_models, ...)
-        Values of the renamed constants in each graph.
-    """
+    """A graph for several models: the first one, and the values of its ``constants`` in each model."""
 
     model: ModelProto
     constants: dict[str, np.ndarray]
 
 
 def align(models: Sequence[ModelProto], dtype: Any = np.float32) -> Aligned | None:
-    """Return the merged graphs, or None if they differ in more than constants.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.transforms.batching import align
-    >>> text = '''<ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[N] x) => (float[N] y) <float a = {%d}> { y = Mul (x, a) }'''
-    >>> found = align([parser.parse_model(text % value) for value in (1, 2)])
-    >>> {name: values.tolist() for name, values in found.constants.items()}
-    {'ortlearn_constant_of_candidates_0': [1.0, 2.0]}
-    """
+    """Return the merged graphs, or None if they differ in more than constants."""
     if len({tuple(sorted((i.domain, i.version) for i in model.opset_import)) for model in models}) > 1:
         return None
     template = copy_model(models[0])

@@ -26,30 +26,8 @@ Rule = Callable[["BatchScope", NodeProto], Iterable[str] | None]
 class BatchScope:
     """A graph, or the body of a Loop, that is being rewritten for several candidates.
 
-    A tensor is either shared by all candidates and unchanged, or batched: it keeps its name and gets a
+    A tensor is either shared by all candidates and unchanged, or in ``batched``: it keeps its name and gets a
     leading axis of length ``size``. Ranks and shapes are those of one candidate.
-
-    Parameters
-    ----------
-    graph : onnx.GraphProto
-        Graph of one candidate.
-    types : mapping of str to TensorType
-        Types of its tensors.
-    rules : mapping of (str, str) to callable
-        Batching rules by domain and operator.
-    constants : mapping of str to ndarray
-        Values of the constants that differ between candidates, stacked along a leading axis.
-    size : int
-        Number of candidates.
-    op : GraphBuilder
-        Receives the nodes.
-    outer : BatchScope, default=None
-        Graph that contains the Loop, if this is the body of one.
-
-    Attributes
-    ----------
-    batched : set of str
-        Batched tensors of this graph.
     """
 
     def __init__(

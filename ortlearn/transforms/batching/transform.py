@@ -19,19 +19,7 @@ __all__ = ["batched_model"]
 def batched_model(
     model: ModelProto, inputs: Collection[str], constants: Mapping[str, np.ndarray], size: int
 ) -> ModelProto:
-    """Return the batched form of a graph.
-
-    Examples
-    --------
-    >>> from onnx import parser
-    >>> from ortlearn.transforms.batching import batched_model
-    >>> model = parser.parse_model('''
-    ...     <ir_version: 8, opset_import: ["": 18]>
-    ...     g (float[5,2] x, float[2,3] w, float rate) => (float[5,3] y)
-    ...     { z = MatMul (x, w) y = Mul (z, rate) }''')
-    >>> [node.op_type for node in batched_model(model, {"w", "rate"}, {}, 4).graph.node]
-    ['MatMul', 'Unsqueeze', 'Mul']
-    """
+    """Return the graph of ``size`` models at once, with a leading axis in ``inputs`` and ``constants``."""
     names, types = graph_names(model.graph), value_types(infer_types(model), infer=False)
     op = GraphBuilder(opset_versions(model)[""], existing_names=names, prefix="batched_")
     scope = BatchScope(model.graph, types, RULES, constants, size, op)
