@@ -7,7 +7,7 @@ import pytest
 from tests.docs.pages import DOCS
 
 EVIDENCE = re.compile(
-    r"^>>> |`tests/[\w/]+\.py::\w+`|\]\((?:performance|coverage|decisions/[\w-]+)\.md\)", re.M
+    r"^>>> |`tests/[\w/]+\.py::\w+`|\]\((?:performance|coverage|decisions/[\w-]+)\.md(?:#[\w-]+)?\)", re.M
 )
 
 
