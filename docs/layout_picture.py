@@ -12,30 +12,37 @@ import ortlearn
 ROOT = Path(ortlearn.__file__).parent
 #: Modules that all packages import, which are omitted.
 LEFT_OUT = {"exceptions", "plugins", "quiet", "_version"}
-#: Packages that offer functions of one above them, by the one above (see tests/test_layers.py).
-OFFERED = {"onnx_files": "differentiation"}
-#: Purpose of each package or module.
+#: Purpose of each room or module.
 LABELS = {
     "callbacks": "checkpoints, rates",
     "cli": "command line",
-    "conversion": "trainable graphs, selection\nand explanation of weights",
+    "comparison": "is a change better,\nby losses of samples",
+    "conversion": "public names of models,\nfiles, trainable graphs",
+    "data": "samples in memory and\nin sources, orders",
     "differentiation": "rules, gradient graphs,\nthe C++ builder",
-    "distributed": "training over shards,\nDask clusters",
-    "estimators": "the two estimators,\ninput validation",
-    "graphs": "builder, queries, rewriting,\ntext, pictures",
+    "distributed": "training on shards,\nDask clusters",
+    "estimators": "the two estimators:\nparameters, methods, tags",
+    "fitting": "from samples to\na fitted model",
+    "graphs": "builder, queries, rewriting,\ntext, files",
+    "inference": "predictions, scores, losses",
     "inspection": "pictures of histories\nand graphs",
-    "learning_rates": "updates and schedules",
+    "learning_rates": "updates, schedules, solvers",
     "losses": "one file per loss",
     "models": "a definition per class:\ngraph, parameters, objective",
-    "onnx_files": "files of other sources: loading,\nchecks, decomposition, scores",
-    "parameters": "parameters of plugins",
+    "onnx_files": "files of any origin: loading,\nchecks, weights, scores",
+    "packages": "training packages for\nother languages",
+    "parameters": "checks of plugin parameters",
     "penalties": "one file per penalty",
     "preprocessing": "X to inputs, steps that\nstay in scikit-learn",
-    "saving": "estimators, checkpoints,\ntraining packages",
+    "problem": "configuration, model\nand objective",
+    "runtime": "sessions, devices, tensors\nof onnxruntime",
+    "saving": "files without pickle",
     "search": "candidates trained\nin one graph",
-    "streams": "samples that do not fit\nin memory: blocks, chunks",
-    "testing": "checkers for plugins",
-    "training": "the loop, steps, fusions,\nsessions",
+    "targets": "labels, classes,\nclass weights",
+    "testing": "checks for plugins",
+    "trainable": "any model as a graph\nwith weights to train",
+    "training": "objective, steps,\noptimisations, loop",
+    "transforms": "an axis of candidates",
 }
 
 
@@ -58,7 +65,6 @@ def arrows() -> dict[str, set[str]]:
         part = path.relative_to(ROOT).with_suffix("").parts[0]
         if part in found:
             found[part] |= {name for name in imported_parts(path) if name in parts} - {part}
-            found[part] -= {above for above, below in OFFERED.items() if below == part}
     return found
 
 
