@@ -35,17 +35,7 @@ COLUMNS = "feature_names"
 
 
 class OnnxModel(Model):
-    """ONNX file. It is a classifier if it has an output of labels (integers or text).
-
-    Parameters
-    ----------
-    source : str or bytes
-        Path of the file, or its content.
-    path : str
-        File, for messages.
-    own_loss : tuple of str, default=("loss", "label", "sample_weight")
-        Output and inputs of the loss, in a graph that computes its own loss.
-    """
+    """ONNX file. It is a classifier if it has an output of labels (integers or text)."""
 
     kind = "ONNX"
 

@@ -27,17 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of a model for some rows.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n,)
-        Classes, or numbers.
-    probabilities : ndarray of shape (n, n_classes) or None
-        Probabilities of the classes.
-    scores : ndarray of shape (n,) or (n, n_classes), or None
-        Decision values if there are no probabilities; higher values are more likely.
-    """
+    """Predictions of a model; scores are decision values of a model without probabilities."""
 
     values: np.ndarray
     probabilities: np.ndarray | None = None
@@ -45,22 +35,9 @@ class Predictions:
 
 
 class Model(abc.ABC):
-    """Model of a file.
+    """Model of a file: its format, the source to train it from, its task, classes and columns.
 
-    Attributes
-    ----------
-    path : str
-        File.
-    kind : str
-        Format of the file, in words.
-    source : object
-        Object that an estimator of ortlearn takes to train the model.
-    task : {"classification", "regression"} or None
-        Task; None for others.
-    classes : ndarray or None
-        Classes; None if they are unknown.
-    column_names : list of str or None
-        Columns that the model takes by name; None if it takes all columns in their order.
+    Classes are None if unknown; columns are None if the model takes all of them in their order.
     """
 
     kind: ClassVar[str]

@@ -18,15 +18,7 @@ __all__ = ["SklearnModel"]
 
 
 class SklearnModel(Model):
-    """Estimator or pipeline of scikit-learn, of a ``.skops`` file.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Model.
-    path : str
-        File, for messages.
-    """
+    """Estimator or pipeline of scikit-learn, of a ``.skops`` file."""
 
     kind = "scikit-learn"
 

@@ -17,15 +17,7 @@ Item = TypeVar("Item")
 
 
 class Mean(NamedTuple):
-    """Weighted mean of the arrays of several trainings.
-
-    Attributes
-    ----------
-    arrays : mapping of str or tuple to ndarray
-        Arrays by name; floats are float64 after a merge.
-    weight : float
-        Sum of the weights of these trainings.
-    """
+    """Weighted mean of the arrays of several trainings, and the sum of their weights."""
 
     arrays: Mapping[Any, np.ndarray]
     weight: float

@@ -45,23 +45,7 @@ FEW_UPDATES = 500
 
 @dataclass(frozen=True)
 class Request:
-    """Arguments of ``fit`` or ``partial_fit``.
-
-    Attributes
-    ----------
-    cluster : Cluster
-        Cluster.
-    X, y, sample_weight : object
-        Collections, or names of columns of X.
-    held_out : tuple
-        X, y and sample_weight of the validation data; X is None without any.
-    features : list of str or None
-        Columns of parquet files.
-    classes : array-like or None
-        All classes.
-    interval : Interval
-        How often shards are averaged.
-    """
+    """Arguments of ``fit`` or ``partial_fit``; those held out are X, y and weights for validation."""
 
     cluster: Cluster
     X: Any

@@ -23,17 +23,7 @@ __all__ = ["Partitions", "are_on_workers", "is_frame", "open_partitions"]
 
 @dataclass(frozen=True)
 class Partitions:
-    """Partitions on a cluster.
-
-    Attributes
-    ----------
-    rows : list of Future
-        :class:`~ortlearn.data.rows.Rows` of each partition.
-    names : list of str
-        Names of the partitions, for messages.
-    is_named : bool
-        Whether columns were selected by name, so that their order is known.
-    """
+    """Partitions on a cluster; ``is_named`` is whether columns were selected by name, in a known order."""
 
     rows: list[Future]
     names: list[str]

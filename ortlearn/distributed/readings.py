@@ -111,15 +111,7 @@ def label_moments(data: Data) -> LabelMoments | None:
 
 @dataclass
 class Evaluator:
-    """Evaluates a model during training; the sessions are created once per process.
-
-    Attributes
-    ----------
-    problem : Problem
-        Model and loss.
-    runtime : Runtime
-        Device and threads.
-    """
+    """Evaluates a model during training; the sessions are created once per process."""
 
     problem: Problem
     runtime: Runtime

@@ -45,30 +45,7 @@ def count_partitions(
 
 
 class ShardSamples:
-    """All samples of a training in shards, which are the non-empty partitions.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Cluster.
-    partitions : Partitions
-        Partitions with rows.
-    sizes : list of int
-        Number of rows of each partition.
-    whole : Whole
-        Counts of all rows.
-    problem : Problem
-        Model and loss.
-    features : InputFeatures
-        Features of X.
-    runtime : Runtime
-        Device and threads of the workers.
-
-    Attributes
-    ----------
-    preparation : Preparation or None
-        Conversion of samples to inputs of the training step; None before :meth:`prepare`.
-    """
+    """All samples of a training in shards, which are the non-empty partitions."""
 
     def __init__(
         self,

@@ -59,21 +59,7 @@ class _StepCache:
 
 @dataclass(frozen=True)
 class Program:
-    """Training of a shard.
-
-    Attributes
-    ----------
-    task : TrainingTask
-        Graph and update.
-    runtime : Runtime
-        Device, threads and kind of step.
-    batch_size : int
-        Rows of a batch.
-    seed : int or None
-        Seed of the row orders; None keeps the order of the shard.
-    version : int
-        Version of the row orders.
-    """
+    """Training of a shard; without a seed, samples are in the order of the shard."""
 
     task: TrainingTask
     runtime: Runtime
@@ -84,19 +70,7 @@ class Program:
 
 
 class Visit(NamedTuple):
-    """Epochs and batches of a shard in a round.
-
-    Attributes
-    ----------
-    shard : int
-        Number of the shard.
-    epochs : tuple of int
-        Epochs, counted from 0.
-    rates : tuple of float
-        Learning rate of each epoch.
-    first, last : int
-        First batch of each epoch, and the one after the last.
-    """
+    """Epochs, counted from 0, with their rates, and the range of batches of a shard in a round."""
 
     shard: int
     epochs: tuple[int, ...]
@@ -106,23 +80,7 @@ class Visit(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Statistics of a shard in a round.
-
-    Attributes
-    ----------
-    shard : int
-        Number of the shard.
-    rows : int
-        Number of rows, counted in each epoch.
-    weight : float
-        Sum of the sample weights of one epoch.
-    losses : tuple of float
-        Mean objective of each epoch; not finite if training diverged.
-    seconds : float
-        Duration of the task.
-    worker : str
-        Address of the worker.
-    """
+    """Statistics of a shard in a round: samples and weight of an epoch, and the mean objective of each."""
 
     shard: int
     rows: int

@@ -29,17 +29,7 @@ __all__ = ["score_on_cluster", "validation_on"]
 
 
 class ScoreSums(NamedTuple):
-    """Means over some rows from which a score is computed.
-
-    Attributes
-    ----------
-    value : ndarray of shape (n_outputs,)
-        Mean squared error of each output, accuracy, or mean loss.
-    labels : LabelMoments or None
-        Moments of the labels, for R2.
-    weight : float
-        Sum of the sample weights.
-    """
+    """Means over some samples from which a score is computed; the moments of labels are for R2."""
 
     value: np.ndarray
     labels: readings.LabelMoments | None
@@ -115,21 +105,7 @@ def _score(problem: Problem, sums: ScoreSums) -> float:
 
 
 class ShardValidation:
-    """Loss and score on held-out shards.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Cluster.
-    collections : tuple
-        Features, labels, weights and names of features of the held-out rows.
-    problem : Problem
-        Model and loss.
-    features : InputFeatures
-        Features of X.
-    runtime : Runtime
-        Device and threads of the workers.
-    """
+    """Loss and score on held-out shards."""
 
     def __init__(
         self,

@@ -22,15 +22,7 @@ OF_UPDATES = ("learning_rate", "learning_penalty", "average", "clip_norm", "clip
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Hashes of the parameters of an estimator.
-
-    Attributes
-    ----------
-    updates : str
-        Hash of the parameters in ``OF_UPDATES``.
-    model : str
-        Hash of the other parameters.
-    """
+    """Hashes of the parameters of an estimator: those in ``OF_UPDATES``, and the others."""
 
     updates: str
     model: str
@@ -38,17 +30,7 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Trained:
-    """The result of an expected call of ``fit``.
-
-    Attributes
-    ----------
-    fingerprint : Fingerprint or None
-        Parameters of the estimator.
-    y : array-like or None
-        Labels of the call.
-    model : FittedModel or None
-        Fitted model; None for a call that must train.
-    """
+    """The fitted model for an expected call of ``fit``; None for a call that must train."""
 
     fingerprint: Fingerprint | None
     y: Any

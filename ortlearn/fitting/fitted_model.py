@@ -42,25 +42,7 @@ __all__ = ["FittedModel"]
 
 @dataclass(eq=False)
 class FittedModel:
-    """A trained model, which is immutable except for its sessions.
-
-    Attributes
-    ----------
-    problem : Problem
-        Learning problem.
-    features : InputFeatures
-        Features of X.
-    trained : onnx.ModelProto
-        Trained model, whose weights have stable names.
-    state : TrainingState
-        State that later trainings continue.
-    step : BaseStep, FullBatchStep or None
-        Training step; None after unpickling.
-    inference : Inference or None
-        Sessions; None after unpickling.
-    resumption : Resumption or None
-        State to resume an unfinished training; None if it is finished.
-    """
+    """A trained model, which is immutable except for its sessions."""
 
     #: Distinguishes a fitted model from the ``Progress`` of a training.
     is_final: ClassVar[bool] = True

@@ -46,15 +46,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
 
 
 def suggestion(group: str, name: str, known: Sequence[str]) -> str | None:
-    """Return the known name that a user probably meant, or None.
-
-    Examples
-    --------
-    >>> from ortlearn.plugins import LOSSES
-    >>> from ortlearn.plugins.suggestions import suggestion
-    >>> suggestion(LOSSES, "MSELoss", ["absolute_error", "squared_error"])
-    'squared_error'
-    """
+    """Return the known name that a user probably meant, or None."""
     plain, plains = _plain(name), {_plain(own): own for own in sorted(known, key=len)}
     meant = [
         own for own, names in ELSEWHERE.get(group, {}).items() if plain in names.split() and own in known

@@ -50,17 +50,7 @@ def _class_named(name: str) -> type:
 
 @dataclass(frozen=True)
 class InputFeatures:
-    """Features seen in ``fit``, with scikit-learn's checks of names and number.
-
-    Attributes
-    ----------
-    estimator : str
-        Class of the estimator, for messages.
-    count : int or None
-        Number of features, if known.
-    names : ndarray of str or None
-        Names of the features, if X has names.
-    """
+    """Features seen in ``fit``, with scikit-learn's checks of names and number."""
 
     estimator: str
     count: int | None

@@ -35,15 +35,7 @@ __all__ = ["Candidate", "FoldTrainer", "candidates_of"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """An estimator with the parameters of a candidate.
-
-    Attributes
-    ----------
-    fingerprint : Fingerprint or None
-        Its parameters; None if they cannot be compared with others.
-    configuration : Configuration or None
-        Settings of its training; None if it must be trained alone.
-    """
+    """An estimator with the parameters of a candidate; its configuration is None if it is trained alone."""
 
     fingerprint: Fingerprint | None
     configuration: Configuration | None

@@ -37,13 +37,7 @@ class _TrainingSplitter:
 
 
 class _Evaluation:
-    """Candidates of a search and their trained models, which ``fit`` takes over.
-
-    Attributes
-    ----------
-    calls : deque of Trained
-        One per candidate and fold, in the order in which scikit-learn calls ``fit``.
-    """
+    """Candidates of a search, and their trained models in the order in which scikit-learn calls ``fit``."""
 
     def __init__(self, search: Any, parameters: list[Mapping[str, Any]], fit_params: Mapping[str, Any]):
         self._estimator, self._fit_params = search.estimator, fit_params

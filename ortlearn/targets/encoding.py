@@ -32,17 +32,7 @@ BLOCK = 2**13
 
 @dataclass(frozen=True)
 class TargetEncoder:
-    """Encoder of y as labels of a loss.
-
-    Attributes
-    ----------
-    trainable : TrainableModel
-        Model to train.
-    loss : BaseLoss or None
-        Loss; None for a graph with its own.
-    classes : ndarray, list of ndarray or None
-        Classes of a classifier, one array per output if there are several.
-    """
+    """Encoder of y as labels of a loss."""
 
     trainable: TrainableModel
     loss: BaseLoss | None
