@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .onnx_files.weights import find_weights, get_train_initializer
     from .preprocessing.column_reading import check_categories, read_columns
     from .preprocessing.estimator_checks import check_feature_names, check_is_a_model, target_tags
-    from .preprocessing.fitting import fit_clone, is_fitted, untouched
+    from .preprocessing.initial_fit import fit_clone, is_fitted, untouched
     from .preprocessing.missing import accepts_missing, missing_columns
     from .trainable.conversion import TrainableModel, source_task, to_trainable
     from .trainable.explanation import Explanation, explain
@@ -62,7 +62,7 @@ _NAMES = {
     "onnx_files.weights": ("find_weights", "get_train_initializer"),
     "preprocessing.column_reading": ("check_categories", "read_columns"),
     "preprocessing.estimator_checks": ("check_feature_names", "check_is_a_model", "target_tags"),
-    "preprocessing.fitting": ("fit_clone", "is_fitted", "untouched"),
+    "preprocessing.initial_fit": ("fit_clone", "is_fitted", "untouched"),
     "preprocessing.missing": ("accepts_missing", "missing_columns"),
     "trainable.conversion": ("TrainableModel", "source_task", "to_trainable"),
     "trainable.explanation": ("Explanation", "explain"),

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
-from ..preprocessing.fitting import is_fitted
+from ..preprocessing.initial_fit import is_fitted
 from ..preprocessing.readers import first_readers, selected_names
 from .data_files import Table
 from .predictions import Model, Predictions, explain_values, select_columns

@@ -114,7 +114,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         """Return the arguments of a call as a Request; check ``sync_every`` and the client."""
         check_installed()
         from .cluster import Cluster, find_client
-        from .fitting import Request
+        from .cluster_fit import Request
         from .rounds import Interval
 
         interval, client = Interval.of(self.sync_every), find_client(self.client)
@@ -184,7 +184,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         request = self._request(X, y, sample_weight, held_out, features, classes)
         resumption = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
-        from .fitting import fit_on_cluster
+        from .cluster_fit import fit_on_cluster
 
         return self._commit(lambda trainer: fit_on_cluster(trainer, request, resumption))
 
@@ -229,7 +229,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         request = self._request(X, y, sample_weight, held_out, features, classes)
         if total_weight is not None and not 0 < total_weight < float("inf"):
             raise ValueError(f"total_weight={total_weight!r} must be a positive, finite number.")
-        from .fitting import partial_fit_on_cluster
+        from .cluster_fit import partial_fit_on_cluster
 
         return self._commit(lambda trainer: partial_fit_on_cluster(trainer, request, total_weight))
 

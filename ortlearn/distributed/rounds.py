@@ -203,9 +203,9 @@ class Rounds:
         size = self._interval.batches or max(self._n_batches)
         rates, futures, names = self._rates(epochs), [], []
         for shard, data in enumerate(self._shards):
-            visit = tasks.Visit(shard, epochs, rates, number * size, (number + 1) * size)
-            if visit.first < self._n_batches[shard]:
-                futures.append(cluster.submit(tasks.train, self._program, sent, data, visit))
+            local = tasks.LocalEpochs(shard, epochs, rates, number * size, (number + 1) * size)
+            if local.first < self._n_batches[shard]:
+                futures.append(cluster.submit(tasks.train, self._program, sent, data, local))
                 names.append(self._samples.names[shard])
         n_bytes = sum(array.nbytes for array in arrays.values()) * len(futures)
         if n_bytes > TREE_BYTES:

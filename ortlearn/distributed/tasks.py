@@ -22,7 +22,7 @@ from ..training.graphs.task import TrainingTask
 from .averaging import Mean, merged
 from .readings import weight_of
 
-__all__ = ["Outcome", "Program", "Report", "Visit", "evaluate", "merge_outcomes", "train"]
+__all__ = ["LocalEpochs", "Outcome", "Program", "Report", "evaluate", "merge_outcomes", "train"]
 
 #: Largest number of batch sizes for which a process caches training steps.
 MAX_STEPS = 256
@@ -69,7 +69,7 @@ class Program:
     steps: _StepCache = field(default_factory=_StepCache)
 
 
-class Visit(NamedTuple):
+class LocalEpochs(NamedTuple):
     """Epochs, counted from 0, with their rates, and the range of batches of a shard in a round."""
 
     shard: int
@@ -97,7 +97,7 @@ class Outcome(NamedTuple):
     reports: tuple[Report, ...]
 
 
-def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, visit: Visit) -> Outcome:
+def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, local: LocalEpochs) -> Outcome:
     """Train on a shard from weights and states, given by (weight, state), and return the outcome."""
     started, size = time.perf_counter(), program.batch_size
     sizes = batch_sizes(len(data), size)
@@ -109,11 +109,11 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, visit:
         losses: list[float] = []
         order, weight = np.empty(0, np.int64), 0.0
         try:
-            for epoch, rate in zip(visit.epochs, visit.rates, strict=True):
-                order = epoch_order(len(data), program.seed, epoch, visit.shard, program.version)
-                order = order[visit.first * size : visit.last * size]
+            for epoch, rate in zip(local.epochs, local.rates, strict=True):
+                order = epoch_order(len(data), program.seed, epoch, local.shard, program.version)
+                order = order[local.first * size : local.last * size]
                 step.set_rate(rate)
-                step.checks_loss = epoch == visit.first == 0
+                step.checks_loss = epoch == local.first == 0
                 values = step.run_epoch(order, size, buffers)
                 if not np.isfinite(values[-1]):
                     raise Diverged(float(values[-1]))
@@ -126,8 +126,8 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, visit:
             found, losses = {}, [diverged.value if not np.isfinite(diverged.value) else float("nan")]
         step.release()
     program.steps.put(tuple(sizes), step)
-    n_rows, seconds = len(order) * len(visit.epochs), time.perf_counter() - started
-    report = Report(visit.shard, n_rows, weight, tuple(losses), seconds, worker_name())
+    n_rows, seconds = len(order) * len(local.epochs), time.perf_counter() - started
+    report = Report(local.shard, n_rows, weight, tuple(losses), seconds, worker_name())
     return Outcome(Mean(found, weight), (report,))
 
 

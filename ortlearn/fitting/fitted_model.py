@@ -20,7 +20,7 @@ from ..inference.result_types import as_floats_of, probabilities_as_floats_of
 from ..inference.running import Inference
 from ..onnx_files.interface import with_zipmap
 from ..preprocessing.columns import as_array_like, count_rows, refuse_masked
-from ..preprocessing.fitting import untouched
+from ..preprocessing.initial_fit import untouched
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures, read_samples
 from ..problem.problem import Problem

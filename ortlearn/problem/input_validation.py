@@ -33,7 +33,7 @@ from ..preprocessing.columns import (
     shape_of,
     with_readable_names,
 )
-from ..preprocessing.fitting import untouched
+from ..preprocessing.initial_fit import untouched
 from ..preprocessing.missing import accepts_missing
 from .problem import Problem
 

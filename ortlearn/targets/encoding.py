@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
-from ..preprocessing.fitting import untouched
+from ..preprocessing.initial_fit import untouched
 from .label_arrays import check_shape_of_labels
 from .label_errors import check_scores_of_file, other_classes
 
