@@ -16,9 +16,9 @@ MOST = 1_000_000
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Percentile intervals from samples of the rows, drawn with replacement.
+    """Percentile intervals from resamples, drawn with replacement.
 
-    Both models are measured on the same drawn rows, so that the interval of their difference does not
+    Both models are measured on the same drawn samples, so that the interval of their difference does not
     include the variation that they share (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
     chapters 8 and 13).
     """

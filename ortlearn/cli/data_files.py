@@ -33,7 +33,7 @@ class Table:
         return len(self.features)
 
     def take(self, rows: np.ndarray) -> Table:
-        """Return some rows."""
+        """Return some samples."""
         parts: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
             for name in ("labels", "weights", "groups")

@@ -1,4 +1,4 @@
-"""Predictions of a model for rows, and labels of a file as those of a model."""
+"""Predictions of a model, and labels of a file as those of a model."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Model(abc.ABC):
 
     @abc.abstractmethod
     def predict(self, table: Table) -> Predictions:
-        """Return the predictions for the rows of a table."""
+        """Return the predictions for the samples of a table."""
 
     def unused_columns(self, table: Table) -> list[str]:
         """Return the features of a table that the model does not take."""
@@ -87,7 +87,7 @@ def explain_values(table: Table, names: list[str] | None = None) -> Iterator[Non
 
 
 def check_no_missing(table: Table, model: Model, scores: np.ndarray) -> None:
-    """Raise an error if scores of rows with empty cells or infinite values are NaN."""
+    """Raise an error if scores of samples with empty cells or infinite values are NaN."""
     frame = table.features if model.column_names is None else table.features[model.column_names]
     numbers = frame.select_dtypes("number").to_numpy(float, na_value=np.nan)
     unusable = frame.isna().any(axis=1).to_numpy() | np.isinf(numbers).any(axis=1)

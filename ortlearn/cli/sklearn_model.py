@@ -64,7 +64,7 @@ class SklearnModel(Model):
                 values = values.ravel()
             if values.ndim != 1:
                 raise ValueError(
-                    f"{self.path} predicts {values.shape[1]} values per row, but only one is supported."
+                    f"{self.path} predicts {values.shape[1]} values per sample, but only one is supported."
                 )
             if self.task != "classification":
                 return Predictions(values)

@@ -55,7 +55,7 @@ def weight_of(data: Data) -> float:
 
 
 def read(reader: SourceReader, rows: Rows) -> Data:
-    """Return validated rows as inputs of the graph."""
+    """Return validated samples as inputs of the graph."""
     return reader.read(rows)
 
 

@@ -62,7 +62,7 @@ class Inference:
         self._calls = PerProcess()
 
     def _run(self, output: str, rows: Any) -> np.ndarray:
-        """Return an output of the model, with one row for each sample."""
+        """Return an output of the model, with one entry for each sample."""
         return self._finished((output,), identity, rows)
 
     def _finished(self, outputs: Sequence[str], finish: Callable[..., Any], rows: Any) -> Any:

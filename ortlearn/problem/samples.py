@@ -130,7 +130,7 @@ def _split(
         )
     except ValueError as error:
         raise ValueError(
-            f"early_stopping cannot hold out validation_fraction={fraction} of {n_samples} rows: {error} "
+            f"early_stopping cannot hold out validation_fraction={fraction} of {n_samples} samples: {error} "
             "Pass X_val and y_val, or change validation_fraction."
         ) from error
     return np.sort(kept), np.sort(held_out)

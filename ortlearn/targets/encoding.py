@@ -97,8 +97,8 @@ class TargetEncoder:
             return f"It must have the {self.scores.n_outputs} columns that transform returns."
         if self.scores is not None and self.classes is not None:
             classes = np.asarray(self.classes, dtype=object).tolist()
-            return f"It must have one of the classes {classes} per row."
-        return "It must have a value for each row."
+            return f"It must have one of the classes {classes} per sample."
+        return "It must have a value for each sample."
 
     def _encode_values(self, y: Any) -> np.ndarray:
         """Encode the labels of a regressor."""

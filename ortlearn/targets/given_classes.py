@@ -39,7 +39,7 @@ class PartialFitClasses:
             if len(missing):
                 raise ValueError(
                     f"classes={self.given!r} must include all labels of y: {missing.tolist()} are missing. "
-                    "Add them to classes, or remove their rows."
+                    "Add them to classes, or remove their samples."
                 )
 
     def check_known(self, known: Any, owner: str) -> None:
