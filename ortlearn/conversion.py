@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .onnx_files.versions import pin_versions
     from .onnx_files.weights import find_weights, get_train_initializer
     from .preprocessing.estimator_checks import target_tags as target_tags
-    from .preprocessing.fitting import is_fitted as is_fitted
+    from .preprocessing.initial_fit import is_fitted as is_fitted
     from .preprocessing.missing import accepts_missing as accepts_missing
     from .trainable.conversion import TrainableModel, to_trainable
     from .trainable.conversion import source_task as source_task
@@ -46,7 +46,7 @@ _NAMES = {
     "onnx_files.weights": ("find_weights", "get_train_initializer"),
     "preprocessing.column_reading": ("check_categories", "read_columns"),
     "preprocessing.estimator_checks": ("check_feature_names", "check_is_a_model", "target_tags"),
-    "preprocessing.fitting": ("fit_clone", "is_fitted", "untouched"),
+    "preprocessing.initial_fit": ("fit_clone", "is_fitted", "untouched"),
     "preprocessing.missing": ("accepts_missing", "missing_columns"),
     "trainable.conversion": ("TrainableModel", "source_task", "to_trainable"),
     "trainable.explanation": ("Explanation", "explain"),

@@ -215,24 +215,7 @@ class ConvergenceError(OrtlearnError, ArithmeticError):
 def warn_user(message: str, category: type[Warning], once: bool = False) -> None:
     """Warn at the line that called ortlearn, be it through a pipeline or a search of scikit-learn.
 
-    Parameters
-    ----------
-    message : str
-        What happened and what to do.
-    category : type
-        Class of the warning.
-    once : bool, default=False
-        Whether a search or a cross-validation of scikit-learn, which trains many copies, warns only once.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from ortlearn.exceptions import FidelityWarning, warn_user
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_user("predictions differ", FidelityWarning)
-    >>> str(caught[0].message)
-    'predictions differ'
+    With ``once``, a search or a cross-validation, which trains many copies, warns only once.
     """
     level, frame, owner = 1, inspect.currentframe(), None
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OWN_CALLERS:

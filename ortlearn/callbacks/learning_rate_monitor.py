@@ -56,50 +56,19 @@ class LearningRateMonitor:
         self._monitor = ScoringMonitor(scoring=_last_rate)
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Start logging a training.
-
-        Parameters
-        ----------
-        estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-            Estimator that is trained.
-        context : sklearn.callback.CallbackContext
-            Task of the training.
-
-        Raises
-        ------
-        TypeError
-            If the estimator has another type.
-        """
+        """Start logging a training."""
         check_trainer(self, estimator)
         self._monitor.setup(estimator, context)
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """End logging a training.
-
-        Parameters
-        ----------
-        estimator, context : object
-            As in ``setup``.
-        """
+        """End logging a training."""
         self._monitor.teardown(estimator, context)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing.
-
-        Parameters
-        ----------
-        estimator, context : object
-            As in ``setup``.
-        """
+        """Do nothing."""
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Log the rate of an epoch.
-
-        Parameters
-        ----------
-        estimator, context : object
-            As in ``setup``; the task is that of the epoch.
-        """
+        """Log the rate of an epoch."""
         if is_round(context):
             self._monitor.on_fit_task_end(estimator, context, X=(), y=(), fitted_estimator=estimator)
 

@@ -39,13 +39,6 @@ class RunLock:
 
     The operating system releases the lock when the process dies. A forked child does not inherit it. The
     name of the owner must not contain spaces.
-
-    Raises
-    ------
-    FolderInUse
-        If this process or another one holds the lock.
-    OSError
-        If no file can be written or locked in the folder.
     """
 
     _held: ClassVar[set[RunLock]] = set()

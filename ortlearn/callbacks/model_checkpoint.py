@@ -145,25 +145,7 @@ class ModelCheckpoint:
         self._took = 0.0
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Create the folder of a training.
-
-        Parameters
-        ----------
-        estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-            Estimator that is trained.
-        context : sklearn.callback.CallbackContext
-            Task of the training.
-
-        Raises
-        ------
-        TypeError
-            If the estimator has another type.
-        OSError
-            If the folder cannot be created, locked or written to.
-        ValueError
-            If another training writes to the folder, or it has checkpoints of an earlier ``fit`` and neither
-            ``overwrite`` nor ``resume`` is True.
-        """
+        """Create the folder of a training."""
         from . import run_folders
 
         check_trainer(self, estimator)
@@ -188,58 +170,24 @@ class ModelCheckpoint:
         self._ranking.forget(folder)
 
     def path_to_resume(self, context: Any) -> Path | None:
-        """Return the folder of a training to resume.
-
-        Parameters
-        ----------
-        context : sklearn.callback.CallbackContext
-            Task of the call of ``fit``.
-
-        Returns
-        -------
-        pathlib.Path or None
-            None if there is nothing to resume.
-        """
+        """Return the folder of a training to resume."""
         from . import run_folders
 
         folder = run_folders.held_folder(context, self._writer)
         return folder if self.resume and any(folder.glob("*.zip")) else None
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Release the folder of a training; its files are kept.
-
-        Parameters
-        ----------
-        estimator, context : object
-            As in ``setup``.
-        """
+        """Release the folder of a training; its files are kept."""
         from . import run_folders
 
         self._by_skops.clear()
         run_folders.release(context, self._writer)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing.
-
-        Parameters
-        ----------
-        estimator, context : object
-            As in ``setup``.
-        """
+        """Do nothing."""
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Write the model of an epoch, if it is due.
-
-        Parameters
-        ----------
-        estimator, context : object
-            As in ``setup``; the task is that of the epoch.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; existing checkpoints are kept.
-        """
+        """Write the model of an epoch, if it is due."""
         from . import run_folders
 
         if not is_round(context):
@@ -255,36 +203,14 @@ class ModelCheckpoint:
             self._write_last(folder, estimator)
 
     def on_training_pause(self, estimator: Any, context: Any) -> None:
-        """Write the state of a training within an epoch, if it is due and not a call of ``partial_fit``.
-
-        Parameters
-        ----------
-        estimator, context : object
-            As in ``setup``.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; existing checkpoints are kept.
-        """
+        """Write the state of a training within an epoch, if it is due and not a call of ``partial_fit``."""
         from . import run_folders
 
         if context.task_name != "partial_fit" and self._is_due():
             self._write_last(run_folders.held_folder(context, self._writer), estimator)
 
     def on_training_over(self, estimator: Any, context: Any) -> None:
-        """Write the last epoch, if files are written by time, and update the state.
-
-        Parameters
-        ----------
-        estimator, context : object
-            As in ``setup``.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; existing checkpoints are kept.
-        """
+        """Write the last epoch, if files are written by time, and update the state."""
         from . import run_folders
 
         if context.task_name == "partial_fit" or not estimator.history_:

@@ -22,17 +22,7 @@ def check_monitor(monitor: Any) -> None:
 
 @dataclass
 class Ranking:
-    """Checkpoints by folder and cost, and the selection of those to keep.
-
-    Attributes
-    ----------
-    monitor : str
-        Criterion of the best epochs.
-    keep : int or None
-        Number of the last epochs to keep.
-    save_best : int or None
-        Number of the best epochs to keep.
-    """
+    """Checkpoints by folder and cost, and the selection of those to keep."""
 
     monitor: str
     keep: int | None

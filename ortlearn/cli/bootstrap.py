@@ -16,20 +16,11 @@ MOST = 1_000_000
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Percentile intervals from samples of the rows, drawn with replacement.
+    """Percentile intervals from resamples, drawn with replacement.
 
-    Both models are measured on the same drawn rows, so that the interval of their difference does not
+    Both models are measured on the same drawn samples, so that the interval of their difference does not
     include the variation that they share (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
     chapters 8 and 13).
-
-    Parameters
-    ----------
-    resamples : int, default=1000
-        Number of samples.
-    level : float, default=0.95
-        Share of the samples inside an interval.
-    seed : int, default=0
-        Seed.
     """
 
     resamples: int = 1000

@@ -1,8 +1,8 @@
 """Compare the predictions of two models on a data file.
 
-Scores have percentile intervals of a paired bootstrap: both models are measured on the same rows, drawn
+Scores have percentile intervals of a paired bootstrap: both models are measured on the same samples, drawn
 with replacement. An interval of the difference that excludes 0 means that the models differ by more than the
-choice of these rows explains (Efron and Tibshirani, An Introduction to the Bootstrap, 1993).
+choice of these samples explains (Efron and Tibshirani, An Introduction to the Bootstrap, 1993).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser, "old", "new")
     add_data_options(parser, label_help="column with the labels; without it, only changes are reported")
     parser.add_argument("--by", metavar="COLUMN", help="compare for each value of this column, too")
-    parser.add_argument("--changed", metavar="FILE.csv", help="write the rows whose prediction changed")
+    parser.add_argument("--changed", metavar="FILE.csv", help="write the samples whose prediction changed")
     parser.add_argument("--force", action="store_true", help="replace a file that exists")
     parser.add_argument(
         "--tolerance",
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Predictions of two models for the rows of a table, and their differences."""
+    """Predictions of two models for the samples of a table, and their differences."""
 
     models: tuple[Model, Model]
     rows: Table
@@ -60,7 +60,7 @@ class Comparison:
     is_changed: np.ndarray
 
     def part(self, rows: np.ndarray, bootstrap: Bootstrap) -> dict:
-        """Return the comparison of some rows."""
+        """Return the comparison of some samples."""
         changed = int(self.is_changed[rows].sum())
         result: dict[str, Any] = {
             "rows": len(rows),
@@ -85,7 +85,7 @@ class Comparison:
 
 
 def run(options: argparse.Namespace) -> dict:
-    """Return scores and changes, overall and by group; write the changed rows."""
+    """Return scores and changes, overall and by group; write the changed samples."""
     bootstrap = Bootstrap(options.resamples, options.level, options.random_state)
     if options.tolerance is not None and not options.tolerance >= 0:
         raise ValueError(f"--tolerance {options.tolerance}: must be 0 or more.")
@@ -152,7 +152,7 @@ def _groups(rows: Table, name: str) -> list[str]:
 
 
 def _changed_rows(found: Comparison, options: argparse.Namespace) -> bytes:
-    """Return the rows that changed as csv; the first row of the data has the number 0."""
+    """Return the samples that changed as csv; the first row of the data has the number 0."""
     from pandas import DataFrame
 
     numbers = np.flatnonzero(found.is_changed)
@@ -166,7 +166,7 @@ def _changed_rows(found: Comparison, options: argparse.Namespace) -> bytes:
 
 def as_text(result: dict) -> str:
     """Return tables of scores and changes."""
-    about = f"{result['rows']} rows of {result['data']} ({result['task']})"
+    about = f"{result['rows']} samples of {result['data']} ({result['task']})"
     if "scores" in result:
         about += f", intervals of level {result['level']:g}"
     lines = [f"old: {result['old']}", f"new: {result['new']}", about, ""]
@@ -175,7 +175,7 @@ def as_text(result: dict) -> str:
         lines += [table([titles, *_score_rows(result)], "  "), ""]
     lines.append(_changes_line(result))
     for group, part in result.get("groups", {}).items():
-        lines += ["", f"{result['by']} = {group}: {part['rows']} rows; {_changes_line(part)}"]
+        lines += ["", f"{result['by']} = {group}: {part['rows']} samples; {_changes_line(part)}"]
         if "scores" in part:
             lines.append(table([titles, *_score_rows(part)], "  "))
     return "\n".join(lines)

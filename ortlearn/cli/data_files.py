@@ -21,21 +21,7 @@ CSV, PARQUET = (".csv", ".csv.gz"), (".parquet", ".pq")
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a data file.
-
-    Attributes
-    ----------
-    name : str
-        File, for messages.
-    features : pandas.DataFrame
-        Columns that are neither label nor weights nor dropped.
-    labels : ndarray or None
-        Labels, without missing values.
-    weights : ndarray or None
-        Sample weights.
-    groups : ndarray or None
-        Values of the column to compare by, as text.
-    """
+    """Samples of a data file; groups are the values of the column to compare by, as text."""
 
     name: str
     features: Any
@@ -47,7 +33,7 @@ class Table:
         return len(self.features)
 
     def take(self, rows: np.ndarray) -> Table:
-        """Return some rows."""
+        """Return some samples."""
         parts: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
             for name in ("labels", "weights", "groups")

@@ -23,7 +23,7 @@ PROGRAM = "ortlearn"
 #: Commands; each is a module of this package.
 COMMANDS = {
     "explain": "show the weights of a model, and which of them can be trained",
-    "train": "train a model on the rows of a data file",
+    "train": "train a model on the samples of a data file",
     "evaluate": "measure how well a model predicts the labels of a data file",
     "compare": "compare the predictions of two models on a data file",
     "plugins": "list losses, penalties, learning rates and other plugins",

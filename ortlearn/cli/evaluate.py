@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> dict:
 
 def as_text(result: dict) -> str:
     """Return the scores as lines."""
-    lines = [f"{result['model']} on {result['rows']} rows of {result['data']} ({result['task']})"]
+    lines = [f"{result['model']} on {result['rows']} samples of {result['data']} ({result['task']})"]
     lines.append(table([(name, number(value)) for name, value in result["scores"].items()], "  "))
     if result["unused_columns"]:
         lines.append(f"columns not used: {', '.join(result['unused_columns'])}")

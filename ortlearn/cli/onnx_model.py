@@ -28,24 +28,14 @@ __all__ = ["OnnxModel", "with_column_names"]
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 #: Output and inputs of a graph that computes its own loss, by default.
 OWN_LOSS = ("loss", "label", "sample_weight")
-#: Largest deviation from one of the sum of the probabilities of a row.
+#: Largest deviation from one of the sum of the probabilities of a sample.
 TOLERANCE = 1e-3
 #: Entry of the metadata with the names of the columns of a matrix, as JSON.
 COLUMNS = "feature_names"
 
 
 class OnnxModel(Model):
-    """ONNX file. It is a classifier if it has an output of labels (integers or text).
-
-    Parameters
-    ----------
-    source : str or bytes
-        Path of the file, or its content.
-    path : str
-        File, for messages.
-    own_loss : tuple of str, default=("loss", "label", "sample_weight")
-        Output and inputs of the loss, in a graph that computes its own loss.
-    """
+    """ONNX file. It is a classifier if it has an output of labels (integers or text)."""
 
     kind = "ONNX"
 
@@ -174,17 +164,17 @@ def _without_loss(model: ModelProto, loss: str, label: str, weight: str) -> Mode
 
 
 def _column(values: np.ndarray, n_rows: int, path: str) -> np.ndarray:
-    """Return an output as one value per row."""
+    """Return an output as one value per sample."""
     if values.size != n_rows:
         raise ValueError(
-            f"{path} predicts an array of shape {values.shape} for {n_rows} rows: one value per row is "
-            "supported, and a classifier needs an output of labels."
+            f"{path} predicts an array of shape {values.shape} for {n_rows} samples: one value per sample "
+            "is supported, and a classifier needs an output of labels."
         )
     return values.reshape(n_rows)
 
 
 def _are_probabilities(matrix: np.ndarray) -> bool:
-    """Return whether the numbers of each row are probabilities, and not decision values."""
+    """Return whether the numbers of each sample are probabilities, and not decision values."""
     if not ((matrix >= 0) & (matrix <= 1 + TOLERANCE)).all():
         return False
     return matrix.shape[1] == 1 or bool(np.all(np.abs(matrix.sum(axis=1) - 1) < TOLERANCE))

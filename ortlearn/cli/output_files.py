@@ -14,13 +14,7 @@ __all__ = ["OutputFile"]
 
 @dataclass(frozen=True)
 class OutputFile:
-    """File that a command writes.
-
-    Attributes
-    ----------
-    path : str or None
-        Path; None to write nothing.
-    """
+    """File that a command writes; without a path nothing is written."""
 
     path: str | None
 

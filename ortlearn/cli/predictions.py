@@ -1,4 +1,4 @@
-"""Predictions of a model for rows, and labels of a file as those of a model."""
+"""Predictions of a model, and labels of a file as those of a model."""
 
 from __future__ import annotations
 
@@ -27,17 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of a model for some rows.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n,)
-        Classes, or numbers.
-    probabilities : ndarray of shape (n, n_classes) or None
-        Probabilities of the classes.
-    scores : ndarray of shape (n,) or (n, n_classes), or None
-        Decision values if there are no probabilities; higher values are more likely.
-    """
+    """Predictions of a model; scores are decision values of a model without probabilities."""
 
     values: np.ndarray
     probabilities: np.ndarray | None = None
@@ -45,22 +35,9 @@ class Predictions:
 
 
 class Model(abc.ABC):
-    """Model of a file.
+    """Model of a file: its format, the source to train it from, its task, classes and columns.
 
-    Attributes
-    ----------
-    path : str
-        File.
-    kind : str
-        Format of the file, in words.
-    source : object
-        Object that an estimator of ortlearn takes to train the model.
-    task : {"classification", "regression"} or None
-        Task; None for others.
-    classes : ndarray or None
-        Classes; None if they are unknown.
-    column_names : list of str or None
-        Columns that the model takes by name; None if it takes all columns in their order.
+    Classes are None if unknown; columns are None if the model takes all of them in their order.
     """
 
     kind: ClassVar[str]
@@ -76,7 +53,7 @@ class Model(abc.ABC):
 
     @abc.abstractmethod
     def predict(self, table: Table) -> Predictions:
-        """Return the predictions for the rows of a table."""
+        """Return the predictions for the samples of a table."""
 
     def unused_columns(self, table: Table) -> list[str]:
         """Return the features of a table that the model does not take."""
@@ -110,7 +87,7 @@ def explain_values(table: Table, names: list[str] | None = None) -> Iterator[Non
 
 
 def check_no_missing(table: Table, model: Model, scores: np.ndarray) -> None:
-    """Raise an error if scores of rows with empty cells or infinite values are NaN."""
+    """Raise an error if scores of samples with empty cells or infinite values are NaN."""
     frame = table.features if model.column_names is None else table.features[model.column_names]
     numbers = frame.select_dtypes("number").to_numpy(float, na_value=np.nan)
     unusable = frame.isna().any(axis=1).to_numpy() | np.isinf(numbers).any(axis=1)

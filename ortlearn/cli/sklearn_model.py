@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 
-from ..preprocessing.fitting import is_fitted
+from ..preprocessing.initial_fit import is_fitted
 from ..preprocessing.readers import first_readers, selected_names
 from .data_files import Table
 from .predictions import Model, Predictions, explain_values, select_columns
@@ -18,15 +18,7 @@ __all__ = ["SklearnModel"]
 
 
 class SklearnModel(Model):
-    """Estimator or pipeline of scikit-learn, of a ``.skops`` file.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Model.
-    path : str
-        File, for messages.
-    """
+    """Estimator or pipeline of scikit-learn, of a ``.skops`` file."""
 
     kind = "scikit-learn"
 
@@ -72,7 +64,7 @@ class SklearnModel(Model):
                 values = values.ravel()
             if values.ndim != 1:
                 raise ValueError(
-                    f"{self.path} predicts {values.shape[1]} values per row, but only one is supported."
+                    f"{self.path} predicts {values.shape[1]} values per sample, but only one is supported."
                 )
             if self.task != "classification":
                 return Predictions(values)

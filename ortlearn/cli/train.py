@@ -1,6 +1,6 @@
-"""Train a model on the rows of a data file.
+"""Train a model on the samples of a data file.
 
-The model is scored before and after on rows that are not used for training: a share of DATA, or the file
+The model is scored before and after on samples that are not used for training: a share of DATA, or the file
 --test.
 """
 
@@ -38,7 +38,7 @@ from .sklearn_model import SklearnModel
 __all__ = ["add_arguments", "as_text", "run"]
 
 CURVES = (".png", ".svg")
-#: Seed of the test rows without --random-state.
+#: Seed of the test samples without --random-state.
 SEED = 0
 #: Names of weights that the summary lists.
 SHOWN = 4
@@ -54,9 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.2,
         metavar="SHARE",
-        help="share of the rows to score on, which are not used for training; 0 for none (default: 0.2)",
+        help="share of the samples to score on, which are not used for training; 0 for none (default: 0.2)",
     )
-    parser.add_argument("--test", metavar="DATA", help="file with rows to score on, instead of --test-share")
+    parser.add_argument("--test", metavar="DATA", help="file of samples to score on, instead of --test-share")
     parser.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
@@ -153,7 +153,7 @@ def _trainer(options: argparse.Namespace, model: Model) -> Any:
 
 
 def _rows(options: argparse.Namespace, model: Model) -> tuple[Table, Table | None]:
-    """Return the rows to train on, and those to score on."""
+    """Return the samples to train on, and those to score on."""
     if not 0 <= options.test_share < 1:
         raise ValueError(f"--test-share {options.test_share}: must be 0 or more, and less than 1.")
     if options.label is None and model.task is not None:
@@ -169,14 +169,14 @@ def _rows(options: argparse.Namespace, model: Model) -> tuple[Table, Table | Non
 
 
 def _split(rows: Table, share: float, task: str | None, seed: int) -> tuple[Table, Table]:
-    """Return two parts of the rows, stratified by class if possible."""
+    """Return two parts of the samples, stratified by class if possible."""
     from sklearn.model_selection import train_test_split
 
     numbers, strata = np.arange(len(rows)), None
     if len(rows) <= np.ceil(share * len(rows)):
         raise ValueError(
-            f"--test-share {share:g} leaves no row of {rows.name} to train on, since it has {len(rows)}. Use "
-            "--test-share 0, or a file of other rows with --test."
+            f"--test-share {share:g} leaves no sample of {rows.name} to train on, since it has {len(rows)}. "
+            "Use --test-share 0, or a file of other samples with --test."
         )
     if task == "classification" and rows.labels is not None:
         _, codes, counts = np.unique(rows.labels.astype(str), return_inverse=True, return_counts=True)
@@ -188,7 +188,7 @@ def _split(rows: Table, share: float, task: str | None, seed: int) -> tuple[Tabl
 
 
 def _scores(model: Model, test: Table | None, label: str) -> dict[str, float] | None:
-    """Return the scores on test rows; None if there are no rows or the model is not fitted."""
+    """Return the scores on test samples; None if there are none or the model is not fitted."""
     if test is None or test.labels is None or model.task is None:
         return None
     if not getattr(model, "is_fitted", True):
@@ -252,14 +252,14 @@ def as_text(result: dict) -> str:
     """Return a short summary."""
     loss, scores = result["loss"], result["scores"]
     lines = [
-        f"trained {', '.join(_few(result['weights']))} of {result['model']} on {result['rows']} rows: "
+        f"trained {', '.join(_few(result['weights']))} of {result['model']} on {result['rows']} samples: "
         f"{result['epochs']} epochs in {result['seconds']:.1f} s",
         f"loss: {number(loss['first'])} in the first epoch, {number(loss['last'])} in the last one",
     ]
     if scores["after"] is not None:
         old = scores["before"] or {}
         rows = [(name, number(old.get(name)), number(new)) for name, new in scores["after"].items()]
-        lines += [f"scores on {result['test_rows']} rows that were not trained on:"]
+        lines += [f"scores on {result['test_rows']} samples that were not trained on:"]
         lines += [table([("metric", "before", "after"), *rows], "  ")]
     elif result["test_rows"]:
         lines.append("no scores: the model does not predict labels")

@@ -17,15 +17,7 @@ Item = TypeVar("Item")
 
 
 class Mean(NamedTuple):
-    """Weighted mean of the arrays of several trainings.
-
-    Attributes
-    ----------
-    arrays : mapping of str or tuple to ndarray
-        Arrays by name; floats are float64 after a merge.
-    weight : float
-        Sum of the weights of these trainings.
-    """
+    """Weighted mean of the arrays of several trainings, and the sum of their weights."""
 
     arrays: Mapping[Any, np.ndarray]
     weight: float
@@ -72,7 +64,7 @@ def average_arrays(
     parts : sequence of mapping of str or tuple to ndarray
         Arrays of each training, with the same names, shapes and types.
     weights : sequence of float, default=None
-        Weight of each training, such as its number of rows; equal weights by default.
+        Weight of each training, such as its number of samples; equal weights by default.
 
     Returns
     -------
@@ -112,7 +104,7 @@ def _checked_weights(weights: Sequence[float] | None, count: int) -> list[float]
     if values.shape != (count,) or not np.isfinite(values).all() or values.min() < 0 or not values.any():
         raise ValueError(
             f"weights={weights!r} must be a number >= 0 for each of {count} trainings, at least one of them "
-            "positive. Pass their numbers of rows, for example."
+            "positive. Pass their numbers of samples, for example."
         )
     return values.tolist()
 
@@ -130,20 +122,20 @@ def average_trainers(trainers: Sequence[Any], weights: Sequence[float] | None = 
     trainers : sequence of OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
         Fitted estimators that started as copies of the same one.
     weights : sequence of float, default=None
-        Weight of each estimator, such as its number of rows; equal weights by default.
+        Weight of each estimator, such as its number of samples; equal weights by default.
 
     Returns
     -------
     OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
         A copy of the first estimator. Its weights and the floating-point states of its update (momentum,
         moments, sums of averaged weights) are weighted means, computed in float64 in the order of the
-        trainers. Integers and counts of rows are maxima. The losses of its history are weighted means.
+        trainers. Integers and counts of samples are maxima. The losses of its history are weighted means.
 
     Raises
     ------
     ValueError
         If the models differ, if features are standardised differently (``learning_rate="auto"`` standardises
-        them with the moments of its first rows), or if weights are invalid.
+        them with the moments of its first samples), or if weights are invalid.
     NotFittedError
         If an estimator is not fitted.
 

@@ -32,13 +32,7 @@ def find_client(client: Client | None) -> Client:
 
 
 class Cluster:
-    """Tasks on a cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Connection to the cluster.
-    """
+    """Tasks on a cluster."""
 
     def __init__(self, client: Client):
         self.client = client

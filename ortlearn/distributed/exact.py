@@ -27,17 +27,7 @@ __all__ = ["ClusterFullBatchStep", "GradientRounds"]
 
 
 class _ShardGradients:
-    """Objective and gradient of all shards.
-
-    Parameters
-    ----------
-    samples : ShardSamples
-        Shards.
-    task : TrainingTask
-        Training with a solver.
-    shards : list of Future
-        Prepared samples of each shard.
-    """
+    """Objective and gradient of all shards."""
 
     def __init__(self, samples: ShardSamples, task: TrainingTask, shards: list[Future]):
         self._samples, self._shards = samples, shards
@@ -58,15 +48,7 @@ class _ShardGradients:
 
 
 class ClusterFullBatchStep(FullBatchStep):
-    """Full-batch step whose objective and gradient are computed on the cluster.
-
-    Parameters
-    ----------
-    samples : ShardSamples
-        Shards.
-    task : TrainingTask
-        Training with a solver.
-    """
+    """Full-batch step whose objective and gradient are computed on the cluster."""
 
     def __init__(self, samples: ShardSamples, task: TrainingTask):
         super().__init__(task, samples.runtime.device, samples.runtime.n_jobs)
@@ -100,22 +82,7 @@ class ClusterFullBatchStep(FullBatchStep):
 
 
 class GradientRounds:
-    """Epochs of one batch: a round sums the gradients of all shards, and the driver updates the weights.
-
-    Parameters
-    ----------
-    samples : ShardSamples
-        Shards.
-    step : ClusterStep
-        Weights, states and rate.
-    shards : list of Future
-        Prepared samples of each shard.
-
-    Attributes
-    ----------
-    n_samples : int
-        Number of rounds per epoch: 1.
-    """
+    """Epochs of one batch: a round sums the gradients of all shards, and the driver updates the weights."""
 
     n_samples = 1
 

@@ -132,7 +132,7 @@ class LazyMethods(OrtGradientOptimizer):
         y : dask array, series or dataframe, array-like, str or list of str, default=None
             Labels.
         sample_weight : as y, default=None
-            Weights of the rows.
+            Weights of the samples.
 
         Returns
         -------

@@ -16,21 +16,22 @@ _DOC = """Train a scikit-learn model or an ONNX graph by gradient on a Dask clus
 
     Shards are the blocks of a dask array, the partitions of a dataframe, delayed ``(X, y)``, or parquet
     files. In a round, each shard is trained in a separate task from the same weights, and the driver averages
-    the weights and update states, weighted by the rows of the shards. The result depends on the shards, not
-    on the number of workers or the order in which they finish. The tasks of a lost worker are computed again.
-    With a learning rate given by name, training on one shard equals :class:`~ortlearn.OrtGradientOptimizer`,
-    bit for bit.
+    the weights and update states, weighted by the samples of the shards. The result depends on the shards,
+    not on the number of workers or the order in which they finish. The tasks of a lost worker are computed
+    again. With a learning rate given by name, training on one shard equals
+    :class:`~ortlearn.OrtGradientOptimizer`, bit for bit.
 
-    Solvers (``learning_rate="LBFGS"``, which ``"auto"`` selects for linear models of up to 10,000 rows) and
-    full batches (``batch_size`` at least the number of rows) are exact: objective and gradient are summed
-    over the shards, and the result equals training on one machine up to rounding. A solver needs one round
-    per evaluation.
+    Solvers (``learning_rate="LBFGS"``, which ``"auto"`` selects for linear models of up to 10,000 samples)
+    and full batches (``batch_size`` at least the number of samples) are exact: objective and gradient are
+    summed over the shards, and the result equals training on one machine up to rounding. A solver needs one
+    round per evaluation.
 
-    A batch has rows of one shard only, and ``max_iter`` counts passes over all shards. An unfitted estimator,
-    with the preceding steps of a pipeline, is fitted on the first shard. ``early_stopping`` requires
-    ``X_val``, since shards are not split. The history has four more columns: ``rounds`` (number of rounds),
-    ``shard_losses`` (losses of each partition, one per round), ``worker_rows`` and ``worker_seconds`` (rows
-    and computing time of each worker). ``pandas.json_normalize(model.history_)`` has a column per worker.
+    A batch has samples of one shard only, and ``max_iter`` counts passes over all shards. An unfitted
+    estimator, with the preceding steps of a pipeline, is fitted on the first shard. ``early_stopping``
+    requires ``X_val``, since shards are not split. The history has four more columns: ``rounds`` (number of
+    rounds), ``shard_losses`` (losses of each partition, one per round), ``worker_rows`` and
+    ``worker_seconds`` (samples and computing time of each worker). ``pandas.json_normalize(model.history_)``
+    has a column per worker.
 
     Parameters
     {parameters}
@@ -114,7 +115,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         """Return the arguments of a call as a Request; check ``sync_every`` and the client."""
         check_installed()
         from .cluster import Cluster, find_client
-        from .fitting import Request
+        from .cluster_fit import Request
         from .rounds import Interval
 
         interval, client = Interval.of(self.sync_every), find_client(self.client)
@@ -143,11 +144,11 @@ class DaskOrtGradientOptimizer(LazyMethods):
         X : dask array or dataframe, list of delayed, str, os.PathLike or list of paths
             Features: the shards are the blocks of an array, the partitions of a dataframe, the items of a
             list of delayed ``(X, y)`` or ``(X, y, sample_weight)``, parquet files, which the workers read, or
-            the row groups of a single file. Partitions without rows are left out.
+            the row groups of a single file. Empty partitions are left out.
         y : dask array, series or dataframe, array-like, str or list of str, default=None
             Labels, in the same number of partitions as X, or names of columns of a dataframe or of files.
         sample_weight : as y, default=None
-            Weights of the rows, not negative.
+            Weights of the samples, not negative.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, or arrays in memory, default=None
             Rows on which loss and score are measured: on the workers, or on the driver if they are in
             memory. By default, labels and weights are the columns that y and sample_weight name.
@@ -166,8 +167,8 @@ class DaskOrtGradientOptimizer(LazyMethods):
         Raises
         ------
         ValueError
-            If an argument or the rows of a shard are invalid; the message names the partition. It is raised
-            before the first round, and the object is not changed.
+            If an argument or the samples of a shard are invalid; the message names the partition. It is
+            raised before the first round, and the object is not changed.
         ClusterError
             If there is no client, it is closed, or a task fails; the message names the partition. The round
             is discarded, the object keeps the model of the last complete epoch, if there is one, and
@@ -184,7 +185,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         request = self._request(X, y, sample_weight, held_out, features, classes)
         resumption = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
-        from .fitting import fit_on_cluster
+        from .cluster_fit import fit_on_cluster
 
         return self._commit(lambda trainer: fit_on_cluster(trainer, request, resumption))
 
@@ -212,9 +213,9 @@ class DaskOrtGradientOptimizer(LazyMethods):
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
             All classes, also of later calls; required in the first call on an unfitted classifier.
         sample_weight : as y, default=None
-            Weights of the rows.
+            Weights of the samples.
         total_weight : float, default=None
-            Sum of the weights of all rows of the stream; it scales the penalty of the model.
+            Sum of the weights of all samples of the stream; it scales the penalty of the model.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, or arrays in memory, default=None
             Rows on which loss and score are measured.
         features : list of str, default=None
@@ -229,7 +230,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         request = self._request(X, y, sample_weight, held_out, features, classes)
         if total_weight is not None and not 0 < total_weight < float("inf"):
             raise ValueError(f"total_weight={total_weight!r} must be a positive, finite number.")
-        from .fitting import partial_fit_on_cluster
+        from .cluster_fit import partial_fit_on_cluster
 
         return self._commit(lambda trainer: partial_fit_on_cluster(trainer, request, total_weight))
 

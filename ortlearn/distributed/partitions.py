@@ -23,17 +23,7 @@ __all__ = ["Partitions", "are_on_workers", "is_frame", "open_partitions"]
 
 @dataclass(frozen=True)
 class Partitions:
-    """Partitions on a cluster.
-
-    Attributes
-    ----------
-    rows : list of Future
-        :class:`~ortlearn.data.rows.Rows` of each partition.
-    names : list of str
-        Names of the partitions, for messages.
-    is_named : bool
-        Whether columns were selected by name, so that their order is known.
-    """
+    """Partitions on a cluster; ``is_named`` is whether columns were selected by name, in a known order."""
 
     rows: list[Future]
     names: list[str]
@@ -148,8 +138,8 @@ def _aligned(name: str, values: Any, X: Any) -> list[Delayed] | None:
     if not is_dask_collection(values):
         if not known:
             raise ValueError(
-                f"{name} is a {type(values).__name__}, and the partitions of X have unknown numbers of rows. "
-                f"Pass {name} as a dask collection, or call X.compute_chunk_sizes() before."
+                f"{name} is a {type(values).__name__}, and the partitions of X have an unknown number of "
+                f"samples. Pass {name} as a dask collection, or call X.compute_chunk_sizes() before."
             )
         import dask.array as da
 
@@ -170,12 +160,12 @@ def _aligned(name: str, values: Any, X: Any) -> list[Delayed] | None:
 
 
 def _rows_of_item(item: Any) -> Rows:
-    """Return the rows of an item of a list: X, (X, y) or (X, y, sample_weight)."""
+    """Return the samples of an item of a list: X, (X, y) or (X, y, sample_weight)."""
     return rows_of(tuple(item) if isinstance(item, list) else item)
 
 
 def _rows_of_parts(X: Any, y: Any, sample_weight: Any) -> Rows:
-    """Return the rows of a partition."""
+    """Return the samples of a partition."""
     return rows_of((X, y, sample_weight))
 
 
@@ -201,7 +191,7 @@ def _of_files(cluster: Cluster, paths: Any, y: Any, sample_weight: Any, features
 def _rows_of_file(
     path: str, numbers: list[int] | None, y: Any, sample_weight: Any, features: Any, schema: Any
 ) -> Rows:
-    """Return the rows of a file, or of some of its row groups."""
+    """Return the samples of a file, or of some of its row groups."""
     source = open_source(path, y, sample_weight, features, schema)
     try:
         parts = list(source.blocks(numbers))

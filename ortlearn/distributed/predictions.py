@@ -48,7 +48,7 @@ def _joined(local: Any, method: str, parts: list, sizes: list, example: Any, num
 
 
 def _example(estimator: Any, method: str, X: Any) -> Any:
-    """Return the result of a method for an artificial row, or for the first row if that is not valid."""
+    """Return the result of a method for an artificial sample, or for the first one if that is not valid."""
     if is_frame(X):
         try:
             return getattr(estimator, method)(X._meta_nonempty)
@@ -64,7 +64,7 @@ def _of_item(estimator: Any, method: str, item: Any) -> Any:
 
 
 def _of_part(estimator: Any, method: str, part: Any, number: int | None, like: np.ndarray) -> np.ndarray:
-    """Return one output of a method for a partition, which may have no rows."""
+    """Return one output of a method for a partition, which may be empty."""
     if not part.shape[0]:
         return like
     found = getattr(estimator, method)(part)

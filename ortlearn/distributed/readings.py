@@ -55,7 +55,7 @@ def weight_of(data: Data) -> float:
 
 
 def read(reader: SourceReader, rows: Rows) -> Data:
-    """Return validated rows as inputs of the graph."""
+    """Return validated samples as inputs of the graph."""
     return reader.read(rows)
 
 
@@ -111,15 +111,7 @@ def label_moments(data: Data) -> LabelMoments | None:
 
 @dataclass
 class Evaluator:
-    """Evaluates a model during training; the sessions are created once per process.
-
-    Attributes
-    ----------
-    problem : Problem
-        Model and loss.
-    runtime : Runtime
-        Device and threads.
-    """
+    """Evaluates a model during training; the sessions are created once per process."""
 
     problem: Problem
     runtime: Runtime

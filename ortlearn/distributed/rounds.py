@@ -34,15 +34,7 @@ INTERVAL = re.compile(r"\s*(?P<count>[1-9]\d*)\s*(?P<unit>pass(es)?|batch(es)?)\
 
 @dataclass(frozen=True)
 class Interval:
-    """How often shards are averaged.
-
-    Attributes
-    ----------
-    passes : int
-        Epochs per round.
-    batches : int or None
-        Batches per round, if a round is a part of an epoch.
-    """
+    """How often shards are averaged: epochs per round, or batches if a round is a part of an epoch."""
 
     passes: int = 1
     batches: int | None = None
@@ -70,14 +62,7 @@ class Interval:
 class Round(Data):
     """Result of a round, passed to the step of the driver as its data.
 
-    Attributes
-    ----------
-    arrays : dict of (str, str or None) to ndarray, or None
-        Weights and states by (weight, state); None before the last epoch of a round of several epochs.
-    loss : float
-        Mean objective.
-    where : str
-        Shard that diverged, for messages; empty if none did.
+    The arrays are None before the last epoch of a round; ``where`` names a shard that diverged.
     """
 
     def __init__(self, arrays: dict | None, loss: float, shares: np.ndarray, where: str = ""):
@@ -89,22 +74,7 @@ class Round(Data):
 
 
 class ClusterStep(BaseStep):
-    """Training step of the driver: it takes weights and states from the results of rounds.
-
-    Parameters
-    ----------
-    samples : ShardSamples
-        Shards.
-    task : TrainingTask
-        Graph and update.
-
-    Attributes
-    ----------
-    buffers : CarriedBuffers
-        Weights and states.
-    rate : float
-        Learning rate of the epoch.
-    """
+    """Training step of the driver: it takes weights and states from the results of rounds."""
 
     buffers: CarriedBuffers
     rate: float
@@ -177,28 +147,7 @@ def _shard_task(task: TrainingTask, n_shards: int) -> TrainingTask:
 
 
 class Rounds:
-    """Epochs in rounds; a round has one task per shard.
-
-    Parameters
-    ----------
-    samples : ShardSamples
-        Shards.
-    step : ClusterStep
-        Weights, states and rate.
-    shards : list of Future
-        Prepared samples of each shard.
-    program : tasks.Program
-        Training of a shard.
-    interval : Interval
-        How often shards are averaged.
-    max_iter : int
-        Number of epochs.
-
-    Attributes
-    ----------
-    n_samples : int
-        Number of rounds per epoch.
-    """
+    """Epochs in rounds; a round has one task per shard."""
 
     def __init__(
         self,
@@ -254,9 +203,9 @@ class Rounds:
         size = self._interval.batches or max(self._n_batches)
         rates, futures, names = self._rates(epochs), [], []
         for shard, data in enumerate(self._shards):
-            visit = tasks.Visit(shard, epochs, rates, number * size, (number + 1) * size)
-            if visit.first < self._n_batches[shard]:
-                futures.append(cluster.submit(tasks.train, self._program, sent, data, visit))
+            local = tasks.LocalEpochs(shard, epochs, rates, number * size, (number + 1) * size)
+            if local.first < self._n_batches[shard]:
+                futures.append(cluster.submit(tasks.train, self._program, sent, data, local))
                 names.append(self._samples.names[shard])
         n_bytes = sum(array.nbytes for array in arrays.values()) * len(futures)
         if n_bytes > TREE_BYTES:

@@ -28,13 +28,13 @@ __all__ = ["ShardSamples", "count_partitions"]
 def count_partitions(
     cluster: Cluster, partitions: Partitions, is_classifier: bool, of_file: bool, one_by_one: bool = False
 ) -> tuple[Partitions, list[Whole]]:
-    """Return the partitions that have rows, and the counts of each."""
+    """Return the non-empty partitions, and the counts of each."""
     flags = (is_classifier, of_file, one_by_one)
     futures = [cluster.submit(readings.count_rows, rows, *flags) for rows in partitions.rows]
     found = cluster.gather(futures, names=partitions.names)
     numbers = [number for number, (whole, _) in enumerate(found) if whole.n_rows]
     if not numbers:
-        raise SourceError("There are no rows: all partitions are empty. Check the data and their filters.")
+        raise SourceError("There are no samples: all partitions are empty. Check the data and their filters.")
     names, forms = partitions.names, [form for _, form in found]
     for number in numbers:
         try:
@@ -45,30 +45,7 @@ def count_partitions(
 
 
 class ShardSamples:
-    """All samples of a training in shards, which are the non-empty partitions.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Cluster.
-    partitions : Partitions
-        Partitions with rows.
-    sizes : list of int
-        Number of rows of each partition.
-    whole : Whole
-        Counts of all rows.
-    problem : Problem
-        Model and loss.
-    features : InputFeatures
-        Features of X.
-    runtime : Runtime
-        Device and threads of the workers.
-
-    Attributes
-    ----------
-    preparation : Preparation or None
-        Conversion of samples to inputs of the training step; None before :meth:`prepare`.
-    """
+    """All samples of a training in shards, which are the non-empty partitions."""
 
     def __init__(
         self,
@@ -91,18 +68,18 @@ class ShardSamples:
 
     @property
     def n_samples(self) -> int:
-        """Number of rows."""
+        """Number of samples."""
         return self.whole.n_rows
 
     @property
     def summary(self) -> bytes:
-        """Text of the counts of all rows, by which a resumed training detects other data."""
+        """Text of the counts of all samples, by which a resumed training detects other data."""
         whole = self.whole
         labels = None if whole.labels is None else whole.labels.tolist()
         return repr((self.sizes, whole.largest, whole.weights.tolist(), labels)).encode()
 
     def texts(self) -> dict[str, str]:
-        """Return the fingerprint of the rows of all shards."""
+        """Return the fingerprint of the samples of all shards."""
         names = list(self._texts[0])
         return {name: "; ".join(texts[name] for texts in self._texts) for name in names}
 
@@ -155,12 +132,12 @@ class ShardSamples:
         return found[0]
 
     def mean_loss(self, live: Any) -> float:
-        """Return the mean loss of all rows with the weights of a model."""
+        """Return the mean loss of all samples with the weights of a model."""
         evaluator = self.cluster.send(readings.Evaluator(self.problem, self.runtime))
         return self.mean_loss_of(evaluator, live.weights)
 
     def mean_loss_of(self, evaluator: Future, weights: Mapping[str, np.ndarray]) -> float:
-        """Return the mean loss of all rows with some weights, computed by an evaluator on the workers."""
+        """Return the mean loss of all samples with some weights, computed by an evaluator on the workers."""
         means = self.gather(self.on_shards(readings.mean_loss, evaluator, self.cluster.send(dict(weights))))
         losses, counts = [mean.arrays for mean in means], [mean.weight for mean in means]
         return float(average_arrays(losses, counts)["loss"])

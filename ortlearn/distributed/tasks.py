@@ -22,7 +22,7 @@ from ..training.graphs.task import TrainingTask
 from .averaging import Mean, merged
 from .readings import weight_of
 
-__all__ = ["Outcome", "Program", "Report", "Visit", "evaluate", "merge_outcomes", "train"]
+__all__ = ["LocalEpochs", "Outcome", "Program", "Report", "evaluate", "merge_outcomes", "train"]
 
 #: Largest number of batch sizes for which a process caches training steps.
 MAX_STEPS = 256
@@ -59,21 +59,7 @@ class _StepCache:
 
 @dataclass(frozen=True)
 class Program:
-    """Training of a shard.
-
-    Attributes
-    ----------
-    task : TrainingTask
-        Graph and update.
-    runtime : Runtime
-        Device, threads and kind of step.
-    batch_size : int
-        Rows of a batch.
-    seed : int or None
-        Seed of the row orders; None keeps the order of the shard.
-    version : int
-        Version of the row orders.
-    """
+    """Training of a shard; without a seed, samples are in the order of the shard."""
 
     task: TrainingTask
     runtime: Runtime
@@ -83,20 +69,8 @@ class Program:
     steps: _StepCache = field(default_factory=_StepCache)
 
 
-class Visit(NamedTuple):
-    """Epochs and batches of a shard in a round.
-
-    Attributes
-    ----------
-    shard : int
-        Number of the shard.
-    epochs : tuple of int
-        Epochs, counted from 0.
-    rates : tuple of float
-        Learning rate of each epoch.
-    first, last : int
-        First batch of each epoch, and the one after the last.
-    """
+class LocalEpochs(NamedTuple):
+    """Epochs, counted from 0, with their rates, and the range of batches of a shard in a round."""
 
     shard: int
     epochs: tuple[int, ...]
@@ -106,23 +80,7 @@ class Visit(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Statistics of a shard in a round.
-
-    Attributes
-    ----------
-    shard : int
-        Number of the shard.
-    rows : int
-        Number of rows, counted in each epoch.
-    weight : float
-        Sum of the sample weights of one epoch.
-    losses : tuple of float
-        Mean objective of each epoch; not finite if training diverged.
-    seconds : float
-        Duration of the task.
-    worker : str
-        Address of the worker.
-    """
+    """Statistics of a shard in a round: samples and weight of an epoch, and the mean objective of each."""
 
     shard: int
     rows: int
@@ -139,7 +97,7 @@ class Outcome(NamedTuple):
     reports: tuple[Report, ...]
 
 
-def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, visit: Visit) -> Outcome:
+def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, local: LocalEpochs) -> Outcome:
     """Train on a shard from weights and states, given by (weight, state), and return the outcome."""
     started, size = time.perf_counter(), program.batch_size
     sizes = batch_sizes(len(data), size)
@@ -151,11 +109,11 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, visit:
         losses: list[float] = []
         order, weight = np.empty(0, np.int64), 0.0
         try:
-            for epoch, rate in zip(visit.epochs, visit.rates, strict=True):
-                order = epoch_order(len(data), program.seed, epoch, visit.shard, program.version)
-                order = order[visit.first * size : visit.last * size]
+            for epoch, rate in zip(local.epochs, local.rates, strict=True):
+                order = epoch_order(len(data), program.seed, epoch, local.shard, program.version)
+                order = order[local.first * size : local.last * size]
                 step.set_rate(rate)
-                step.checks_loss = epoch == visit.first == 0
+                step.checks_loss = epoch == local.first == 0
                 values = step.run_epoch(order, size, buffers)
                 if not np.isfinite(values[-1]):
                     raise Diverged(float(values[-1]))
@@ -168,8 +126,8 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, visit:
             found, losses = {}, [diverged.value if not np.isfinite(diverged.value) else float("nan")]
         step.release()
     program.steps.put(tuple(sizes), step)
-    n_rows, seconds = len(order) * len(visit.epochs), time.perf_counter() - started
-    report = Report(visit.shard, n_rows, weight, tuple(losses), seconds, worker_name())
+    n_rows, seconds = len(order) * len(local.epochs), time.perf_counter() - started
+    report = Report(local.shard, n_rows, weight, tuple(losses), seconds, worker_name())
     return Outcome(Mean(found, weight), (report,))
 
 

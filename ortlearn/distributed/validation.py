@@ -29,24 +29,14 @@ __all__ = ["score_on_cluster", "validation_on"]
 
 
 class ScoreSums(NamedTuple):
-    """Means over some rows from which a score is computed.
-
-    Attributes
-    ----------
-    value : ndarray of shape (n_outputs,)
-        Mean squared error of each output, accuracy, or mean loss.
-    labels : LabelMoments or None
-        Moments of the labels, for R2.
-    weight : float
-        Sum of the sample weights.
-    """
+    """Means over some samples from which a score is computed; the moments of labels are for R2."""
 
     value: np.ndarray
     labels: readings.LabelMoments | None
     weight: float
 
     def merge(self, other: ScoreSums) -> ScoreSums:
-        """Return the means over the rows of both."""
+        """Return the means over the samples of both."""
         if not (self.weight > 0 and other.weight > 0):
             return self if self.weight > 0 else other
         weight = self.weight + other.weight
@@ -57,7 +47,7 @@ class ScoreSums(NamedTuple):
 
 
 def score_kind(problem: Problem) -> str | None:
-    """Return ``"accuracy"``, ``"r2"`` or ``"loss"``; None if the score is no function of sums over rows."""
+    """Return ``"accuracy"``, ``"r2"`` or ``"loss"``; None if it is no function of sums over samples."""
     scores = problem.trainable.head
     if problem.has_own_score:
         return None
@@ -115,21 +105,7 @@ def _score(problem: Problem, sums: ScoreSums) -> float:
 
 
 class ShardValidation:
-    """Loss and score on held-out shards.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Cluster.
-    collections : tuple
-        Features, labels, weights and names of features of the held-out rows.
-    problem : Problem
-        Model and loss.
-    features : InputFeatures
-        Features of X.
-    runtime : Runtime
-        Device and threads of the workers.
-    """
+    """Loss and score on held-out shards."""
 
     def __init__(
         self,
@@ -147,7 +123,7 @@ class ShardValidation:
         self._evaluator = cluster.send(readings.Evaluator(problem, runtime))
 
     def texts(self) -> dict[str, str]:
-        """Return the fingerprint of the rows."""
+        """Return the fingerprint of the samples."""
         return {f"{name}_val": text for name, text in self._samples.texts().items()}
 
     def loss(self, weights: Mapping[str, np.ndarray]) -> float:
@@ -155,7 +131,7 @@ class ShardValidation:
         return self._samples.mean_loss_of(self._evaluator, weights)
 
     def score(self, weights: Mapping[str, np.ndarray]) -> float | None:
-        """Return the score of the model with some weights; None if it is no function of sums over rows."""
+        """Return the score of the model with some weights; None if it is no function of sums over samples."""
         samples = self._samples
         if score_kind(samples.problem) is None:
             return None
@@ -193,7 +169,7 @@ def validation_on(trainer: Trainer, start: Start, request: Any) -> Any:
 def score_on_cluster(
     cluster: Cluster, model: FittedModel, runtime: Any, X: Any, y: Any, sample_weight: Any
 ) -> float:
-    """Return the score of a trained model for rows on the workers."""
+    """Return the score of a trained model for samples on the workers."""
     if score_kind(model.problem) is None:
         raise ValueError(
             "The score of this model needs all predictions at once. Call a metric with predict(X).compute(), "

@@ -106,9 +106,9 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         from ..fitting.resuming import find_resumption
         from ..problem.samples import Samples
         from ..training.stream_progress import close_stream
-        from .hand_over import handed_over
+        from .pretrained import pretrained_model
 
-        trained = handed_over(self, y)
+        trained = pretrained_model(self, y)
         if trained is not None:
             close_stream(self)
             self._fitted = trained

@@ -30,15 +30,7 @@ def is_final(fitted: FittedModel | Progress | None) -> TypeGuard[FittedModel]:
 
 
 class FittedAttribute:
-    """Attribute of an estimator that is read from its fitted model.
-
-    Parameters
-    ----------
-    path : str
-        Path of the attribute in the fitted model.
-    optional : bool, default=False
-        Whether a value of None means that the estimator has no such attribute.
-    """
+    """Attribute of an estimator that is read from its fitted model; None means none, if it is optional."""
 
     def __init__(self, path: str, optional: bool = False):
         self._during_fit = path.startswith("state.")

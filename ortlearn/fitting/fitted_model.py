@@ -20,7 +20,7 @@ from ..inference.result_types import as_floats_of, probabilities_as_floats_of
 from ..inference.running import Inference
 from ..onnx_files.interface import with_zipmap
 from ..preprocessing.columns import as_array_like, count_rows, refuse_masked
-from ..preprocessing.fitting import untouched
+from ..preprocessing.initial_fit import untouched
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures, read_samples
 from ..problem.problem import Problem
@@ -42,25 +42,7 @@ __all__ = ["FittedModel"]
 
 @dataclass(eq=False)
 class FittedModel:
-    """A trained model, which is immutable except for its sessions.
-
-    Attributes
-    ----------
-    problem : Problem
-        Learning problem.
-    features : InputFeatures
-        Features of X.
-    trained : onnx.ModelProto
-        Trained model, whose weights have stable names.
-    state : TrainingState
-        State that later trainings continue.
-    step : BaseStep, FullBatchStep or None
-        Training step; None after unpickling.
-    inference : Inference or None
-        Sessions; None after unpickling.
-    resumption : Resumption or None
-        State to resume an unfinished training; None if it is finished.
-    """
+    """A trained model, which is immutable except for its sessions."""
 
     #: Distinguishes a fitted model from the ``Progress`` of a training.
     is_final: ClassVar[bool] = True

@@ -16,7 +16,7 @@ from ..data.samples import Data
 from ..inference.running import Inference
 from ..models import ModelDefinition, find_definition, fitted_part
 from ..preprocessing.columns import count_rows
-from ..preprocessing.fitting import fit_clone, is_fitted
+from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..problem.configuration import Configuration
 from ..problem.problem import Problem
 from ..problem.samples import Samples

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
 from ..preprocessing.columns import as_array_like, count_rows
-from ..preprocessing.fitting import untouched
+from ..preprocessing.initial_fit import untouched
 from ..problem.problem import Problem
 from ..problem.samples import check_weights, flat_weights
 from ..targets.label_arrays import per_position, with_masked_labels

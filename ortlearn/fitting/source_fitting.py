@@ -20,7 +20,7 @@ from ..data.sources import Source
 from ..data.tables import Table
 from ..exceptions import PluginError, SourceError
 from ..onnx_files.loading import is_onnx_source
-from ..preprocessing.fitting import is_fitted
+from ..preprocessing.initial_fit import is_fitted
 from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures, read_before_fit, read_samples
 from ..problem.objective_weights import objective_weights

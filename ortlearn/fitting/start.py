@@ -15,7 +15,7 @@ from ..inference.running import Inference
 from ..models.registry import unlabelled_label
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.estimator_checks import check_feature_names
-from ..preprocessing.fitting import is_fitted
+from ..preprocessing.initial_fit import is_fitted
 from ..problem.automatic import warn_of_ignored_parameters
 from ..problem.configuration import Configuration, Runtime
 from ..problem.input_validation import InputFeatures, as_column, matrix_of, read_before_fit, read_samples

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state, get_tags
 from ..comparison.adaptation import Candidate
 from ..exceptions import ConvergenceError
 from ..onnx_files.loading import is_onnx_source
-from ..preprocessing.fitting import is_fitted
+from ..preprocessing.initial_fit import is_fitted
 from ..problem.configuration import TOL, Configuration
 from ..problem.input_validation import read_samples
 from ..problem.samples import Samples, check_lengths, hold_out

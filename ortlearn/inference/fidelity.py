@@ -102,7 +102,7 @@ def _spread(y: Any) -> float:
 
 
 def _differences(ours: Any, theirs: Any, scale: float) -> np.ndarray:
-    """Return the difference of each row: 0 or 1 for classes, relative to a scale for numbers."""
+    """Return the difference of each sample: 0 or 1 for classes, relative to a scale for numbers."""
     if isinstance(theirs, list):
         return np.max([_differences(a, b, scale) for a, b in zip(ours, theirs, strict=True)], axis=0)
     theirs, ours = (found.toarray() if issparse(found) else np.asarray(found) for found in (theirs, ours))

@@ -15,16 +15,7 @@ ROUNDING = 1e-5
 
 
 def as_floats_of(X: Any, values: np.ndarray) -> np.ndarray:
-    """Return results as float64, or unchanged if X is float32.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.inference.result_types import as_floats_of
-    >>> values = np.ones(1, dtype=np.float32)
-    >>> as_floats_of([[0.5]], values).dtype, as_floats_of(values[:, None], values).dtype
-    (dtype('float64'), dtype('float32'))
-    """
+    """Return results as float64, or unchanged if X is float32."""
     if values.dtype != np.float32 or _is_single(X):
         return values
     return values.astype(np.float64)

@@ -26,14 +26,7 @@ ROWS_OF_COLUMNS = 4096
 class BoundedCall:
     """A session, and the number of samples per call that bounds the memory of activations.
 
-    Parameters
-    ----------
-    session : onnxruntime.InferenceSession
-        Session.
-    graph : onnx.ModelProto
-        Graph of the session.
-    widths : mapping of str to int, default=None
-        Inputs that the session takes as sparse entries, and the number of values that it computes per entry.
+    ``widths`` has the inputs that it takes as sparse entries, and how many values it computes per entry.
     """
 
     def __init__(self, session: Any, graph: ModelProto, widths: Mapping[str, int] | None = None):

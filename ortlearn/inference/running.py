@@ -50,25 +50,7 @@ def _described(model: ModelProto, name: str) -> str:
 
 
 class Inference:
-    """Sessions of a trained model, opened when they are first needed.
-
-    Parameters
-    ----------
-    problem : Problem
-        Learning problem.
-    model : onnx.ModelProto
-        Trained model, whose weights have stable names.
-    runtime : Runtime
-        Device and number of threads.
-    fused : bool, default=True
-        Whether to use fused operators on the CPU, which are faster but take longer to prepare. Other devices
-        do not support them.
-
-    Attributes
-    ----------
-    weights : mapping of str to ndarray or None
-        Weights to run with, by stable name; None for those of the model.
-    """
+    """Sessions of a trained model with stable names, opened when they are first needed."""
 
     weights: Mapping[str, np.ndarray] | None = None
 
@@ -80,7 +62,7 @@ class Inference:
         self._calls = PerProcess()
 
     def _run(self, output: str, rows: Any) -> np.ndarray:
-        """Return an output of the model, with one row for each sample."""
+        """Return an output of the model, with one entry for each sample."""
         return self._finished((output,), identity, rows)
 
     def _finished(self, outputs: Sequence[str], finish: Callable[..., Any], rows: Any) -> Any:

@@ -21,15 +21,7 @@ __all__ = ["ScoreRunner"]
 
 
 class ScoreRunner:
-    """Sessions for the raw scores of samples, and for the losses of scores.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Task without the frozen part of the graph.
-    runtime : Runtime
-        Device and number of threads.
-    """
+    """Sessions for the raw scores of samples, and for the losses of scores."""
 
     def __init__(self, task: TrainingTask, runtime: Runtime):
         self._task, self._score, self._label = task, task.graph.output, task.objective.label

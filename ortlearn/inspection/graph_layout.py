@@ -24,15 +24,7 @@ BEND = 1.0  # width of an arrow that crosses a layer
 
 @dataclass
 class Layout:
-    """Positions of elements and arrows; x in characters, y in layers from the top.
-
-    Attributes
-    ----------
-    places : dict of str to (float, float)
-        Centre of each element, by its key.
-    paths : list of list of (float, float)
-        Points of each arrow.
-    """
+    """Positions of elements and arrows; x in characters, y in layers from the top."""
 
     places: dict[str, tuple[float, float]]
     paths: list[list[tuple[float, float]]]

@@ -52,7 +52,7 @@ class TrainingCurveDisplay:
 
     See Also
     --------
-    sklearn.model_selection.LearningCurveDisplay : Score by the number of rows.
+    sklearn.model_selection.LearningCurveDisplay : Score by the number of samples.
 
     Examples
     --------

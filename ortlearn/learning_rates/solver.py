@@ -10,10 +10,10 @@ import numpy as np
 
 from .base import BaseLearningRate
 
-__all__ = ["BaseSolver", "Objective", "Solution"]
+__all__ = ["BaseSolver", "SolverObjective", "Solution"]
 
 
-class Objective(Protocol):
+class SolverObjective(Protocol):
     """The objective of all samples with penalty, as a function of a float64 vector of all weights.
 
     The weights belong to standardised features if the model allows it.
@@ -79,7 +79,7 @@ class BaseSolver(BaseLearningRate):
 
     def minimize(
         self,
-        objective: Objective,
+        objective: SolverObjective,
         weights: np.ndarray,
         max_iter: int,
         note: Callable[[np.ndarray], None],
@@ -89,9 +89,9 @@ class BaseSolver(BaseLearningRate):
 
         Parameters
         ----------
-        objective : Objective
-            Function of weights, a vector in float64, that returns value and gradient; see :class:`Objective`
-            for kinks.
+        objective : SolverObjective
+            Function of weights, a vector in float64, that returns value and gradient; for kinks, see
+            :class:`SolverObjective`.
         weights : ndarray of shape (n,), float64
             Starting weights.
         max_iter : int

@@ -36,15 +36,9 @@ PREDICTED = "ortlearn_predicted_{}"
 
 @dataclass(frozen=True)
 class PackageGraphs:
-    """Training graphs of a package.
+    """Graphs of a batch of any size and of an epoch of full batches, with their weights and states.
 
-    Attributes
-    ----------
-    step, epoch : onnx.ModelProto
-        A batch of any size, and any number of full batches. Inputs are all samples and the indices of those
-        to train on.
-    carried : dict of str to (Carried, Carried)
-        Weights and states in both graphs, by the name of the input of the step.
+    ``carried`` has the weights and states in both graphs, by the name of the input of the step.
     """
 
     step: ModelProto

@@ -7,7 +7,8 @@ The groups are constants: ``LOSSES``, ``PENALTIES``, ``LEARNING_RATES``, ``SCHED
 from .creation import blamed, create
 from .discovery import PluginInfo
 from .groups import GRADIENTS, GROUPS, LEARNING_RATES, LOSSES, MODELS, PENALTIES, SCHEDULES
-from .registry import get, has, list_plugins, refresh, register, temporary, unregister, version
+from .lookup import get, has, list_plugins
+from .registry import refresh, register, temporary, unregister, version
 
 __all__ = [
     "GRADIENTS",

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..exceptions import OrtlearnError, PluginError
 from .groups import LABELS
-from .registry import get, known_names
+from .lookup import get
+from .registry import known_names
 
 __all__ = ["blamed", "create"]
 

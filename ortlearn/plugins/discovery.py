@@ -72,16 +72,10 @@ class PluginInfo:
 
 
 def find(group: str | None = None) -> list[PluginInfo]:
-    """Find the plugins that installed distributions declare.
+    """Find the plugins that installed distributions declare, without importing them.
 
-    Only metadata is read. If a distribution is on ``sys.path`` twice, the first copy is used. A name that is
-    declared twice is listed twice, with a status that mentions it.
-
-    Examples
-    --------
-    >>> from ortlearn.plugins.discovery import find
-    >>> [info.name for info in find("ortlearn.penalties") if info.distribution == "ortlearn"]
-    ['elastic', 'elasticnet', 'group_lasso', 'l1', 'l1l2', 'l2', 'max_norm', 'none']
+    If a distribution is on ``sys.path`` twice, the first copy is used. A name that is declared twice is
+    listed twice, with a status that mentions it.
     """
     groups = GROUPS if group is None else (check_group(group),)
     found = {info for dist in _distributions() for info in _declared(dist) if info.group in groups}

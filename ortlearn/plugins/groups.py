@@ -44,14 +44,7 @@ LABELS = {
 
 
 def check_group(group: str) -> str:
-    """Return a group, or raise an error that lists the existing ones.
-
-    Examples
-    --------
-    >>> from ortlearn.plugins.groups import check_group
-    >>> check_group("ortlearn.losses")
-    'ortlearn.losses'
-    """
+    """Return a group, or raise an error that lists the existing ones."""
     if group not in GROUPS:
         raise PluginError(f"{group!r} is not a group of plugins. Use one of {', '.join(GROUPS)}.")
     return group

@@ -19,18 +19,7 @@ Key = tuple[str, str]
 
 
 class Scan:
-    """Plugins found in the metadata, and those that were loaded since.
-
-    Parameters
-    ----------
-    infos : iterable of PluginInfo
-        Records of the plugins.
-
-    Attributes
-    ----------
-    infos : tuple of PluginInfo
-        Records of the plugins.
-    """
+    """Plugins found in the metadata, and those that were loaded since."""
 
     def __init__(self, infos: Iterable[PluginInfo]):
         self.infos = tuple(infos)

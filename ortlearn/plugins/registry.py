@@ -1,143 +1,41 @@
-"""Load plugins on first use, list them, and register objects in a process."""
+"""Installed plugins, and objects that are registered as plugins in a process."""
 
 from __future__ import annotations
 
 import importlib
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..exceptions import PluginError, UnknownPluginError
-from .discovery import OK, PluginInfo, find
-from .groups import GROUPS, LABELS, LEARNING_RATES, check_group
-from .loading import Key, Scan, summary_of
-from .suggestions import suggestion
+from ..exceptions import PluginError
+from .discovery import find
+from .groups import LABELS, check_group
+from .loading import Key, Scan
+from .suggestions import unknown_plugin
 
-__all__ = ["get", "has", "list_plugins", "refresh", "register", "temporary", "unregister", "version"]
+__all__ = [
+    "LOCK",
+    "REGISTERED",
+    "check_key",
+    "installed",
+    "known_names",
+    "refresh",
+    "register",
+    "registered",
+    "temporary",
+    "unregister",
+    "version",
+]
 
 #: Shown as the distribution of an object that was passed to ``register``.
 REGISTERED = "(registered)"
-
-#: Text of a number.
-NUMBER = r"[-+]?\d*\.?\d+(e[-+]?\d+)?"
-
-# Guards these two; never held during an import.
-_LOCK = threading.RLock()
-_registered: dict[Key, Any] = {}
+#: Guards the registered objects and the scan; never held during an import.
+LOCK = threading.RLock()
+#: Registered objects, which hide installed plugins of the same name.
+registered: dict[Key, Any] = {}
 _current: Scan | None = None
 _version = 0
-
-
-def get(group: str, name: str) -> Any:
-    """Return a plugin, importing it the first time.
-
-    Parameters
-    ----------
-    group : str
-        Group, such as ``"ortlearn.losses"``.
-    name : str
-        Name; case is ignored, unless several names differ only by case.
-
-    Returns
-    -------
-    object
-        Object that the plugin declares: a class for losses, penalties and learning rates.
-
-    Raises
-    ------
-    UnknownPluginError
-        If the name is unknown; the message lists the known names.
-    PluginError
-        If the plugin cannot be imported, if two distributions declare that name, if several names
-        differ from it only by case, or if there is no such group.
-
-    Examples
-    --------
-    >>> from ortlearn import plugins
-    >>> plugins.get(plugins.LOSSES, "squared_error").__name__
-    'SquaredErrorLoss'
-    """
-    key = _check_key(group, name)
-    with _LOCK:
-        key = _as_declared(key)
-        if key in _registered:
-            return _registered[key]
-        scan = _scan()
-    return scan.load(_unique_info(scan, key))
-
-
-def has(group: str, name: str) -> bool:
-    """Return whether a plugin with exactly that name is declared or registered; it may be broken.
-
-    Parameters
-    ----------
-    group : str
-        Group, such as ``"ortlearn.losses"``.
-    name : str
-        Name, with its case: names of classes, which model definitions have, may differ only by case.
-
-    Returns
-    -------
-    bool
-        Whether there is one.
-
-    Raises
-    ------
-    PluginError
-        If there is no such group.
-
-    Examples
-    --------
-    >>> from ortlearn import plugins
-    >>> plugins.has(plugins.LOSSES, "huber"), plugins.has(plugins.LOSSES, "nothing")
-    (True, False)
-    """
-    key = _check_key(group, name)
-    with _LOCK:
-        return key in _registered or bool(_scan().matching(key))
-
-
-def list_plugins(group: str | None = None, *, load: bool = False) -> list[PluginInfo]:
-    """List plugins and their status; broken plugins do not make it fail.
-
-    Parameters
-    ----------
-    group : str or None, default=None
-        One group, or all of them.
-    load : bool, default=False
-        Whether to import every plugin, which determines its status and its summary.
-
-    Returns
-    -------
-    list of PluginInfo
-        Sorted by group and name. Registered objects replace the plugins that they hide.
-
-    Raises
-    ------
-    PluginError
-        If there is no such group.
-
-    Examples
-    --------
-    >>> from ortlearn import plugins
-    >>> for info in plugins.list_plugins(plugins.LOSSES):
-    ...     if info.name == "log_loss":
-    ...         print(info.distribution, info.value)
-    ortlearn ortlearn.losses.log_loss:LogLoss
-    """
-    groups = GROUPS if group is None else (check_group(group),)
-    with _LOCK:
-        scan = _scan()
-        hidden = dict(_registered)
-    infos = [info for info in scan.infos if info.group in groups and info.key not in hidden]
-    if load:
-        for info in infos:
-            scan.try_to_load(info)
-    infos = [scan.with_status(info) for info in infos]
-    infos += [_describe(key, obj) for key, obj in hidden.items() if key[0] in groups]
-    return sorted(infos, key=lambda info: (GROUPS.index(info.group), info.name, info.owner))
 
 
 def register(group: str, name: str, obj: Any, overwrite: bool = False) -> None:
@@ -173,15 +71,15 @@ def register(group: str, name: str, obj: Any, overwrite: bool = False) -> None:
     True
     >>> plugins.unregister(plugins.LOSSES, "mine")
     """
-    key = _check_key(group, name)
-    with _LOCK:
-        owners = [REGISTERED] if key in _registered else [info.owner for info in _scan().matching(key)]
+    key = check_key(group, name)
+    with LOCK:
+        owners = [REGISTERED] if key in registered else [info.owner for info in installed().matching(key)]
         if owners and not overwrite:
             raise PluginError(
                 f"The {LABELS[group]} {name!r} already exists: {', '.join(owners)}. "
                 "Choose another name, or pass overwrite=True to hide it in this process."
             )
-        _registered[key] = obj
+        registered[key] = obj
         _count_change()
 
 
@@ -210,15 +108,15 @@ def unregister(group: str, name: str) -> None:
     >>> "mine" in [info.name for info in plugins.list_plugins(plugins.PENALTIES)]
     False
     """
-    key = _check_key(group, name)
-    with _LOCK:
-        if key in _registered:
-            del _registered[key]
+    key = check_key(group, name)
+    with LOCK:
+        if key in registered:
+            del registered[key]
             _count_change()
             return
-        owners = [info.owner for info in _scan().matching(key)]
+        owners = [info.owner for info in installed().matching(key)]
     if not owners:
-        raise _unknown(key)
+        raise unknown_plugin(key, known_names(group))
     raise PluginError(
         f"The {LABELS[group]} {name!r} was not registered: it comes from {', '.join(owners)}. "
         "Uninstall that distribution, or hide the plugin with register(..., overwrite=True)."
@@ -255,17 +153,17 @@ def temporary(group: str, name: str, obj: Any) -> Iterator[Any]:
     ...     plugins.get(plugins.LOSSES, "squared_error")
     <class 'dict'>
     """
-    key = _check_key(group, name)
-    with _LOCK:
-        before = {key: _registered[key]} if key in _registered else {}
-        _registered[key] = obj
+    key = check_key(group, name)
+    with LOCK:
+        before = {key: registered[key]} if key in registered else {}
+        registered[key] = obj
         _count_change()
     try:
         yield obj
     finally:
-        with _LOCK:
-            _registered.pop(key, None)
-            _registered.update(before)
+        with LOCK:
+            registered.pop(key, None)
+            registered.update(before)
             _count_change()
 
 
@@ -279,7 +177,7 @@ def refresh() -> None:
     """
     global _current
     importlib.invalidate_caches()
-    with _LOCK:
+    with LOCK:
         _current = None
         _count_change()
 
@@ -310,75 +208,25 @@ def _count_change() -> None:
     _version += 1
 
 
-def _scan() -> Scan:
-    # The caller holds the lock.
+def installed() -> Scan:
+    """Return the installed plugins; the caller holds the lock."""
     global _current
     if _current is None:
         _current = Scan(find())
     return _current
 
 
-def _check_key(group: str, name: str) -> Key:
+def check_key(group: str, name: str) -> Key:
+    """Return group and name, or raise an error if one of them is invalid."""
     check_group(group)
     if not isinstance(name, str) or not name:
         raise PluginError(f"The name of a {LABELS[group]} must be a non-empty string, got {name!r}.")
     return group, name
 
 
-def _unique_info(scan: Scan, key: Key) -> PluginInfo:
-    """Return the record of a name, or raise an error unless it is declared once."""
-    infos = scan.matching(key)
-    if not infos:
-        raise _unknown(key)
-    if len(infos) > 1:
-        where = " and ".join(f"{info.owner} ({info.value})" for info in infos)
-        raise PluginError(
-            f"The {LABELS[key[0]]} {key[1]!r} is declared more than once: by {where}. "
-            "Uninstall one of them, or choose one with ortlearn.plugins.register(..., overwrite=True)."
-        )
-    return infos[0]
-
-
 def known_names(group: str) -> list[str]:
     """Return the names in a group, sorted."""
-    with _LOCK:
-        known = {info.name for info in _scan().infos if info.group == group and info.value}
-        known |= {registered for owner, registered in _registered if owner == group}
+    with LOCK:
+        known = {info.name for info in installed().infos if info.group == group and info.value}
+        known |= {name for owner, name in registered if owner == group}
     return sorted(known)
-
-
-def _as_declared(key: Key) -> Key:
-    """Return a key as it was declared: the exact name, or the one that differs only by case."""
-    group, name = key
-    if key in _registered or _scan().matching(key):
-        return key
-    folded = name.casefold()
-    names = [known for known in known_names(group) if known.casefold() == folded]
-    if len(names) > 1:
-        found = " or ".join(map(repr, names))
-        raise PluginError(
-            f"The {LABELS[group]} {name!r} could be {found}, which differ only by case: "
-            "use one of these names exactly."
-        )
-    return (group, names[0]) if names else key
-
-
-def _unknown(key: Key) -> UnknownPluginError:
-    group, name = key
-    names = known_names(group)
-    meant = suggestion(group, name, names)
-    known = f"Known names: {', '.join(names) or 'none'}."
-    if group == LEARNING_RATES and re.fullmatch(NUMBER, name):
-        return UnknownPluginError(f"No learning rate is named {name!r}. Pass a number: learning_rate={name}.")
-    hint = (
-        f"Did you mean {meant!r}? {known}"
-        if meant
-        else f"{known} Install the distribution that declares it and call ortlearn.plugins.refresh()."
-    )
-    return UnknownPluginError(f"No {LABELS[group]} is named {name!r}. {hint}")
-
-
-def _describe(key: Key, obj: Any) -> PluginInfo:
-    kind = obj if hasattr(obj, "__qualname__") else type(obj)
-    value = f"{kind.__module__}:{kind.__qualname__}"
-    return PluginInfo(*key, value, REGISTERED, status=OK, summary=summary_of(obj))

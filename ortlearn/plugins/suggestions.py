@@ -6,9 +6,13 @@ import difflib
 import re
 from collections.abc import Sequence
 
-from .groups import LEARNING_RATES, LOSSES, PENALTIES, SCHEDULES
+from ..exceptions import UnknownPluginError
+from .groups import LABELS, LEARNING_RATES, LOSSES, PENALTIES, SCHEDULES
 
-__all__ = ["suggestion"]
+__all__ = ["suggestion", "unknown_plugin"]
+
+#: Text of a number.
+NUMBER = r"[-+]?\d*\.?\d+(e[-+]?\d+)?"
 
 #: Names in other libraries, without separators and a suffix "loss", by the names in ortlearn.
 ELSEWHERE: dict[str, dict[str, str]] = {
@@ -45,16 +49,22 @@ ELSEWHERE: dict[str, dict[str, str]] = {
 }
 
 
-def suggestion(group: str, name: str, known: Sequence[str]) -> str | None:
-    """Return the known name that a user probably meant, or None.
+def unknown_plugin(key: tuple[str, str], known: Sequence[str]) -> UnknownPluginError:
+    """Return the error of an unknown name, which suggests a known one."""
+    group, name = key
+    if group == LEARNING_RATES and re.fullmatch(NUMBER, name):
+        return UnknownPluginError(f"No learning rate is named {name!r}. Pass a number: learning_rate={name}.")
+    meant, names = suggestion(group, name, known), f"Known names: {', '.join(known) or 'none'}."
+    hint = (
+        f"Did you mean {meant!r}? {names}"
+        if meant
+        else f"{names} Install the distribution that declares it and call ortlearn.plugins.refresh()."
+    )
+    return UnknownPluginError(f"No {LABELS[group]} is named {name!r}. {hint}")
 
-    Examples
-    --------
-    >>> from ortlearn.plugins import LOSSES
-    >>> from ortlearn.plugins.suggestions import suggestion
-    >>> suggestion(LOSSES, "MSELoss", ["absolute_error", "squared_error"])
-    'squared_error'
-    """
+
+def suggestion(group: str, name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that a user probably meant, or None."""
     plain, plains = _plain(name), {_plain(own): own for own in sorted(known, key=len)}
     meant = [
         own for own, names in ELSEWHERE.get(group, {}).items() if plain in names.split() and own in known

@@ -21,7 +21,7 @@ from .columns import (
     missing_rows,
     with_new_columns,
 )
-from .fitting import untouched
+from .initial_fit import untouched
 from .readers import first_readers, selected_names
 from .schema import InputSchema
 

@@ -14,7 +14,7 @@ from ..models.transformations.pipelines import working_steps
 from ..models.written_model import TextOutputError
 from ..quiet import quiet
 from .comparison import Run, difference, probe_samples
-from .fitting import untouched
+from .initial_fit import untouched
 from .rounding import rounded_columns, title_of_columns
 from .schema import InputSchema, input_schema, matrix_schema
 from .skl2onnx_steps import append_converted

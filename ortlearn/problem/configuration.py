@@ -144,29 +144,7 @@ PARTS = {ConversionOptions: "conversion", Updates: "updates", Stopping: "stoppin
 
 @dataclass(frozen=True)
 class Configuration:
-    """Parameters of an estimator, resolved and grouped.
-
-    Attributes
-    ----------
-    name : str
-        Class of the estimator, for messages.
-    estimator_type : str or None
-        Type of the estimator in its tags.
-    multi_output : bool
-        Whether its tags allow several outputs.
-    source : estimator, onnx.ModelProto, bytes or path
-        Model to train.
-    conversion, updates, stopping, runtime : ConversionOptions, Updates, Stopping, Runtime
-        Groups of parameters.
-    loss : BaseLoss or None
-        Loss; None for ``"auto"``.
-    penalty : BasePenalty or None
-        Penalty; None for ``"auto"``.
-    gradient : str
-        Gradient backend, with or without straight-through estimation.
-    shuffle, warm_start, keep_better, hoist, exc, verbose, random_state, class_weight
-        Parameters of the estimator.
-    """
+    """Parameters of an estimator, resolved and grouped; loss and penalty are None for ``"auto"``."""
 
     name: str
     estimator_type: str | None

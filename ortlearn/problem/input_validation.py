@@ -33,7 +33,7 @@ from ..preprocessing.columns import (
     shape_of,
     with_readable_names,
 )
-from ..preprocessing.fitting import untouched
+from ..preprocessing.initial_fit import untouched
 from ..preprocessing.missing import accepts_missing
 from .problem import Problem
 
@@ -50,17 +50,7 @@ def _class_named(name: str) -> type:
 
 @dataclass(frozen=True)
 class InputFeatures:
-    """Features seen in ``fit``, with scikit-learn's checks of names and number.
-
-    Attributes
-    ----------
-    estimator : str
-        Class of the estimator, for messages.
-    count : int or None
-        Number of features, if known.
-    names : ndarray of str or None
-        Names of the features, if X has names.
-    """
+    """Features seen in ``fit``, with scikit-learn's checks of names and number."""
 
     estimator: str
     count: int | None

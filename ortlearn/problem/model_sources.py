@@ -10,7 +10,7 @@ from onnx import ModelProto
 from ..losses import BaseLoss
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.columns import shape_of
-from ..preprocessing.fitting import fit_clone, is_fitted
+from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..runtime.devices import Device
 from ..runtime.sessions import make_session, session_options
 from ..trainable.conversion import to_trainable

@@ -20,15 +20,7 @@ __all__ = ["is_for_classes_only", "loss_for_model", "penalty_for_weights", "sum_
 
 
 def is_for_classes_only(loss: BaseLoss | None) -> bool:
-    """Return whether a loss is for classification alone, which makes an ONNX model a classifier.
-
-    Examples
-    --------
-    >>> from ortlearn.problem.objectives import is_for_classes_only
-    >>> from ortlearn.losses import HingeLoss, SquaredErrorLoss
-    >>> is_for_classes_only(HingeLoss()), is_for_classes_only(SquaredErrorLoss())
-    (True, False)
-    """
+    """Return whether a loss is for classification alone, which makes an ONNX model a classifier."""
     return loss is not None and "classification" in loss.tasks and "regression" not in loss.tasks
 
 

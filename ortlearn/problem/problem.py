@@ -47,19 +47,7 @@ FREE_LABEL = "ortlearn_label"
 
 @dataclass(frozen=True)
 class Targets:
-    """Properties of y.
-
-    Attributes
-    ----------
-    classes : ndarray, list of ndarray or None
-        Classes of a classifier, one array per output if there are several.
-    ndim : int
-        Number of dimensions of y, and of the predictions of a regressor.
-    sparse : bool
-        Whether y and predictions are sparse matrices.
-    class_weights : list of dict or None
-        Weight of each class, for each column of y.
-    """
+    """Classes of y, and the shape that predictions have, too."""
 
     classes: Any
     ndim: int
@@ -71,28 +59,7 @@ class Targets:
 class Problem:
     """A converted model, and how it is trained.
 
-    Attributes
-    ----------
-    trainable : TrainableModel
-        Graph and weights.
-    loss : BaseLoss or None
-        Loss; None for a graph with its own.
-    penalty : BasePenalty
-        Penalty.
-    updates : Updates
-        Learning rate, clipping and averages.
-    targets : Targets
-        Classes and shape of y.
-    gradient : str
-        Gradient backend.
-    estimator_type : str or None
-        Type of the estimator in its tags.
-    source : estimator or None
-        Fitted estimator that was converted; None for an ONNX model.
-    missing : frozenset of int
-        Columns of X in which the model accepts missing values.
-    flexible : bool
-        Whether training may overfit few samples.
+    The loss is None for a graph with its own, and the source is None for an ONNX model.
     """
 
     trainable: TrainableModel
@@ -103,7 +70,7 @@ class Problem:
     gradient: str
     estimator_type: str | None
     source: BaseEstimator | None = None
-    missing: frozenset[int] = frozenset()
+    missing: frozenset[int] = frozenset()  # columns of X that may have missing values
     flexible: bool = True
 
     @classmethod

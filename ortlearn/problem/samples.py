@@ -21,17 +21,7 @@ __all__ = ["Samples", "check_lengths", "check_weights", "flat_weights", "hold_ou
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples of a call, not yet validated.
-
-    Attributes
-    ----------
-    X : array-like, sparse matrix, frame or mapping
-        Features.
-    y : array-like or None
-        Labels.
-    sample_weight : array-like of shape (n_samples,) or (n_samples, 1), or of the shape of y, or None
-        Weights; a column is flattened. If each label has a weight, labels of weight zero are replaced.
-    """
+    """Samples of a call, not yet validated."""
 
     X: Any
     y: Any
@@ -140,7 +130,7 @@ def _split(
         )
     except ValueError as error:
         raise ValueError(
-            f"early_stopping cannot hold out validation_fraction={fraction} of {n_samples} rows: {error} "
+            f"early_stopping cannot hold out validation_fraction={fraction} of {n_samples} samples: {error} "
             "Pass X_val and y_val, or change validation_fraction."
         ) from error
     return np.sort(kept), np.sort(held_out)

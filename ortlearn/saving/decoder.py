@@ -26,22 +26,7 @@ DEEPEST = 60
 
 
 class Decoder:
-    """Decode the values that :class:`~ortlearn.saving.encoder.Encoder` has written.
-
-    Parameters
-    ----------
-    types : mapping of str to RecordType
-        Record types by name; no other class is instantiated.
-    files : mapping of str to bytes
-        Files by name.
-    trusted : sequence of str
-        Types that scikit-learn models may contain, in addition to those that skops trusts.
-
-    Attributes
-    ----------
-    omitted : list of str
-        scikit-learn models that were not read, with the reasons.
-    """
+    """Decode the values that the encoder has written; only classes of ``types`` are instantiated."""
 
     def __init__(self, types: Mapping[str, RecordType], files: Mapping[str, bytes], trusted: Sequence[str]):
         self._types = types

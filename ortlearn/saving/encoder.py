@@ -43,19 +43,7 @@ def _plugin_name(cls: type) -> tuple[str, str] | None:
 
 @dataclass
 class Encoder:
-    """Encode values, and collect the files that contain them.
-
-    Attributes
-    ----------
-    types : mapping of str to RecordType
-        Record types by name.
-    files : dict of str to bytes
-        Graphs and scikit-learn models.
-    omitted : list of str
-        Omitted values, with the reasons.
-    written : dict
-        Cache of the output of skops by the id of the object, for repeated checkpoints of a training.
-    """
+    """Encode values, and collect the files that contain them."""
 
     types: Mapping[str, RecordType]
     files: dict[str, bytes] = field(default_factory=dict)

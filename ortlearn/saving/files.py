@@ -29,15 +29,7 @@ SUFFIX = ".zip"
 
 @dataclass(frozen=True)
 class Content:
-    """A manifest, and the files that it lists.
-
-    Attributes
-    ----------
-    manifest : dict
-        Manifest.
-    files : dict of str to bytes
-        Arrays, graphs and scikit-learn models by the names in the manifest.
-    """
+    """A manifest, and the files that it lists."""
 
     manifest: dict[str, Any]
     files: dict[str, bytes]

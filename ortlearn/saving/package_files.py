@@ -58,19 +58,7 @@ MAX_MANIFEST_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class PackageFiles:
-    """A package that was read.
-
-    Attributes
-    ----------
-    root : Path
-        Folder.
-    manifest : dict
-        Manifest.
-    contents : dict of str to bytes
-        Files of tensors by name.
-    values : dict of str to ndarray
-        Weights and states by name, and ``ortlearn_epoch``.
-    """
+    """A package that was read."""
 
     root: Path
     manifest: dict[str, Any]

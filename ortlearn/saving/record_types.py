@@ -18,15 +18,7 @@ __all__ = ["Omitted", "RecordType", "check_type", "parameters_type"]
 
 @dataclass(frozen=True)
 class Omitted:
-    """Placeholder for a value that is not stored, since loading it would run code.
-
-    Attributes
-    ----------
-    name : str
-        Name of the function or class.
-    reason : str
-        Reason for the omission.
-    """
+    """Placeholder for a value that is not stored, since loading it would run code."""
 
     name: str
     reason: str = ""
@@ -34,36 +26,16 @@ class Omitted:
 
 @dataclass(frozen=True)
 class RecordType:
-    """A class whose objects are records.
-
-    Attributes
-    ----------
-    cls : type
-        A dataclass or a named tuple; another class with ``names``.
-    hidden : mapping of str to type
-        Names that annotations of the class use and its module imports for type checkers only.
-    names : tuple of str or None
-        Parameters of the constructor, which are also attributes; by default the fields.
-    build : callable or None
-        Function to call instead of the constructor.
-    needed : tuple of str
-        Values that must not be omitted.
-    prepared : callable or None
-        Function of an object that returns the one to store.
-    upgraded : callable or None
-        Function of the values of an earlier version that returns those of this one.
-    former : mapping of str to str
-        Names of values in files of earlier versions, and their present names.
-    """
+    """A class whose objects are records: a dataclass, a named tuple, or another class with ``names``."""
 
     cls: type
-    hidden: Mapping[str, Any] | None = None
-    names: tuple[str, ...] | None = None
-    build: Callable[..., Any] | None = None
-    needed: tuple[str, ...] = ()
-    prepared: Callable[[Any], Any] | None = None
-    upgraded: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
-    former: Mapping[str, str] = field(default_factory=dict)
+    hidden: Mapping[str, Any] | None = None  # names in annotations that are imported for type checkers only
+    names: tuple[str, ...] | None = None  # attributes and parameters of the constructor; else the fields
+    build: Callable[..., Any] | None = None  # instead of the constructor
+    needed: tuple[str, ...] = ()  # values that must not be omitted
+    prepared: Callable[[Any], Any] | None = None  # from an object to the one to store
+    upgraded: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None  # values of an earlier version
+    former: Mapping[str, str] = field(default_factory=dict)  # from earlier names to present ones
 
     @cached_property
     def _fields(self) -> dict[str, bool]:

@@ -34,22 +34,11 @@ ALIGNMENT = 8
 
 
 def pack_tensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> bytes:
-    """Return the content of a file of arrays.
+    """Return the content of a file of arrays in the format of safetensors.
 
     The file begins with the length of the header as 8 bytes, little-endian. The header is JSON with type,
-    shape and offsets of each array. The arrays follow in C order, little-endian.
-
-    References
-    ----------
-    The format: https://github.com/huggingface/safetensors#format
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.saving.tensors import pack_tensors, unpack_tensors
-    >>> content = pack_tensors({"coef": np.array([1.0, 2.0])}, {"epoch": "3"})
-    >>> unpack_tensors(content)
-    ({'coef': array([1., 2.])}, {'epoch': '3'})
+    shape and offsets of each array. The arrays follow in C order, little-endian
+    (https://github.com/huggingface/safetensors#format).
     """
     header, contents, end = {}, [], 0
     for name, array in arrays.items():

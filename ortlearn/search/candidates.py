@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from ..data.columns import Columns
 from ..data.samples import Data
 from ..estimators.base import BaseOrtGradientEstimator
-from ..estimators.hand_over import Fingerprint, fingerprint_of
+from ..estimators.pretrained import ParameterHashes, hashes_of
 from ..exceptions import OrtlearnError
 from ..fitting.callback_support import CALLBACKS
 from ..fitting.fitted_model import FittedModel
@@ -30,45 +30,37 @@ from ..training.steps.epoch_step import EpochStep
 from .compiler import StackCompiler
 from .stack import Member, train_together
 
-__all__ = ["Candidate", "FoldTrainer", "candidates_of"]
+__all__ = ["FoldTrainer", "SearchCandidate", "candidates_of"]
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """An estimator with the parameters of a candidate.
+class SearchCandidate:
+    """An estimator with the parameters of a candidate; its configuration is None if it is trained alone."""
 
-    Attributes
-    ----------
-    fingerprint : Fingerprint or None
-        Its parameters; None if they cannot be compared with others.
-    configuration : Configuration or None
-        Settings of its training; None if it must be trained alone.
-    """
-
-    fingerprint: Fingerprint | None
+    hashes: ParameterHashes | None
     configuration: Configuration | None
 
 
-def candidates_of(estimator: Any, parameters: Sequence[Mapping[str, Any]]) -> list[Candidate]:
+def candidates_of(estimator: Any, parameters: Sequence[Mapping[str, Any]]) -> list[SearchCandidate]:
     """Return the candidates of a search."""
     return [_candidate(estimator, own) for own in parameters]
 
 
-def _candidate(estimator: Any, parameters: Mapping[str, Any]) -> Candidate:
+def _candidate(estimator: Any, parameters: Mapping[str, Any]) -> SearchCandidate:
     if not isinstance(estimator, BaseOrtGradientEstimator):
-        return Candidate(None, None)
+        return SearchCandidate(None, None)
     own = clone(estimator).set_params(**clone(dict(parameters), safe=False))
-    fingerprint = fingerprint_of(own)
-    if fingerprint is None:
-        return Candidate(None, None)
+    hashes = hashes_of(own)
+    if hashes is None:
+        return SearchCandidate(None, None)
     try:
         configuration = own._configuration()
         configuration.check_fit()
     except Exception:  # raised again, for the user, when the candidate is trained alone
-        return Candidate(fingerprint, None)
+        return SearchCandidate(hashes, None)
     has_callbacks = any(getattr(estimator, name, None) for name in CALLBACKS)
-    return Candidate(
-        fingerprint, None if has_callbacks or not _can_share_graph(configuration) else configuration
+    return SearchCandidate(
+        hashes, None if has_callbacks or not _can_share_graph(configuration) else configuration
     )
 
 
@@ -100,7 +92,7 @@ class _FoldModel:
 class FoldTrainer:
     """Trains the candidates of a search fold by fold, and keeps their graphs."""
 
-    def __init__(self, candidates: Sequence[Candidate]):
+    def __init__(self, candidates: Sequence[SearchCandidate]):
         self.candidates = candidates
         self._compilers: dict[Runtime, StackCompiler] = {}
 
@@ -111,9 +103,9 @@ class FoldTrainer:
         stacks: list[_Stack] = []
         for number, candidate in enumerate(self.candidates):
             configuration = candidate.configuration
-            if configuration is None or candidate.fingerprint is None:
+            if configuration is None or candidate.hashes is None:
                 continue
-            key = candidate.fingerprint.model
+            key = candidate.hashes.model
             if key not in bases:
                 bases[key] = _prepare(configuration, X, y, sample_weight)
             base = bases[key]

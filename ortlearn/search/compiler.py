@@ -37,13 +37,7 @@ class Sizes:
 class CompiledStack:
     """A session that trains several candidates for an epoch.
 
-    Attributes
-    ----------
-    session : onnxruntime.InferenceSession
-        Session. Its inputs and outputs are those of an :class:`EpochGraph`, with leading axes of
-        candidates for tensors that they do not share.
-    carried : list of Carried
-        Weights and states.
+    Inputs and outputs are those of an :class:`EpochGraph`, with leading axes of candidates unless shared.
     """
 
     session: Any

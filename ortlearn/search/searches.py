@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
-from ..estimators.hand_over import Trained, hand_over
+from ..estimators.pretrained import PretrainedModel, provide_pretrained
 from ..fitting.callback_support import CALLBACKS
 from .candidates import FoldTrainer, candidates_of
 
@@ -37,13 +37,7 @@ class _TrainingSplitter:
 
 
 class _Evaluation:
-    """Candidates of a search and their trained models, which ``fit`` takes over.
-
-    Attributes
-    ----------
-    calls : deque of Trained
-        One per candidate and fold, in the order in which scikit-learn calls ``fit``.
-    """
+    """Candidates of a search, and their trained models in the order in which scikit-learn calls ``fit``."""
 
     def __init__(self, search: Any, parameters: list[Mapping[str, Any]], fit_params: Mapping[str, Any]):
         self._estimator, self._fit_params = search.estimator, fit_params
@@ -51,7 +45,7 @@ class _Evaluation:
         alone |= effective_n_jobs(search.n_jobs) > 1 or not fit_params.keys() <= {"sample_weight"}
         self._trainer = None if alone else FoldTrainer(candidates_of(search.estimator, parameters))
         self._seconds = np.zeros((len(parameters), 0))
-        self.calls: deque[Trained] = deque()
+        self.calls: deque[PretrainedModel] = deque()
 
     def train(self, X: Any, y: Any, folds: list[Any]) -> None:
         """Train the candidates on the samples of each fold."""
@@ -67,7 +61,7 @@ class _Evaluation:
             seconds.append(trained * (time.perf_counter() - begun) / max(1, trained.sum()))
         self._seconds = np.transpose(seconds)
         for candidate, *fits in zip(candidates, *found, strict=True):
-            self.calls.extend(Trained(candidate.fingerprint, y_fold, model) for y_fold, model in fits)
+            self.calls.extend(PretrainedModel(candidate.hashes, y_fold, model) for y_fold, model in fits)
 
     def _weights(self, X: Any, numbers: Any) -> Any:
         # as scikit-learn: weights of another length are not indexed, and their fits fail
@@ -136,7 +130,7 @@ class _JointSearchMixin:
         ) -> dict[str, Any]:
             parameters = list(candidate_params)
             evaluation = _Evaluation(self, parameters, fit_params)
-            with hand_over(evaluation.calls):
+            with provide_pretrained(evaluation.calls):
                 folds = _TrainingSplitter(cv or splitter, evaluation)
                 results = evaluate_candidates(parameters, cv=folds, **others)
             return evaluation.with_times(results)

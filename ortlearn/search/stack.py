@@ -30,17 +30,7 @@ MAX_ELEMENTS = 100_000
 
 @dataclass(frozen=True)
 class Member:
-    """One of several candidates that are trained on the same samples.
-
-    Attributes
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-    weights : dict of str to ndarray
-        Initial weights.
-    seed : int
-        Seed of the order of the samples.
-    """
+    """One of several candidates that are trained on the same samples."""
 
     task: TrainingTask
     weights: dict[str, np.ndarray]

@@ -87,13 +87,6 @@ def weights_with_classes(
     """Return sample weights times class weights; None without either.
 
     Classes without a weight have the weight 1; the weights of all columns of y are multiplied.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.targets.class_weights import weights_with_classes
-    >>> weights_with_classes([{"a": 3.0}], ["a", "b", "a"], np.array([1.0, 1.0, 0.5])).tolist()
-    [3.0, 1.0, 1.5]
     """
     if tables is None or y is None:
         return sample_weight

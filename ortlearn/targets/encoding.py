@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..graphs import TensorType, value_types
 from ..losses import BaseLoss
-from ..preprocessing.fitting import untouched
+from ..preprocessing.initial_fit import untouched
 from .label_arrays import check_shape_of_labels
 from .label_errors import check_scores_of_file, other_classes
 
@@ -32,17 +32,7 @@ BLOCK = 2**13
 
 @dataclass(frozen=True)
 class TargetEncoder:
-    """Encoder of y as labels of a loss.
-
-    Attributes
-    ----------
-    trainable : TrainableModel
-        Model to train.
-    loss : BaseLoss or None
-        Loss; None for a graph with its own.
-    classes : ndarray, list of ndarray or None
-        Classes of a classifier, one array per output if there are several.
-    """
+    """Encoder of y as labels of a loss."""
 
     trainable: TrainableModel
     loss: BaseLoss | None
@@ -107,8 +97,8 @@ class TargetEncoder:
             return f"It must have the {self.scores.n_outputs} columns that transform returns."
         if self.scores is not None and self.classes is not None:
             classes = np.asarray(self.classes, dtype=object).tolist()
-            return f"It must have one of the classes {classes} per row."
-        return "It must have a value for each row."
+            return f"It must have one of the classes {classes} per sample."
+        return "It must have a value for each sample."
 
     def _encode_values(self, y: Any) -> np.ndarray:
         """Encode the labels of a regressor."""

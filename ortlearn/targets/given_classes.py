@@ -13,15 +13,7 @@ __all__ = ["PartialFitClasses", "expected_classes", "read_classes"]
 
 
 class PartialFitClasses:
-    """All classes of each column of y: sorted, or in the order of the scores of an ONNX file.
-
-    Parameters
-    ----------
-    given : object
-        Parameter ``classes``, for messages.
-    columns : list of ndarray
-        Classes of each column.
-    """
+    """All classes of each column of y: sorted, or in the order of the scores of an ONNX file."""
 
     def __init__(self, given: Any, columns: list[np.ndarray]):
         self.given = given
@@ -47,7 +39,7 @@ class PartialFitClasses:
             if len(missing):
                 raise ValueError(
                     f"classes={self.given!r} must include all labels of y: {missing.tolist()} are missing. "
-                    "Add them to classes, or remove their rows."
+                    "Add them to classes, or remove their samples."
                 )
 
     def check_known(self, known: Any, owner: str) -> None:
@@ -106,12 +98,6 @@ def read_classes(classes: Any, y: Any) -> PartialFitClasses | None:
 
     Classes are one array in any order, or one array per column of y. For columns of zeros and ones they may
     also be the column indices, as in ``MLPClassifier``.
-
-    Examples
-    --------
-    >>> from ortlearn.targets.given_classes import read_classes
-    >>> read_classes([2, 0, 1], [1, 0]).classes
-    array([0, 1, 2])
     """
     if classes is None:
         return None

@@ -44,12 +44,12 @@ def other_classes(
         cure = f"The labels are {kinds[0]} and the classes {kinds[1]}: convert y to the type of the classes."
     elif from_file:
         cure = (
-            "The classes of an ONNX file are fixed: remove the rows of other classes, or add a layer for the "
-            "new classes with ortlearn.onnx_files.replace_head."
+            "The classes of an ONNX file are fixed: remove the samples of other classes, or add a layer for "
+            "the new classes with ortlearn.onnx_files.replace_head."
         )
     else:
         cure = (
-            "The classes of a fitted model are fixed: remove the rows of these labels. To train other "
+            "The classes of a fitted model are fixed: remove the samples of these labels. To train other "
             "classes, pass an unfitted estimator, such as sklearn.base.clone(estimator), and all classes in "
             "fit(X, y, classes=...) or in the first call of partial_fit."
         )
@@ -64,7 +64,7 @@ def check_validation_classes(y: Any, classes: Any) -> None:
     if unknown:
         raise ValueError(
             f"y_val has classes {_listed(np.array(unknown, dtype=object))} that the model does not know: it "
-            f"has {_listed(classes)}. Remove the rows of these labels from X_val and y_val, or train an "
+            f"has {_listed(classes)}. Remove the samples of these labels from X_val and y_val, or train an "
             "unfitted estimator with all classes, fit(X, y, classes=...)."
         )
 
@@ -77,7 +77,7 @@ def _listed(classes: np.ndarray) -> str:
 
 def other_number_of_classes(n_scores: int, classes: np.ndarray) -> ConversionError:
     """Return the error for a model whose number of scores does not match the classes."""
-    cure = "Remove the rows of other classes, or train a model with a score for each class."
+    cure = "Remove the samples of other classes, or train a model with a score for each class."
     if len(classes) < n_scores:
         cure = f"If y lacks some classes, pass all of them: {NAMED}."
     return ConversionError(

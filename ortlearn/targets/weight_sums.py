@@ -17,29 +17,14 @@ BLOCK = 65_536
 
 
 def sum_of(weights: np.ndarray) -> float:
-    """Return the sum of sample weights, computed by blocks; positions of a sample are averaged.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.targets.weight_sums import sum_of
-    >>> sum_of(np.array([0.5, 1.0]))
-    1.5
-    """
+    """Return the sum of sample weights, computed by blocks; positions of a sample are averaged."""
     unit = scale_of(float(weights.max(initial=0.0)))  # the sum of divided weights cannot overflow
     sums = (float((weights[i : i + BLOCK] / unit).sum()) for i in range(0, len(weights), BLOCK))
     return math.fsum(sums) / math.prod(weights.shape[1:]) * unit
 
 
 def scale_of(largest: float | None) -> float:
-    """Return a power of two close to the largest weight, by which division is exact; 1 for None and zero.
-
-    Examples
-    --------
-    >>> from ortlearn.targets.weight_sums import scale_of
-    >>> scale_of(0.3), scale_of(None)
-    (0.25, 1.0)
-    """
+    """Return a power of two close to the largest weight, by which division is exact; 1 for None and zero."""
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
 
 
@@ -47,14 +32,6 @@ def sums_of_labels(y: Any, weights: np.ndarray | None, flat: bool = False) -> tu
     """Return the sorted labels of y, and the sum of the weights of each.
 
     If y has several columns, a label is a row of y; with ``flat``, each element is a label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.targets.weight_sums import sums_of_labels
-    >>> labels, sums = sums_of_labels(["b", "a", "b"], np.array([1.0, 2.0, 0.5]))
-    >>> labels.tolist(), sums.tolist()
-    (['a', 'b'], [2.0, 1.5])
     """
     sums = LabelSums(flat)
     sums.add(y, weights)
@@ -62,13 +39,7 @@ def sums_of_labels(y: Any, weights: np.ndarray | None, flat: bool = False) -> tu
 
 
 class LabelSums:
-    """Sums of the weights of each label, added sample by sample.
-
-    Parameters
-    ----------
-    flat : bool, default=False
-        Whether each element of y is a label, whose weight is a share of the weight of the sample.
-    """
+    """Sums of the weights of each label; with ``flat``, each element of y is a label."""
 
     def __init__(self, flat: bool = False) -> None:
         self._flat = flat

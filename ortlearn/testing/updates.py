@@ -40,17 +40,7 @@ def update_model(
 
 
 class Updates:
-    """Weight and states under repeated updates.
-
-    Parameters
-    ----------
-    learning_rate : BaseLearningRate
-        Learning rate.
-    weight : ndarray
-        Initial weight.
-    run : callable
-        ``run(model, feeds)`` returns the outputs of a model.
-    """
+    """Weight and states under repeated updates."""
 
     def __init__(
         self,

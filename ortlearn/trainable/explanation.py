@@ -15,7 +15,7 @@ from ..onnx_files.loading import is_onnx_source
 from ..onnx_files.low_rank.adapters import LoRA
 from ..preprocessing.columns import count_rows
 from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
-from ..preprocessing.fitting import fit_clone, is_fitted
+from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..quiet import quiet
 from ..runtime.errors import runtime_errors
 from .conversion import TrainableModel, to_trainable

@@ -98,7 +98,7 @@ def test_arguments(run, command, arguments, text):
         ((*OUT, "--set", "estimator__logisticregression__C=abc"), "The 'C' parameter of LogisticRegression"),
         ((*OUT, "--set", "estimator__logisticregression__C=-1"), "The 'C' parameter of LogisticRegression"),
         ((*OUT, "--set", "estimator__steps=1"), "--set"),
-        ((*OUT, "--test-share", "0.9999"), "leaves no row of wine.csv to train on, since it has 178"),
+        ((*OUT, "--test-share", "0.9999"), "leaves no sample of wine.csv to train on, since it has 178"),
         ((*OUT, "--test", ""), "'': data must be a .csv"),
         ((*OUT, "--drop", ""), "has no column ''"),
         ((*OUT, "--separator", "ab"), "--separator 'ab': must be one ASCII character"),
@@ -162,7 +162,7 @@ ROWS = "alcohol,hue,proline,kind\n" + "".join(f"{i},1,{3 * i % 7},barolo\n" for 
         (ROWS.replace("hue", "alcohol"), "several columns with the names ['alcohol']"),
         (ROWS.replace("barolo", "baroló").encode("latin1"), "Save the file as UTF-8"),
         (ROWS.encode("utf16"), "cannot be read as csv"),
-        (ROWS.splitlines()[0] + "\n1,2,3,barolo\n", "leaves no row of"),
+        (ROWS.splitlines()[0] + "\n1,2,3,barolo\n", "leaves no sample of"),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "evaluate"])
@@ -172,7 +172,7 @@ def test_values_of_csv_files(run, tmp_path, command, content, text):
     arguments = (command, "wine.skops", path, "--label", "kind")
     if command == "train":
         assert text in run(*arguments, *OUT).error
-    elif "leaves no row" not in text:
+    elif "leaves no sample" not in text:
         assert text in run(*arguments).error
 
 
@@ -325,4 +325,4 @@ def test_several_outputs(run, tmp_path):
     frame.to_csv(tmp_path / "data.csv", index=False)
     skops.io.dump(Ridge().fit(frame[["x"]], frame), tmp_path / "two.skops")
     error = run("evaluate", tmp_path / "two.skops", tmp_path / "data.csv", "--label", "y").error
-    assert "predicts 2 values per row" in error
+    assert "predicts 2 values per sample" in error

@@ -44,7 +44,7 @@ def test_evaluate(run):
     expected = model.score(frame[FEATURES], frame["kind"], sample_weight=frame["weight"])
     assert weighted["accuracy"] == pytest.approx(expected)
     houses = run("evaluate", "houses.onnx", "houses.csv.gz", "--label", "price").out
-    assert all(name in houses for name in ("r2", "mae", "rmse", "120 rows", "regression"))
+    assert all(name in houses for name in ("r2", "mae", "rmse", "120 samples", "regression"))
 
 
 def test_classifiers_without_probabilities(run, tmp_path):

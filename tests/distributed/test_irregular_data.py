@@ -52,7 +52,7 @@ def test_empty_partitions_are_ignored(client, regression, expected):
     empty = X[:0], y[:0]
     parts = items(empty, (X[:250], y[:250]), empty, (X[250:], y[250:]))
     assert same_bits(trained(client, LinearRegression(), parts, None), expected)
-    with pytest.raises(SourceError, match="There are no rows: all partitions are empty"):
+    with pytest.raises(SourceError, match="There are no samples: all partitions are empty"):
         trained(client, LinearRegression(), items(empty, empty), None)
 
 
@@ -66,7 +66,7 @@ def test_unknown_numbers_of_rows(client, regression, expected):
     found = trained(client, LinearRegression(), rows[:, :4], rows[:, 4])
     assert same_bits(found, expected)
     assert np.array_equal(found.predict(rows[:, :4]).compute(), found.predict(X))
-    with pytest.raises(ValueError, match="partitions of X have unknown numbers of rows"):
+    with pytest.raises(ValueError, match="partitions of X have an unknown number of samples"):
         trained(client, LinearRegression(), rows[:, :4], y)
 
 

@@ -344,7 +344,7 @@ def test_few_updates_of_shards_cause_a_warning(client, regression, monkeypatch):
     (text,) = few_updates(client, *regression, batch_size=1, max_iter=4)  # 400 updates are few, 500 enough
     assert text.endswith("To compensate, multiply the learning rate by 2, or increase max_iter.")
     assert not few_updates(client, *regression, batch_size=1, max_iter=5)
-    monkeypatch.setattr("ortlearn.distributed.fitting.FEW_UPDATES", 50)
+    monkeypatch.setattr("ortlearn.distributed.cluster_fit.FEW_UPDATES", 50)
     (text,) = few_updates(client, *regression)
     assert "4 shards updates the weights 20 times in 2 passes, one machine 80 times" in text
     assert "set batch_size=2, multiply the learning rate by 2, or increase max_iter." in text
@@ -358,5 +358,5 @@ def test_few_updates_of_shards_cause_a_warning(client, regression, monkeypatch):
 def test_no_warning_for_few_updates_of_one_machine_or_exact_training(
     client, regression, monkeypatch, options
 ):
-    monkeypatch.setattr("ortlearn.distributed.fitting.FEW_UPDATES", 50)
+    monkeypatch.setattr("ortlearn.distributed.cluster_fit.FEW_UPDATES", 50)
     assert not few_updates(client, *regression, **options)

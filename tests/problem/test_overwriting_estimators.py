@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.discovery import all_estimators
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.preprocessing.fitting import may_overwrite
+from ortlearn.preprocessing.initial_fit import may_overwrite
 from tests.pairwise import pairwise
 
 OPTIMIZERS = (OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer)

@@ -36,11 +36,11 @@ def scores(columns=3, end="y = Identity (z)"):
 @pytest.mark.parametrize(
     "kind, y, message",
     [
-        ("texts", np.where(CLASSES == 2, "daisy", NAMES), r"\['daisy'\].*has \['setosa', .*remove the rows"),
+        ("texts", np.where(CLASSES == 2, "daisy", NAMES), r"\['daisy'\].*has \['setosa', .*the samples"),
         (
             "numbers",
             np.where(CLASSES == 2, 7, CLASSES),
-            r"classes \[7\].*it has \[0, 1, 2\].*remove the rows",
+            r"classes \[7\].*it has \[0, 1, 2\].*remove the samples",
         ),
         ("texts", CLASSES, "The labels are numbers and the classes texts: convert y"),
         ("numbers", NAMES, "The labels are texts and the classes numbers: convert y"),

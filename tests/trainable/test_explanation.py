@@ -29,7 +29,7 @@ from sklearn.preprocessing import (
 
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError, NoTrainableWeightError
-from ortlearn.preprocessing.fitting import is_fitted
+from ortlearn.preprocessing.initial_fit import is_fitted
 from ortlearn.trainable.conversion import to_trainable
 from ortlearn.trainable.explanation import explain
 from tests.curves import Curves

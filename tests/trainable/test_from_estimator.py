@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import extract_model, opset_versions
 from ortlearn.onnx_files.versions import IR_VERSION, OPSET
-from ortlearn.preprocessing.fitting import fit_clone, is_fitted
+from ortlearn.preprocessing.initial_fit import fit_clone, is_fitted
 from ortlearn.trainable.conversion import to_trainable
 from ortlearn.trainable.from_estimator import sklearn_to_onnx
 

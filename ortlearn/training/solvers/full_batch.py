@@ -139,13 +139,7 @@ class FullBatchStep:
         return found
 
     def units(self) -> np.ndarray:
-        """Return the unit of each element of all weights: the scale of the labels in the last layer, else 1.
-
-        Returns
-        -------
-        ndarray of shape (n_elements,)
-            Units.
-        """
+        """Return the unit of each element: the scale of the labels for weights of the last layer, else 1."""
         last = last_weights(self.task)
         return self._per_element([self.label_spread if n in last else 1.0 for n in self.task.graph.weights])
 
@@ -159,13 +153,7 @@ class FullBatchStep:
         return np.repeat(values, [int(np.prod(self._shapes[name])) for name in self.task.graph.weights])
 
     def coordinates(self) -> Coordinates:
-        """Return coordinates that standardise the features of the bound data.
-
-        Returns
-        -------
-        Coordinates
-            Change of variables.
-        """
+        """Return coordinates that standardise the features of the bound data."""
         if self._coordinates is None:
             self._coordinates = Coordinates(self.task, self._data, self._shapes)
         return self._coordinates

@@ -1,4 +1,4 @@
-"""Fit on a cluster: count the rows, initialise on the first shard, and train in rounds."""
+"""Fit on a cluster: count the samples, initialise on the first shard, and train in rounds."""
 
 from __future__ import annotations
 
@@ -45,23 +45,7 @@ FEW_UPDATES = 500
 
 @dataclass(frozen=True)
 class Request:
-    """Arguments of ``fit`` or ``partial_fit``.
-
-    Attributes
-    ----------
-    cluster : Cluster
-        Cluster.
-    X, y, sample_weight : object
-        Collections, or names of columns of X.
-    held_out : tuple
-        X, y and sample_weight of the validation data; X is None without any.
-    features : list of str or None
-        Columns of parquet files.
-    classes : array-like or None
-        All classes.
-    interval : Interval
-        How often shards are averaged.
-    """
+    """Arguments of ``fit`` or ``partial_fit``; those held out are X, y and weights for validation."""
 
     cluster: Cluster
     X: Any
@@ -183,7 +167,7 @@ def partial_fit_on_cluster(trainer: Trainer, request: Request, total_weight: flo
 
 @dataclass(frozen=True)
 class _Shards:
-    """Partitions with rows, their counts, and the number of the first one with a positive weight."""
+    """Non-empty partitions, their counts, and the number of the first one with a positive weight."""
 
     configuration: Configuration
     request: Request
@@ -194,7 +178,7 @@ class _Shards:
 
     @classmethod
     def of(cls, configuration: Configuration, request: Request) -> _Shards:
-        """Open the collections of a request and count their rows."""
+        """Open the collections of a request and count their samples."""
         cluster, one_by_one = request.cluster, False
         found = open_partitions(cluster, request.X, request.y, request.sample_weight, request.features)
         is_classifier = configuration.estimator_type == "classifier"
@@ -240,7 +224,7 @@ def _begin_on(
     stream: bool = False,
     total_weight: float | None = None,
 ) -> tuple[Start, list]:
-    """Return the start of a training, from the rows of the first shard, and its warnings."""
+    """Return the start of a training, from the samples of the first shard, and its warnings."""
     samples = in_memory(configuration, rows)
     with _recorded() as found:
         expected = expected_of(classes, whole, samples.y, configuration)

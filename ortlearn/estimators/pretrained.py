@@ -14,63 +14,51 @@ import numpy as np
 
 from ..fitting.fitted_model import FittedModel
 
-__all__ = ["OF_UPDATES", "Fingerprint", "Trained", "fingerprint_of", "hand_over", "handed_over"]
+__all__ = [
+    "ParameterHashes",
+    "PretrainedModel",
+    "hashes_of",
+    "pretrained_model",
+    "provide_pretrained",
+]
 
 #: Parameters of updates, penalty and number of epochs.
 OF_UPDATES = ("learning_rate", "learning_penalty", "average", "clip_norm", "clip_value", "max_iter", "exc")
 
 
 @dataclass(frozen=True)
-class Fingerprint:
-    """Hashes of the parameters of an estimator.
-
-    Attributes
-    ----------
-    updates : str
-        Hash of the parameters in ``OF_UPDATES``.
-    model : str
-        Hash of the other parameters.
-    """
+class ParameterHashes:
+    """Hashes of the parameters of an estimator: those in ``OF_UPDATES``, and the others."""
 
     updates: str
     model: str
 
 
 @dataclass(frozen=True)
-class Trained:
-    """The result of an expected call of ``fit``.
+class PretrainedModel:
+    """The fitted model for an expected call of ``fit``; None for a call that must train."""
 
-    Attributes
-    ----------
-    fingerprint : Fingerprint or None
-        Parameters of the estimator.
-    y : array-like or None
-        Labels of the call.
-    model : FittedModel or None
-        Fitted model; None for a call that must train.
-    """
-
-    fingerprint: Fingerprint | None
+    hashes: ParameterHashes | None
     y: Any
     model: FittedModel | None
 
 
-_CALLS: ContextVar[deque[Trained] | None] = ContextVar("ortlearn_trained", default=None)
+_CALLS: ContextVar[deque[PretrainedModel] | None] = ContextVar("ortlearn_trained", default=None)
 
 
-def fingerprint_of(estimator: Any) -> Fingerprint | None:
-    """Return the fingerprint of an estimator; None if a parameter cannot be hashed."""
+def hashes_of(estimator: Any) -> ParameterHashes | None:
+    """Return the hashes of the parameters of an estimator; None if a parameter cannot be hashed."""
     parameters = estimator.get_params(deep=False)
     updates = {name: parameters.pop(name) for name in OF_UPDATES}
     try:
-        return Fingerprint(joblib.hash(updates), joblib.hash(parameters))
+        return ParameterHashes(joblib.hash(updates), joblib.hash(parameters))
     except Exception:  # joblib cannot hash a parameter, such as a lambda function
         return None
 
 
 @contextmanager
-def hand_over(calls: deque[Trained]) -> Iterator[None]:
-    """Provide the results of the calls of ``fit`` in this context and thread, in this order."""
+def provide_pretrained(calls: deque[PretrainedModel]) -> Iterator[None]:
+    """Provide the results of calls of ``fit`` in this context and thread, in this order."""
     token = _CALLS.set(calls)
     try:
         yield
@@ -78,10 +66,10 @@ def hand_over(calls: deque[Trained]) -> Iterator[None]:
         _CALLS.reset(token)
 
 
-def handed_over(estimator: Any, y: Any) -> FittedModel | None:
+def pretrained_model(estimator: Any, y: Any) -> FittedModel | None:
     """Return the model for this call of ``fit``; None if it is not the expected call, or must train."""
     calls = _CALLS.get()
-    if not calls or not _is_same(calls[0].y, y) or calls[0].fingerprint != fingerprint_of(estimator):
+    if not calls or not _is_same(calls[0].y, y) or calls[0].hashes != hashes_of(estimator):
         return None
     return calls.popleft().model
 
