@@ -52,6 +52,14 @@ NO_EXAMPLE = {
 #: Exported names that only ortlearn itself uses; a sentence is enough for them. All other exported names are
 #: public: users or authors of plugins import them. "Class." stands for the methods of a public class.
 INTERNAL = {
+    "ortlearn.callbacks": {
+        *("LearningRateMonitor.setup", "LearningRateMonitor.teardown"),
+        *("LearningRateMonitor.on_fit_task_begin", "LearningRateMonitor.on_fit_task_end"),
+        *("ModelCheckpoint.setup", "ModelCheckpoint.teardown", "ModelCheckpoint.path_to_resume"),
+        *("ModelCheckpoint.on_fit_task_begin", "ModelCheckpoint.on_fit_task_end"),
+        *("ModelCheckpoint.on_training_pause", "ModelCheckpoint.on_training_over"),
+    },
+    "ortlearn.exceptions": {"warn_user"},
     "ortlearn.conversion": {"TrainableModel.", "Weight."},
     "ortlearn.differentiation": {
         *("build_gradient", "check_straight_through", "gradient_reach", "require_gradients"),
@@ -67,8 +75,8 @@ INTERNAL = {
         *("RowObjective", "SignedLabelLoss", "default_loss", "resolve_loss"),
     },
     "ortlearn.models": {
-        *("Parameter", "Positions", "WrittenModel", "all_covered", "definition_of", "find_definition"),
-        *("fitted_part", "has_own_score", "is_flexible", "unwrapped", "write_parameters"),
+        *("Parameter", "Positions", "WrittenModel", "all_covered", "category_numbers", "definition_of"),
+        *("find_definition", "fitted_part", "has_own_score", "is_flexible", "unwrapped", "write_parameters"),
         *("ModelDefinition.", "ModelWriter", "Scores."),
     },
     "ortlearn.onnx_files": {"LoRA.adapters"},
