@@ -11,6 +11,7 @@ from ...data.samples import Data
 from ...graphs import extract_model, make_initializers_of
 from ...graphs.editing import with_fields
 from ...runtime.buffers import BatchBuffer, CarriedBuffers
+from ...runtime.calls import BoundCall
 from ...runtime.devices import ort_scalar, ort_value
 from ...runtime.sessions import make_session, session_options
 from ..graphs.names import OBJECTIVE, RATE, SAMPLE_WEIGHT
@@ -80,9 +81,19 @@ class FourCallBatch:
             for name, value in buffers.weights(0).items()
         }
         self._vectors(buffers)
-        self.loss_binding = self._bind_loss()
-        self.update_bindings = [self._bind_update(buffers, copy) for copy in range(buffers.COPIES)]
-        self.statistics_bindings = [self._bind_statistics(buffers, copy) for copy in range(buffers.COPIES)]
+        values = {name: buffer.value for name, (buffer, _) in self.columns.items()}
+        output = task.graph.output
+        values |= {output: self.output, f"{output}_grad": self.output_gradient, RATE: self.rate}
+        values |= {f"{name}_grad": value for name, value in self.gradients.items()}
+        self.loss_call = self._bound(calls.loss_session, values, {OBJECTIVE: self.objective})
+        self.update_calls, self.statistics_calls = [], []
+        for copy in range(buffers.COPIES):
+            read, written = buffers.between(copy)
+            results = {OBJECTIVE: self.penalty, **written}
+            self.update_calls.append(self._bound(calls.update_session, values | read, results))
+            weights = buffers.weights((copy + 1) % buffers.COPIES)
+            results = {result: weights[name] for name, result in task.graph.statistics.items()}
+            self.statistics_calls.append(self._bound(calls.statistics_session, values | read, results))
 
     def _vectors(self, buffers: CarriedBuffers) -> None:
         function, names = self.calls.function, self.step.task.graph.weights
@@ -100,50 +111,9 @@ class FourCallBatch:
         columns = self.step.task.columns(data)
         self.columns = {name: (buffer, columns[name]) for name, (buffer, _) in self.columns.items()}
 
-    def _bind_loss(self) -> Any:
-        session = self.calls.loss_session
-        if session is None:
-            return None
-        task = self.step.task
-        binding = session.io_binding()
-        values = {name: buffer.value for name, (buffer, _) in self.columns.items()}
-        values[task.graph.output] = self.output
-        for value in session.get_inputs():
-            binding.bind_ortvalue_input(value.name, values[value.name])
-        binding.bind_ortvalue_output(OBJECTIVE, self.objective)
-        binding.bind_ortvalue_output(f"{task.graph.output}_grad", self.output_gradient)
-        return binding
-
-    def _bind_update(self, buffers: CarriedBuffers, copy: int) -> Any:
-        session = self.calls.update_session
-        values = {f"{name}_grad": value for name, value in self.gradients.items()}
-        values[RATE] = self.rate
-        written = (copy + 1) % buffers.COPIES
-        binding = session.io_binding()
-        for item, value in zip(buffers.carried, buffers.values[copy], strict=True):
-            values[item.source] = value
-        for value in session.get_inputs():
-            binding.bind_ortvalue_input(value.name, values[value.name])
-        if self.calls.penalised:
-            binding.bind_ortvalue_output(OBJECTIVE, self.penalty)
-        for item, value in zip(buffers.carried, buffers.values[written], strict=True):
-            binding.bind_ortvalue_output(item.result, value)
-        return binding
-
-    def _bind_statistics(self, buffers: CarriedBuffers, copy: int) -> Any:
-        """Return the binding of the call that updates running statistics, or None."""
-        session = self.calls.statistics_session
-        if session is None:
-            return None
-        values = {name: buffer.value for name, (buffer, _) in self.columns.items()}
-        values |= buffers.weights(copy)
-        written = buffers.weights((copy + 1) % buffers.COPIES)
-        binding = session.io_binding()
-        for value in session.get_inputs():
-            binding.bind_ortvalue_input(value.name, values[value.name])
-        for name, result in self.step.task.graph.statistics.items():
-            binding.bind_ortvalue_output(result, written[name])
-        return binding
+    def _bound(self, session: Any, values: dict[str, Any], results: dict[str, Any]) -> Any:
+        """Return a bound call of a session; None without a session."""
+        return None if session is None else BoundCall(session, values, results).function
 
     def run(self, rows: np.ndarray, copy: int) -> float:
         """Update on a batch and return its objective."""
@@ -151,17 +121,17 @@ class FourCallBatch:
         for buffer, array in self.columns.values():
             buffer.load(array, rows)
         calls.function.forward(self.feeds[copy], training=True, forward_outputs_cache=self.outputs)
-        if calls.loss_session is not None:
-            calls.loss_session.run_with_iobinding(self.loss_binding)
+        if self.loss_call is not None:
+            self.loss_call()
             value = float(self.objective.numpy())
         elif loss is None:
             value = float(np.sum(self.output.numpy()))
         else:
             value = self._evaluate(loss)
         calls.function.backward(self.output_gradients, backward_outputs_cache=self.gradient_vector)
-        calls.update_session.run_with_iobinding(self.update_bindings[copy])
+        self.update_calls[copy]()
         if calls.statistics_session is not None:  # the update copies them unchanged
-            calls.statistics_session.run_with_iobinding(self.statistics_bindings[copy])
+            self.statistics_calls[copy]()
         return value + float(self.penalty.numpy()) if calls.penalised else value
 
     def _evaluate(self, loss: Any) -> float:

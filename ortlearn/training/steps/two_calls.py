@@ -12,8 +12,8 @@ from onnx import ModelProto
 from ...data.samples import Data
 from ...graphs.nodes import all_nodes
 from ...runtime.buffers import BatchBuffer, CarriedBuffers
+from ...runtime.calls import BoundCall
 from ...runtime.devices import ort_value
-from ...runtime.sessions import bound_run
 from ..graphs.names import OBJECTIVE, RATE, ROWS
 from ..graphs.step_graphs import StepGraph
 from .base_step import BaseStep
@@ -95,30 +95,15 @@ class TwoCallBatch:
 
     def _saved(self, values: dict[str, Any], buffers: CarriedBuffers) -> dict[str, Any]:
         """Return the tensors between the calls, allocated by a first call of forward."""
-        session = self._parts[0][1]
-        names = [value.name for value in session.get_outputs()]
         known = values | buffers.weights(buffers.current)
-        binding = session.io_binding()
-        for value in session.get_inputs():
-            binding.bind_ortvalue_input(value.name, known[value.name])
-        for name in names:
-            binding.bind_output(name, self._device.kind, self._device.index)
-        session.run_with_iobinding(binding)
-        return dict(zip(names, binding.get_outputs(), strict=True))
+        call = BoundCall(self._parts[0][1], known, device=self._device)
+        call()
+        return call.new_outputs()
 
-    def _bound(self, values: dict[str, Any], buffers: CarriedBuffers, copy: int) -> tuple[Any, Any]:
+    def _bound(self, values: dict[str, Any], buffers: CarriedBuffers, copy: int) -> list[Callable[[], None]]:
         """Return both calls for a copy of the weights."""
-        written = buffers.values[(copy + 1) % buffers.COPIES]
-        known = dict(values)
-        for item, old, new in zip(self._parts[1][0].carried, buffers.values[copy], written, strict=True):
-            known |= {item.source: old, item.result: new}
-        calls = []
-        for _, session in self._parts:
-            inputs = [value.name for value in session.get_inputs()]
-            outputs = [value.name for value in session.get_outputs()]
-            feeds, fetches = [known[name] for name in inputs], [known[name] for name in outputs]
-            calls.append(bound_run(session, inputs, feeds, outputs, fetches))
-        return calls[0], calls[1]
+        read, written = buffers.between(copy, self._parts[1][0].carried)
+        return [BoundCall(session, values | read, written).function for _, session in self._parts]
 
     def run(self, rows: np.ndarray, copy: int) -> float:
         """Update on a batch and return its objective."""
