@@ -41,7 +41,6 @@ class BoundCall:
         self._inputs: dict[str, Any] = {}
         self.bind(values)
         targets, names = {**values, **(results or {})}, [value.name for value in session.get_outputs()]
-        # A binding does not keep the memory of numpy arrays alive.
         self._outputs = {name: targets[name] for name in names if name in targets}
         self._new = [name for name in names if name not in targets]
         for name in self._new:  # before the others, so that they are the first outputs
@@ -49,6 +48,8 @@ class BoundCall:
         for name, value in self._outputs.items():
             binding.bind_ortvalue_output(name, _low_level(value))
         self._run = partial(session._sess.run_with_iobinding, binding, _default_run_options())
+        # A binding does not keep the memory of numpy arrays alive.
+        self._run.kept = self._inputs, self._outputs  # type: ignore[attr-defined]
 
     @property
     def function(self) -> Callable[[], None]:

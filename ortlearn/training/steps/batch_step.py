@@ -13,7 +13,7 @@ from ...data.samples import Data
 from ...runtime.buffers import BatchBuffer, Carried, CarriedBuffers
 from ...runtime.calls import BoundCall
 from ...runtime.devices import ort_scalar, ort_value
-from ..graphs.names import RATE, ROWS
+from ..graphs.names import OBJECTIVE, RATE, ROWS
 from .base_step import BaseStep
 
 __all__ = ["BatchStep", "Part", "Plan", "Tensors"]
@@ -34,24 +34,25 @@ class Plan:
         Graphs by name.
     carried : list of Carried
         Weights and states.
-    terms : dict of str to dtype
-        Scalars whose sum is the objective, and their types.
     parts : callable
         Returns the list of parts for a batch size.
     tensors : callable
-        Returns the tensors between the parts, from batch size, samples and the other tensors.
+        Returns the tensors between the parts, from batch size, samples and the other tensors; an array is
+        a tensor of functions in Python only.
     results : callable
         Returns results other than those of ``carried``, from the tensors of the new weights by weight.
+    terms : tuple of str
+        Scalars whose sum is the objective.
     gathers : bool
         Whether the graphs take the batch from all samples, by its sample indices.
     """
 
     models: dict[str, ModelProto]
     carried: list[Carried]
-    terms: dict[str, Any]
     parts: Callable[[int], list[Part]]
     tensors: Callable[[int, Data, Tensors], Tensors] = lambda size, data, values: {}
     results: Callable[[Tensors], Tensors] = lambda weights: {}
+    terms: tuple[str, ...] = (OBJECTIVE,)
     gathers: bool = True
 
 
@@ -101,10 +102,9 @@ class _Batch:
         self._size, self._parts = size, step.plan.parts(size)
         self._numbers = np.zeros(size, dtype=np.int64)
         self._rows = ort_value(self._numbers, self._device)
-        terms = {name: np.zeros((), dtype=dtype) for name, dtype in self._plan.terms.items()}
-        scalars = {name: ort_value(array, self._device) for name, array in terms.items()}
+        self._terms = {name: np.zeros((), dtype=self._task.graph.dtype) for name in self._plan.terms}
+        scalars = {name: ort_value(array, self._device) for name, array in self._terms.items()}
         self._fixed = {ROWS: self._rows, RATE: rate, **scalars}
-        self._first, *self._others = (self._reader(terms[name], scalars[name]) for name in terms)
         self._loads: list[tuple[BatchBuffer, Any]] = []
         self.rebind(data, buffers)
 
@@ -127,6 +127,8 @@ class _Batch:
             values = {name: buffer.value for name, buffer in own.items()}
         values |= self._fixed
         values |= self._plan.tensors(self._size, data, values | buffers.weights(buffers.current))
+        self._values = values  # keeps the memory that the calls read and write
+        self._first, *self._others = (self._reader(name) for name in self._terms)
         self._calls = [self._bound(values, buffers, copy) for copy in range(buffers.COPIES)]
 
     def _bound(self, values: Tensors, buffers: CarriedBuffers, copy: int) -> list[Callable[[], None]]:
@@ -153,6 +155,9 @@ class _Batch:
             value += term()
         return value
 
-    def _reader(self, array: np.ndarray, scalar: Any) -> Callable[[], float]:
+    def _reader(self, name: str) -> Callable[[], float]:
         """Return a function that reads a scalar, whose memory is an array on the CPU."""
-        return array.item if self._device.is_cpu else lambda: float(scalar.numpy())
+        value = self._values[name]
+        if isinstance(value, np.ndarray):
+            return value.item
+        return self._terms[name].item if self._device.is_cpu else lambda: float(value.numpy())

@@ -285,5 +285,5 @@ class EpochStep(BaseStep):
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graph of a batch, and that of an epoch once the batch sizes are known."""
-        step = {"step": self._single_step().model}
+        step = self._single_step().graphs()
         return step if self._graph is None else {"epoch": self._graph.model, **step}
