@@ -19,8 +19,8 @@ from ..training.graphs.names import RATE
 from ..training.graphs.task import TrainingTask
 from ..training.loop import LoopSettings, TrainingResult
 from ..training.loop_records import Snapshot
-from ..training.steps.batch_loops import LOSSES, ORDER
-from ..training.steps.epoch_graph import LAST, REST
+from ..training.steps.batch_loops import LOSSES
+from ..training.steps.epoch_graph import LAST, order_arrays
 from .compiler import CompiledStack, Sizes, StackCompiler
 
 __all__ = ["Member", "train_together"]
@@ -173,14 +173,9 @@ class _Stack:
 
     def _run(self, orders: Sequence[np.ndarray], rates: Sequence[float]) -> np.ndarray:
         """Run an epoch on these samples and return the losses of all batches."""
-        order = self._order_of(orders)
-        stop = order.shape[-1] // self.sizes.full * self.sizes.full
-        values: dict[str, Any] = {
-            ORDER: order[..., :stop].reshape(*order.shape[:-1], -1, self.sizes.full),
-            REST: order[..., stop:],
-            RATE: np.array(rates, dtype=self.dtype).reshape(self.plan.leading),
-        }
-        values = {name: ort_value(np.ascontiguousarray(a), self.device) for name, a in values.items()}
+        arrays = order_arrays(self._order_of(orders), self.sizes.full)
+        arrays[RATE] = np.array(rates, dtype=self.dtype).reshape(self.plan.leading)
+        values = {name: ort_value(array, self.device) for name, array in arrays.items()}
         read, written = self.buffers.between(self.buffers.current)
         call = BoundCall(self.compiled.session, {**self._columns, **values, **read}, written)
         call()

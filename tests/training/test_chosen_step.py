@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge, SGDRegressor
 from sklearn.neural_network import MLPRegressor
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.exceptions import ExecutionError, ProviderWarning
+from ortlearn.exceptions import ExecutionError, PluginError, ProviderWarning
 from ortlearn.problem import configuration
 from ortlearn.runtime.checked_sessions import CheckedSession, difference
 from ortlearn.runtime.devices import Device
@@ -153,3 +153,14 @@ def test_differences():
     assert "shape" in difference([number], [np.ones(4)])
     assert "non-finite" in difference([nan], [number])
     assert difference([np.array(["a", "b"])], [np.array(["a", "a"])]).endswith("by 50 %")
+
+
+def test_gradients_of_python_losses_are_checked(other, samples):
+    def wrong(expected, predicted):
+        return (predicted - expected)[:, 0] ** 2 / 2, expected - predicted
+
+    model = OrtGradientForwardBackwardOptimizer(
+        SGDRegressor(), learning_loss=wrong, learning_rate="SGD", max_iter=1, random_state=0
+    )
+    with pytest.raises(PluginError, match="gradient"):
+        model.fit(*samples)

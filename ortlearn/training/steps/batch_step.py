@@ -99,7 +99,7 @@ class _Batch:
 
     def __init__(self, step: BatchStep, data: Data, size: int, buffers: CarriedBuffers, rate: Any):
         self._task, self._device, self._plan = step.task, step.device, step.plan
-        self._size, self._parts = size, step.plan.parts(size)
+        self._size, self._parts, self._is_cpu = size, step.plan.parts(size), step.device.is_cpu
         self._numbers = np.zeros(size, dtype=np.int64)
         self._rows = ort_value(self._numbers, self._device)
         self._terms = {name: np.zeros((), dtype=self._task.graph.dtype) for name in self._plan.terms}
@@ -116,12 +116,11 @@ class _Batch:
             self._loads = [(b, a) for (b, _), a in zip(self._loads, columns.values(), strict=True)]
             return
         self._loads = []
+        self._set_rows(0 if gathers else np.arange(self._size))  # old indices may be out of bounds
         if gathers:
-            self._numbers[:] = 0  # old indices may be out of bounds
             values = {name: ort_value(array, self._device) for name, array in columns.items()}
         else:
             # A dense copy of the batch replaces the columns.
-            self._numbers[:] = np.arange(self._size)
             own = {name: BatchBuffer(array, self._size, self._device) for name, array in columns.items()}
             self._loads = [(own[name], array) for name, array in columns.items()]
             values = {name: buffer.value for name, buffer in own.items()}
@@ -145,9 +144,7 @@ class _Batch:
         for buffer, array in self._loads:
             buffer.load(array, rows)
         if not self._loads:
-            self._numbers[:] = rows
-            if not self._device.is_cpu:
-                self._rows.update_inplace(self._numbers)
+            self._set_rows(rows)
         for call in self._calls[copy]:
             call()
         value = self._first()
@@ -155,9 +152,15 @@ class _Batch:
             value += term()
         return value
 
+    def _set_rows(self, rows: Any) -> None:
+        """Write the sample indices of a batch."""
+        self._numbers[:] = rows
+        if not self._is_cpu:
+            self._rows.update_inplace(self._numbers)
+
     def _reader(self, name: str) -> Callable[[], float]:
         """Return a function that reads a scalar, whose memory is an array on the CPU."""
         value = self._values[name]
         if isinstance(value, np.ndarray):
             return value.item
-        return self._terms[name].item if self._device.is_cpu else lambda: float(value.numpy())
+        return self._terms[name].item if self._is_cpu else lambda: float(value.numpy())

@@ -19,7 +19,7 @@ from .base_step import BaseStep, Pause, run_batches
 from .batch_loops import LOSSES, ORDER, batches_per_iteration
 from .batch_timer import BatchTimer
 from .compiled import compiled_graph
-from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
+from .epoch_graph import LAST, REST, EpochGraph, epoch_graph, order_arrays
 from .single_graph_step import SingleGraphStep
 
 __all__ = ["EpochStep"]
@@ -110,11 +110,7 @@ class EpochStep(BaseStep):
         if self._data.is_sparse or self._trained.graph.sparse:
             taken = taken_rows(self._trained, self.task.columns(self._data).items(), rows, self.size)
             columns, rows = self._tensors(taken), np.arange(len(rows), dtype=np.int64)
-        full = len(rows) // self.size * self.size
-        numbers = {ORDER: rows[:full].reshape(-1, self.size)}
-        if full < len(rows):
-            numbers[REST] = rows[full:]
-        return {**columns, **self._tensors(numbers), RATE: self._rate}
+        return {**columns, **self._tensors(order_arrays(rows, self.size)), RATE: self._rate}
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
