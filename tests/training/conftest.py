@@ -28,7 +28,7 @@ FLOAT = 1
 class FourCallStep(ForwardBackwardStep):
     """ForwardBackwardStep with four calls, as for Python losses and the C++ builder."""
 
-    def new_plan(self, size):
+    def _new_plan(self, size):
         return four_calls(self, size)
 
 

@@ -39,10 +39,10 @@ class ForwardBackwardStep(BatchStep):
     def prepare(self, data: Data, sizes: list[int]) -> None:
         """Build the graphs for the batch sizes."""
         if self._size is None or (self.plan.gathers and self._size != sizes[0]):
-            self._size, self.plan = sizes[0], self.new_plan(sizes[0])
+            self._size, self.plan = sizes[0], self._new_plan(sizes[0])
         self.carried = self.plan.carried
 
-    def new_plan(self, size: int | str) -> Plan:
+    def _new_plan(self, size: int | str) -> Plan:
         """Return the calls for full batches of a size."""
         loss = self.task.objective.loss
         if loss is not None and loss.in_python:
@@ -55,4 +55,4 @@ class ForwardBackwardStep(BatchStep):
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graphs of the calls; before the first training, those with a dynamic batch size."""
-        return (self.new_plan(BATCH) if self._size is None else self.plan).models
+        return (self._new_plan(BATCH) if self._size is None else self.plan).models

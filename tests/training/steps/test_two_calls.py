@@ -66,7 +66,7 @@ def test_first_call_ends_at_the_output_of_the_model(make_network, rows):
 def test_two_calls_and_four_give_the_same(make_network, rows, monkeypatch, rate, penalty):
     task = make_network(learning_rate=rate, **({} if penalty is None else {"penalty": penalty}))
     two = trained(ForwardBackwardStep(task, CPU), rows)
-    monkeypatch.setattr(ForwardBackwardStep, "new_plan", four_calls)
+    monkeypatch.setattr(ForwardBackwardStep, "_new_plan", four_calls)
     four = trained(ForwardBackwardStep(task, CPU), rows)
     np.testing.assert_allclose(two.train_losses, four.train_losses, rtol=1e-5)
     for name, array in four.weights.items():
