@@ -104,8 +104,10 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, local:
     weights = {name: array for (name, state), array in arrays.items() if state is None}
     states = {key: array for key, array in arrays.items() if key[1] is not None}
     with runtime_errors():
-        step = program.steps.take(tuple(sizes), program)
-        buffers = step.start(data, sizes, weights, states, len(data))
+        kept = program.steps.take(tuple(sizes), program)
+        arguments = data, sizes, weights, states, len(data)
+        step = kept.selected(*arguments)
+        buffers = step.start(*arguments)
         losses: list[float] = []
         order, weight = np.empty(0, np.int64), 0.0
         try:
@@ -125,7 +127,7 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, local:
         except Diverged as diverged:
             found, losses = {}, [diverged.value if not np.isfinite(diverged.value) else float("nan")]
         step.release()
-    program.steps.put(tuple(sizes), step)
+    program.steps.put(tuple(sizes), kept)
     n_rows, seconds = len(order) * len(local.epochs), time.perf_counter() - started
     report = Report(local.shard, n_rows, weight, tuple(losses), seconds, worker_name())
     return Outcome(Mean(found, weight), (report,))

@@ -108,6 +108,16 @@ class CarriedBuffers:
         for item, value in zip(self.carried, replaced, strict=True):
             value.update_inplace(np.asarray(_stored(item, values[item.weight, item.state]), order="C"))
 
+    def between(
+        self, copy: int, carried: list[Carried] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the tensors that a step reads from a copy and those it writes, by the names in its graph."""
+        carried, written = carried or self.carried, self.values[(copy + 1) % self.COPIES]
+        return (
+            {item.source: value for item, value in zip(carried, self.values[copy], strict=True)},
+            {item.result: value for item, value in zip(carried, written, strict=True)},
+        )
+
     def weights(self, copy: int) -> dict[str, Any]:
         """Return the weights of a copy, on the device."""
         return {

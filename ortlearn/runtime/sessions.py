@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable
-from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,15 +16,11 @@ from ..graphs.external_tensors import for_session
 from .devices import Device, ort_value
 from .forks import keep_alive_in_forks
 from .onnxruntime_module import runtime, runtime_failures
-from .rebinding import Rebinding, rebinding_session
 
 __all__ = [
     "CONDITION",
-    "bound_run",
     "make_session",
     "n_threads",
-    "run_in_place",
-    "run_vectors",
     "session_options",
 ]
 
@@ -90,8 +84,7 @@ def make_session(
         providers = device.providers(options.intra_op_num_threads)
     model, values = for_session(with_loop_limits(model, CONDITION))
     _share(values, options, device)
-    session_class = runtime().InferenceSession if device.is_native else rebinding_session()
-    session = session_class(
+    session = runtime().InferenceSession(
         model.SerializeToString(),
         options,
         providers=providers,
@@ -103,6 +96,7 @@ def make_session(
             f"onnxruntime has the {device.provider}, but cannot start it here and would only use "
             f"{session.get_providers()}. Install the driver and the libraries that it needs."
         )
+    session.copies_inputs = not device.is_native
     return keep_alive_in_forks(session)
 
 
@@ -143,58 +137,3 @@ def n_threads(n_jobs: int | None) -> int:
     if _is_worker() and share.isdigit():
         wanted = min(wanted, int(share))
     return max(wanted, 1)
-
-
-@lru_cache(maxsize=1)
-def _default_run_options() -> Any:
-    return runtime().RunOptions()
-
-
-def bound_run(
-    session: Any, input_names: list[str], feeds: Any, output_names: list[str], fetches: Any
-) -> Callable[[], None]:
-    """Return a function that runs a session on the same tensors each time, in place."""
-    made = session.io_binding()
-    binding = made if isinstance(made, Rebinding) else made._iobinding
-    for name, value in zip(input_names, feeds, strict=True):
-        binding.bind_ortvalue_input(name, getattr(value, "_ortvalue", value))
-    for name, value in zip(output_names, fetches, strict=True):
-        binding.bind_ortvalue_output(name, getattr(value, "_ortvalue", value))
-    if made is binding:
-        return partial(session.run_with_iobinding, made)
-    return partial(session._sess.run_with_iobinding, binding, _default_run_options())
-
-
-def run_in_place(
-    session: Any, input_names: list[str], feeds: Any, output_names: list[str], fetches: Any, device: Any
-) -> Any:
-    """Run a session whose first outputs are written in place, and return all outputs."""
-    binding = session.io_binding()._iobinding
-    for name, value in zip(input_names, feeds, strict=True):
-        binding.bind_ortvalue_input(name, value)
-    for name, value in zip(output_names, fetches, strict=False):
-        binding.bind_ortvalue_output(name, value)
-    for name in output_names[len(fetches) :]:
-        binding.bind_output(name, device)
-    session._sess.run_with_iobinding(binding, _default_run_options())
-    return binding.get_outputs()
-
-
-def run_vectors(
-    session: Any,
-    input_names: list[str],
-    feeds: Any,
-    output_names: list[str],
-    fetches: Any,
-    device: Any,
-    run_options: Any = None,
-) -> None:
-    """Run a session on vectors of tensors; tensors already in ``fetches`` are written in place."""
-    session._sess.run_with_ortvaluevector(
-        run_options or _default_run_options(),
-        input_names,
-        feeds,
-        output_names,
-        fetches,
-        [device] * len(output_names),
-    )

@@ -13,13 +13,14 @@ from ..data.orders import batch_shares, batch_sizes, epoch_order
 from ..data.samples import Data
 from ..learning_rates import Rates
 from ..runtime.buffers import CarriedBuffers
+from ..runtime.calls import BoundCall
 from ..runtime.devices import ort_value
 from ..training.graphs.names import RATE
 from ..training.graphs.task import TrainingTask
 from ..training.loop import LoopSettings, TrainingResult
 from ..training.loop_records import Snapshot
-from ..training.steps.batch_loops import LOSSES, ORDER
-from ..training.steps.epoch_graph import LAST, REST
+from ..training.steps.batch_loops import LOSSES
+from ..training.steps.epoch_graph import LAST, order_arrays
 from .compiler import CompiledStack, Sizes, StackCompiler
 
 __all__ = ["Member", "train_together"]
@@ -108,7 +109,6 @@ class _Stack:
         self.dtype = members[0].task.graph.dtype
         self.seeds = list(dict.fromkeys(member.seed if settings.shuffle else None for member in members))
         self.buffers = CarriedBuffers(compiled.carried, self._starts(), self.device)
-        self._names = {value.name for value in compiled.session.get_inputs()}
         columns = members[0].task.columns(data)
         self._columns = {name: ort_value(array, self.device) for name, array in columns.items()}
 
@@ -163,27 +163,13 @@ class _Stack:
 
     def _run(self, orders: Sequence[np.ndarray], rates: Sequence[float]) -> np.ndarray:
         """Run an epoch on these samples and return the losses of all batches."""
-        order, binding = self._order_of(orders), self.compiled.session.io_binding()
-        stop = order.shape[-1] // self.sizes.full * self.sizes.full
-        values: dict[str, Any] = {
-            ORDER: order[..., :stop].reshape(*order.shape[:-1], -1, self.sizes.full),
-            REST: order[..., stop:],
-            RATE: np.array(rates, dtype=self.dtype).reshape(self.plan.leading),
-        }
-        values = {name: ort_value(np.ascontiguousarray(a), self.device) for name, a in values.items()}
-        for name, value in {**self._columns, **values}.items():
-            if name in self._names:
-                binding.bind_ortvalue_input(name, value)
-        copies = self.buffers.values[self.buffers.current], self.buffers.values[self.buffers.next]
-        for item, old, new in zip(self.compiled.carried, *copies, strict=True):
-            if item.source in self._names:
-                binding.bind_ortvalue_input(item.source, old)
-            binding.bind_ortvalue_output(item.result, new)
-        outputs = [LOSSES, LAST] if self.sizes.rest else [LOSSES]
-        for name in outputs:
-            binding.bind_output(name, "cpu")
-        self.compiled.session.run_with_iobinding(binding)
-        found = dict(zip(outputs, _last_outputs(binding, len(outputs)), strict=True))
+        arrays = order_arrays(self._order_of(orders), self.sizes.full)
+        arrays[RATE] = np.array(rates, dtype=self.dtype).reshape(self.plan.leading)
+        values = {name: ort_value(array, self.device) for name, array in arrays.items()}
+        read, written = self.buffers.between(self.buffers.current)
+        call = BoundCall(self.compiled.session, {**self._columns, **values, **read}, written)
+        call()
+        found = {name: value.numpy() for name, value in call.new_outputs().items()}
         losses = found[LOSSES].reshape(len(self.members), found[LOSSES].shape[-1])
         return np.column_stack([losses, found[LAST].ravel()]) if self.sizes.rest else losses
 
@@ -220,8 +206,3 @@ class _Stack:
 def _record(epoch: int, loss: float, rate: float, seconds: float) -> dict[str, Any]:
     measured = {"validation_loss": None, "validation_score": None}
     return {"epoch": epoch, "loss": loss, **measured, "rate": rate, "seconds": seconds}
-
-
-def _last_outputs(binding: Any, count: int) -> list[np.ndarray]:
-    """Return the last outputs that were bound."""
-    return [value.numpy() for value in binding.get_outputs()[-count:]]

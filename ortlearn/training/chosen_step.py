@@ -10,12 +10,12 @@ from onnx import ModelProto
 from ..data.samples import Data
 from ..exceptions import ExecutionError
 from ..graphs.nodes import all_nodes
-from ..runtime.buffers import Carried, CarriedBuffers
+from ..runtime.buffers import Carried
 from ..runtime.devices import Device
 from ..runtime.onnxruntime_module import runtime_failures
 from .graphs.task import TrainingTask
 from .solvers.full_batch import FullBatchStep
-from .steps.base_step import BaseStep, Pause
+from .steps.base_step import BaseStep
 from .steps.epoch_graph import RANDOM
 from .steps.epoch_step import EpochStep
 from .steps.forward_backward_step import ForwardBackwardStep
@@ -54,30 +54,15 @@ class ChosenStep(BaseStep):
         super().__init__(task, device, n_jobs)
 
     def build(self) -> list[Carried]:
-        """Return an empty list: the kind of step is selected by ``start``."""
+        """Return an empty list: the kind of step is not selected yet."""
         self.chosen: BaseStep | None = None
         return []
 
-    @property
-    def _step(self) -> BaseStep:
-        if self.chosen is None:
-            return self._first(self.task, self.device, self.n_jobs)
-        return self.chosen
-
-    def start(
-        self,
-        data: Data,
-        sizes: list[int],
-        weights: dict[str, np.ndarray],
-        states: dict | None = None,
-        n_samples: int | None = None,
-    ) -> CarriedBuffers:
-        """Select the kind of step, copy weights and states to the device and bind them to the data."""
-        arguments = data, sizes, weights, states, n_samples
+    def selected(self, *arguments: Any) -> BaseStep:
+        """Return the fastest kind of step that the provider supports, found by the first call."""
         if self.chosen is None:
             self.chosen = self._choose(arguments)
-        self.chosen.checks_loss = self.checks_loss
-        return self.chosen.start(*arguments)
+        return self.chosen
 
     def _choose(self, arguments: Any) -> BaseStep:
         for kind in STEPS if self._first is EpochStep else [self._first]:
@@ -111,38 +96,21 @@ class ChosenStep(BaseStep):
                 return f"its updates of weight {name!r} differ from those of the CPU"
         return ""
 
-    def load(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Bind the next chunk of an epoch."""
-        self._step.load(data, buffers)
-
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
         if self.chosen is not None:
             self.chosen.release()
 
-    def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the next steps."""
-        self._step.set_rate(rate)
-
-    def run_epoch(
-        self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
-    ) -> np.ndarray:
-        """Update on every batch of an epoch, up to the first non-finite objective."""
-        return self._step.run_epoch(order, batch_size, buffers, pause)
-
-    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
-        """Update on a batch and return its objective."""
-        return self._step.run(rows, buffers)
-
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graphs of the selected kind of step, or of the first kind before the selection."""
-        return self._step.graphs()
+        step = self._first(self.task, self.device, self.n_jobs) if self.chosen is None else self.chosen
+        return step.graphs()
 
 
 def _trial(step: BaseStep, arguments: Any) -> dict:
     """Return weights and states after a full and a short batch."""
-    data, sizes, weights, states, n_samples = arguments
-    buffers = step.start(data, sizes, weights, states, n_samples)
+    data, sizes, *_ = arguments
+    buffers = step.start(*arguments)
     step.set_rate(TRIAL_RATE)
     step.run_epoch(np.arange(sum(sizes), dtype=np.int64) % len(data), sizes[0], buffers)
     return buffers.read()

@@ -101,7 +101,9 @@ def run_training(
         version = ORDER_VERSION if position is None else position.order_version
         passes = PassesInMemory(data, seed if settings.shuffle else None, shard, version)
     sizes = batch_sizes(passes.n_samples, settings.batch_size)
-    buffers = step.start(data, sizes, weights, states, passes.n_samples)
+    arguments = data, sizes, weights, states, passes.n_samples
+    step = step.selected(*arguments)
+    buffers = step.start(*arguments)
     step.checks_loss = settings.first_epoch == 0 and position is None
     with progress_bar(
         settings.max_iter, settings.description, bool(settings.verbose), settings.stream

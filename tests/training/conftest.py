@@ -18,7 +18,7 @@ from ortlearn.training.graphs.task import Objective, ScoreGraph, TrainingTask, U
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.forward_backward import OrtGradientForwardBackward
 from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
-from ortlearn.training.steps.four_calls import FourCalls
+from ortlearn.training.steps.four_calls import four_calls
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.plain_training import plain_training  # noqa: F401
 
@@ -28,8 +28,8 @@ FLOAT = 1
 class FourCallStep(ForwardBackwardStep):
     """ForwardBackwardStep with four calls, as for Python losses and the C++ builder."""
 
-    def _new_calls(self, size):
-        return FourCalls(self, size)
+    def _new_plan(self, size):
+        return four_calls(self, size)
 
 
 STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep, "four_calls": FourCallStep}

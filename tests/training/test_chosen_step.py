@@ -1,7 +1,5 @@
 """Selection of the step on other providers, compared with the CPU."""
 
-import types
-
 import numpy as np
 import pytest
 from onnx import parser
@@ -10,12 +8,10 @@ from sklearn.linear_model import Ridge, SGDRegressor
 from sklearn.neural_network import MLPRegressor
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.exceptions import ExecutionError, ProviderWarning
+from ortlearn.exceptions import ExecutionError, PluginError, ProviderWarning
 from ortlearn.problem import configuration
 from ortlearn.runtime.checked_sessions import CheckedSession, difference
 from ortlearn.runtime.devices import Device
-from ortlearn.runtime.rebinding import Rebinding
-from ortlearn.runtime.sessions import make_session
 from ortlearn.training import chosen_step
 from ortlearn.training.solvers.full_batch import FullBatchStep
 from ortlearn.training.steps.epoch_step import EpochStep
@@ -159,16 +155,12 @@ def test_differences():
     assert difference([np.array(["a", "b"])], [np.array(["a", "a"])]).endswith("by 50 %")
 
 
-def test_inputs_are_bound_at_every_run():
-    session = make_session(MODEL, Other("cpu"))
-    binding = session.io_binding()
-    assert isinstance(binding, Rebinding)
-    handed = []
-    binding._iobinding = types.SimpleNamespace(
-        bind_ortvalue_input=lambda name, value: handed.append((name, value)),
-        bind_ortvalue_output=lambda name, value: None,
+def test_gradients_of_python_losses_are_checked(other, samples):
+    def wrong(expected, predicted):
+        return (predicted - expected)[:, 0] ** 2 / 2, expected - predicted
+
+    model = OrtGradientForwardBackwardOptimizer(
+        SGDRegressor(), learning_loss=wrong, learning_rate="SGD", max_iter=1, random_state=0
     )
-    binding.bind_ortvalue_input("x", "value")
-    assert handed == []
-    binding.refresh(), binding.refresh()
-    assert handed == [("x", "value")] * 2
+    with pytest.raises(PluginError, match="gradient"):
+        model.fit(*samples)

@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 import pytest
+from scipy.sparse import csr_matrix
 
 from ortlearn.data.samples import Data
 from ortlearn.exceptions import ConvergenceError
@@ -144,3 +145,25 @@ def test_progress_bar(step_class, make_task, rows, capsys):
     train(step, rows, max_iter=2, verbose=1, description="my training")
     out = capsys.readouterr().out
     assert "my training" in out and "2/2" in out and "loss" in out
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_chunks_of_an_epoch(any_step_class, make_task, rows, sparse):
+    """Other samples are bound with the same weights and learning rate."""
+    step, order, found = any_step_class(make_task(), Device("cpu")), np.arange(len(rows)), []
+    chunks = [Data(csr_matrix(X) if sparse else X, rows.y) for X in (rows.X, 2 * rows.X)]
+    for n_samples in (None, 2 * len(rows)):
+        buffers = step.start(chunks[0], [len(rows)], START, n_samples=n_samples)
+        step.set_rate(0.05)
+        losses = [step.run_epoch(order, len(rows), buffers)]
+        if n_samples is None:  # the next chunk as a new training
+            weights = {name: array for (name, _), array in buffers.read().items()}
+            buffers = step.start(chunks[1], [len(rows)], weights)
+            step.set_rate(0.05)
+        else:
+            step.load(chunks[1], buffers)
+        losses.append(step.run_epoch(order, len(rows), buffers))
+        found.append((losses, *buffers.read().values()))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+    assert not np.array_equal(found[0][1], weights["coef"])

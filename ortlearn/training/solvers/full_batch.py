@@ -11,6 +11,7 @@ from onnx import ModelProto
 from ...data.samples import Data
 from ...differentiation import gradient_of_loss
 from ...exceptions import PluginError
+from ...runtime.calls import BoundCall
 from ...runtime.devices import Device, ort_scalar, ort_value
 from ..fusions import fuse_step
 from ..fusions.scatter import scatter_rows
@@ -194,29 +195,24 @@ class FullBatchStep:
         self._shapes = {name: array.shape for name, array in weights.items()}
         self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
         self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.graph.weights]
-        self._bindings: dict[bool, tuple[Any, Any, set[str]]] = {}
+        self._calls: dict[bool, BoundCall] = {}
         self._size = rows_per_call(self._trained, data)
         self._whole = self._values(slice(0, len(data))) if self._size is None else None
 
-    def _bound(self, rounded: bool) -> tuple[Any, Any, set[str]]:
-        """Return a session, its binding to weights and results, and the names of its inputs."""
-        if rounded not in self._bindings:
+    def _call(self, rounded: bool) -> BoundCall:
+        """Return the call of a graph on weights and results."""
+        if rounded not in self._calls:
             graph, session = self._compiled(rounded)
-            binding, names = session.io_binding(), {value.name for value in session.get_inputs()}
-            for name, value in {**self._weights, WIDTH: self._width}.items():
-                if name in names:
-                    binding.bind_ortvalue_input(name, value)
-            binding.bind_ortvalue_output(OBJECTIVE, self._objective)
-            for name, value in zip(graph.gradients, self._gradients, strict=True):
-                binding.bind_ortvalue_output(name, value)
-            self._bindings[rounded] = session, binding, names
-        return self._bindings[rounded]
+            results = dict(zip(graph.gradients, self._gradients, strict=True))
+            results[OBJECTIVE] = self._objective
+            self._calls[rounded] = BoundCall(session, {**self._weights, WIDTH: self._width}, results)
+        return self._calls[rounded]
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
         self._all = self._data = self._whole = self._coordinates = None  # type: ignore[assignment]
         self._first = {}
-        self._weights, self._gradients, self._bindings = {}, [], {}
+        self._weights, self._gradients, self._calls = {}, [], {}
 
     def _values(self, rows: slice) -> dict[str, Any]:
         """Return some samples as inputs of the graph."""
@@ -257,15 +253,14 @@ class FullBatchStep:
         (float, ndarray of shape (n_elements,))
             Objective and gradient.
         """
-        session, binding, names = self._bound(rounded=width > 0)
+        call = self._call(rounded=width > 0)
         for name, array in self._unpacked(vector).items():
             self._weights[name].update_inplace(array)
         self._width.update_inplace(np.array(width, dtype=self.task.graph.dtype))
         value, gradient = 0.0, np.zeros_like(vector)
         for share, inputs in self._parts():
-            for name in names & inputs.keys():
-                binding.bind_ortvalue_input(name, inputs[name])
-            session.run_with_iobinding(binding)
+            call.bind(inputs)
+            call()
             value += share * float(self._objective.numpy())
             parts = [np.ravel(tensor.numpy()) for tensor in self._gradients]
             gradient += share * np.concatenate(parts).astype(np.float64)

@@ -91,6 +91,21 @@ class BaseStep:
         """
         return threads_of_training(self.task, size, self.n_jobs)
 
+    def selected(self, *arguments: Any) -> BaseStep:
+        """Return the step that trains, given the arguments of :meth:`start`: this one by default.
+
+        Parameters
+        ----------
+        *arguments
+            Arguments of :meth:`start`.
+
+        Returns
+        -------
+        BaseStep
+            Step.
+        """
+        return self
+
     def start(
         self,
         data: Data,

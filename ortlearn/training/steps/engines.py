@@ -13,8 +13,9 @@ from ...differentiation.cpp_builder import Agent
 from ...differentiation.split import split_gradient_model
 from ...graphs import make_inputs_of
 from ...graphs.nodes import all_nodes
+from ...runtime.calls import BoundCall, run_vectors
 from ...runtime.devices import Device, ort_device, ort_vector
-from ...runtime.sessions import bound_run, make_session, run_in_place, run_vectors, session_options
+from ...runtime.sessions import make_session, session_options
 
 __all__ = ["Engine", "SplitEngine", "make_engine"]
 
@@ -58,22 +59,11 @@ class SplitEngine:
         self._has_dynamic_shapes = any(
             node.op_type in DYNAMIC_SHAPE_OPERATORS for node in all_nodes(forward.graph)
         )
-        self._device = ort_device(device)
+        self._tensors_on, self._device = device, ort_device(device)
         self._plans: dict[tuple[int, int], _Plan] = {}
         self._backward_names = [value.name for value in backward.graph.input]
-        self._sources = self._backward_sources(backward)
-
-    def _backward_sources(self, backward: ModelProto) -> list[tuple[str, int]]:
-        """Return the source of each input of the second graph (feed, fetch or gradient) and its index."""
-        sources = []
-        for value in backward.graph.input:
-            if value.name in self._fetch_names:
-                sources.append(("fetch", self._fetch_names.index(value.name)))
-            elif value.name in self.feed_names:
-                sources.append(("feed", self.feed_names.index(value.name)))
-            else:
-                sources.append(("gradient", self._gradient_position(value.name)))
-        return sources
+        others = [n for n in self._backward_names if n not in self._fetch_names and n not in self.feed_names]
+        self._gradients = {name: self._gradient_position(name) for name in others}
 
     def _gradient_position(self, name: str) -> int:
         for index, output in enumerate(self.output_names):
@@ -91,13 +81,20 @@ class SplitEngine:
         if plan.run is not None:
             plan.run()
         elif len(outputs):
-            names = self.feed_names, feeds, self._fetch_names, outputs
-            plan.fetches = run_in_place(self.session, *names, self._device)
+            call = self._bound(feeds, outputs)
+            call()
+            plan.fetches = [*outputs, *call.new_outputs().values()]
         else:
             run_vectors(self.session, self.feed_names, feeds, self._fetch_names, plan.fetches, self._device)
             for value in list(plan.fetches)[: len(self.output_names)]:
                 outputs.push_back(value)
         return plan
+
+    def _bound(self, feeds: Any, fetches: Any) -> BoundCall:
+        """Return the forward call that writes to some of the tensors, and allocates the other ones."""
+        values = dict(zip(self.feed_names, feeds, strict=True))
+        results = dict(zip(self._fetch_names, fetches, strict=False))
+        return BoundCall(self.session, values, results, self._tensors_on)
 
     def _new_plan(self, feeds: Any, outputs: Any) -> _Plan:
         """Return the tensors of a pair of calls; cached if the caller provides the outputs."""
@@ -108,7 +105,7 @@ class SplitEngine:
             run_vectors(self.session, self.feed_names, feeds, self._fetch_names, trial, self._device)
             for value in [*outputs, *list(trial)[len(self.output_names) :]]:
                 fetches.push_back(value)
-            plan.run = bound_run(self.session, self.feed_names, feeds, self._fetch_names, fetches)
+            plan.run = self._bound(feeds, fetches).function
             if len(self._plans) >= self.MAX_PLANS and (id(feeds), id(outputs)) not in self._plans:
                 self._plans.clear()
             self._plans[id(feeds), id(outputs)] = plan
@@ -119,15 +116,16 @@ class SplitEngine:
         session, names, outputs = self.backward_session, self._backward_names, self.gradient_names
         run = state.backward_runs.get((id(gradients), id(results)))
         if run is None:
-            values = {"fetch": list(state.fetches), "feed": list(state.feeds), "gradient": list(gradients)}
-            chosen = [values[kind][index] for kind, index in self._sources]
+            values = {name: gradients[index] for name, index in self._gradients.items()}
+            values |= zip(self.feed_names, state.feeds, strict=True)
+            values |= zip(self._fetch_names, state.fetches, strict=True)
             if state.run is not None and len(results):
-                run = bound_run(session, names, chosen, outputs, results)
+                run = BoundCall(session, values, dict(zip(outputs, results, strict=True))).function
                 state.keep(gradients, results, run, self.MAX_PLANS)
         if run is not None:
             run()
         else:
-            feeds = ort_vector(chosen, [self._device] * len(chosen))
+            feeds = ort_vector([values[name] for name in names], [self._device] * len(names))
             run_vectors(session, names, feeds, outputs, results, self._device)
         state.waiting = False
 

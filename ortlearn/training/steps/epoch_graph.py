@@ -45,6 +45,7 @@ __all__ = [
     "batch_graph",
     "epoch_graph",
     "gathered_columns",
+    "order_arrays",
     "with_gathers",
 ]
 
@@ -164,6 +165,13 @@ def epoch_graph(
     model = _assemble(task, step, op, columns, rest, infos, ends, known)
     draws = any(node.op_type in RANDOM for node in step.model.graph.node)
     return EpochGraph(model, [item for item, _ in after], draws)
+
+
+def order_arrays(order: np.ndarray, size: int) -> dict[str, np.ndarray]:
+    """Return the inputs of an epoch's graph with an order of samples, or several along leading axes."""
+    full = order.shape[-1] // size * size
+    found = {ORDER: order[..., :full].reshape(*order.shape[:-1], -1, size), REST: order[..., full:]}
+    return {name: np.ascontiguousarray(array) for name, array in found.items() if array.size or name == ORDER}
 
 
 def gathered_columns(task: TrainingTask, step: StepGraph) -> list[str]:

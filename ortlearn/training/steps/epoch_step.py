@@ -9,6 +9,7 @@ from onnx import ModelProto
 
 from ...data.samples import Data
 from ...runtime.buffers import Carried, CarriedBuffers
+from ...runtime.calls import BoundCall
 from ...runtime.devices import Device, ort_scalar, ort_value
 from ..graphs.names import RATE
 from ..graphs.sparse_products import taken_rows, with_sparse_rows
@@ -18,7 +19,7 @@ from .base_step import BaseStep, Pause, run_batches
 from .batch_loops import LOSSES, ORDER, batches_per_iteration
 from .batch_timer import BatchTimer
 from .compiled import compiled_graph
-from .epoch_graph import LAST, REST, EpochGraph, epoch_graph
+from .epoch_graph import LAST, REST, EpochGraph, epoch_graph, order_arrays
 from .single_graph_step import SingleGraphStep
 
 __all__ = ["EpochStep"]
@@ -84,17 +85,15 @@ class EpochStep(BaseStep):
         self._rate_value = 0.0
         self._columns: dict[str, Any] = {}
         self._values: dict[str, Any] = {}
-        self._bindings: list[Any] = []
+        self._calls: list[BoundCall] = []
         if data.is_sparse:
             return
         self._columns = self._tensors(self.task.columns(data))
         if self.n_samples != len(data):  # inputs differ between the chunks of an epoch
             return
         self._values = self._inputs(np.arange(len(data), dtype=np.int64))
-        compiled = self._compiled(self.rest)
-        self._bindings = [
-            self._binding(buffers, copy, self._values, compiled) for copy in range(buffers.COPIES)
-        ]
+        compiled, copies = self._compiled(self.rest), range(buffers.COPIES)
+        self._calls = [self._bound(buffers, copy, self._values, compiled) for copy in copies]
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
         """Bind other samples for the next calls."""
@@ -111,41 +110,21 @@ class EpochStep(BaseStep):
         if self._data.is_sparse or self._trained.graph.sparse:
             taken = taken_rows(self._trained, self.task.columns(self._data).items(), rows, self.size)
             columns, rows = self._tensors(taken), np.arange(len(rows), dtype=np.int64)
-        full = len(rows) // self.size * self.size
-        numbers = {ORDER: rows[:full].reshape(-1, self.size)}
-        if full < len(rows):
-            numbers[REST] = rows[full:]
-        return {**columns, **self._tensors(numbers), RATE: self._rate}
+        return {**columns, **self._tensors(order_arrays(rows, self.size)), RATE: self._rate}
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
         self._data = self._last_epoch = self._loaded = None
-        self._columns, self._values, self._bindings = {}, {}, []
+        self._columns, self._values, self._calls = {}, {}, []
         if self._single is not None:
             self._single.release()
 
-    def _binding(
-        self,
-        buffers: CarriedBuffers,
-        copy: int,
-        values: dict[str, Any],
-        compiled: tuple[EpochGraph, Any],
-    ) -> Any:
+    def _bound(
+        self, buffers: CarriedBuffers, copy: int, values: dict[str, Any], compiled: tuple[EpochGraph, Any]
+    ) -> BoundCall:
         graph, session = compiled
-        names = {value.name for value in session.get_inputs()}
-        binding = session.io_binding()
-        for name, value in values.items():
-            if name in names:
-                binding.bind_ortvalue_input(name, value)
-        binding.bind_output(LOSSES, "cpu")
-        if REST in names:
-            binding.bind_ortvalue_output(LAST, self._last)
-        written = buffers.values[(copy + 1) % buffers.COPIES]
-        for item, old, new in zip(graph.carried, buffers.values[copy], written, strict=True):
-            if item.source in names:
-                binding.bind_ortvalue_input(item.source, old)
-            binding.bind_ortvalue_output(item.result, new)
-        return binding
+        read, written = buffers.between(copy, graph.carried)
+        return BoundCall(session, values | read, {LAST: self._last, **written})
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the next epochs."""
@@ -161,13 +140,13 @@ class EpochStep(BaseStep):
         self._run_trial(order, n_batches, buffers)
         assert self._data is not None
         is_whole = len(order) == len(self._data)
-        if not self._bindings or not is_whole or self._timer.batches(n_batches) < n_batches:
+        if not self._calls or not is_whole or self._timer.batches(n_batches) < n_batches:
             return self._run_in_parts(order, buffers, pause)
         full = n_batches * self.size
         self._values[ORDER].update_inplace(order[:full].reshape(-1, self.size))
         if self.rest:
             self._values[REST].update_inplace(order[full:])
-        values = self._call(self.session, self._bindings[buffers.current], n_batches, self.rest)
+        values = self._call(self._calls[buffers.current], n_batches, self.rest)
         if np.isfinite(values).all():
             buffers.advance()
             self._remember(order)
@@ -190,13 +169,12 @@ class EpochStep(BaseStep):
         assert self._graph is not None
         return self._graph.timer
 
-    def _call(self, session: Any, binding: Any, n_batches: int, rest: int) -> np.ndarray:
+    def _call(self, call: BoundCall, n_batches: int, rest: int) -> np.ndarray:
         """Run a graph and return the objectives of its batches."""
-        binding.bind_output(LOSSES, "cpu")  # the output of the last call would require the same length
         begun = batch_timer.clock()
-        session.run_with_iobinding(binding)
+        call()
         seconds = batch_timer.clock() - begun
-        values = binding.get_outputs_as_ortvaluevector()[0].numpy()  # get_outputs takes 40 us
+        values = call.new_outputs()[LOSSES].numpy()
         self._timer.note(max(1, len(values)), seconds)
         return np.append(values, self._last.numpy()) if rest and len(values) == n_batches else values
 
@@ -208,8 +186,8 @@ class EpochStep(BaseStep):
             buffers.write(own.read(), buffers.next)
             return values
         compiled, inputs = self._compiled(rest), self._inputs(rows)
-        binding = self._binding(buffers, buffers.current, inputs, compiled)
-        return self._call(compiled[1], binding, len(rows) // self.size, rest)
+        call = self._bound(buffers, buffers.current, inputs, compiled)
+        return self._call(call, len(rows) // self.size, rest)
 
     def _run_in_parts(
         self, order: np.ndarray, buffers: CarriedBuffers, pause: Pause | None = None
@@ -303,5 +281,5 @@ class EpochStep(BaseStep):
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graph of a batch, and that of an epoch once the batch sizes are known."""
-        step = {"step": self._single_step().model}
+        step = self._single_step().graphs()
         return step if self._graph is None else {"epoch": self._graph.model, **step}

@@ -10,10 +10,10 @@ from onnx import ModelProto
 
 from ...exceptions import DeviceError
 from ...graphs.files import save_model
+from ...runtime.calls import run_vectors
 from ...runtime.devices import Device, ort_device, ort_vector
 from ...runtime.errors import runtime_errors
 from ...runtime.forks import PerProcess
-from ...runtime.sessions import run_vectors
 from .engines import Engine
 
 __all__ = ["OrtGradientForwardBackwardFunction"]

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from onnx import ModelProto
 
 from ...data.samples import Data
 from ...differentiation import build_gradient
-from ...runtime.buffers import Carried, CarriedBuffers
-from ...runtime.devices import ort_scalar
+from ...runtime.buffers import Carried
 from ..graphs.names import BATCH
-from .base_step import BaseStep
-from .four_calls import FourCalls
-from .two_calls import TwoCalls
+from .batch_step import BatchStep, Plan
+from .four_calls import four_calls
+from .two_calls import two_calls
 
 __all__ = ["ForwardBackwardStep"]
 
 
-class ForwardBackwardStep(BaseStep):
+class ForwardBackwardStep(BatchStep):
     """Train with separate calls for forward and backward.
 
     If ortlearn's rules differentiate the model and the loss is a graph, a batch is two calls: forward, then
@@ -37,47 +33,26 @@ class ForwardBackwardStep(BaseStep):
 
     def build(self) -> list[Carried]:
         """Return an empty list: the graphs depend on the batch size."""
-        self._calls: TwoCalls | FourCalls | None = None
+        self._size: int | None = None
         return []
 
     def prepare(self, data: Data, sizes: list[int]) -> None:
         """Build the graphs for the batch sizes."""
-        if self._calls is None or (isinstance(self._calls, TwoCalls) and self._calls.size != sizes[0]):
-            self._calls = self._new_calls(sizes[0])
-        self.carried = self._calls.carried
+        if self._size is None or (self.plan.gathers and self._size != sizes[0]):
+            self._size, self.plan = sizes[0], self._new_plan(sizes[0])
+        self.carried = self.plan.carried
 
-    def _new_calls(self, size: int | str) -> TwoCalls | FourCalls:
-        def two() -> TwoCalls | FourCalls:
-            calls = TwoCalls(self, size)
-            return FourCalls(self, size) if calls.has_dynamic_shapes else calls
-
+    def _new_plan(self, size: int | str) -> Plan:
+        """Return the calls for full batches of a size."""
         loss = self.task.objective.loss
         if loss is not None and loss.in_python:
-            return FourCalls(self, size)
-        return build_gradient(self.task.gradient, two, lambda: FourCalls(self, size))
-
-    def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
-        """Allocate and bind the buffers of each batch size."""
-        assert self._calls is not None
-        self._rate = ort_scalar(self.task.graph.dtype, self.device)
-        self._batches: dict[int, Any] = {
-            size: self._calls.bind(data, size, buffers, self._rate) for size in sizes
-        }
-
-    def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Read batches from other samples."""
-        for batch in self._batches.values():
-            batch.rebind(data, buffers)
-
-    def release(self) -> None:
-        """Release data and weights; keep graphs and sessions."""
-        self._batches, self._loaded = {}, None
-
-    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
-        """Update on a batch and return its objective."""
-        return self._batches[len(rows)].run(rows, buffers.current)
+            return four_calls(self, size)
+        return build_gradient(
+            self.task.gradient,
+            lambda: two_calls(self, size) or four_calls(self, size),
+            lambda: four_calls(self, size),
+        )
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graphs of the calls; before the first training, those with a dynamic batch size."""
-        calls = self._new_calls(BATCH) if self._calls is None else self._calls
-        return calls.graphs()
+        return (self._new_plan(BATCH) if self._size is None else self.plan).models

@@ -2,187 +2,112 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
 
 from ...data.samples import Data
-from ...graphs import extract_model, make_initializers_of
+from ...graphs import extract_model, make_initializers_of, map_names
 from ...graphs.editing import with_fields
-from ...runtime.buffers import BatchBuffer, CarriedBuffers
-from ...runtime.devices import ort_scalar, ort_value
+from ...runtime.devices import ort_value
 from ...runtime.sessions import make_session, session_options
-from ..graphs.names import OBJECTIVE, RATE, SAMPLE_WEIGHT
+from ..graphs.names import OBJECTIVE, SAMPLE_WEIGHT
 from ..graphs.task import TrainingTask
 from .base_step import BaseStep
+from .batch_step import Part, Plan, Tensors
 from .forward_backward import OrtGradientForwardBackward
 from .two_call_graphs import loss_gradient_graph, update_graph
 
-__all__ = ["FourCalls"]
+__all__ = ["four_calls"]
+
+PENALTY = "ortlearn_penalty"
 
 
-class FourCalls:
-    """Graphs and sessions of a step with four calls per batch; the loss may be a Python function."""
+def four_calls(step: BaseStep, size: int | str) -> Plan:
+    """Return four calls per batch; the loss may be a Python function."""
+    task, device, n_jobs = step.task, step.device, step.threads(size)
+    output, statistics, loss = task.graph.output, task.graph.statistics, task.objective.loss
+    update = update_graph(task)
+    models = {"update": map_names(update.model, {OBJECTIVE: PENALTY})}
+    has_graph = loss is not None and not loss.in_python
+    if has_graph:
+        models["loss"] = loss_gradient_graph(task)
+    if statistics:  # the update copies them unchanged
+        models["statistics"] = extract_model(task.graph.model, list(statistics.values()))
+    sessions = {name: make_session(model, device, n_jobs, spins=False) for name, model in models.items()}
+    model = make_initializers_of(task.graph.model, task.graph.weights)
+    function = OrtGradientForwardBackward(
+        with_fields(model, output=model.graph.output[:1]),
+        weights_to_train=task.graph.weights,
+        sess_options=session_options(n_jobs, spins=False),
+        providers=device,
+        gradient=task.gradient,
+        input_gradients=False,
+    ).new_instance()
 
-    def __init__(self, step: BaseStep, size: int | str):
-        self.step, task = step, step.task
-        n_jobs = step.threads(size)
-        update = update_graph(task)
-        self.penalised = update.value is not None
-        self.carried = update.carried
-        self._models = {"update": update.model}
-        self.update_session = make_session(update.model, step.device, n_jobs, spins=False)
-        self.loss_session: Any = None
-        if task.objective.loss is not None and not task.objective.loss.in_python:
-            self._models["loss"] = loss_gradient_graph(task)
-            self.loss_session = make_session(self._models["loss"], step.device, n_jobs, spins=False)
-        self.statistics_session: Any = None
-        results = list(task.graph.statistics.values())
-        if results:
-            self._models["statistics"] = extract_model(task.graph.model, results)
-            self.statistics_session = make_session(
-                self._models["statistics"], step.device, n_jobs, spins=False
-            )
-        model = make_initializers_of(task.graph.model, task.graph.weights)
-        self.function = OrtGradientForwardBackward(
-            with_fields(model, output=model.graph.output[:1]),
-            weights_to_train=task.graph.weights,
-            sess_options=session_options(n_jobs, spins=False),
-            providers=step.device,
-            gradient=task.gradient,
-            input_gradients=False,
-        ).new_instance()
+    def forward(values: Tensors) -> Callable[[], Any]:
+        inputs = [values[name] for name in [*function.owner.input_names, *task.graph.weights]]
+        vectors = function.input_to_ort(inputs), function.input_to_ort([values[output]])
+        return partial(function.forward, vectors[0], True, vectors[1])
 
-    def bind(self, data: Data, size: int, buffers: CarriedBuffers, rate: Any) -> FourCallBatch:
-        """Return the bound calls for batches of a size."""
-        return FourCallBatch(self, data, size, buffers, rate)
+    def backward(values: Tensors) -> Callable[[], Any]:
+        gradients = [values[f"{name}_grad"] for name in task.graph.weights]
+        vectors = function.input_to_ort([values[f"{output}_grad"]]), function.input_to_ort(gradients)
+        return partial(function.backward, *vectors)
 
-    def graphs(self) -> dict[str, ModelProto]:
-        """Return the graphs of forward, backward, loss and update."""
-        return {**self.function.owner.models_, **self._models}
+    def between(size: int, data: Data, values: Tensors) -> Tensors:
+        """Return output and gradients, and the objective of a loss in Python."""
+        shapes = {f"{name}_grad": values[name].shape() for name in task.graph.weights}
+        shapes[output] = shapes[f"{output}_grad"] = _output_shape(task, size, data.y)
+        found = {name: ort_value(np.ones(s, dtype=task.graph.dtype), device) for name, s in shapes.items()}
+        return found if has_graph else {**found, OBJECTIVE: np.zeros(())}
+
+    def parts(size: int) -> list[Part]:
+        middle = sessions["loss"] if has_graph else partial(_python_loss, step)
+        last = [sessions["statistics"]] if statistics else []
+        return [forward, middle, backward, sessions["update"], *last]
+
+    def running(weights: Tensors) -> Tensors:
+        return {result: weights[name] for name, result in statistics.items()}
+
+    terms = (OBJECTIVE,) if update.value is None else (OBJECTIVE, PENALTY)
+    models = {**function.owner.models_, **models}
+    return Plan(models, update.carried, parts, between, running, terms, gathers=False)
 
 
-class FourCallBatch:
-    """Buffers and bindings of the calls for batches of a size."""
+def _python_loss(step: BaseStep, values: Tensors) -> Callable[[], None]:
+    """Return a function that computes the objective from the output of the model, and its gradient."""
+    graph, objective = step.task.graph, step.task.objective
+    output, total, loss = values[graph.output], values[OBJECTIVE], objective.loss
+    if loss is None:
+        return lambda: total.fill(np.sum(output.numpy()))
+    labels, slopes = values[objective.label], values[f"{graph.output}_grad"]
+    weights = values[SAMPLE_WEIGHT] if objective.weighted else None
 
-    def __init__(self, calls: FourCalls, data: Data, size: int, buffers: CarriedBuffers, rate: Any):
-        task, device = calls.step.task, calls.step.device
-        self.calls, self.step, self.rate = calls, calls.step, rate
-        columns = task.columns(data)
-        self.columns = {name: (BatchBuffer(a, size, device), a) for name, a in columns.items()}
-        shape = _output_shape(task, size, data.y)
-        self.output = ort_value(np.zeros(shape, dtype=task.graph.dtype), device)
-        self.output_gradient = ort_value(np.ones(shape, dtype=task.graph.dtype), device)
-        self.objective, self.penalty = (ort_scalar(task.graph.dtype, device) for _ in range(2))
-        self.gradients = {
-            name: ort_value(np.zeros(value.shape(), dtype=task.graph.dtype), device)
-            for name, value in buffers.weights(0).items()
-        }
-        self._vectors(buffers)
-        self.loss_binding = self._bind_loss()
-        self.update_bindings = [self._bind_update(buffers, copy) for copy in range(buffers.COPIES)]
-        self.statistics_bindings = [self._bind_statistics(buffers, copy) for copy in range(buffers.COPIES)]
+    def run() -> None:
+        shares = None if weights is None else weights.numpy()
+        total[()], gradient = _evaluate(step, loss, labels.numpy(), output.numpy(), shares)
+        slopes.update_inplace(gradient)
 
-    def _vectors(self, buffers: CarriedBuffers) -> None:
-        function, names = self.calls.function, self.step.task.graph.weights
-        inputs = [self.columns[name][0].value for name in function.owner.input_names]
-        self.feeds = []
-        for copy in range(buffers.COPIES):
-            weights = buffers.weights(copy)
-            self.feeds.append(function.input_to_ort([*inputs, *(weights[name] for name in names)]))
-        self.outputs = function.input_to_ort([self.output])
-        self.output_gradients = function.input_to_ort([self.output_gradient])
-        self.gradient_vector = function.input_to_ort([self.gradients[name] for name in names])
+    return run
 
-    def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Read batches from other samples."""
-        columns = self.step.task.columns(data)
-        self.columns = {name: (buffer, columns[name]) for name, (buffer, _) in self.columns.items()}
 
-    def _bind_loss(self) -> Any:
-        session = self.calls.loss_session
-        if session is None:
-            return None
-        task = self.step.task
-        binding = session.io_binding()
-        values = {name: buffer.value for name, (buffer, _) in self.columns.items()}
-        values[task.graph.output] = self.output
-        for value in session.get_inputs():
-            binding.bind_ortvalue_input(value.name, values[value.name])
-        binding.bind_ortvalue_output(OBJECTIVE, self.objective)
-        binding.bind_ortvalue_output(f"{task.graph.output}_grad", self.output_gradient)
-        return binding
-
-    def _bind_update(self, buffers: CarriedBuffers, copy: int) -> Any:
-        session = self.calls.update_session
-        values = {f"{name}_grad": value for name, value in self.gradients.items()}
-        values[RATE] = self.rate
-        written = (copy + 1) % buffers.COPIES
-        binding = session.io_binding()
-        for item, value in zip(buffers.carried, buffers.values[copy], strict=True):
-            values[item.source] = value
-        for value in session.get_inputs():
-            binding.bind_ortvalue_input(value.name, values[value.name])
-        if self.calls.penalised:
-            binding.bind_ortvalue_output(OBJECTIVE, self.penalty)
-        for item, value in zip(buffers.carried, buffers.values[written], strict=True):
-            binding.bind_ortvalue_output(item.result, value)
-        return binding
-
-    def _bind_statistics(self, buffers: CarriedBuffers, copy: int) -> Any:
-        """Return the binding of the call that updates running statistics, or None."""
-        session = self.calls.statistics_session
-        if session is None:
-            return None
-        values = {name: buffer.value for name, (buffer, _) in self.columns.items()}
-        values |= buffers.weights(copy)
-        written = buffers.weights((copy + 1) % buffers.COPIES)
-        binding = session.io_binding()
-        for value in session.get_inputs():
-            binding.bind_ortvalue_input(value.name, values[value.name])
-        for name, result in self.step.task.graph.statistics.items():
-            binding.bind_ortvalue_output(result, written[name])
-        return binding
-
-    def run(self, rows: np.ndarray, copy: int) -> float:
-        """Update on a batch and return its objective."""
-        calls, loss = self.calls, self.step.task.objective.loss
-        for buffer, array in self.columns.values():
-            buffer.load(array, rows)
-        calls.function.forward(self.feeds[copy], training=True, forward_outputs_cache=self.outputs)
-        if calls.loss_session is not None:
-            calls.loss_session.run_with_iobinding(self.loss_binding)
-            value = float(self.objective.numpy())
-        elif loss is None:
-            value = float(np.sum(self.output.numpy()))
-        else:
-            value = self._evaluate(loss)
-        calls.function.backward(self.output_gradients, backward_outputs_cache=self.gradient_vector)
-        calls.update_session.run_with_iobinding(self.update_bindings[copy])
-        if calls.statistics_session is not None:  # the update copies them unchanged
-            calls.statistics_session.run_with_iobinding(self.statistics_bindings[copy])
-        return value + float(self.penalty.numpy()) if calls.penalised else value
-
-    def _evaluate(self, loss: Any) -> float:
-        """Return the objective of a Python loss, and write its gradient for backward."""
-        task = self.step.task
-        labels = self.columns[task.objective.label][0].value.numpy()
-        # copies, since the function may overwrite its arguments, and backward reads the outputs
-        predicted = self.output.numpy()
-        rows, gradient = loss.evaluate(labels.copy(), predicted.copy())
-        if self.step.checks_loss and hasattr(loss, "check_batch"):
-            loss.check_batch(labels, predicted, rows, gradient)
-            self.step.checks_loss = False
-        if task.objective.weighted:
-            weights = self.columns[SAMPLE_WEIGHT][0].value.numpy()
-        else:
-            weights = np.ones_like(rows)
-        # zero if all weights are zero, as in mean_loss
-        shares = weights / max(weights.sum(), np.finfo(rows.dtype).tiny)
-        axes = tuple(range(shares.ndim, gradient.ndim))
-        self.output_gradient.update_inplace(gradient * np.expand_dims(shares, axes))
-        return float(rows.ravel() @ shares.ravel())
+def _evaluate(
+    step: BaseStep, loss: Any, labels: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None
+) -> tuple[float, np.ndarray]:
+    """Return the objective of a Python loss and its gradient."""
+    # copies, since the function may overwrite its arguments, and backward reads the outputs
+    rows, gradient = loss.evaluate(labels.copy(), predicted.copy())
+    if step.checks_loss and hasattr(loss, "check_batch"):
+        loss.check_batch(labels, predicted, rows, gradient)
+        step.checks_loss = False
+    weights = np.ones_like(rows) if weights is None else weights
+    # zero if all weights are zero, as in mean_loss
+    shares = weights / max(weights.sum(), np.finfo(rows.dtype).tiny)
+    axes = tuple(range(shares.ndim, gradient.ndim))
+    return float(rows.ravel() @ shares.ravel()), gradient * np.expand_dims(shares, axes)
 
 
 def _output_shape(task: TrainingTask, size: int, labels: np.ndarray) -> tuple[int, ...]:

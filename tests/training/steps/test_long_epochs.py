@@ -42,10 +42,10 @@ class Clock:
 def clock(monkeypatch):
     clock, call = Clock(), EpochStep._call
 
-    def noted(self, session, binding, n_batches, rest):
+    def noted(self, bound, n_batches, rest):
         clock.calls.append(max(1, n_batches))
         clock.before()
-        return call(self, session, binding, n_batches, rest)
+        return call(self, bound, n_batches, rest)
 
     monkeypatch.setattr(EpochStep, "_call", noted)
     monkeypatch.setattr(batch_timer, "clock", clock)

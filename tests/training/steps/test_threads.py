@@ -88,7 +88,7 @@ def test_sessions_of_a_training(step_class, make_task, rows, monkeypatch, large,
     if step_class is EpochStep:
         sessions = [step.session]
     else:
-        sessions = [session for _, session in step._calls.compiled(5)]
+        sessions = step.plan.parts(5)
     options = [session.get_session_options() for session in sessions]
     assert [item.intra_op_num_threads for item in options] == [expected] * len(sessions)
     spinning = "session.intra_op.allow_spinning"

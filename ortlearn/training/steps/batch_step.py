@@ -1,0 +1,166 @@
+"""Training batch by batch: a list of graphs over one dictionary of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from ...data.samples import Data
+from ...runtime.buffers import BatchBuffer, Carried, CarriedBuffers
+from ...runtime.calls import BoundCall
+from ...runtime.devices import ort_scalar, ort_value
+from ..graphs.names import OBJECTIVE, RATE, ROWS
+from .base_step import BaseStep
+
+__all__ = ["BatchStep", "Part", "Plan", "Tensors"]
+
+#: Tensors of a step on the device, by name.
+Tensors = dict[str, Any]
+#: The session of a graph, or a function that gets all tensors and returns a call in Python.
+Part = Any
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The calls of a batch, in their order.
+
+    Attributes
+    ----------
+    models : dict of str to onnx.ModelProto
+        Graphs by name.
+    carried : list of Carried
+        Weights and states.
+    parts : callable
+        Returns the list of parts for a batch size.
+    tensors : callable
+        Returns the tensors between the parts, from batch size, samples and the other tensors; an array is
+        a tensor of functions in Python only.
+    results : callable
+        Returns results other than those of ``carried``, from the tensors of the new weights by weight.
+    terms : tuple of str
+        Scalars whose sum is the objective.
+    gathers : bool
+        Whether the graphs take the batch from all samples, by its sample indices.
+    """
+
+    models: dict[str, ModelProto]
+    carried: list[Carried]
+    parts: Callable[[int], list[Part]]
+    tensors: Callable[[int, Data, Tensors], Tensors] = lambda size, data, values: {}
+    results: Callable[[Tensors], Tensors] = lambda weights: {}
+    terms: tuple[str, ...] = (OBJECTIVE,)
+    gathers: bool = True
+
+
+class BatchStep(BaseStep):
+    """Train with one or several calls per batch.
+
+    Parameters
+    ----------
+    task : TrainingTask
+        Graph, objective and update.
+    device : Device
+        Device to run on.
+    n_jobs : int, default=None
+        Number of threads of an operator.
+    """
+
+    plan: Plan
+
+    def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
+        """Allocate and bind the tensors of each batch size."""
+        self._rate = ort_scalar(self.task.graph.dtype, self.device)
+        self._batches = {size: _Batch(self, data, size, buffers, self._rate) for size in sizes}
+
+    def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
+        """Read batches from other samples."""
+        for batch in self._batches.values():
+            batch.rebind(data, buffers)
+
+    def release(self) -> None:
+        """Release data and weights; keep graphs and sessions."""
+        self._batches, self._loaded = {}, None
+
+    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+        """Update on a batch and return its objective."""
+        return self._batches[len(rows)].run(rows, buffers.current)
+
+    def graphs(self) -> dict[str, ModelProto]:
+        """Return the graphs of a batch by name."""
+        return self.plan.models
+
+
+class _Batch:
+    """Tensors and bound calls for batches of a size."""
+
+    def __init__(self, step: BatchStep, data: Data, size: int, buffers: CarriedBuffers, rate: Any):
+        self._task, self._device, self._plan = step.task, step.device, step.plan
+        self._size, self._parts, self._is_cpu = size, step.plan.parts(size), step.device.is_cpu
+        self._numbers = np.zeros(size, dtype=np.int64)
+        self._rows = ort_value(self._numbers, self._device)
+        self._terms = {name: np.zeros((), dtype=self._task.graph.dtype) for name in self._plan.terms}
+        scalars = {name: ort_value(array, self._device) for name, array in self._terms.items()}
+        self._fixed = {ROWS: self._rows, RATE: rate, **scalars}
+        self._loads: list[tuple[BatchBuffer, Any]] = []
+        self.rebind(data, buffers)
+
+    def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
+        """Read batches from other samples."""
+        columns = self._task.columns(data)
+        gathers = self._plan.gathers and not data.is_sparse
+        if self._loads and not gathers:
+            self._loads = [(b, a) for (b, _), a in zip(self._loads, columns.values(), strict=True)]
+            return
+        self._loads = []
+        self._set_rows(0 if gathers else np.arange(self._size))  # old indices may be out of bounds
+        if gathers:
+            values = {name: ort_value(array, self._device) for name, array in columns.items()}
+        else:
+            # A dense copy of the batch replaces the columns.
+            own = {name: BatchBuffer(array, self._size, self._device) for name, array in columns.items()}
+            self._loads = [(own[name], array) for name, array in columns.items()]
+            values = {name: buffer.value for name, buffer in own.items()}
+        values |= self._fixed
+        values |= self._plan.tensors(self._size, data, values | buffers.weights(buffers.current))
+        self._values = values  # keeps the memory that the calls read and write
+        self._first, *self._others = (self._reader(name) for name in self._terms)
+        self._calls = [self._bound(values, buffers, copy) for copy in range(buffers.COPIES)]
+
+    def _bound(self, values: Tensors, buffers: CarriedBuffers, copy: int) -> list[Callable[[], None]]:
+        """Return the calls for a copy of the weights."""
+        read, written = buffers.between(copy)
+        written |= self._plan.results(buffers.weights((copy + 1) % buffers.COPIES))
+        return [
+            part(values | read) if callable(part) else BoundCall(part, values | read, written).function
+            for part in self._parts
+        ]
+
+    def run(self, rows: np.ndarray, copy: int) -> float:
+        """Update on a batch and return its objective."""
+        for buffer, array in self._loads:
+            buffer.load(array, rows)
+        if not self._loads:
+            self._set_rows(rows)
+        for call in self._calls[copy]:
+            call()
+        value = self._first()
+        for term in self._others:
+            value += term()
+        return value
+
+    def _set_rows(self, rows: Any) -> None:
+        """Write the sample indices of a batch."""
+        self._numbers[:] = rows
+        if not self._is_cpu:
+            self._rows.update_inplace(self._numbers)
+
+    def _reader(self, name: str) -> Callable[[], float]:
+        """Return a function that reads a scalar, whose memory is an array on the CPU."""
+        value = self._values[name]
+        if isinstance(value, np.ndarray):
+            return value.item
+        return self._terms[name].item if self._is_cpu else lambda: float(value.numpy())
