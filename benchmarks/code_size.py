@@ -11,6 +11,7 @@ import io
 import sys
 import tokenize
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 if sys.version_info >= (3, 11):
@@ -52,6 +53,7 @@ def code_lines(source: str) -> int:
     return len(lines - docstring_lines(source))
 
 
+@cache
 def sizes() -> dict[str, int]:
     """Return the code lines of each package, and of the modules beside them together."""
     found: dict[str, int] = {}

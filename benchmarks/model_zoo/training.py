@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto
 
-from ortlearn import training
 from ortlearn.data.samples import Data
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import OrtlearnError
@@ -148,7 +148,7 @@ def train_from(
     """Return an estimator of a fitted model after a few steps on all rows, from given weights."""
     kind: type = OrtGradientForwardBackwardOptimizer if two_calls else OrtGradientOptimizer
 
-    class Step(getattr(training, kind._step_name)):
+    class Step(resolve_name(kind._step_path)):
         def start(self, data, sizes, _, *others):
             return super().start(data, sizes, weights, *others)
 

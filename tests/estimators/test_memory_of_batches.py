@@ -21,6 +21,7 @@ def network(share):
     )
 
 
+@pytest.mark.slow  # a sample takes some gigabytes
 @pytest.mark.parametrize("estimator", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 def test_batch_that_fits_is_named(estimator):
     trainer = estimator(network(0.15), learning_rate="SGD", batch_size=10, max_iter=1, random_state=0)
