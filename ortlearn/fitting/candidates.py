@@ -62,7 +62,7 @@ def chosen_candidate(
     shares = LeafShares.of(configuration, problem, step.task, data)
     averaged = None if shares is None else shares.averaged
     growth = Growth.of(configuration, problem, samples, start.state.seed)
-    evidence = EVIDENCE if growth is None else growth.definition.evidence
+    evidence = EVIDENCE if growth is None else growth.ensemble.evidence
     candidate = choose(step, parts(), start.weights, others, settings, measure, averaged, evidence)
     if growth is not None:
         pairs = ((samples.take(kept), samples.take(left_out)) for kept, left_out in numbers)

@@ -11,7 +11,8 @@ import numpy as np
 from ..comparison.adaptation import Weights, weights_of
 from ..data.samples import Data
 from ..inference.score_runner import ScoreRunner
-from ..models import find_definition, fitted_part
+from ..models import fitted_part
+from ..models.capabilities import ShiftedTables, capability_of
 from ..problem.configuration import Configuration
 from ..training.solver_loop import standardised_weights
 from .start import Start
@@ -46,8 +47,8 @@ def _offset(configuration: Configuration, start: Start) -> float | None:
     if any(problem.trainable.parameters[name].role != "table" for name in start.weights):
         return None
     part = fitted_part(problem.source)
-    definition = find_definition(part)
-    return None if definition is None else definition.offset(part)
+    tables = capability_of(part, ShiftedTables)
+    return None if tables is None else tables.offset(part)
 
 
 def _shifted(runner: ScoreRunner, start: Weights, offset: float, data: Data) -> Weights:

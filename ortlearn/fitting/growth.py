@@ -14,7 +14,8 @@ from sklearn.pipeline import Pipeline
 from ..comparison.adaptation import best_of, weights_of
 from ..data.samples import Data
 from ..inference.running import Inference
-from ..models import ModelDefinition, find_definition, fitted_part
+from ..models import fitted_part
+from ..models.capabilities import GrowingEnsemble, capability_of
 from ..preprocessing.columns import count_rows
 from ..preprocessing.fitting import fit_clone, is_fitted
 from ..problem.configuration import Configuration
@@ -41,8 +42,8 @@ class Growth:
     ----------
     source : estimator
         Fitted model, or a pipeline that ends with it.
-    definition : ModelDefinition
-        Its definition.
+    ensemble : GrowingEnsemble
+        How two of them are averaged.
     samples : Samples
         New samples.
     seed : int
@@ -50,7 +51,7 @@ class Growth:
     """
 
     source: Any
-    definition: ModelDefinition
+    ensemble: GrowingEnsemble
     samples: Samples
     seed: int
 
@@ -63,9 +64,9 @@ class Growth:
             return None
         if is_fitted(configuration.source):
             part = fitted_part(source)
-            definition = find_definition(part)
-            if definition is not None and definition.grows(part) and part is _last(source):
-                return cls(source, definition, samples, seed)
+            ensemble = capability_of(part, GrowingEnsemble)
+            if ensemble is not None and ensemble.grows(part) and part is _last(source):
+                return cls(source, ensemble, samples, seed)
         return None
 
     def share(
@@ -80,11 +81,11 @@ class Growth:
             model = self.fitted(train)
             if model is None:
                 return 0.0
-            new = self.definition.scores_of(model, self._after_steps(left_out.X)).astype(scores.dtype)
-            mixed = [self.definition.mixed_scores(scores, new, share) for share in SHARES]
+            new = self.ensemble.scores_of(model, self._after_steps(left_out.X)).astype(scores.dtype)
+            mixed = [self.ensemble.mixed_scores(scores, new, share) for share in SHARES]
             found.append([losses(values, data) for values in (scores, *mixed)])
             weights.append(weights_of(data))
-        evidence = self.definition.evidence
+        evidence = self.ensemble.evidence
         best = best_of(np.concatenate(found, axis=1), np.concatenate(weights), SHARES, evidence)
         return 0.0 if best is None else SHARES[best]
 
@@ -92,7 +93,7 @@ class Growth:
         """Return a clone fitted on samples; None if the fit fails or a class is missing."""
         part, random_state = _last(self.source), np.random.RandomState(self.seed % 2**32)
         known = getattr(part, "classes_", None)
-        if known is not None and self.definition.ignores_weightless:
+        if known is not None and self.ensemble.ignores_weightless:
             samples = _with_classes(samples, known)
         X, y, weights = self._after_steps(samples.X), samples.y, samples.sample_weight
         try:
@@ -104,7 +105,7 @@ class Growth:
     def grown(self, trained: Any, share: float) -> Any:
         """Return the trained source with trees fitted on all samples."""
         new = self.fitted(self.samples)
-        part = new if share == 1 else self.definition.joined(_last(trained), new, share)
+        part = new if share == 1 else self.ensemble.joined(_last(trained), new, share)
         if not isinstance(trained, Pipeline):
             return part
         pipeline = copy.copy(trained)
