@@ -1,15 +1,18 @@
-"""Choose the regularisation of a warm start by validation samples."""
+"""The candidates of a warm start, compared by validation samples."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ..comparison.adaptation import EVIDENCE, Candidate, Weights, bounded, choose, folds
-from ..data.samples import Data
+from ..comparison.candidates import Candidate, Grown, KeptStart, LeafMeans, Pull, Setting
+from ..comparison.choice import Round, choose
+from ..comparison.evidence import bounded
+from ..comparison.measures import Measure, Part, Weights, folds
 from ..inference.score_runner import ScoreRunner
 from ..models import find_definition, fitted_part
 from ..onnx_files.loading import is_onnx_source
@@ -17,14 +20,58 @@ from ..preprocessing.fitting import is_fitted
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
 from ..training.loop import LoopSettings
-from .centers import centers
 from .growth import Growth
-from .leaf_shares import LeafShares
 from .run import new_step
 from .start import Start
 from .validation import Validation
+from .warm_starts import setting_of
 
 __all__ = ["chosen_candidate"]
+
+#: Iterations of the solver for each candidate, from the weights of the previous one of its family.
+ITERATIONS = 20
+
+
+@dataclass(frozen=True)
+class HeldOutSamples(Measure):
+    """Losses of held-out samples: of given ones, or of those that each fold leaves out.
+
+    Attributes
+    ----------
+    runner : ScoreRunner
+        Sessions for scores and losses.
+    whole : Part
+        All samples to train on.
+    given : Part or None
+        Given samples to measure on.
+    numbers : list of (ndarray, ndarray)
+        Without given ones, indices of the samples that each fold keeps and leaves out.
+    is_bounded : bool
+        Whether losses are those of a classifier, which are bounded.
+    """
+
+    runner: ScoreRunner
+    whole: Part
+    given: Part | None
+    numbers: list[tuple[np.ndarray, np.ndarray]]
+    is_bounded: bool
+
+    def parts(self) -> Iterator[tuple[Part, Part]]:
+        if self.given is not None:
+            yield self.whole, self.given
+            return
+        for numbers in self.numbers:
+            kept, left_out = (
+                Part(self.whole.data.take(own), self.whole.samples.take(own)) for own in numbers
+            )
+            yield kept, left_out
+
+    def scores(self, weights: Weights, part: Part) -> np.ndarray:
+        return self.runner.scores(weights, part.data)
+
+    def losses(self, scores: np.ndarray, part: Part) -> np.ndarray:
+        losses = self.runner.losses(scores, part.data)
+        return bounded(losses) if self.is_bounded else losses
 
 
 def chosen_candidate(
@@ -34,42 +81,41 @@ def chosen_candidate(
     settings: LoopSettings,
     validation: Validation | None,
     random_state: np.random.RandomState,
+    growth: Growth | None,
 ) -> Candidate:
-    """Return the regularisation of a warm start, and the share of new trees in its ensemble."""
-    problem, (step, data, prepare) = start.problem, new_step(configuration, start)
+    """Return the candidate of a warm start with the lowest loss on validation samples."""
+    step, data, prepare = new_step(configuration, start)
     if validation is None and (len(data) < 2 or _contains_training_samples(configuration, start)):
-        return Candidate(math.inf)
-    classes = problem.encoder.class_indices(data.y)
+        return KeptStart()
+    classes, given = start.problem.encoder.class_indices(data.y), None
     numbers = [] if validation is not None else list(folds(classes, len(data), random_state))
-    runner, others = ScoreRunner(step.task, configuration.runtime), centers(configuration, start, step)
-
-    def parts() -> Iterator[tuple[Data, Data]]:
-        if validation is not None:
-            yield data, prepare(validation.data)
-        yield from ((data.take(kept), data.take(left_out)) for kept, left_out in numbers)
-
-    def losses(scores: np.ndarray, part: Data) -> np.ndarray:
-        values = runner.losses(scores, part)
-        return values if classes is None else bounded(values)
-
-    found: dict[Candidate, list[tuple[np.ndarray, Data]]] = {}
-
-    def measure(weights: Weights, part: Data, candidate: Candidate) -> np.ndarray:
-        scores = runner.scores(weights, part)
-        found.setdefault(candidate, []).append((scores, part))
-        return losses(scores, part)
-
-    shares = LeafShares.of(configuration, problem, step.task, data)
-    averaged = None if shares is None else shares.averaged
-    growth = Growth.of(configuration, problem, samples, start.state.seed)
-    evidence = EVIDENCE if growth is None else growth.ensemble.evidence
-    candidate = choose(step, parts(), start.weights, others, settings, measure, averaged, evidence)
-    if growth is not None:
-        pairs = ((samples.take(kept), samples.take(left_out)) for kept, left_out in numbers)
-        given = pairs if validation is None else [(samples, validation.samples)]
-        candidate = replace(candidate, share=growth.share(given, found[candidate], losses))
+    if validation is not None:
+        given = Part(prepare(validation.data), validation.samples)
+    runner = ScoreRunner(step.task, configuration.runtime)
+    measure = HeldOutSamples(runner, Part(data, samples), given, numbers, classes is not None)
+    max_iter = min(ITERATIONS, settings.max_iter)
+    settings = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
+    setting = setting_of(configuration, start, (step, data), settings, growth)
+    choice = choose(setting, measure, _rounds(setting))
     step.release()
-    return candidate
+    return choice.candidate
+
+
+def _rounds(setting: Setting) -> Iterator[Round]:
+    """Yield candidates in rounds: those that require more evidence, and then trees, are compared later.
+
+    First the leaves of a forest are chosen, then the share of new trees; both at once was not better.
+    """
+    kinds: list[Any] = [LeafMeans] if setting.leaf_means is not None else [Pull, *setting.centers]
+    for evidence in sorted({kind.evidence for kind in kinds}):
+        yield partial(_of_strengths, [kind for kind in kinds if kind.evidence == evidence])
+    if setting.ensemble is not None:
+        yield lambda kept: [Grown(kept, share) for share in Grown.strengths]
+
+
+def _of_strengths(kinds: list[Any], kept: Candidate) -> list[Candidate]:
+    """Return the candidates of some kinds, whatever is kept."""
+    return [kind(strength) for kind in kinds for strength in kind.strengths]
 
 
 def _contains_training_samples(configuration: Configuration, start: Start) -> bool:

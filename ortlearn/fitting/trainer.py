@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state, get_tags
 
-from ..comparison.adaptation import Candidate
+from ..comparison.candidates import Candidate
 from ..exceptions import ConvergenceError
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.fitting import is_fitted
@@ -29,7 +28,7 @@ from .callbacks import EstimatorView, FitTask
 from .candidates import chosen_candidate
 from .fingerprint import data_texts, parameter_texts, random_state_text
 from .fitted_model import FittedModel
-from .growth import grown_model
+from .growth import Growth
 from .resuming import checked_parameters, find_resumption, resumed_start
 from .resumption import Resumption
 from .run import train
@@ -77,7 +76,7 @@ class Opening:
         settings: LoopSettings,
         validation: Validation | None,
         candidate: Candidate | None = None,
-        grow: Callable[[FittedModel, float], FittedModel] | None = None,
+        growth: Growth | None = None,
         is_split: bool = False,
         shuffle_buffer: int | None = None,
         counts: dict[str, Counts] | None = None,
@@ -107,7 +106,7 @@ class Opening:
                 counts or {},
             )
 
-        hooks = (resumption_at, None if own is None else own.position, grow)
+        hooks = (resumption_at, None if own is None else own.position, growth)
         return train(configuration, start, settings, validation, self.task, candidate, *hooks)
 
 
@@ -181,12 +180,12 @@ class Trainer:
         if not adapts and held_out is not None and self.is_automatic and not stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         validation = None if held_out is None else self.validation(start, held_out)
+        growth = Growth.of(configuration, start, samples, expected) if adapts else None
         candidate = None if resumption is None else resumption.candidate
         if resumption is None and adapts:
-            given = (configuration, start, samples, settings, validation, random_state)
+            given = (configuration, start, samples, settings, validation, random_state, growth)
             candidate = chosen_candidate(*given)
-        grow = partial(grown_model, configuration, samples, expected)
-        return opening.train(configuration, start, settings, validation, candidate, grow, is_split)
+        return opening.train(configuration, start, settings, validation, candidate, growth, is_split)
 
     def open(self, resumption: Resumption | None) -> Opening:
         """Return the beginning of a call; a callback may also provide a training to resume."""

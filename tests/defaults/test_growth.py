@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.comparison.adaptation import STRENGTHS
+from ortlearn.comparison.candidates import LeafMeans
 from ortlearn.exceptions import StartKeptWarning
 from ortlearn.models.capabilities import GrowingEnsemble, capability_of
 from ortlearn.models.trees.forests import GrowingForestOfClasses
@@ -258,7 +258,7 @@ def test_leaves_average_their_shares_with_those_of_new_samples(monkeypatch):
     assert trainer.score(X[600:], score[600:] > 1) > model.score(X[600:], score[600:] > 1) + 0.02
     found, weights = trainer.to_sklearn(), weights / weights.mean()
     candidates = []
-    for strength in STRENGTHS:
+    for strength in LeafMeans.strengths:
         trees = []
         for tree, leaves in zip(model.estimators_, model.apply(X_new).T, strict=True):
             counts = np.zeros((tree.tree_.node_count, 2))

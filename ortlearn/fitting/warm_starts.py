@@ -1,4 +1,4 @@
-"""Weights towards which a warm start is regularised, other than the starting weights."""
+"""The setting in which the candidates of a warm start are trained."""
 
 from __future__ import annotations
 
@@ -8,29 +8,54 @@ from typing import Any
 
 import numpy as np
 
-from ..comparison.adaptation import Weights, weights_of
+from ..comparison.candidates import FreshPull, RestandardisedPull, Setting, ShiftedPull
+from ..comparison.measures import weights_of
 from ..data.samples import Data
 from ..inference.score_runner import ScoreRunner
 from ..models import fitted_part
 from ..models.capabilities import ShiftedTables, capability_of
 from ..problem.configuration import Configuration
-from ..training.solver_loop import standardised_weights
+from ..training.loop import LoopSettings, TrainingResult
+from ..training.solver_loop import run_full_batch, standardised_weights
+from .growth import Growth
+from .leaf_shares import LeafShares
 from .start import Start
 
-__all__ = ["centers"]
+__all__ = ["setting_of"]
+
+Weights = dict[str, np.ndarray]
+#: Pulls towards alternative starting weights, by the name in :meth:`~ortlearn.fitting.start.Start.others`.
+PULLS = {"fresh": FreshPull, "restandardised": RestandardisedPull}
 
 
-def centers(configuration: Configuration, start: Start, step: Any) -> dict[str, Callable[[Data], Weights]]:
-    """Return functions from samples to the weights of each other center."""
-    found: dict[str, Callable[[Data], Weights]] = {
-        name: partial(standardised_weights, step, weights)
+def setting_of(
+    configuration: Configuration,
+    start: Start,
+    trained: tuple[Any, Data],
+    settings: LoopSettings,
+    growth: Growth | None = None,
+    **hooks: Any,
+) -> Setting:
+    """Return the setting of candidates; ``trained`` are the step of a solver and its samples."""
+    step, data = trained
+
+    def solve(data: Data, weights: Weights, *, pull: float, toward: Weights) -> TrainingResult:
+        return run_full_batch(step, data, weights, settings, pull=pull, toward=toward, **hooks)
+
+    centers: dict[type, Callable[[Data], Weights]] = {
+        PULLS[name]: partial(standardised_weights, step, weights)
         for name, weights in start.others(step.task).items()
     }
-    offset = _offset(configuration, start)
+    offset, shares = (
+        _offset(configuration, start),
+        LeafShares.of(configuration, start.problem, step.task, data),
+    )
     if offset is not None:
         runner = ScoreRunner(step.task, configuration.runtime)
-        found["shifted"] = partial(_shifted, runner, start.weights, offset)
-    return found
+        centers[ShiftedPull] = partial(_shifted, runner, start.weights, offset)
+    means = None if shares is None else partial(shares.averaged, start.weights)
+    evidence = {} if growth is None else {"evidence": growth.rule.evidence}
+    return Setting(start.weights, solve, centers, means, growth, **evidence)
 
 
 def _offset(configuration: Configuration, start: Start) -> float | None:
