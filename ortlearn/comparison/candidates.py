@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,22 +18,9 @@ from ..training.loop import TrainingResult
 from .measures import Measure, Part, Weights
 
 __all__ = [
-    *("Candidate", "Ensemble", "Finished", "FreshPull", "Grown", "KeptStart", "LeafMeans", "Pull"),
+    *("Candidate", "Finished", "FreshPull", "Grown", "KeptStart", "LeafMeans", "Pull"),
     *("RestandardisedPull", "Setting", "ShiftedPull", "Undecided"),
 ]
-
-
-class Ensemble(Protocol):
-    """An ensemble to which parts fitted on new samples may be added."""
-
-    def new_scores(self, samples: Any, others: Any) -> np.ndarray | None:
-        """Return scores of the second samples by an ensemble fitted on the first; None if that fails."""
-
-    def mixed_scores(self, scores: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
-        """Return scores with a share of those of another ensemble."""
-
-    def completed(self, model: Any, share: float) -> Any:
-        """Return a trained model, joined with an ensemble fitted on all samples."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +37,8 @@ class Setting:
         By kind of pull, the function of samples that returns the weights to pull towards.
     leaf_means : callable or None
         Function of samples and a strength that returns weights with averaged class shares of leaves.
-    ensemble : Ensemble or None
-        The model, if it is an ensemble that may grow.
+    growth : Growth or None
+        New trees for the model, if it is an ensemble that may grow.
     evidence : float
         Fewest standard errors that a change of the model requires.
     """
@@ -60,7 +47,7 @@ class Setting:
     solve: Callable[..., TrainingResult] | None = None
     centers: Mapping[type[Pull], Callable[[Data], Weights]] = field(default_factory=dict)
     leaf_means: Callable[[Data, float], Weights] | None = None
-    ensemble: Ensemble | None = None
+    growth: Any = None
     evidence: float = -math.inf
 
 
@@ -80,8 +67,12 @@ class Candidate:
         """Equal for candidates that differ in strength only: the strongest of nearly equal ones is kept."""
         return type(self)
 
+    def upon(self, kept: Candidate) -> Candidate:
+        """Return the candidate for a comparison with the one that is kept so far."""
+        return self
+
     def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
-        """Return the result on samples; it may begin with that of the previous candidate of the family."""
+        """Return the result on samples; it may begin with that of the previous candidate of the kind."""
         raise NotImplementedError
 
     def tried(
@@ -173,12 +164,15 @@ class Grown(Candidate):
     n_parts = 3
     strengths = (0.25, 0.5, 0.75, 1.0)
 
-    base: Candidate
     share: float
+    base: Candidate = KeptStart()
 
     @property
     def family(self) -> object:
         return self
+
+    def upon(self, kept: Candidate) -> Candidate:
+        return replace(self, base=kept)
 
     def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
         return self.base.train(setting, part)
@@ -187,15 +181,13 @@ class Grown(Candidate):
         self, setting: Setting, measure: Measure, parts: tuple[Part, Part], kept: Any, previous: Any
     ) -> tuple[Any, Any]:
         """Fit trees only, or take those of another share; ``kept`` are the scores of the base."""
-        assert setting.ensemble is not None
-        (new,) = previous or (setting.ensemble.new_scores(*(part.samples for part in parts)),)
+        (new,) = previous or (setting.growth.new_scores(*(part.samples for part in parts)),)
         if new is None:
             return np.full_like(kept, np.nan), (new,)
-        return setting.ensemble.mixed_scores(kept, new.astype(kept.dtype), self.share), (new,)
+        return setting.growth.rule.mixed_scores(kept, new.astype(kept.dtype), self.share), (new,)
 
     def completed(self, setting: Setting, model: Any) -> Any:
-        assert setting.ensemble is not None
-        return setting.ensemble.completed(model, self.share)
+        return setting.growth.completed(model, self.share)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -16,9 +16,6 @@ from .evidence import best_of
 from .measures import Measure
 
 __all__ = ["Choice", "choose"]
-
-#: Function of the candidate kept so far that returns others, which require the same evidence.
-Round = Callable[[Candidate], Sequence[Candidate]]
 
 
 @dataclass(frozen=True)
@@ -37,17 +34,17 @@ class Choice:
     means: np.ndarray
 
 
-def choose(setting: Setting, measure: Measure, rounds: Iterable[Round]) -> Choice:
+def choose(setting: Setting, measure: Measure, rounds: Iterable[Sequence[Candidate]]) -> Choice:
     """Return the candidate that the rule of evidence keeps, the start if no other is shown to be better.
 
-    The candidates of each round are compared with the one that is kept after the rounds before.
+    The candidates of each round, which require the same evidence, are compared with the one that is kept
+    after the rounds before.
     """
     choice = Choice(KeptStart(), np.zeros(0))
     scores = [measure.scores(setting.start, left_out) for _, left_out in measure.parts()]
-    for others in rounds:
-        candidates = others(choice.candidate)
-        if candidates:
-            choice, scores = _round(setting, measure, choice.candidate, candidates, scores)
+    for others in filter(None, rounds):
+        candidates = [candidate.upon(choice.candidate) for candidate in others]
+        choice, scores = _round(setting, measure, choice.candidate, candidates, scores)
     return choice
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.samples import Data
 
-__all__ = ["Measure", "Part", "Weights", "folds", "weights_of"]
+__all__ = ["Losses", "Measure", "Part", "Weights", "folds", "weights_of"]
 
 #: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
 #: one fold is evaluated.
@@ -34,6 +34,10 @@ class Part:
     data: Data
     samples: Any = None
 
+    def take(self, rows: np.ndarray) -> Part:
+        """Return some of the samples."""
+        return Part(self.data.take(rows), self.samples.take(rows))
+
 
 class Measure:
     """Losses of samples, for candidates that are trained on others."""
@@ -53,6 +57,31 @@ class Measure:
     def weights(self, part: Part) -> np.ndarray:
         """Return the weights of the losses."""
         return weights_of(part.data)
+
+
+@dataclass(frozen=True)
+class Losses(Measure):
+    """Losses for given weights, to compare finished trainings.
+
+    Attributes
+    ----------
+    function : callable
+        Function of weights that returns losses of shape (n,), or one value: the objective, or a mean loss.
+    part : Part or None
+        Samples of the losses; None for one value.
+    """
+
+    function: Callable[[Weights], Any]
+    part: Part | None = None
+
+    def parts(self) -> Iterator[tuple[Any, Any]]:
+        yield self.part, self.part
+
+    def losses(self, scores: Weights, part: Part | None) -> np.ndarray:
+        return np.atleast_1d(self.function(scores))
+
+    def weights(self, part: Part | None) -> np.ndarray:
+        return np.ones(1) if part is None else super().weights(part)
 
 
 def weights_of(data: Data) -> np.ndarray:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..comparison.candidates import Candidate, Grown, KeptStart, LeafMeans, Pull, Setting
-from ..comparison.choice import Round, choose
+from ..comparison.choice import choose
 from ..comparison.evidence import bounded
 from ..comparison.measures import Measure, Part, Weights, folds
 from ..inference.score_runner import ScoreRunner
@@ -59,12 +58,8 @@ class HeldOutSamples(Measure):
     def parts(self) -> Iterator[tuple[Part, Part]]:
         if self.given is not None:
             yield self.whole, self.given
-            return
-        for numbers in self.numbers:
-            kept, left_out = (
-                Part(self.whole.data.take(own), self.whole.samples.take(own)) for own in numbers
-            )
-            yield kept, left_out
+        for kept, left_out in self.numbers:
+            yield self.whole.take(kept), self.whole.take(left_out)
 
     def scores(self, weights: Weights, part: Part) -> np.ndarray:
         return self.runner.scores(weights, part.data)
@@ -101,21 +96,18 @@ def chosen_candidate(
     return choice.candidate
 
 
-def _rounds(setting: Setting) -> Iterator[Round]:
-    """Yield candidates in rounds: those that require more evidence, and then trees, are compared later.
+def _rounds(setting: Setting) -> list[list[Candidate]]:
+    """Return candidates in rounds: those that require more evidence, and then trees, are compared later.
 
     First the leaves of a forest are chosen, then the share of new trees; both at once was not better.
     """
     kinds: list[Any] = [LeafMeans] if setting.leaf_means is not None else [Pull, *setting.centers]
-    for evidence in sorted({kind.evidence for kind in kinds}):
-        yield partial(_of_strengths, [kind for kind in kinds if kind.evidence == evidence])
-    if setting.ensemble is not None:
-        yield lambda kept: [Grown(kept, share) for share in Grown.strengths]
-
-
-def _of_strengths(kinds: list[Any], kept: Candidate) -> list[Candidate]:
-    """Return the candidates of some kinds, whatever is kept."""
-    return [kind(strength) for kind in kinds for strength in kind.strengths]
+    rounds: list[list[Any]] = [
+        [kind for kind in kinds if kind.evidence == evidence]
+        for evidence in sorted({kind.evidence for kind in kinds})
+    ]
+    rounds += [] if setting.growth is None else [[Grown]]
+    return [[kind(strength) for kind in own for strength in kind.strengths] for own in rounds]
 
 
 def _contains_training_samples(configuration: Configuration, start: Start) -> bool:

@@ -88,10 +88,6 @@ class Growth:
         new = self.fitted(samples)
         return None if new is None else self.rule.scores_of(new, self._after_steps(others.X))
 
-    def mixed_scores(self, scores: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
-        """Return the scores of the ensemble with a share of those of a new one."""
-        return self.rule.mixed_scores(scores, others, share)
-
     def completed(self, model: FittedModel, share: float) -> FittedModel:
         """Return a trained model with trees fitted on all samples, which get a share of the scores."""
         configuration = replace(self.configuration, source=self._joined(model.to_sklearn(), share))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from ..comparison.candidates import Candidate, Finished, KeptStart, Setting, Undecided
 from ..comparison.choice import Choice, choose
-from ..comparison.measures import Measure, Part, Weights
+from ..comparison.measures import Losses, Measure, Part, Weights
 from ..data.samples import Data
 from ..inference.running import LiveInference
 from ..learning_rates import LearningRateLBFGS
@@ -25,39 +22,6 @@ from .validation import Validation
 __all__ = ["keep_better"]
 
 
-@dataclass(frozen=True)
-class OneValue(Measure):
-    """The objective of all samples, or the mean loss of some: one value for given weights."""
-
-    value: Callable[[Weights], float]
-    part: Part
-
-    def parts(self) -> Iterator[tuple[Part, Part]]:
-        yield self.part, self.part
-
-    def losses(self, scores: Weights, part: Part) -> np.ndarray:
-        return np.array([self.value(scores)])
-
-    def weights(self, part: Part) -> np.ndarray:
-        return np.ones(1)
-
-
-@dataclass(frozen=True)
-class ValidationLosses(Measure):
-    """Losses of each of the samples of a validation."""
-
-    validation: Validation
-
-    def parts(self) -> Iterator[tuple[Part, Part]]:
-        part = Part(self.validation.data)
-        yield part, part
-
-    def losses(self, scores: Weights, part: Part) -> np.ndarray:
-        found = self.validation.losses(scores)
-        assert found is not None
-        return found
-
-
 def keep_better(
     configuration: Configuration,
     start: Start,
@@ -66,12 +30,12 @@ def keep_better(
     trained: tuple[TrainingTask, Data],
 ) -> str:
     """Restore the starting weights if training did not improve the model; return the reason."""
-    part, text = Part(start.data), "the training objective"
+    text = "the training objective"
     value = _objective(configuration, start, trained) if validation is None else validation.loss
     if validation is not None:
         n_samples = validation.data.X.shape[0] if isinstance(validation, Validation) else "the"
         text = f"the loss of {n_samples} held-out samples"
-    choice = _compared(start, OneValue(value, part), Finished(result))
+    choice = _compared(start, Losses(value), Finished(result))
     (before, after), keeps_start = choice.means, isinstance(choice.candidate, KeptStart)
     if keeps_start and not _is_undecided(configuration, start, result, validation):
         result.go_back_to(start.weights)
@@ -80,7 +44,7 @@ def keep_better(
 
 def _compared(start: Start, measure: Measure, candidate: Candidate) -> Choice:
     """Return the choice between the start and a candidate."""
-    return choose(Setting(start.weights), measure, [lambda kept: [candidate]])
+    return choose(Setting(start.weights), measure, [[candidate]])
 
 
 def _is_undecided(
@@ -93,10 +57,10 @@ def _is_undecided(
     is_chosen = configuration.updates.learning_rate is not None and start.source is None
     if not is_chosen or not isinstance(validation, Validation) or validation.losses(start.weights) is None:
         return False
-    undecided = _compared(start, ValidationLosses(validation), Undecided(result))
-    if isinstance(undecided.candidate, KeptStart):
+    held_out = Losses(validation.losses, Part(validation.data))
+    if isinstance(_compared(start, held_out, Undecided(result)).candidate, KeptStart):
         return False
-    loss = OneValue(_mean_loss(configuration, start), Part(start.data))
+    loss = Losses(_mean_loss(configuration, start))
     return not isinstance(_compared(start, loss, Finished(result)).candidate, KeptStart)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..comparison.candidates import Candidate, FreshPull, Pull
+from ..comparison.candidates import Candidate, FreshPull, Pull, Setting
 from ..comparison.measures import Part
 from ..data.orders import ORDER_VERSION
 from ..data.samples import Data
@@ -80,7 +80,7 @@ def train(
         seed = start.state.seed if configuration.shuffle else None
         passes = start.source.passes(prepare, seed, version)
         hooks |= {} if passes is None else {"passes": passes}
-    settings, setting = replace(settings, advice=advice), None
+    settings, setting = replace(settings, advice=advice), Setting(start.weights)
     try:
         if step.task.update.learning_rate.full_batch:
             setting = setting_of(configuration, start, (step, data), settings, growth, **hooks)
@@ -96,9 +96,7 @@ def train(
     reason = "held-out samples do not show an improvement, or none can be held out"
     if candidate is None and start.from_model and configuration.keep_better:
         reason = keep_better(configuration, start, result, validation, (step.task, data))
-    model = after(result)
-    if candidate is not None and setting is not None:
-        model = candidate.completed(setting, model)
+    model = after(result) if candidate is None else candidate.completed(setting, after(result))
     if model.state.start_kept:
         warn_user(START_KEPT.format(reason), StartKeptWarning)
     step.release()

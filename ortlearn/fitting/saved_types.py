@@ -87,7 +87,7 @@ def _candidate(pull: Any, center: Any, share: Any) -> candidates.Candidate:
     if not check_type(pull, float) or not check_type(share, float) or kind is None:
         raise SavedFileError(f"A record Candidate has pull {pull!r}, center {center!r} and share {share!r}.")
     found = candidates.KeptStart() if math.isinf(pull) else kind(float(pull))
-    return candidates.Grown(found, float(share)) if share else found
+    return candidates.Grown(float(share), found) if share else found
 
 
 GRAPH = ("model", "entry", "parameters", "trained", "original_names", "reparametrisation")

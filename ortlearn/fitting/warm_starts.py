@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -54,8 +55,8 @@ def setting_of(
         runner = ScoreRunner(step.task, configuration.runtime)
         centers[ShiftedPull] = partial(_shifted, runner, start.weights, offset)
     means = None if shares is None else partial(shares.averaged, start.weights)
-    evidence = {} if growth is None else {"evidence": growth.rule.evidence}
-    return Setting(start.weights, solve, centers, means, growth, **evidence)
+    evidence = -math.inf if growth is None else growth.rule.evidence
+    return Setting(start.weights, solve, centers, means, growth, evidence)
 
 
 def _offset(configuration: Configuration, start: Start) -> float | None:

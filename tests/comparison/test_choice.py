@@ -9,6 +9,7 @@ from ortlearn.comparison.candidates import Candidate, Grown, KeptStart, Setting
 from ortlearn.comparison.choice import choose
 from ortlearn.comparison.measures import Measure, Part, folds
 from ortlearn.data.samples import Data
+from ortlearn.models.capabilities import GrowingEnsemble
 from ortlearn.training.loop import TrainingResult
 
 Y = np.random.default_rng(0).normal(3, 1, size=200)
@@ -51,6 +52,8 @@ class SquaredErrors(Measure):
 class Zeros:
     """An ensemble whose new parts have the score zero, or fail."""
 
+    rule = GrowingEnsemble()
+
     def __init__(self, fails=False):
         self.fails, self.n_fits = fails, 0
 
@@ -59,15 +62,12 @@ class Zeros:
         assert not {*samples} & {*others}
         return None if self.fails else np.zeros(len(others))
 
-    def mixed_scores(self, scores, others, share):
-        return (1 - share) * scores + share * others
-
     def completed(self, model, share):
         return model, share
 
 
 def of_factors(*factors, kind=Shrunk):
-    return lambda kept: [kind(factor) for factor in factors]
+    return [kind(factor) for factor in factors]
 
 
 def test_start_is_kept_without_evidence():
@@ -91,29 +91,23 @@ def test_strongest_of_nearly_equal_candidates_is_chosen():
 def test_candidates_continue_those_before_of_their_kind():
     measure = SquaredErrors(n_parts=2)
     others = [Shrunk(0.1), Shrunk(0.2), Reluctant(0.1), Reluctant(0.2), Shrunk(0.3)]
-    choose(Setting(START), measure, [lambda kept: others])
+    choose(Setting(START), measure, [others])
     assert measure.trained == [0, 0, *[1, 2, 1, 2, 1] * 2]
 
 
 def test_later_rounds_are_compared_with_what_is_kept():
-    seen = []
-
-    def later(kept):
-        seen.append(kept)
-        return [Shrunk(0.5)]
-
-    assert choose(Setting(START), SquaredErrors(), [of_factors(1.0), later]).candidate == Shrunk(1.0)
-    assert seen == [Shrunk(1.0)]
-    assert choose(Setting(START), SquaredErrors(), [of_factors(0.2), later]).candidate == Shrunk(0.5)
+    for first, expected in ((1.0, 1.0), (0.2, 0.5)):
+        rounds = [of_factors(first), [], of_factors(0.5)]
+        assert choose(Setting(START), SquaredErrors(), rounds).candidate == Shrunk(expected)
 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_growth_adds_to_the_scores_of_what_is_kept(fails):
     ensemble, measure = Zeros(fails), SquaredErrors()
-    setting = Setting(START, ensemble=ensemble)
-    rounds = [of_factors(1.8), lambda kept: [Grown(kept, share) for share in Grown.strengths]]
+    setting = Setting(START, growth=ensemble)
+    rounds = [of_factors(1.8), [Grown(share) for share in Grown.strengths]]
     choice = choose(setting, measure, rounds)
-    grown = Grown(Shrunk(1.8), 0.5)  # nine tenths of the mean
+    grown = Grown(0.5, Shrunk(1.8))  # nine tenths of the mean
     assert choice.candidate == (Shrunk(1.8) if fails else grown)
     assert ensemble.n_fits == Grown.n_parts == 3
     np.testing.assert_allclose(grown.train(setting, Part(measure.data)).weights["mean"], 1.8 * Y.mean())

@@ -28,8 +28,8 @@ FORMER = {
     (1.0, "restandardised", 0.0): candidates.RestandardisedPull(1.0),
     (0.1, "shifted", 0.0): candidates.ShiftedPull(0.1),
     (16.0, "shares", 0.0): candidates.LeafMeans(16.0),
-    (np.inf, "start", 0.5): candidates.Grown(candidates.KeptStart(), 0.5),
-    (4.0, "shares", 1.0): candidates.Grown(candidates.LeafMeans(4.0), 1.0),
+    (np.inf, "start", 0.5): candidates.Grown(0.5, candidates.KeptStart()),
+    (4.0, "shares", 1.0): candidates.Grown(1.0, candidates.LeafMeans(4.0)),
 }
 MODELS = {
     "pull": (Ridge().fit(X[:20], Y[:20] - 1), {}),
