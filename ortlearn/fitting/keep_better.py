@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..comparison.candidates import Candidate, Finished, KeptStart, Setting, Undecided
-from ..comparison.choice import Choice, choose
+from ..comparison.evidence import Choice, choose
 from ..comparison.measures import Losses, Measure, Part, Weights
 from ..data.samples import Data
 from ..inference.running import LiveInference

@@ -28,12 +28,11 @@ from ..training.solvers.coordinates import Coordinates
 from ..training.solvers.full_batch import FullBatchStep
 from .callbacks import FitTask
 from .fitted_model import FittedModel
-from .growth import Growth
 from .keep_better import keep_better
 from .resumption import Resumption
 from .start import Start, with_anchor
 from .validation import Validation
-from .warm_starts import setting_of
+from .warm_starts import WarmStart, setting_of
 
 __all__ = ["model_after", "new_step", "train"]
 
@@ -50,19 +49,22 @@ def train(
     settings: LoopSettings,
     validation: Validation | None = None,
     task: FitTask | None = None,
-    candidate: Candidate | None = None,
-    resumption_at: Callable[[Position], Resumption] | None = None,
+    warm: WarmStart | None = None,
+    resumption_of: Callable[[Candidate | None], Callable[[Position], Resumption]] | None = None,
     position: Position | None = None,
-    growth: Growth | None = None,
 ) -> FittedModel:
     """Return the trained model.
 
-    ``candidate`` is the one that was chosen for a warm start, if candidates were compared. ``resumption_at``
-    returns the state to resume the training at a position, and ``position`` is the one to start at if it is
-    resumed. ``growth`` is the ensemble, if it may grow.
+    ``warm`` is a warm start whose candidates are compared. ``resumption_of`` returns, for the chosen one, the
+    function that returns the state to resume the training at a position, and ``position`` is the one to start
+    at if it is resumed.
     """
     start = _with_coordinates(configuration, start)
     step, data, prepare = new_step(configuration, start)
+    candidate = None
+    if warm is not None:
+        candidate = warm.chosen(configuration, start, (step, data, prepare), settings, validation)
+    resumption_at = None if resumption_of is None else resumption_of(candidate)
     after = partial(model_after, configuration, start, step, resumption_at)
     observer = None
     if task is not None:
@@ -83,6 +85,7 @@ def train(
     settings, setting = replace(settings, advice=advice), Setting(start.weights)
     try:
         if step.task.update.learning_rate.full_batch:
+            growth = None if warm is None else warm.growth
             setting = setting_of(configuration, start, (step, data), settings, growth, **hooks)
             is_own = start.from_model or FreshPull not in setting.centers
             chosen = candidate or (Pull() if is_own else FreshPull())

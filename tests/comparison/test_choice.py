@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ortlearn.comparison.candidates import Candidate, Grown, KeptStart, Setting
-from ortlearn.comparison.choice import choose
+from ortlearn.comparison.evidence import choose
 from ortlearn.comparison.measures import Measure, Part, folds
 from ortlearn.data.samples import Data
 from ortlearn.models.capabilities import GrowingEnsemble
