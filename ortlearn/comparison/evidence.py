@@ -14,7 +14,7 @@ from ..quiet import quiet
 from .candidates import Candidate, KeptStart, Setting
 from .measures import Measure
 
-__all__ = ["Choice", "best_of", "bounded", "choose", "standard_error"]
+__all__ = ["Choice", "best_of", "bounded", "choose"]
 
 #: Standard errors by which the loss may increase for an earlier candidate of the same family.
 SLACK = 0.25
@@ -50,17 +50,17 @@ def best_of(
     if not possible.any():
         return None
     best = int(np.argmax(np.where(possible, means, -np.inf)))
-    if means[best] <= evidence * standard_error(gains[best], share):
+    if means[best] <= evidence * _standard_error(gains[best], share):
         return None
     for number in range(best):
-        margin = SLACK * standard_error(gains[best] - gains[number], share)
+        margin = SLACK * _standard_error(gains[best] - gains[number], share)
         same = families[number] == families[best] and possible[number]
         if same and means[best] - means[number] <= margin:
             return number
     return best
 
 
-def standard_error(differences: np.ndarray, share: np.ndarray) -> float:
+def _standard_error(differences: np.ndarray, share: np.ndarray) -> float:
     """Return the standard error of a weighted mean of float64 values; the weights sum to one."""
     mean = float(share @ differences)
     if not np.isfinite(mean):
@@ -72,18 +72,10 @@ def standard_error(differences: np.ndarray, share: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen.
-
-    Attributes
-    ----------
-    candidate : Candidate
-        The candidate to keep.
-    means : ndarray
-        Mean losses in the last round: of what was kept before, then of the candidates.
-    """
+    """What was chosen."""
 
     candidate: Candidate
-    means: np.ndarray
+    means: np.ndarray  # mean losses in the last round: of what was kept before, then of the candidates
 
 
 def choose(setting: Setting, measure: Measure, rounds: Iterable[Sequence[Candidate]]) -> Choice:

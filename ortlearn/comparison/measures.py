@@ -21,18 +21,10 @@ Weights = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the samples: prepared for the graph, and as they were given.
+    """Some of the samples."""
 
-    Attributes
-    ----------
-    data : Data
-        Inputs of the training graph.
-    samples : object
-        The same samples before they were read; None if no candidate needs them.
-    """
-
-    data: Data
-    samples: Any = None
+    data: Data  # inputs of the training graph
+    samples: Any = None  # as they were given; None if no candidate needs them
 
     def take(self, rows: np.ndarray) -> Part:
         """Return some of the samples."""
@@ -61,18 +53,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Losses(Measure):
-    """Losses for given weights, to compare finished trainings.
+    """Losses for given weights, to compare finished trainings: the objective, or losses of samples."""
 
-    Attributes
-    ----------
-    function : callable
-        Function of weights that returns losses of shape (n,), or one value: the objective, or a mean loss.
-    part : Part or None
-        Samples of the losses; None for one value.
-    """
-
-    function: Callable[[Weights], Any]
-    part: Part | None = None
+    function: Callable[[Weights], Any]  # returns losses of shape (n,), or one value
+    part: Part | None = None  # samples of the losses; None for one value
 
     def parts(self) -> Iterator[tuple[Any, Any]]:
         yield self.part, self.part

@@ -48,24 +48,12 @@ ITERATIONS = 20
 
 @dataclass(frozen=True)
 class WarmStart:
-    """A warm start whose candidates are compared.
-
-    Attributes
-    ----------
-    samples : Samples
-        New samples.
-    random_state : numpy.random.RandomState
-        Draws the folds.
-    growth : Growth or None
-        New trees, if the model is an ensemble that may grow.
-    candidate : Candidate or None
-        What was chosen, if the training is resumed.
-    """
+    """A warm start whose candidates are compared."""
 
     samples: Samples
-    random_state: np.random.RandomState
-    growth: Growth | None = None
-    candidate: Candidate | None = None
+    random_state: np.random.RandomState  # draws the folds
+    growth: Growth | None = None  # new trees, if the model is an ensemble that may grow
+    candidate: Candidate | None = None  # the one that was chosen, if the training is resumed
 
     def chosen(
         self,
@@ -96,27 +84,13 @@ class WarmStart:
 
 @dataclass(frozen=True)
 class HeldOutSamples(Measure):
-    """Losses of held-out samples: of given ones, or of those that each fold leaves out.
-
-    Attributes
-    ----------
-    runner : ScoreRunner
-        Sessions for scores and losses.
-    whole : Part
-        All samples to train on.
-    given : Part or None
-        Given samples to measure on.
-    numbers : list of (ndarray, ndarray)
-        Without given ones, indices of the samples that each fold keeps and leaves out.
-    is_bounded : bool
-        Whether losses are those of a classifier, which are bounded.
-    """
+    """Losses of held-out samples: of given ones, or of those that each fold leaves out."""
 
     runner: ScoreRunner
-    whole: Part
-    given: Part | None
-    numbers: list[tuple[np.ndarray, np.ndarray]]
-    is_bounded: bool
+    whole: Part  # all samples to train on
+    given: Part | None  # samples to measure on
+    numbers: list[tuple[np.ndarray, np.ndarray]]  # otherwise, what each fold keeps and leaves out
+    is_bounded: bool  # whether these are losses of a classifier
 
     def parts(self) -> Iterator[tuple[Part, Part]]:
         if self.given is not None:

@@ -30,11 +30,11 @@ from ..training.steps.epoch_step import EpochStep
 from .compiler import StackCompiler
 from .stack import Member, train_together
 
-__all__ = ["Candidate", "FoldTrainer", "candidates_of"]
+__all__ = ["SearchCandidate", "FoldTrainer", "candidates_of"]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SearchCandidate:
     """An estimator with the parameters of a candidate.
 
     Attributes
@@ -49,25 +49,25 @@ class Candidate:
     configuration: Configuration | None
 
 
-def candidates_of(estimator: Any, parameters: Sequence[Mapping[str, Any]]) -> list[Candidate]:
+def candidates_of(estimator: Any, parameters: Sequence[Mapping[str, Any]]) -> list[SearchCandidate]:
     """Return the candidates of a search."""
     return [_candidate(estimator, own) for own in parameters]
 
 
-def _candidate(estimator: Any, parameters: Mapping[str, Any]) -> Candidate:
+def _candidate(estimator: Any, parameters: Mapping[str, Any]) -> SearchCandidate:
     if not isinstance(estimator, BaseOrtGradientEstimator):
-        return Candidate(None, None)
+        return SearchCandidate(None, None)
     own = clone(estimator).set_params(**clone(dict(parameters), safe=False))
     fingerprint = fingerprint_of(own)
     if fingerprint is None:
-        return Candidate(None, None)
+        return SearchCandidate(None, None)
     try:
         configuration = own._configuration()
         configuration.check_fit()
     except Exception:  # raised again, for the user, when the candidate is trained alone
-        return Candidate(fingerprint, None)
+        return SearchCandidate(fingerprint, None)
     has_callbacks = any(getattr(estimator, name, None) for name in CALLBACKS)
-    return Candidate(
+    return SearchCandidate(
         fingerprint, None if has_callbacks or not _can_share_graph(configuration) else configuration
     )
 
@@ -100,7 +100,7 @@ class _FoldModel:
 class FoldTrainer:
     """Trains the candidates of a search fold by fold, and keeps their graphs."""
 
-    def __init__(self, candidates: Sequence[Candidate]):
+    def __init__(self, candidates: Sequence[SearchCandidate]):
         self.candidates = candidates
         self._compilers: dict[Runtime, StackCompiler] = {}
 
