@@ -1,98 +1,80 @@
-"""Warm starts of boosted ensembles, which add trees fitted on the new samples."""
+"""Warm starts of ensembles of trees, which add trees fitted on the new samples."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..comparison.adaptation import best_of, weights_of
-from ..data.samples import Data
 from ..inference.running import Inference
-from ..models import ModelDefinition, find_definition, fitted_part
+from ..models import fitted_part
+from ..models.capabilities import GrowingEnsemble, capability_of
 from ..preprocessing.columns import count_rows
 from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..problem.configuration import Configuration
-from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..quiet import quiet
 from ..targets.given_classes import PartialFitClasses
 from .fitted_model import FittedModel
-from .start import begin
+from .start import Start, begin
 
-__all__ = ["Growth", "grown_model"]
-
-#: Candidates for the share of the scores that comes from new trees.
-SHARES = (0.25, 0.5, 0.75, 1.0)
-#: Number of cross-validation folds to choose the share.
-FOLDS = 3
+__all__ = ["Growth"]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Growth:
-    """A boosted model to which trees fitted on new samples may be added.
+    """An ensemble to which trees fitted on new samples may be added.
 
     Attributes
     ----------
+    configuration : Configuration
+        Parameters of the estimator.
     source : estimator
         Fitted model, or a pipeline that ends with it.
-    definition : ModelDefinition
-        Its definition.
+    rule : GrowingEnsemble
+        How two ensembles are averaged.
     samples : Samples
         New samples.
     seed : int
         Seed of the fit.
+    expected : PartialFitClasses or None
+        All classes.
     """
 
+    configuration: Configuration
     source: Any
-    definition: ModelDefinition
+    rule: GrowingEnsemble
     samples: Samples
     seed: int
+    expected: PartialFitClasses | None = None
 
     @classmethod
-    def of(cls, configuration: Configuration, problem: Problem, samples: Samples, seed: int) -> Growth | None:
-        """Return the growth of a model; None if it is not boosted, or not trained with its own objective."""
+    def of(
+        cls,
+        configuration: Configuration,
+        start: Start,
+        samples: Samples,
+        expected: PartialFitClasses | None = None,
+    ) -> Growth | None:
+        """Return the growth of a model; None if it cannot grow, or is not trained with its own objective."""
         chosen = configuration.conversion.weights_to_train is not None or configuration.loss is not None
-        source = problem.source
-        if chosen or source is None or not configuration.warm_start:
+        source = start.problem.source
+        if chosen or source is None or not configuration.warm_start or not is_fitted(configuration.source):
             return None
-        if is_fitted(configuration.source):
-            part = fitted_part(source)
-            definition = find_definition(part)
-            if definition is not None and definition.grows(part) and part is _last(source):
-                return cls(source, definition, samples, seed)
-        return None
-
-    def share(
-        self,
-        parts: Iterable[tuple[Samples, Samples]],
-        scored: Iterable[tuple[np.ndarray, Data]],
-        losses: Callable[[np.ndarray, Data], np.ndarray],
-    ) -> float:
-        """Return the best share of the scores for new trees; zero if they do not improve the model."""
-        found, weights = [], []
-        for (train, left_out), (scores, data) in islice(zip(parts, scored, strict=True), FOLDS):
-            model = self.fitted(train)
-            if model is None:
-                return 0.0
-            new = self.definition.scores_of(model, self._after_steps(left_out.X)).astype(scores.dtype)
-            mixed = [self.definition.mixed_scores(scores, new, share) for share in SHARES]
-            found.append([losses(values, data) for values in (scores, *mixed)])
-            weights.append(weights_of(data))
-        evidence = self.definition.evidence
-        best = best_of(np.concatenate(found, axis=1), np.concatenate(weights), SHARES, evidence)
-        return 0.0 if best is None else SHARES[best]
+        part = fitted_part(source)
+        rule = capability_of(part, GrowingEnsemble)
+        if rule is None or not rule.grows(part) or part is not _last(source):
+            return None
+        return cls(configuration, source, rule, samples, start.state.seed, expected)
 
     def fitted(self, samples: Samples) -> Any:
         """Return a clone fitted on samples; None if the fit fails or a class is missing."""
         part, random_state = _last(self.source), np.random.RandomState(self.seed % 2**32)
         known = getattr(part, "classes_", None)
-        if known is not None and self.definition.ignores_weightless:
+        if known is not None and self.rule.ignores_weightless:
             samples = _with_classes(samples, known)
         X, y, weights = self._after_steps(samples.X), samples.y, samples.sample_weight
         try:
@@ -101,10 +83,26 @@ class Growth:
             return None
         return model if known is None or np.array_equal(model.classes_, known) else None
 
-    def grown(self, trained: Any, share: float) -> Any:
+    def new_scores(self, samples: Samples, others: Samples) -> np.ndarray | None:
+        """Return scores of other samples by an ensemble fitted on samples; None if the fit fails."""
+        new = self.fitted(samples)
+        return None if new is None else self.rule.scores_of(new, self._after_steps(others.X))
+
+    def completed(self, model: FittedModel, share: float) -> FittedModel:
+        """Return a trained model with trees fitted on all samples, which get a share of the scores."""
+        configuration = replace(self.configuration, source=self._joined(model.to_sklearn(), share))
+        with quiet():  # the same warnings were shown before
+            random_state = np.random.RandomState(self.seed % 2**32)
+            start = begin(configuration, self.samples, random_state, self.seed, None, self.expected)
+        trained = start.problem.trainable.with_stable_weights(start.weights)
+        state = replace(model.state, anchor=start.weights, start_kept=False, grown=True)
+        inference = Inference(start.problem, trained, configuration.runtime)
+        return FittedModel(start.problem, start.features, trained, state, inference=inference)
+
+    def _joined(self, trained: Any, share: float) -> Any:
         """Return the trained source with trees fitted on all samples."""
         new = self.fitted(self.samples)
-        part = new if share == 1 else self.definition.joined(_last(trained), new, share)
+        part = new if share == 1 else self.rule.joined(_last(trained), new, share)
         if not isinstance(trained, Pipeline):
             return part
         pipeline = copy.copy(trained)
@@ -115,26 +113,6 @@ class Growth:
         """Return X after the preprocessing steps."""
         steps = isinstance(self.source, Pipeline) and len(self.source.steps) > 1
         return self.source[:-1].transform(X) if steps else X
-
-
-def grown_model(
-    configuration: Configuration,
-    samples: Samples,
-    expected: PartialFitClasses | None,
-    model: FittedModel,
-    share: float,
-) -> FittedModel:
-    """Return a trained model with additional trees fitted on samples, which get a share of the scores."""
-    seed = model.state.seed
-    growth = Growth.of(configuration, model.problem, samples, seed)
-    assert growth is not None
-    configuration = replace(configuration, source=growth.grown(model.to_sklearn(), share))
-    with quiet():  # the same warnings were shown before
-        start = begin(configuration, samples, np.random.RandomState(seed % 2**32), seed, None, expected)
-    trained = start.problem.trainable.with_stable_weights(start.weights)
-    state = replace(model.state, anchor=start.weights, start_kept=False, grown=True)
-    inference = Inference(start.problem, trained, configuration.runtime)
-    return FittedModel(start.problem, start.features, trained, state, inference=inference)
 
 
 def _with_classes(samples: Samples, classes: np.ndarray) -> Samples:

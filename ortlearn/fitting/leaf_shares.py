@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..comparison.adaptation import weights_of
+from ..comparison.measures import weights_of
 from ..data.samples import Data
 from ..losses import LogLoss
 from ..models.constraints.sets import Shares
@@ -50,16 +50,17 @@ class LeafShares:
         cls, configuration: Configuration, problem: Problem, task: TrainingTask, data: Data
     ) -> LeafShares | None:
         """Return the shares of a forest; None for other models, and for a given loss."""
-        (table, *others), tables = task.graph.weights, looked_up_tables(task, data)
+        table, *others = task.graph.weights
         constraint = problem.trainable.constraints.get(table)
         if configuration.loss is not None or not isinstance(problem.loss, LogLoss) or others:
             return None
         if not all(isinstance(part, NoPenalty) for part in task.penalties_of(table)):
             return None
         is_forest = isinstance(constraint, Shares) and constraint.grows and len(constraint.sizes) == 1
-        if not is_forest or table not in tables or problem.encoder.class_indices(data.y) is None:
+        if not is_forest or problem.encoder.class_indices(data.y) is None:
             return None
-        return cls(problem, task, table, tables[table])
+        tables = looked_up_tables(task, data)
+        return None if table not in tables else cls(problem, task, table, tables[table])
 
     def averaged(self, start: Mapping[str, np.ndarray], data: Data, strength: float) -> dict[str, np.ndarray]:
         """Return weights with averaged shares; the old ones of a leaf count as ``strength`` samples."""

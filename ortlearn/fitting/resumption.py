@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..comparison.adaptation import Candidate
+from ..comparison.candidates import Candidate
 from ..training.positions import Position
 from .source_counts import Counts
 

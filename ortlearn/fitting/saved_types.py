@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any
 
-from ..comparison.adaptation import Candidate
+from ..comparison import candidates
+from ..exceptions import SavedFileError
 from ..graphs import TensorType
 from ..losses import PerOutputLoss, PerPositionLoss, RowObjective, SignedLabelLoss
 from ..models import Positions, Scores, forms
@@ -25,7 +27,7 @@ from ..preprocessing.schema import Input, InputSchema
 from ..problem.configuration import Updates
 from ..problem.input_validation import InputFeatures
 from ..problem.problem import Problem, Targets
-from ..saving.record_types import RecordType, parameters_type
+from ..saving.record_types import RecordType, check_type, parameters_type
 from ..trainable.trainable_model import Entry, OwnLoss, TrainableModel
 from ..training.graphs.first_layers import FirstLayer
 from ..training.positions import Evaluations, Position
@@ -37,12 +39,22 @@ from .state import TrainingState, Window
 __all__ = ["TYPES"]
 
 RECORDS = (
-    *(Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Candidate, Counts, Whole),
+    *(Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Counts, Whole),
     *(Adapter, OwnLoss, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
     *(signs.Positive, signs.NotNegative, Positions, FusedTrees, Nodes, FusedLinear, FusedClasses),
     *(Position, Evaluations, Scale, FirstLayer),
+    *(candidates.KeptStart, candidates.Pull, candidates.FreshPull, candidates.RestandardisedPull),
+    *(candidates.ShiftedPull, candidates.LeafMeans, candidates.Grown),
 )
+#: Kinds of candidates in files of version 0.2.0, by the name of their center.
+KINDS: dict[str, Callable[[float], candidates.Candidate]] = {
+    "start": candidates.Pull,
+    "fresh": candidates.FreshPull,
+    "restandardised": candidates.RestandardisedPull,
+    "shifted": candidates.ShiftedPull,
+    "shares": candidates.LeafMeans,
+}
 #: Forms and accesses of parameters.
 FORMS = (
     *(forms.AsIs, forms.Dense, forms.Described, forms.FactorOfInverse, forms.Kept, forms.Logarithm),
@@ -69,6 +81,15 @@ def _of_weight(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, "form": form}
 
 
+def _candidate(pull: Any, center: Any, share: Any) -> candidates.Candidate:
+    """Return the candidate of a record of version 0.2.0, in which the start has an infinite pull."""
+    kind = KINDS.get(center) if isinstance(center, str) else None
+    if not check_type(pull, float) or not check_type(share, float) or kind is None:
+        raise SavedFileError(f"A record Candidate has pull {pull!r}, center {center!r} and share {share!r}.")
+    found = candidates.KeptStart() if math.isinf(pull) else kind(float(pull))
+    return candidates.Grown(float(share), found) if share else found
+
+
 GRAPH = ("model", "entry", "parameters", "trained", "original_names", "reparametrisation")
 KNOWN = {type(None), *RECORDS, *FORMS}
 TYPES: Mapping[str, RecordType] = {
@@ -77,6 +98,9 @@ TYPES: Mapping[str, RecordType] = {
     **{cls.__name__: parameters_type(cls) for cls in PARAMETERS},
     "Problem": RecordType(Problem, {"TrainableModel": TrainableModel}, needed=("trainable", "targets")),
     "TrainableModel": RecordType(TrainableModel, needed=GRAPH, former={"weights": "parameters"}),
+    "Candidate": RecordType(  # of version 0.2.0
+        candidates.Candidate, names=("pull", "center", "share"), build=_candidate
+    ),
     "Weight": RecordType(Parameter, upgraded=_of_weight),  # of version 0.2.0
     "Parameter": RecordType(Parameter, needed=("form",), prepared=_stored),
     "Entry": RecordType(Entry, needed=("front",)),

@@ -14,6 +14,7 @@ from ..inference.fidelity import warn_of_differences
 from ..inference.running import Inference
 from ..models.registry import unlabelled_label
 from ..onnx_files.loading import is_onnx_source
+from ..penalties.anchored import AnchoredPenalty
 from ..preprocessing.estimator_checks import check_feature_names
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.automatic import warn_of_ignored_parameters
@@ -36,7 +37,7 @@ from .state import TrainingState
 if TYPE_CHECKING:
     from .source_samples import SourceSamples
 
-__all__ = ["Start", "begin", "data_of", "labelled", "resume"]
+__all__ = ["Start", "begin", "data_of", "labelled", "resume", "with_anchor"]
 
 UNFITTED = (
     "warm_start=True, but {} is not fitted: it is fitted on these rows first, and training starts from its "
@@ -304,3 +305,11 @@ def _fresh_weights(problem: Problem, random_state: np.random.RandomState) -> dic
         return drawn
     zeroed = {name for name in drawn if weights[name].drawn and name not in trainable.constraints}
     return {name: np.zeros_like(array) if name in zeroed else array for name, array in drawn.items()}
+
+
+def with_anchor(task: TrainingTask, start: Start) -> TrainingTask:
+    """Return the task with starting weights for penalties with ``toward="start"``."""
+    penalty, anchor = task.objective.penalty, start.state.anchor
+    if anchor is None or all(part.toward == "zero" for part in penalty.parts()):
+        return task
+    return task.changed(penalty=AnchoredPenalty(penalty, anchor))

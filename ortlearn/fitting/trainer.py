@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state, get_tags
 
-from ..comparison.adaptation import Candidate
+from ..comparison.candidates import Candidate
 from ..exceptions import ConvergenceError
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
@@ -26,16 +26,16 @@ from ..targets.label_errors import check_validation_classes
 from ..training.loop import LoopSettings
 from ..training.positions import Position
 from .callbacks import EstimatorView, FitTask
-from .candidates import chosen_candidate
 from .fingerprint import data_texts, parameter_texts, random_state_text
 from .fitted_model import FittedModel
-from .growth import grown_model
+from .growth import Growth
 from .resuming import checked_parameters, find_resumption, resumed_start
 from .resumption import Resumption
 from .run import train
 from .source_counts import Counts
 from .start import Start, begin, data_of, labelled, resume
 from .validation import Validation
+from .warm_starts import WarmStart
 
 __all__ = ["Opening", "Trainer", "draw_seed", "named_classes", "stopped"]
 
@@ -76,8 +76,7 @@ class Opening:
         start: Start,
         settings: LoopSettings,
         validation: Validation | None,
-        candidate: Candidate | None = None,
-        grow: Callable[[FittedModel, float], FittedModel] | None = None,
+        warm: WarmStart | None = None,
         is_split: bool = False,
         shuffle_buffer: int | None = None,
         counts: dict[str, Counts] | None = None,
@@ -87,28 +86,19 @@ class Opening:
         With ``is_split``, the validation samples were held out of those to train on.
         """
         given, own = start, self.resumption
-        drawn = random_state_text(self.random_state) if own is None or not own.drawn else own.drawn
         texts = cache(lambda: data_texts(given, settings, validation, shuffle_buffer, is_split))
         if own is not None:
             start = resumed_start(own, start, texts())
         elif shuffle_buffer is not None:
             texts()  # the source may not be readable when the state is written
 
-        def resumption_at(position: Position) -> Resumption:
-            return Resumption(
-                self.initial_random_state,
-                start.weights,
-                None,
-                self.parameters,
-                position,
-                candidate,
-                texts(),
-                drawn,
-                counts or {},
-            )
+        def resumption_of(candidate: Candidate | None) -> Callable[[Position], Resumption]:
+            drawn = random_state_text(self.random_state) if own is None or not own.drawn else own.drawn
+            known = (self.initial_random_state, start.weights, None, self.parameters)
+            return lambda position: Resumption(*known, position, candidate, texts(), drawn, counts or {})
 
-        hooks = (resumption_at, None if own is None else own.position, grow)
-        return train(configuration, start, settings, validation, self.task, candidate, *hooks)
+        hooks = (resumption_of, None if own is None else own.position)
+        return train(configuration, start, settings, validation, self.task, warm, *hooks)
 
 
 @dataclass(frozen=True)
@@ -181,12 +171,11 @@ class Trainer:
         if not adapts and held_out is not None and self.is_automatic and not stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         validation = None if held_out is None else self.validation(start, held_out)
-        candidate = None if resumption is None else resumption.candidate
-        if resumption is None and adapts:
-            given = (configuration, start, samples, settings, validation, random_state)
-            candidate = chosen_candidate(*given)
-        grow = partial(grown_model, configuration, samples, expected)
-        return opening.train(configuration, start, settings, validation, candidate, grow, is_split)
+        warm, candidate = None, None if resumption is None else resumption.candidate
+        if adapts and (resumption is None or candidate is not None):
+            growth = Growth.of(configuration, start, samples, expected)
+            warm = WarmStart(samples, random_state, growth, candidate)
+        return opening.train(configuration, start, settings, validation, warm, is_split)
 
     def open(self, resumption: Resumption | None) -> Opening:
         """Return the beginning of a call; a callback may also provide a training to resume."""

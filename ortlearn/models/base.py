@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ..losses import BaseLoss
 from ..penalties import BasePenalty, NoPenalty
 from .scores import Scores
@@ -93,6 +91,8 @@ class ModelDefinition:
     unlabelled: Any = None
     #: Names of attributes; the first one present holds the estimator that a wrapper delegates to.
     inner: Sequence[str] = ()
+    #: Objects of :mod:`ortlearn.models.capabilities`, at most one of each type.
+    capabilities: Sequence[Any] = ()
 
     def write(self, op: Any, model: Any, x: Any) -> Scores:
         """Append the graph of a fitted estimator.
@@ -175,32 +175,6 @@ class ModelDefinition:
         predictions, or for unsupervised models the negative loss, as in most estimators.
         """
         return False
-
-    #: Standard errors by which the loss of held-out samples must decrease for a warm start to change an
-    #: ensemble that grows.
-    evidence = 1.0
-    #: Whether samples of weight zero change nothing in a fit but its classes.
-    ignores_weightless = False
-
-    def grows(self, model: Any) -> bool:
-        """Return whether two fitted ensembles can be averaged, as their scores are sums over trees."""
-        return False
-
-    def offset(self, model: Any) -> float | None:
-        """Return the change of all values in tables that changes each score by one, or None."""
-        return None
-
-    def scores_of(self, model: Any, X: Any) -> np.ndarray:
-        """Return the scores that the graph of a tree ensemble computes, of shape (n, k)."""
-        raise NotImplementedError
-
-    def mixed_scores(self, scores: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
-        """Return the scores that :meth:`joined` ensembles give, from the scores of each."""
-        return scores + share * (others - scores)
-
-    def joined(self, model: Any, other: Any, share: float) -> Any:
-        """Return an ensemble with the weighted mean of two scores, ``share`` the weight of ``other``."""
-        raise NotImplementedError
 
     def finish(self, model: Any) -> None:
         """Update attributes that depend on the trained parameters, in place on a copy of the estimator."""

@@ -19,8 +19,8 @@ from ..estimators.pretrained import ParameterHashes, hashes_of
 from ..exceptions import OrtlearnError
 from ..fitting.callback_support import CALLBACKS
 from ..fitting.fitted_model import FittedModel
-from ..fitting.run import model_after, new_step, with_anchor
-from ..fitting.start import Start, begin, labelled
+from ..fitting.run import model_after, new_step
+from ..fitting.start import Start, begin, labelled, with_anchor
 from ..fitting.trainer import draw_seed, named_classes
 from ..inference.running import LiveInference
 from ..problem.configuration import Configuration, Runtime

@@ -1,4 +1,4 @@
-"""Selection among candidates of a warm start by their losses on samples."""
+"""Scores and losses that the candidates of a warm start are compared by."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.comparison.adaptation import best_of, bounded
 from ortlearn.data.samples import Data
 from ortlearn.fitting.run import new_step
 from ortlearn.fitting.start import begin
@@ -20,41 +19,6 @@ from tests.estimators.array_graphs import FILES, loss_of, position_losses
 
 rng = np.random.default_rng(0)
 NOISE = rng.normal(size=400)
-
-
-def losses(*gains, spread=1.0):
-    """Return losses of a start and of candidates with these mean gains and some spread."""
-    noise = spread * (NOISE - NOISE.mean()) / NOISE.std()
-    return np.array([noise * 0 + 5, *(5 - gain - noise for gain in gains)])
-
-
-def test_log_loss_is_bounded_by_that_of_chance():
-    p = np.array([1.0, 0.5, 1e-30])
-    np.testing.assert_allclose(bounded(-np.log(p)), -np.log(0.05 + 0.95 * p))
-    assert bounded(np.array([np.inf])) == -np.log(0.05)
-
-
-def test_candidate_is_selected_if_its_gain_exceeds_the_standard_error():
-    ones, error = np.ones(400), 1 / np.sqrt(399)
-    assert best_of(losses(0.9 * error), ones, [0]) is None
-    assert best_of(losses(1.1 * error), ones, [0]) == 0
-    assert best_of(losses(-1.0, np.nan), ones, [0, 0]) is None
-    assert best_of(losses(0.2, 0.5, np.nan), ones, [0, 0, 0]) == 1
-
-
-def test_first_of_nearly_equal_candidates_is_selected():
-    table = losses(0.5, 0.5, 0.5)
-    table[2] -= 0.01 + NOISE * 0.1 - 0.1 * NOISE.mean()  # better by two standard errors
-    assert best_of(table, np.ones(400), [0, 0, 0]) == 1
-    table[2] += 0.009
-    assert best_of(table, np.ones(400), [0, 0, 0]) == 0
-    assert best_of(table, np.ones(400), [0, 1, 1]) == 1
-
-
-def test_samples_are_weighted():
-    table = np.array([[1.0, 1.0, 1.0, 1.0], [0.5, 0.6, 3.0, 3.0], [1.5, 1.6, 0.0, 0.1]])
-    assert best_of(table, np.array([1.0, 1.0, 0.01, 0.01]), [0, 1]) == 0
-    assert best_of(table, np.array([0.01, 0.01, 1.0, 1.0]), [0, 1]) == 1
 
 
 def prepared(model, X, y, weights=None, loss="auto"):

@@ -24,10 +24,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ortlearn import OrtGradientOptimizer
-from ortlearn.comparison.adaptation import STRENGTHS
+from ortlearn.comparison.candidates import LeafMeans
 from ortlearn.exceptions import StartKeptWarning
-from ortlearn.models import find_definition
-from ortlearn.models.trees.forests import TreeClassifierDefinition
+from ortlearn.models.capabilities import GrowingEnsemble, capability_of
+from ortlearn.models.trees.forests import GrowingForestOfClasses
 from ortlearn.saving import load, save
 
 CLASSES = make_classification(300, 6, n_informative=4, n_classes=3, random_state=0)
@@ -46,6 +46,10 @@ ENSEMBLES = [
 ]
 
 
+def ensemble_of(model):
+    return capability_of(model, GrowingEnsemble)
+
+
 def raw(model, X):
     """Return the raw scores that scikit-learn's predictions imply."""
     if hasattr(model, "decision_function"):
@@ -59,11 +63,11 @@ def raw(model, X):
 def test_joined_ensemble_has_weighted_mean_of_scores(model, data, share):
     X, y = data
     model.fit(X[:150], y[:150])
-    other, definition = type(model)(**model.get_params()).fit(X[150:] + 1, y[150:]), find_definition(model)
-    assert definition.grows(model)
+    other, ensemble = type(model)(**model.get_params()).fit(X[150:] + 1, y[150:]), ensemble_of(model)
+    assert ensemble.grows(model)
     before = pickle.dumps((model, other))
-    joined = definition.joined(model, other, share)
-    np.testing.assert_allclose(definition.scores_of(other, X), raw(other, X), rtol=1e-10)
+    joined = ensemble.joined(model, other, share)
+    np.testing.assert_allclose(ensemble.scores_of(other, X), raw(other, X), rtol=1e-10)
     expected = (1 - share) * raw(model, X) + share * raw(other, X)
     found = raw(joined, X)
     if found.shape[1] > 1:  # defined up to a constant per sample
@@ -84,19 +88,19 @@ def test_new_trees_replace_as_many_of_a_forest(kind, data, share):
         kind(8, random_state=0).fit(X[:150], y[:150]),
         kind(8, random_state=0).fit(X[150:] + 1, y[150:]),
     )
-    definition, before = find_definition(model), pickle.dumps((model, other))
-    assert definition.grows(model)
+    ensemble, before = ensemble_of(model), pickle.dumps((model, other))
+    assert ensemble.grows(model)
     predict = "predict_proba" if hasattr(model, "classes_") else "predict"
     n_new = int(8 * share)
-    joined = definition.joined(model, other, share)
+    joined = ensemble.joined(model, other, share)
     trees = [*other.estimators_[:n_new], *model.estimators_[n_new:]]
     expected = np.mean([getattr(tree, predict)(X) for tree in trees], axis=0)
     np.testing.assert_allclose(getattr(joined, predict)(X), expected, rtol=1e-10)
     assert len(joined.estimators_) == joined.n_estimators == 8
     joined.estimators_[-1].tree_.value[...] = 0
     assert pickle.dumps((model, other)) == before
-    scores, others = definition.scores_of(model, X), definition.scores_of(other, X)
-    mixed = definition.mixed_scores(scores, others, share)
+    scores, others = ensemble.scores_of(model, X), ensemble.scores_of(other, X)
+    mixed = ensemble.mixed_scores(scores, others, share)
     expected = (1 - share) * getattr(model, predict)(X) + share * getattr(other, predict)(X)
     found = np.exp(mixed) if predict == "predict_proba" else mixed
     np.testing.assert_allclose(found, expected.reshape(len(X), -1), atol=0.02 if found is not mixed else 1e-6)
@@ -105,17 +109,17 @@ def test_new_trees_replace_as_many_of_a_forest(kind, data, share):
 def test_ensembles_that_do_not_grow():
     X, y = PAIR
     for model in (DecisionTreeClassifier(), RandomForestClassifier(3)):
-        assert not find_definition(model.fit(X, y)).grows(model)
+        assert not ensemble_of(model.fit(X, y)).grows(model)
     outputs = RandomForestClassifier(5).fit(X, np.column_stack([y, 1 - y]))
-    assert not find_definition(outputs).grows(outputs)
-    assert not find_definition(model := GradientBoostingClassifier(loss="exponential").fit(X, y)).grows(model)
+    assert not ensemble_of(outputs).grows(outputs)
+    assert not ensemble_of(model := GradientBoostingClassifier(loss="exponential").fit(X, y)).grows(model)
     model = GradientBoostingRegressor(n_estimators=2, init=GradientBoostingRegressor(n_estimators=2)).fit(
         X, y
     )
-    assert not find_definition(model).grows(model)
+    assert not ensemble_of(model).grows(model)
     X = np.column_stack([X, np.arange(len(X)) % 3])
     model = HistGradientBoostingClassifier(max_iter=2, categorical_features=[6]).fit(X, y)
-    assert not find_definition(model).grows(model)
+    assert not ensemble_of(model).grows(model)
 
 
 def new_concept():
@@ -248,13 +252,13 @@ def test_leaves_average_their_shares_with_those_of_new_samples(monkeypatch):
     X, weights = rng.normal(size=(900, 4)), rng.uniform(0.5, 2, size=300)
     score = X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=900)
     model = ExtraTreesClassifier(10, max_depth=4, random_state=0).fit(X[:300], score[:300] > 0)
-    monkeypatch.setattr(TreeClassifierDefinition, "grows", lambda self, model: False)  # leaves only
+    monkeypatch.setattr(GrowingForestOfClasses, "grows", lambda self, model: False)  # leaves only
     X_new, y_new = X[300:600], score[300:600] > 1
     trainer = OrtGradientOptimizer(model, warm_start=True, random_state=0).fit(X_new, y_new, weights)
     assert trainer.score(X[600:], score[600:] > 1) > model.score(X[600:], score[600:] > 1) + 0.02
     found, weights = trainer.to_sklearn(), weights / weights.mean()
     candidates = []
-    for strength in STRENGTHS:
+    for strength in LeafMeans.strengths:
         trees = []
         for tree, leaves in zip(model.estimators_, model.apply(X_new).T, strict=True):
             counts = np.zeros((tree.tree_.node_count, 2))

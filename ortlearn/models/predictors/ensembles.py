@@ -10,10 +10,10 @@ from onnx import TensorProto
 from ...losses import LogLoss
 from ...penalties import NoPenalty
 from ..base import ModelDefinition, Objective, Route
+from ..capabilities import ShiftedTables, capability_of
 from ..constraints.signs import Positive
 from ..forms import Kept
 from ..objectives import common_objective, objective_of, with_scaled_penalty
-from ..registry import definition_or_default
 from ..scores import (
     Scores,
     binary_classes,
@@ -143,7 +143,9 @@ def _voted(
 
 def _common_offset(model: Any) -> float | None:
     """Return the offset of the members of a mean or median, None unless it is the same for all."""
-    offsets = {definition_or_default(member).offset(member) for member in model.estimators_}
+    tables = [capability_of(member, ShiftedTables) for member in model.estimators_]
+    pairs = zip(tables, model.estimators_, strict=True)
+    offsets = {None if own is None else own.offset(member) for own, member in pairs}
     return offsets.pop() if len(offsets) == 1 else None
 
 
@@ -169,6 +171,8 @@ class VotingDefinition(MembersDefinition):
 class BaggingDefinition(MembersDefinition):
     """BaggingRegressor and BaggingClassifier: each member uses a subset of the columns."""
 
+    capabilities = (ShiftedTables(_common_offset),)
+
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
             yield Route(member, [columns[i] for i in features] if columns else (), is_member=True)
@@ -176,9 +180,6 @@ class BaggingDefinition(MembersDefinition):
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         # each member is fitted on a subset of the samples
         return _mean_objective(model, total_weight * model._max_samples / model._n_samples)
-
-    def offset(self, model: Any) -> float | None:
-        return _common_offset(model)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = write_members(op, model, x, model.estimators_features_)
@@ -233,11 +234,10 @@ class StackingDefinition(MembersDefinition):
 class AdaBoostRegressorDefinition(ModelDefinition):
     """AdaBoostRegressor: the weighted median; the gradient goes to the member that predicts it."""
 
+    capabilities = (ShiftedTables(_common_offset),)
+
     def children(self, model: Any) -> Iterator[Any]:
         yield from model.estimators_
-
-    def offset(self, model: Any) -> float | None:
-        return _common_offset(model)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         columns = [member.predicted for member in write_members(op, model, x)]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base import ModelDefinition
+from ..capabilities import ShiftedTables
 from ..constraints.sets import Shares
 from ..constraints.signs import Positive
 from ..forms import Form, dense_form
@@ -131,15 +132,14 @@ class ValuesOfSamples(Form):
 class NeighborsRegressorDefinition(_Neighbors):
     """KNeighborsRegressor and RadiusNeighborsRegressor: the mean over neighbours."""
 
+    capabilities = (ShiftedTables(lambda model: 1.0),)
+
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         mean, form = _mean(op, model, x), ValuesOfSamples.of(model)
         values = op.parameter(model, "_y", form=form, role="table")
         if len(form.first) < len(model._y):
             values = op.Gather(values, form.group, axis=0)
         return regression(op, mean(values), model._y.size // len(model._y))
-
-    def offset(self, model: Any) -> float:
-        return 1.0
 
     def shape_predictions(self, model: Any, n_dimensions: int) -> None:
         model._y = model._y.reshape((-1, 1)[:n_dimensions])

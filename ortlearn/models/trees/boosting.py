@@ -11,6 +11,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from ... import losses
 from ..base import ModelDefinition, Objective
+from ..capabilities import GrowingEnsemble
 from ..categories import category_numbers
 from ..forms import Reshaped, Scaled
 from ..objectives import elastic
@@ -37,16 +38,8 @@ def _predictors(model: Any) -> list[Any]:
     return [tree for round_ in model._predictors for tree in round_]
 
 
-class GradientBoostingDefinition(ModelDefinition):
-    """GradientBoostingClassifier and GradientBoostingRegressor."""
-
-    def children(self, model: Any) -> Iterator[Any]:
-        if model.init_ != "zero" and not _starts_from_constants(model):
-            yield model.init_
-
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        loss = LOSSES.get(model.loss)
-        return None if loss is None else Objective(loss(model))
+class GrowingBoosting(GrowingEnsemble):
+    """Rounds of trees, and initial scores that are constant or zero."""
 
     def grows(self, model: Any) -> bool:
         return model.loss != "exponential" and (model.init_ == "zero" or _starts_from_constants(model))
@@ -68,6 +61,41 @@ class GradientBoostingDefinition(ModelDefinition):
         elif model.init_ != "zero":
             found.init_.constant_ = (1 - share) * model.init_.constant_ + share * other.init_.constant_
         return found
+
+
+class GrowingHistogramBoosting(GrowingEnsemble):
+    """Rounds of predictors and a constant; codes of categories would differ between fits."""
+
+    def grows(self, model: Any) -> bool:
+        return not np.any(model.is_categorical_)
+
+    def scores_of(self, model: Any, X: Any) -> np.ndarray:
+        return model._raw_predict(X)
+
+    def joined(self, model: Any, other: Any, share: float) -> Any:
+        found, more = copy.deepcopy(model), copy.deepcopy(other)
+        for ensemble, factor in ((found, 1 - share), (more, share)):
+            ensemble._baseline_prediction *= factor
+            for tree in _predictors(ensemble):
+                tree.nodes["value"] *= factor
+        found._predictors += more._predictors
+        found._baseline_prediction = found._baseline_prediction + more._baseline_prediction
+        found.max_iter = len(found._predictors)
+        return found
+
+
+class GradientBoostingDefinition(ModelDefinition):
+    """GradientBoostingClassifier and GradientBoostingRegressor."""
+
+    capabilities = (GrowingBoosting(),)
+
+    def children(self, model: Any) -> Iterator[Any]:
+        if model.init_ != "zero" and not _starts_from_constants(model):
+            yield model.init_
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        loss = LOSSES.get(model.loss)
+        return None if loss is None else Objective(loss(model))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_rounds, n_scores = model.estimators_.shape
@@ -141,6 +169,7 @@ class HistGradientBoostingDefinition(ModelDefinition):
     """HistGradientBoostingClassifier and HistGradientBoostingRegressor."""
 
     takes_columns = True
+    capabilities = (GrowingHistogramBoosting(),)
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         # A round minimises sum(w * l) + l2_regularization / 2 * sum(v^2), v the values of its leaves before
@@ -148,23 +177,6 @@ class HistGradientBoostingDefinition(ModelDefinition):
         strength = model.l2_regularization / (2 * total_weight * model.learning_rate**2)
         reason = "l2_regularization applies to the leaves of each round" if strength else ""
         return Objective(LOSSES[model.loss](model), elastic(l2=strength), reason)
-
-    def grows(self, model: Any) -> bool:
-        return not np.any(model.is_categorical_)  # codes of categories differ between fits
-
-    def scores_of(self, model: Any, X: Any) -> np.ndarray:
-        return model._raw_predict(X)
-
-    def joined(self, model: Any, other: Any, share: float) -> Any:
-        found, more = copy.deepcopy(model), copy.deepcopy(other)
-        for ensemble, factor in ((found, 1 - share), (more, share)):
-            ensemble._baseline_prediction *= factor
-            for tree in _predictors(ensemble):
-                tree.nodes["value"] *= factor
-        found._predictors += more._predictors
-        found._baseline_prediction = found._baseline_prediction + more._baseline_prediction
-        found.max_iter = len(found._predictors)
-        return found
 
     def write(self, op: ModelWriter, model: Any, x: Any) -> Scores:
         n_rounds, n_scores = len(model._predictors), model.n_trees_per_iteration_

@@ -14,6 +14,7 @@ from sklearn.ensemble import (
 
 from ... import losses
 from ..base import ModelDefinition, Objective
+from ..capabilities import GrowingEnsemble, ShiftedTables
 from ..columns import LOWEST
 from ..constraints.sets import Shares
 from ..forms import Form, Reshaped, Scaled
@@ -64,8 +65,8 @@ FORESTS = (ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, Ra
 FEWEST_TREES = 4
 
 
-class _Trees(ModelDefinition):
-    """Trees and forests, without an objective for the Gini impurity and the Poisson deviance."""
+class GrowingForest(GrowingEnsemble):
+    """Forests, which keep their number of trees."""
 
     evidence = 2.0  # in measurements, noisy labels did harm more often with one standard error
     ignores_weightless = True
@@ -73,35 +74,18 @@ class _Trees(ModelDefinition):
     def grows(self, model: Any) -> bool:
         return type(model) in FORESTS and len(model.estimators_) >= FEWEST_TREES
 
+    def scores_of(self, model: Any, X: Any) -> np.ndarray:
+        return model.predict(X).reshape(-1, model.n_outputs_)
+
     def joined(self, model: Any, other: Any, share: float) -> Any:
         """Return the forest with its first trees replaced by trees of the other forest."""
         found, n_new = copy.copy(model), round(share * len(model.estimators_))
         found.estimators_ = copy.deepcopy([*other.estimators_[:n_new], *model.estimators_[n_new:]])
         return found
 
-    def objective(self, model: Any, total_weight: float) -> Objective | None:
-        loss = CRITERIA.get(model.criterion)
-        return None if loss is None else Objective(loss())
 
-
-class TreeRegressorDefinition(_Trees):
-    """Regression trees and forests."""
-
-    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
-        n_trees, n_outputs = len(trees_of(model)), model.n_outputs_
-        shape = (-1,) if n_outputs == 1 else (-1, n_outputs)
-        form: Form = Reshaped(shape) if n_trees == 1 else Scaled(1 / n_trees, shape=shape)
-        return regression(op, _sums(op, model, x, form=form), n_outputs)
-
-    def offset(self, model: Any) -> float:
-        return 1 / len(trees_of(model))
-
-    def scores_of(self, model: Any, X: Any) -> np.ndarray:
-        return model.predict(X).reshape(-1, model.n_outputs_)
-
-
-class TreeClassifierDefinition(_Trees):
-    """Classification trees and forests; the class probabilities of each leaf stay on the simplex."""
+class GrowingForestOfClasses(GrowingForest):
+    """Forests of classifiers with one output, whose scores are logarithms of probabilities."""
 
     def grows(self, model: Any) -> bool:
         return super().grows(model) and model.n_outputs_ == 1
@@ -111,6 +95,32 @@ class TreeClassifierDefinition(_Trees):
 
     def mixed_scores(self, scores: np.ndarray, others: np.ndarray, share: float) -> np.ndarray:
         return np.log((1 - share) * np.exp(scores) + share * np.exp(others))
+
+
+class _Trees(ModelDefinition):
+    """Trees and forests, without an objective for the Gini impurity and the Poisson deviance."""
+
+    def objective(self, model: Any, total_weight: float) -> Objective | None:
+        loss = CRITERIA.get(model.criterion)
+        return None if loss is None else Objective(loss())
+
+
+class TreeRegressorDefinition(_Trees):
+    """Regression trees and forests."""
+
+    capabilities = (GrowingForest(), ShiftedTables(lambda model: 1 / len(trees_of(model))))
+
+    def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
+        n_trees, n_outputs = len(trees_of(model)), model.n_outputs_
+        shape = (-1,) if n_outputs == 1 else (-1, n_outputs)
+        form: Form = Reshaped(shape) if n_trees == 1 else Scaled(1 / n_trees, shape=shape)
+        return regression(op, _sums(op, model, x, form=form), n_outputs)
+
+
+class TreeClassifierDefinition(_Trees):
+    """Classification trees and forests; the class probabilities of each leaf stay on the simplex."""
+
+    capabilities = (GrowingForestOfClasses(),)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         several = model.n_outputs_ > 1

@@ -1,0 +1,121 @@
+"""The rule of evidence: which candidate is kept, given losses of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..quiet import quiet
+from .candidates import Candidate, KeptStart, Setting
+from .measures import Measure
+
+__all__ = ["Choice", "best_of", "bounded", "choose"]
+
+#: Standard errors by which the loss may increase for an earlier candidate of the same family.
+SLACK = 0.25
+#: Weight of the uniform distribution that is mixed into probabilities to compare classifiers.
+CHANCE = 0.05
+
+
+def bounded(losses: np.ndarray) -> np.ndarray:
+    """Return classification losses, bounded by the loss of a probability of 5 %.
+
+    A log loss becomes the log loss of the probabilities mixed with a uniform distribution. Without a bound,
+    a few samples that are misclassified with confidence decide the comparison.
+    """
+    with np.errstate(over="ignore"):  # log losses of densities may be far below zero
+        return -np.log(CHANCE + (1 - CHANCE) * np.exp(-losses.astype(np.float64)))
+
+
+def best_of(
+    losses: np.ndarray, weights: np.ndarray, families: Sequence[object], evidence: float
+) -> int | None:
+    """Return the index of the best candidate, or None to keep what the first row of losses belongs to.
+
+    The best candidate must improve on the first row by more than ``evidence`` standard errors; with a
+    negative number, it may be worse by fewer than these. Within a family, the first candidate is preferred
+    whose loss exceeds the lowest one by less than a fraction of the standard error (a variant of the
+    one-standard-error rule: Breiman, L. et al., "Classification and regression trees", 1984, section 3.4.3).
+    """
+    share = weights / weights.sum()
+    with np.errstate(invalid="ignore"):  # infinite losses of both
+        gains = losses[0] - losses[1:]
+        means = gains @ share
+    possible = np.isfinite(losses[1:] @ share) & (means > (0 if evidence >= 0 else -np.inf))
+    if not possible.any():
+        return None
+    best = int(np.argmax(np.where(possible, means, -np.inf)))
+    if means[best] <= evidence * _standard_error(gains[best], share):
+        return None
+    for number in range(best):
+        margin = SLACK * _standard_error(gains[best] - gains[number], share)
+        same = families[number] == families[best] and possible[number]
+        if same and means[best] - means[number] <= margin:
+            return number
+    return best
+
+
+def _standard_error(differences: np.ndarray, share: np.ndarray) -> float:
+    """Return the standard error of a weighted mean of float64 values; the weights sum to one."""
+    mean = float(share @ differences)
+    if not np.isfinite(mean):
+        return np.inf
+    n_effective = 1 / float(share @ share)
+    variance = float(share @ (differences - mean) ** 2) / max(n_effective - 1, 1.0)
+    return float(np.sqrt(variance)) if np.isfinite(variance) else np.inf
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen."""
+
+    candidate: Candidate
+    means: np.ndarray  # mean losses in the last round: of what was kept before, then of the candidates
+
+
+def choose(setting: Setting, measure: Measure, rounds: Iterable[Sequence[Candidate]]) -> Choice:
+    """Return the candidate that the rule of evidence keeps, the start if no other is shown to be better.
+
+    The candidates of each round, which require the same evidence, are compared with the one that is kept
+    after the rounds before.
+    """
+    choice = Choice(KeptStart(), np.zeros(0))
+    scores = [measure.scores(setting.start, left_out) for _, left_out in measure.parts()]
+    for others in filter(None, rounds):
+        candidates = [candidate.upon(choice.candidate) for candidate in others]
+        choice, scores = _round(setting, measure, choice.candidate, candidates, scores)
+    return choice
+
+
+def _round(
+    setting: Setting,
+    measure: Measure,
+    kept: Candidate,
+    candidates: Sequence[Candidate],
+    scores: Sequence[Any],
+) -> tuple[Choice, list[Any]]:
+    """Return the choice of a round, and the scores of the chosen candidate for each part."""
+    tried, losses, weights = [], [], []
+    for parts, before in islice(zip(measure.parts(), scores, strict=True), candidates[0].n_parts):
+        rows, previous, kind = [before], None, None
+        with quiet(ConvergenceWarning):
+            for candidate in candidates:
+                previous, kind = (previous if type(candidate) is kind else None), type(candidate)
+                own, previous = candidate.tried(setting, measure, parts, before, previous)
+                rows.append(own)
+        tried.append(rows)
+        losses.append(np.array([measure.losses(own, parts[1]) for own in rows], dtype=np.float64))
+        weights.append(measure.weights(parts[1]))
+    table, shares = np.concatenate(losses, axis=1), np.concatenate(weights)
+    evidence = max(candidates[0].evidence, setting.evidence)
+    best = best_of(table, shares, [candidate.family for candidate in candidates], evidence)
+    chosen = kept if best is None else candidates[best]
+    number = 0 if best is None else best + 1
+    with np.errstate(invalid="ignore"):  # infinite losses of samples without weight
+        means = table @ (shares / shares.sum())
+    return Choice(chosen, means), [rows[number] for rows in tried]

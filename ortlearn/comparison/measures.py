@@ -1,0 +1,88 @@
+"""Measures: losses of samples that candidates were not trained on, or the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data.samples import Data
+
+__all__ = ["Losses", "Measure", "Part", "Weights", "folds", "weights_of"]
+
+#: Number of cross-validation folds; with more samples than the second number, that many are drawn, and only
+#: one fold is evaluated.
+FOLDS, MANY_SAMPLES = 5, 5_000
+
+Weights = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the samples."""
+
+    data: Data  # inputs of the training graph
+    samples: Any = None  # as they were given; None if no candidate needs them
+
+    def take(self, rows: np.ndarray) -> Part:
+        """Return some of the samples."""
+        return Part(self.data.take(rows), self.samples.take(rows))
+
+
+class Measure:
+    """Losses of samples, for candidates that are trained on others."""
+
+    def parts(self) -> Iterator[tuple[Part, Part]]:
+        """Yield parts to train on, and parts to measure on."""
+        raise NotImplementedError
+
+    def scores(self, weights: Weights, part: Part) -> Any:
+        """Return what the losses are computed from, by default the weights."""
+        return weights
+
+    def losses(self, scores: Any, part: Part) -> np.ndarray:
+        """Return the losses of shape (n,); one value if only a mean is known."""
+        raise NotImplementedError
+
+    def weights(self, part: Part) -> np.ndarray:
+        """Return the weights of the losses."""
+        return weights_of(part.data)
+
+
+@dataclass(frozen=True)
+class Losses(Measure):
+    """Losses for given weights, to compare finished trainings: the objective, or losses of samples."""
+
+    function: Callable[[Weights], Any]  # returns losses of shape (n,), or one value
+    part: Part | None = None  # samples of the losses; None for one value
+
+    def parts(self) -> Iterator[tuple[Any, Any]]:
+        yield self.part, self.part
+
+    def losses(self, scores: Weights, part: Part | None) -> np.ndarray:
+        return np.atleast_1d(self.function(scores))
+
+    def weights(self, part: Part | None) -> np.ndarray:
+        return np.ones(1) if part is None else super().weights(part)
+
+
+def weights_of(data: Data) -> np.ndarray:
+    """Return the weights of samples as float64."""
+    return np.ones(len(data)) if data.row_weight is None else data.row_weight.astype(np.float64)
+
+
+def folds(labels: np.ndarray | None, n_samples: int, random_state: np.random.RandomState) -> Iterator[Any]:
+    """Yield indices of training and validation samples, stratified if there are classes."""
+    from sklearn.model_selection import KFold, StratifiedKFold  # slow import
+
+    if n_samples > MANY_SAMPLES:
+        drawn = random_state.choice(n_samples, MANY_SAMPLES, replace=False)
+        yield np.sort(drawn[MANY_SAMPLES // FOLDS :]), np.sort(drawn[: MANY_SAMPLES // FOLDS])
+        return
+    n_folds = min(FOLDS, n_samples)
+    by_class = labels is not None and np.unique(labels, return_counts=True)[1].min() >= n_folds
+    kind = StratifiedKFold if by_class else KFold
+    parts = kind(n_folds, shuffle=True, random_state=random_state)
+    yield from parts.split(np.zeros((n_samples, 1)), labels if by_class else None)

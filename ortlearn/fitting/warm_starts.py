@@ -1,0 +1,195 @@
+"""Warm starts: which candidates are compared, on which samples, and what they are trained with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..comparison.candidates import (
+    Candidate,
+    FreshPull,
+    Grown,
+    KeptStart,
+    LeafMeans,
+    Pull,
+    RestandardisedPull,
+    Setting,
+    ShiftedPull,
+)
+from ..comparison.evidence import bounded, choose
+from ..comparison.measures import Measure, Part, Weights, folds, weights_of
+from ..data.samples import Data
+from ..inference.score_runner import ScoreRunner
+from ..models import find_definition, fitted_part
+from ..models.capabilities import ShiftedTables, capability_of
+from ..onnx_files.loading import is_onnx_source
+from ..preprocessing.fitting import is_fitted
+from ..problem.configuration import Configuration
+from ..problem.samples import Samples
+from ..training.loop import LoopSettings
+from ..training.solver_loop import run_full_batch, standardised_weights
+from .growth import Growth
+from .leaf_shares import LeafShares
+from .start import Start
+from .validation import Validation
+
+__all__ = ["WarmStart", "setting_of"]
+
+#: Pulls towards alternative starting weights, by the name in :meth:`~ortlearn.fitting.start.Start.others`.
+PULLS = {"fresh": FreshPull, "restandardised": RestandardisedPull}
+#: Iterations of the solver for each candidate, from the weights of the previous one of its kind.
+ITERATIONS = 20
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """A warm start whose candidates are compared."""
+
+    samples: Samples
+    random_state: np.random.RandomState  # draws the folds
+    growth: Growth | None = None  # new trees, if the model is an ensemble that may grow
+    candidate: Candidate | None = None  # the one that was chosen, if the training is resumed
+
+    def chosen(
+        self,
+        configuration: Configuration,
+        start: Start,
+        prepared: tuple[Any, Data, Callable[[Data], Data]],
+        settings: LoopSettings,
+        validation: Validation | None,
+    ) -> Candidate:
+        """Return the candidate with the lowest loss on validation samples."""
+        step, data, prepare = prepared
+        if self.candidate is not None:
+            return self.candidate
+        if validation is None and (len(data) < 2 or _contains_training_samples(configuration, start)):
+            return KeptStart()
+        classes, numbers, given = start.problem.encoder.class_indices(data.y), [], None
+        if validation is None:
+            numbers = list(folds(classes, len(data), self.random_state))
+        else:
+            given = Part(prepare(validation.data), validation.samples)
+        runner = ScoreRunner(step.task, configuration.runtime)
+        measure = HeldOutSamples(runner, Part(data, self.samples), given, numbers, classes is not None)
+        max_iter = min(ITERATIONS, settings.max_iter)
+        short = replace(settings, max_iter=max_iter, watch=None, verbose=0, exc=False, keeps_history=False)
+        setting = setting_of(configuration, start, (step, data), short, self.growth)
+        return choose(setting, measure, _rounds(setting)).candidate
+
+
+@dataclass(frozen=True)
+class HeldOutSamples(Measure):
+    """Losses of held-out samples: of given ones, or of those that each fold leaves out."""
+
+    runner: ScoreRunner
+    whole: Part  # all samples to train on
+    given: Part | None  # samples to measure on
+    numbers: list[tuple[np.ndarray, np.ndarray]]  # otherwise, what each fold keeps and leaves out
+    is_bounded: bool  # whether these are losses of a classifier
+
+    def parts(self) -> Iterator[tuple[Part, Part]]:
+        if self.given is not None:
+            yield self.whole, self.given
+        for kept, left_out in self.numbers:
+            yield self.whole.take(kept), self.whole.take(left_out)
+
+    def scores(self, weights: Weights, part: Part) -> np.ndarray:
+        return self.runner.scores(weights, part.data)
+
+    def losses(self, scores: np.ndarray, part: Part) -> np.ndarray:
+        losses = self.runner.losses(scores, part.data)
+        return bounded(losses) if self.is_bounded else losses
+
+
+def setting_of(
+    configuration: Configuration,
+    start: Start,
+    trained: tuple[Any, Data],
+    settings: LoopSettings,
+    growth: Growth | None = None,
+    **hooks: Any,
+) -> Setting:
+    """Return the setting of candidates; ``trained`` are the step of a solver and its samples."""
+    step, data = trained
+    centers: dict[type, Callable[[Data], Weights]] = {
+        PULLS[name]: partial(standardised_weights, step, weights)
+        for name, weights in start.others(step.task).items()
+    }
+    offset, shares = (
+        _offset(configuration, start),
+        LeafShares.of(configuration, start.problem, step.task, data),
+    )
+    if offset is not None:
+        runner = ScoreRunner(step.task, configuration.runtime)
+        centers[ShiftedPull] = partial(_shifted, runner, start.weights, offset)
+    means = None if shares is None else partial(shares.averaged, start.weights)
+    evidence = -math.inf if growth is None else growth.rule.evidence
+    solve = partial(run_full_batch, step, settings=settings, **hooks)
+    return Setting(start.weights, solve, centers, means, growth, evidence)
+
+
+def _rounds(setting: Setting) -> list[list[Candidate]]:
+    """Return candidates in rounds: those that require more evidence, and then trees, are compared later.
+
+    First the leaves of a forest are chosen, then the share of new trees; both at once was not better.
+    """
+    kinds: list[Any] = [LeafMeans] if setting.leaf_means is not None else [Pull, *setting.centers]
+    rounds: list[list[Any]] = [
+        [kind for kind in kinds if kind.evidence == evidence]
+        for evidence in sorted({kind.evidence for kind in kinds})
+    ]
+    rounds += [] if setting.growth is None else [[Grown]]
+    return [[kind(strength) for kind in own for strength in kind.strengths] for own in rounds]
+
+
+def _offset(configuration: Configuration, start: Start) -> float | None:
+    """Return the change of all weights that changes each score by one; None for the model's own loss.
+
+    The pull keeps the values of leaves and of neighbours near the old ones, one by one. A loss with another
+    optimum, such as a quantile, requires a shift of all of them.
+    """
+    problem = start.problem
+    if configuration.loss is None or problem.source is None or not problem.predicts_labels:
+        return None
+    if configuration.conversion.weights_to_train is not None:
+        return None
+    if any(problem.trainable.parameters[name].role != "table" for name in start.weights):
+        return None
+    part = fitted_part(problem.source)
+    tables = capability_of(part, ShiftedTables)
+    return None if tables is None else tables.offset(part)
+
+
+def _shifted(runner: ScoreRunner, start: Weights, offset: float, data: Data) -> Weights:
+    """Return the weights, all shifted such that the loss of the samples is lowest."""
+    from scipy.optimize import minimize_scalar  # slow import
+
+    scores, share = runner.scores(start, data), weights_of(data)
+    residuals, shifts = data.y.reshape(scores.shape) - scores, np.zeros(scores.shape[1], scores.dtype)
+    for output, (low, high) in enumerate(zip(residuals.min(axis=0), residuals.max(axis=0), strict=True)):
+
+        def loss(shift: float, output: int = output) -> float:
+            moved = scores.copy()
+            moved[:, output] += shift
+            return float(share @ runner.losses(moved, data))
+
+        if low < high:
+            shifts[output] = minimize_scalar(loss, bounds=(low, high), method="bounded").x
+    return {name: array + offset * (shifts if array.ndim > 1 else shifts[0]) for name, array in start.items()}
+
+
+def _contains_training_samples(configuration: Configuration, start: Start) -> bool:
+    """Return whether a model was just fitted on the samples and may store them as parameters.
+
+    Samples held out of the training would not be independent of such a model.
+    """
+    source = configuration.source
+    if is_onnx_source(source) or is_fitted(source):
+        return False
+    definition = find_definition(fitted_part(start.problem.source))
+    return definition is not None and bool(definition.not_in_objective)
