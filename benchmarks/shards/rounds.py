@@ -15,7 +15,7 @@ from ortlearn.distributed import average_arrays
 from ortlearn.exceptions import ConvergenceError
 from ortlearn.fitting.callbacks import EstimatorView
 from ortlearn.fitting.run import new_step
-from ortlearn.fitting.start import begin
+from ortlearn.fitting.start import new_start
 from ortlearn.fitting.trainer import Trainer
 from ortlearn.problem.samples import Samples
 
@@ -116,7 +116,7 @@ class Shards:
         )
         configuration = estimator._configuration()
         trainer = Trainer(configuration, None, EstimatorView(estimator), estimator)
-        start = begin(configuration, Samples(given.X, given.y), check_random_state(seed), seed)
+        start = new_start(configuration, Samples(given.X, given.y), check_random_state(seed), seed)
         self.weights = start.weights
         self.step, data, _ = new_step(configuration, start)
         rows = np.argsort(given.y, kind="stable") if by_label else np.arange(len(given.y))

@@ -11,7 +11,7 @@ from ..exceptions import SourceError
 from .rows import Rows
 from .tables import Table
 
-__all__ = ["Turns", "chunk_size", "cut", "whole_blocks"]
+__all__ = ["ArrayPool", "chunk_size", "cut", "whole_blocks"]
 
 
 def chunk_size(n_rows: int, batch_size: int, shuffle_buffer: int) -> int:
@@ -21,7 +21,7 @@ def chunk_size(n_rows: int, batch_size: int, shuffle_buffer: int) -> int:
     return max(batch_size, shuffle_buffer // batch_size * batch_size)
 
 
-class Turns:
+class ArrayPool:
     """Two arrays that are used alternately, because allocation costs more than writing the rows."""
 
     def __init__(self) -> None:
@@ -39,8 +39,8 @@ class Turns:
 class _Chunk:
     """Chunk that is filled with rows; matrices are written directly into one array."""
 
-    def __init__(self, size: int, dtype: np.dtype | None, turns: Turns | None):
-        self._size, self._dtype, self._turns = size, dtype, turns
+    def __init__(self, size: int, dtype: np.dtype | None, pool: ArrayPool | None):
+        self._size, self._dtype, self._pool = size, dtype, pool
         self._matrix: np.ndarray | None = None
         self._parts: list[Rows] = []
         self.n_rows = 0
@@ -66,7 +66,7 @@ class _Chunk:
         """Return the array of the matrices, allocated for the first one."""
         if self._matrix is None:
             shape = self._size, width
-            self._matrix = np.empty(shape, dtype) if self._turns is None else self._turns.array(shape, dtype)
+            self._matrix = np.empty(shape, dtype) if self._pool is None else self._pool.array(shape, dtype)
         return self._matrix
 
     def finish(self) -> Rows:
@@ -86,14 +86,14 @@ def cut(
     size: int,
     dtype: np.dtype | None = None,
     skipped: int = 0,
-    turns: Turns | None = None,
+    pool: ArrayPool | None = None,
 ) -> Generator[Rows, None, None]:
     """Cut blocks of rows into chunks of equal size; the last chunk may be smaller.
 
-    Numeric columns are converted to a matrix of type ``dtype``, if given. With ``turns``, a chunk is
+    Numeric columns are converted to a matrix of type ``dtype``, if given. With ``pool``, a chunk is
     overwritten when the next but one is made.
     """
-    chunk = _Chunk(size, dtype, turns)
+    chunk = _Chunk(size, dtype, pool)
     for block in blocks:
         start, n_rows = min(skipped, len(block)), len(block)
         skipped -= start
@@ -102,7 +102,7 @@ def cut(
             chunk.add(block if stop - start == n_rows else block.part(start, stop))
             start = stop
             if chunk.n_rows == size:
-                whole, chunk = chunk.finish(), _Chunk(size, dtype, turns)
+                whole, chunk = chunk.finish(), _Chunk(size, dtype, pool)
                 yield whole
                 del whole  # it may be large
     if chunk.n_rows:

@@ -16,9 +16,9 @@ from ..exceptions import FewUpdatesWarning, warn_user
 from ..fitting.fitted_model import FittedModel
 from ..fitting.resumption import Resumption
 from ..fitting.run import train
-from ..fitting.source_counts import Whole
+from ..fitting.source_counts import SourceTotals
 from ..fitting.source_fitting import expected_of, in_memory, labels_are_arrays
-from ..fitting.start import Start, begin, resume
+from ..fitting.start import Start, new_start, next_start
 from ..fitting.trainer import Trainer, draw_seed, named_classes, stopped
 from ..onnx_files.loading import is_onnx_source
 from ..problem.configuration import Configuration, Runtime
@@ -121,13 +121,11 @@ def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | 
             "early_stopping=False."
         )
     shards = _Shards.of(configuration, request)
-    opening = trainer.open(resumption)
-    if opening.task is not None:
-        opening.task.begin(request)  # type: ignore[arg-type]
-    last = trainer.last if configuration.warm_start and opening.resumption is None else None
-    start = shards.on_first(
-        _begin_on, opening.random_state, opening.seed, last, request.classes, shards.whole
-    )
+    call = trainer.new_call(resumption)
+    if call.task is not None:
+        call.task.begin(request)  # type: ignore[arg-type]
+    last = trainer.last if configuration.warm_start and call.resumption is None else None
+    start = shards.on_first(_begin_on, call.random_state, call.seed, last, request.classes, shards.whole)
     settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
     training = shards.training(start, settings.max_iter)
     training.warn_of_few_updates(start.problem.updates.is_solver, trainer.is_automatic)
@@ -137,7 +135,7 @@ def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | 
         settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
     settings = replace(settings, batch_size=1, columns=training.columns)
     runtime = _with_runtime(configuration, training)
-    return _without_sessions(lambda: opening.train(runtime, start, settings, validation))
+    return _without_sessions(lambda: call.train(runtime, start, settings, validation))
 
 
 def partial_fit_on_cluster(trainer: Trainer, request: Request, total_weight: float | None) -> FittedModel:
@@ -173,7 +171,7 @@ class _Shards:
     request: Request
     partitions: Partitions
     sizes: list[int]
-    whole: Whole
+    whole: SourceTotals
     first: int
 
     @classmethod
@@ -187,7 +185,7 @@ class _Shards:
             future = cluster.submit(labels_are_arrays, configuration, found.rows[0])
             one_by_one = cluster.gather([future], names=found.names)[0]
         partitions, wholes = count_partitions(cluster, found, is_classifier, of_file, one_by_one)
-        sizes, whole = [part.n_rows for part in wholes], Whole.of_parts(wholes)
+        sizes, whole = [part.n_rows for part in wholes], SourceTotals.of_parts(wholes)
         first = next(number for number, part in enumerate(wholes) if part.total > 0)
         return cls(configuration, request, partitions, sizes, whole, first)
 
@@ -220,7 +218,7 @@ def _begin_on(
     seed: int,
     last: FittedModel | None,
     classes: Any,
-    whole: Whole,
+    whole: SourceTotals,
     stream: bool = False,
     total_weight: float | None = None,
 ) -> tuple[Start, list]:
@@ -229,7 +227,7 @@ def _begin_on(
     with _recorded() as found:
         expected = expected_of(classes, whole, samples.y, configuration)
         arguments = (expected, stream, total_weight, whole, True)
-        start = begin(configuration, samples, random_state, seed, last, *arguments)
+        start = new_start(configuration, samples, random_state, seed, last, *arguments)
     return _with_few_samples(start), _user_warnings(found)
 
 
@@ -238,13 +236,13 @@ def _resume_on(
     configuration: Configuration,
     last: FittedModel,
     classes: Any,
-    whole: Whole,
+    whole: SourceTotals,
     total_weight: float | None,
 ) -> tuple[Start, list]:
     """Return the start of a later call of ``partial_fit``, and its warnings."""
     samples = in_memory(configuration, rows)
     with _recorded() as found:
-        start = resume(configuration, samples, last, total_weight, whole)
+        start = next_start(configuration, samples, last, total_weight, whole)
         expected = named_classes(configuration, classes, samples.y)
         if expected is not None:
             expected.check_known(start.problem.targets.classes, "the first call")

@@ -178,7 +178,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         ConvergenceError
             If a loss becomes non-finite and ``exc`` is True; the message names the partition.
         """
-        from ..fitting.resuming import find_resumption
+        from ..fitting.resumed_training import find_resumption
         from ..training.stream_progress import close_stream
 
         held_out = (X_val, y_val, sample_weight_val)

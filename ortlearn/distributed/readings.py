@@ -14,7 +14,7 @@ from ..data.samples import Data
 from ..fitting.fingerprint import arrays_text
 from ..fitting.run import Preparation
 from ..fitting.source_checks import LabelForm
-from ..fitting.source_counts import RowCounter, Whole
+from ..fitting.source_counts import RowCounter, SourceTotals
 from ..fitting.source_samples import SourceReader
 from ..inference.running import LiveInference
 from ..problem.configuration import Runtime
@@ -39,10 +39,10 @@ __all__ = [
 
 def count_rows(
     rows: Rows, is_classifier: bool, of_file: bool, one_by_one: bool
-) -> tuple[Whole, LabelForm | None]:
+) -> tuple[SourceTotals, LabelForm | None]:
     """Return the counts of a partition, and the form of its labels; None if it is empty."""
     if not len(rows):
-        return Whole(0, None, np.zeros(1), None, 0.0), None
+        return SourceTotals(0, None, np.zeros(1), None, 0.0), None
     form = LabelForm.of(rows)
     counter = RowCounter(is_classifier, of_file, one_by_one)
     counter.add(rows)

@@ -11,7 +11,7 @@ from distributed import Future
 
 from ..exceptions import SourceError
 from ..fitting.run import Preparation
-from ..fitting.source_counts import Whole
+from ..fitting.source_counts import SourceTotals
 from ..fitting.source_samples import SourceReader
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures
@@ -27,7 +27,7 @@ __all__ = ["ShardSamples", "count_partitions"]
 
 def count_partitions(
     cluster: Cluster, partitions: Partitions, is_classifier: bool, of_file: bool, one_by_one: bool = False
-) -> tuple[Partitions, list[Whole]]:
+) -> tuple[Partitions, list[SourceTotals]]:
     """Return the non-empty partitions, and the counts of each."""
     flags = (is_classifier, of_file, one_by_one)
     futures = [cluster.submit(readings.count_rows, rows, *flags) for rows in partitions.rows]
@@ -52,7 +52,7 @@ class ShardSamples:
         cluster: Cluster,
         partitions: Partitions,
         sizes: list[int],
-        whole: Whole,
+        whole: SourceTotals,
         problem: Problem,
         features: InputFeatures,
         runtime: Runtime,

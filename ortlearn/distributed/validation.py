@@ -11,7 +11,7 @@ import numpy as np
 from ..data.rows import Rows
 from ..data.tables import Table
 from ..fitting.fitted_model import FittedModel
-from ..fitting.source_counts import Whole
+from ..fitting.source_counts import SourceTotals
 from ..fitting.start import Start
 from ..fitting.state import TrainingState
 from ..fitting.trainer import Trainer
@@ -118,7 +118,7 @@ class ShardValidation:
         found = open_partitions(cluster, *collections)
         partitions, wholes = count_partitions(cluster, found, False, problem.source is None)
         sizes = [whole.n_rows for whole in wholes]
-        arguments = (cluster, partitions, sizes, Whole.of_parts(wholes), problem, features, runtime)
+        arguments = (cluster, partitions, sizes, SourceTotals.of_parts(wholes), problem, features, runtime)
         self._samples, self._features, self._rows = ShardSamples(*arguments), features, partitions.rows
         self._evaluator = cluster.send(readings.Evaluator(problem, runtime))
 

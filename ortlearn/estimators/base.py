@@ -103,7 +103,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         MissingRuntimeError
             If no suitable onnxruntime is installed.
         """
-        from ..fitting.resuming import find_resumption
+        from ..fitting.resumed_training import find_resumption
         from ..problem.samples import Samples
         from ..training.stream_progress import close_stream
         from .pretrained import pretrained_model
@@ -257,7 +257,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         >>> bool(np.mean([model.score(X, y) for X, y in batches()]) > 0.95)
         True
         """
-        from ..fitting.resuming import find_resumption
+        from ..fitting.resumed_training import find_resumption
         from ..fitting.source_fitting import SourceRequest, fit_source
         from ..training.stream_progress import close_stream
 

@@ -16,7 +16,7 @@ from .. import conversion
 from .._version import __version__
 from ..exceptions import OmittedWarning, SavedFileError, warn_user
 from ..fitting.fitted_model import FittedModel
-from ..fitting.resuming import record_of
+from ..fitting.resumed_training import record_of
 from ..fitting.saved_types import TYPES
 from ..fitting.state import TrainingState
 from ..graphs import initializer_arrays

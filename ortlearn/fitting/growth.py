@@ -19,7 +19,7 @@ from ..problem.samples import Samples
 from ..quiet import quiet
 from ..targets.given_classes import PartialFitClasses
 from .fitted_model import FittedModel
-from .start import Start, begin
+from .start import Start, new_start
 
 __all__ = ["Growth"]
 
@@ -93,7 +93,7 @@ class Growth:
         configuration = replace(self.configuration, source=self._joined(model.to_sklearn(), share))
         with quiet():  # the same warnings were shown before
             random_state = np.random.RandomState(self.seed % 2**32)
-            start = begin(configuration, self.samples, random_state, self.seed, None, self.expected)
+            start = new_start(configuration, self.samples, random_state, self.seed, None, self.expected)
         trained = start.problem.trainable.with_stable_weights(start.weights)
         state = replace(model.state, anchor=start.weights, start_kept=False, grown=True)
         inference = Inference(start.problem, trained, configuration.runtime)

@@ -33,13 +33,13 @@ from ..training.graphs.first_layers import FirstLayer
 from ..training.positions import Evaluations, Position
 from ..training.solvers.coordinates import Coordinates, Scale
 from .resumption import Resumption
-from .source_counts import Counts, Whole
+from .source_counts import Counts, SourceTotals
 from .state import TrainingState, Window
 
 __all__ = ["TYPES"]
 
 RECORDS = (
-    *(Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Counts, Whole),
+    *(Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Counts, SourceTotals),
     *(Adapter, OwnLoss, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
     *(signs.Positive, signs.NotNegative, Positions, FusedTrees, Nodes, FusedLinear, FusedClasses),

@@ -22,11 +22,11 @@ from ..targets.weight_sums import BLOCK, LabelSums
 from ..training.progress import progress_bar
 from .checksums import checksum
 
-__all__ = ["Counts", "RowCounter", "Whole", "checked_weights", "count"]
+__all__ = ["Counts", "RowCounter", "SourceTotals", "checked_weights", "count"]
 
 
 @dataclass(frozen=True)
-class Whole:
+class SourceTotals:
     """Counts of all rows of a source.
 
     Attributes
@@ -65,7 +65,7 @@ class Whole:
         counts = f"labels {labels} of weights {self.weights.tolist()}, the largest weight {self.largest}"
         return f"{self.n_rows} rows with checksum {self.checksum:08x} and {counts}"
 
-    def checked(self) -> Whole:
+    def checked(self) -> SourceTotals:
         """Return this object, or raise a ValueError if all weights are zero or their sum is infinite."""
         if self.largest == 0.0:
             raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
@@ -74,7 +74,7 @@ class Whole:
         return self
 
     @classmethod
-    def of_parts(cls, parts: Sequence[Whole]) -> Whole:
+    def of_parts(cls, parts: Sequence[SourceTotals]) -> SourceTotals:
         """Return the counts of several parts together, after checks of all weights."""
         largest = [part.largest for part in parts if part.largest is not None]
         total = math.fsum(part.total for part in parts)
@@ -94,13 +94,13 @@ class Counts:
 
     Attributes
     ----------
-    whole : Whole
+    whole : SourceTotals
         Counts.
     stamp : str or None
         Text by which the source is recognised without reading it; None if this is not possible.
     """
 
-    whole: Whole
+    whole: SourceTotals
     stamp: str | None = None
 
 
@@ -145,7 +145,7 @@ class RowCounter:
         check_labels(y)
         self._n_rows += len(rows)
         self._checksum = checksum((y, weights), self._checksum)
-        with np.errstate(over="ignore"):  # Whole.checked raises the error
+        with np.errstate(over="ignore"):  # SourceTotals.checked raises the error
             self._sums.append(len(rows) if weights is None else float(weights.sum()))
         if weights is not None:
             self._largest = max(self._largest or 0.0, float(weights.max()))
@@ -158,11 +158,11 @@ class RowCounter:
                 check_classification_targets(y)
                 raise
 
-    def result(self) -> Whole:
+    def result(self) -> SourceTotals:
         """Return the counts of all rows."""
         total = math.inf if not math.isfinite(sum(self._sums)) else math.fsum(self._sums) / self._n_positions
         labels, sums = (None, np.array([total])) if self._labels is None else self._labels.result()
-        return Whole(self._n_rows, labels, sums, self._largest, total, self._checksum)
+        return SourceTotals(self._n_rows, labels, sums, self._largest, total, self._checksum)
 
 
 def count(
@@ -172,7 +172,7 @@ def count(
     verbose: bool,
     is_onnx: bool = False,
     flat_labels: bool = False,
-) -> Whole:
+) -> SourceTotals:
     """Return the counts of a source by a pass over labels and weights, unless the source knows them."""
     first = next(iter(source.blocks(features=False)), None)
     if first is None:
@@ -181,7 +181,7 @@ def count(
         )
     if source.sizes is not None and first.sample_weight is None and first.y is None:
         n_rows = sum(source.sizes)
-        return Whole(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
+        return SourceTotals(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
     counter = RowCounter(is_classifier, is_onnx, flat_labels)
     for rows in _shown(source, description, verbose):
         try:

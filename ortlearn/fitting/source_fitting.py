@@ -32,10 +32,10 @@ from ..targets.label_errors import check_validation_classes
 from .fitted_model import FittedModel
 from .resumption import Resumption
 from .source_checks import UniformSource
-from .source_counts import Counts, Whole, count
+from .source_counts import Counts, SourceTotals, count
 from .source_samples import SourceSamples
-from .start import Start, begin
-from .trainer import Opening, Trainer, named_classes
+from .start import Start, new_start
+from .trainer import FitCall, Trainer, named_classes
 from .validation import Validation
 
 __all__ = ["SourceRequest", "expected_of", "fit_source", "in_memory", "labels_are_arrays"]
@@ -80,11 +80,11 @@ def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
         with _errors_of_validation():
             held_out = UniformSource(open_source(request.held_out, *request.held_out_labels), name)
     try:
-        opening = trainer.open(request.resumption)
-        known = {} if opening.resumption is None else opening.resumption.counts
+        call = trainer.new_call(request.resumption)
+        known = {} if call.resumption is None else call.resumption.counts
         samples = _samples(trainer, source, request.shuffle_buffer, known.get("source"))
         counts = {"source": Counts(samples.whole, source.stamp)}
-        start = _begin(trainer, opening, samples, request.classes)
+        start = _begin(trainer, call, samples, request.classes)
         validation = None
         if held_out is not None:
             with _errors_of_validation():
@@ -96,7 +96,7 @@ def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
         if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         given = (configuration, start, settings, validation)
-        return opening.train(*given, shuffle_buffer=samples.size, counts=counts)
+        return call.train(*given, shuffle_buffer=samples.size, counts=counts)
     finally:
         source.close()
         if held_out is not None:
@@ -126,7 +126,7 @@ def _samples(trainer: Trainer, source: Source, shuffle_buffer: int, known: Count
     return SourceSamples(source, whole, configuration.updates.batch_size, int(shuffle_buffer))
 
 
-def _count(trainer: Trainer, source: Source, known: Counts | None, is_classifier: bool) -> Whole:
+def _count(trainer: Trainer, source: Source, known: Counts | None, is_classifier: bool) -> SourceTotals:
     """Return the counts of a source, without a pass if those of the same files are known."""
     if known is not None and known.stamp is not None and known.stamp == source.stamp:
         return known.whole
@@ -146,18 +146,18 @@ def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
     return scores is not None and scores.positions is not None
 
 
-def _begin(trainer: Trainer, opening: Opening, samples: SourceSamples, classes: Any) -> Start:
+def _begin(trainer: Trainer, call: FitCall, samples: SourceSamples, classes: Any) -> Start:
     """Return the start of a training on the first rows, with the counts of all rows."""
-    configuration, resumption = trainer.configuration, opening.resumption
+    configuration, resumption = trainer.configuration, call.resumption
     rows = samples.first()
     first = in_memory(configuration, rows)
     expected = expected_of(classes, samples.whole, first.y, configuration)
-    if opening.task is not None:
-        opening.task.begin(first)
+    if call.task is not None:
+        call.task.begin(first)
     last = trainer.last if configuration.warm_start and resumption is None else None
-    random_state, seed = opening.random_state, opening.seed
+    random_state, seed = call.random_state, call.seed
     try:
-        start = begin(configuration, first, random_state, seed, last, expected, whole=samples.whole)
+        start = new_start(configuration, first, random_state, seed, last, expected, whole=samples.whole)
     except (ValueError, TypeError) as error:
         raise _fault_of_start(configuration, rows, error) or error from error
     samples.set_problem(start.problem, start.features)
@@ -176,7 +176,7 @@ def _fault_of_start(configuration: Configuration, rows: Rows, error: Exception) 
             read_before_fit(samples.X, InputFeatures.of(samples.X, configuration.name), source, dtype)
             return
         try:
-            begin(configuration, samples, np.random.RandomState(0), 0)
+            new_start(configuration, samples, np.random.RandomState(0), 0)
         except (ValueError, TypeError) as found:
             if str(found) == str(error):
                 raise
@@ -199,7 +199,9 @@ def in_memory(configuration: Configuration, rows: Rows) -> Samples:
     return Samples(X, rows.y, rows.sample_weight)
 
 
-def expected_of(classes: Any, whole: Whole, y: Any, configuration: Configuration) -> PartialFitClasses | None:
+def expected_of(
+    classes: Any, whole: SourceTotals, y: Any, configuration: Configuration
+) -> PartialFitClasses | None:
     """Return the classes of the parameter ``classes``, or all that occur if the first rows lack some."""
     if classes is not None:
         expected = named_classes(configuration, classes, y)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.chunks import Turns, chunk_size, cut, whole_blocks
+from ..data.chunks import ArrayPool, chunk_size, cut, whole_blocks
 from ..data.orders import epoch_order
 from ..data.passes import Chunk
 from ..data.prefetch import prefetched
@@ -24,7 +24,7 @@ from ..problem.problem import Problem, label_spread
 from ..targets.label_arrays import with_masked_labels
 from ..targets.weight_sums import scale_of
 from ..training.graphs.first_layers import Moments
-from .source_counts import Whole, checked_weights
+from .source_counts import SourceTotals, checked_weights
 
 __all__ = ["SourceReader", "SourceSamples"]
 
@@ -41,7 +41,7 @@ class SourceReader:
         Learning problem.
     features : InputFeatures
         Features of the first rows.
-    whole : Whole
+    whole : SourceTotals
         Counts of all rows.
     is_named : bool
         Whether the source selects its columns by name, in a fixed order.
@@ -52,7 +52,7 @@ class SourceReader:
         Type of the input if it is a matrix, or None.
     """
 
-    def __init__(self, problem: Problem, features: InputFeatures, whole: Whole, is_named: bool):
+    def __init__(self, problem: Problem, features: InputFeatures, whole: SourceTotals, is_named: bool):
         self.problem, self._scale = problem, _weight_scale(problem, whole)
         entry = problem.trainable.entry
         takes_matrix = entry.front is None and entry.schema.is_number_matrix
@@ -75,7 +75,7 @@ class SourceReader:
         return Data(X, labels, objective_weights(problem, y, weights, len(rows), self._scale))
 
 
-def _weight_scale(problem: Problem, whole: Whole) -> tuple[float, float]:
+def _weight_scale(problem: Problem, whole: SourceTotals) -> tuple[float, float]:
     """Return a power of two as divisor of the weights, and the mean of the divided weights."""
     unit = scale_of(whole.largest)
     total = problem.total_weight(whole.labels, whole.weights, whole.total)
@@ -91,7 +91,7 @@ class SourceSamples:
     ----------
     source : Source
         Rows.
-    whole : Whole
+    whole : SourceTotals
         Counts of all rows.
     batch_size, shuffle_buffer : int
         Number of rows of a batch, and of rows in memory.
@@ -106,14 +106,14 @@ class SourceSamples:
         Mean and standard deviation of encoded labels, once they are measured.
     """
 
-    def __init__(self, source: Source, whole: Whole, batch_size: int, shuffle_buffer: int):
+    def __init__(self, source: Source, whole: SourceTotals, batch_size: int, shuffle_buffer: int):
         self.whole = whole
         self.n_samples = whole.n_rows
         self.size = chunk_size(whole.n_rows, batch_size, shuffle_buffer)
         self.label_moments: tuple[np.ndarray, float] | None = None
         self._source = source
         # The reading thread begins a chunk when the chunk before the last one is released.
-        self._turns = Turns()
+        self._pool = ArrayPool()
 
     @property
     def summary(self) -> bytes:
@@ -138,7 +138,7 @@ class SourceSamples:
 
     def cut(self, blocks: Iterator[Rows], skipped: int = 0) -> Iterator[Rows]:
         """Yield the rows of blocks in chunks, as a matrix if the graph takes one."""
-        return cut(blocks, self.size, self._matrix_dtype, skipped, self._turns)
+        return cut(blocks, self.size, self._matrix_dtype, skipped, self._pool)
 
     def set_problem(self, problem: Problem, features: InputFeatures) -> None:
         """Set the problem, by which rows are read and labels are encoded."""

@@ -31,13 +31,13 @@ from ..training.graphs.first_layers import first_layers
 from ..training.graphs.rescaling import last_weights
 from ..training.graphs.task import TrainingTask
 from .fitted_model import FittedModel
-from .source_counts import Whole
+from .source_counts import SourceTotals
 from .state import TrainingState
 
 if TYPE_CHECKING:
     from .source_samples import SourceSamples
 
-__all__ = ["Start", "begin", "data_of", "labelled", "resume", "with_anchor"]
+__all__ = ["Start", "new_start", "data_of", "labelled", "next_start", "with_anchor"]
 
 UNFITTED = (
     "warm_start=True, but {} is not fitted: it is fitted on these rows first, and training starts from its "
@@ -105,7 +105,7 @@ class Start:
         return scaled
 
 
-def begin(
+def new_start(
     configuration: Configuration,
     samples: Samples,
     random_state: np.random.RandomState,
@@ -114,7 +114,7 @@ def begin(
     expected: PartialFitClasses | None = None,
     stream: bool = False,
     total_weight: float | None = None,
-    whole: Whole | None = None,
+    whole: SourceTotals | None = None,
     solves: bool = False,
 ) -> Start:
     """Validate the samples, and convert the model, after fitting it if it is not fitted.
@@ -181,12 +181,12 @@ def _starts_from_model(configuration: Configuration, problem: Problem) -> bool:
     return configuration.warm_start or drawn <= {adapter.a for adapter in trainable.adapters}
 
 
-def resume(
+def next_start(
     configuration: Configuration,
     samples: Samples,
     last: FittedModel,
     total_weight: float | None,
-    whole: Whole | None = None,
+    whole: SourceTotals | None = None,
 ) -> Start:
     """Return the start of ``partial_fit`` after an earlier call.
 

@@ -29,22 +29,22 @@ from .callbacks import EstimatorView, FitTask
 from .fingerprint import data_texts, parameter_texts, random_state_text
 from .fitted_model import FittedModel
 from .growth import Growth
-from .resuming import checked_parameters, find_resumption, resumed_start
+from .resumed_training import checked_parameters, find_resumption, resumed_start
 from .resumption import Resumption
 from .run import train
 from .source_counts import Counts
-from .start import Start, begin, data_of, labelled, resume
+from .start import Start, data_of, labelled, new_start, next_start
 from .validation import Validation
 from .warm_starts import WarmStart
 
-__all__ = ["Opening", "Trainer", "draw_seed", "named_classes", "stopped"]
+__all__ = ["FitCall", "Trainer", "draw_seed", "named_classes", "stopped"]
 
 #: Smallest number of samples for which some are held out to decide when to stop.
 FEWEST_SAMPLES = 20
 
 
 @dataclass(frozen=True)
-class Opening:
+class FitCall:
     """The beginning of a call of ``fit`` or ``fit_stream``, for a new training or one that is resumed.
 
     Attributes
@@ -148,17 +148,17 @@ class Trainer:
             return trainer.fit(samples, held_out, classes, resumption)
         configuration.check_fit()
         expected = named_classes(configuration, classes, samples.y)
-        opening = self.open(resumption)
-        resumption, random_state = opening.resumption, opening.random_state
+        call = self.new_call(resumption)
+        resumption, random_state = call.resumption, call.random_state
         is_split = held_out is None
         if stopping.early_stopping and held_out is None:
             _check_splits(configuration.source)
             parts = hold_out(samples, configuration, random_state)
             samples, held_out = samples.take(parts[0]), samples.take(parts[1])
-        if opening.task is not None:
-            opening.task.begin(samples)
+        if call.task is not None:
+            call.task.begin(samples)
         last = self.last if configuration.warm_start and resumption is None else None
-        start = begin(configuration, samples, random_state, opening.seed, last, expected)
+        start = new_start(configuration, samples, random_state, call.seed, last, expected)
         if self._grown_source is not None:
             start = replace(start, state=replace(start.state, grown=True))
         samples, _ = labelled(start.problem, samples)
@@ -175,9 +175,9 @@ class Trainer:
         if adapts and (resumption is None or candidate is not None):
             growth = Growth.of(configuration, start, samples, expected)
             warm = WarmStart(samples, random_state, growth, candidate)
-        return opening.train(configuration, start, settings, validation, warm, is_split)
+        return call.train(configuration, start, settings, validation, warm, is_split)
 
-    def open(self, resumption: Resumption | None) -> Opening:
+    def new_call(self, resumption: Resumption | None) -> FitCall:
         """Return the beginning of a call; a callback may also provide a training to resume."""
         configuration = self.configuration
         task = self.view.task("fit", configuration.stopping.max_iter, resumption is not None)
@@ -190,7 +190,7 @@ class Trainer:
             texts = checked_parameters(resumption, texts)
             random_state = resumption.fresh_random_state()
         initial = copy.deepcopy(random_state)
-        return Opening(task, resumption, random_state, initial, draw_seed(random_state), texts)
+        return FitCall(task, resumption, random_state, initial, draw_seed(random_state), texts)
 
     def partial_fit(
         self,
@@ -209,9 +209,9 @@ class Trainer:
             task.begin(samples)
         if self.last is None:
             seed = draw_seed(random_state)
-            start = begin(configuration, samples, random_state, seed, None, expected, True, total_weight)
+            start = new_start(configuration, samples, random_state, seed, None, expected, True, total_weight)
         else:
-            start = resume(configuration, samples, self.last, total_weight)
+            start = next_start(configuration, samples, self.last, total_weight)
             if expected is not None:
                 expected.check_known(start.problem.targets.classes, "the first call")
         settings = configuration.loop_settings(1, start.state.train_losses, True, start.state.n_iter)

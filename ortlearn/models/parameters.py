@@ -173,7 +173,7 @@ class Parameter:
         chain += [name for owner, name in inner if owner in ("", "named_transformers_")]
         return ["__".join(chain[i:j]) for i in range(len(chain)) for j in range(i + 1, len(chain) + 1)]
 
-    def places(self, original: str) -> list[str]:
+    def locations(self, original: str) -> list[str]:
         """Return the operators, nodes and layers that read the parameter of a file, by its original name."""
         # exporters name nodes /encoder/layer.0/query/MatMul, and weights encoder.layer.0.query.weight
         if not self.operators:

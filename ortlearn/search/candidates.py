@@ -20,7 +20,7 @@ from ..exceptions import OrtlearnError
 from ..fitting.callback_support import CALLBACKS
 from ..fitting.fitted_model import FittedModel
 from ..fitting.run import model_after, new_step
-from ..fitting.start import Start, begin, labelled, with_anchor
+from ..fitting.start import Start, labelled, new_start, with_anchor
 from ..fitting.trainer import draw_seed, named_classes
 from ..inference.running import LiveInference
 from ..problem.configuration import Configuration, Runtime
@@ -185,7 +185,7 @@ def _prepare(configuration: Configuration, X: Any, y: Any, sample_weight: Any) -
     try:
         samples, seed = Samples(X, y, sample_weight), draw_seed(random_state)
         expected = named_classes(configuration, None, samples.y)
-        start = begin(configuration, samples, random_state, seed, None, expected)
+        start = new_start(configuration, samples, random_state, seed, None, expected)
         if start.from_model or start.problem.updates.in_units:
             return None
         samples, _ = labelled(start.problem, samples)

@@ -83,7 +83,7 @@ def matches_location(weight: Parameter, original: str, pattern: str) -> bool:
     """Return whether a node, operator or layer of a learned weight of an ONNX file matches a pattern."""
     layer = pattern.strip("/")
     return weight.learned and any(
-        matches_pattern(name, pattern) or name == layer for name in weight.places(original)
+        matches_pattern(name, pattern) or name == layer for name in weight.locations(original)
     )
 
 

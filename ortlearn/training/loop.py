@@ -109,7 +109,7 @@ def run_training(
         settings.max_iter, settings.description, bool(settings.verbose), settings.stream
     ) as advance:
         monitor = Monitor(settings, validate, observer, advance, position, convert)
-        run = _Run(step, passes, buffers, settings, monitor, observer, convert, position)
+        run = _EpochLoop(step, passes, buffers, settings, monitor, observer, convert, position)
         try:
             run.train()
         except Diverged as diverged:
@@ -179,7 +179,7 @@ def _with_position(snapshot: Snapshot, position: Position, state: Any) -> Snapsh
     return replace(snapshot, position=position)
 
 
-class _Run:
+class _EpochLoop:
     """A training in epochs; its state is consistent at any interrupt."""
 
     def __init__(

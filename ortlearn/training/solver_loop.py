@@ -46,7 +46,7 @@ def _with_position(
     return replace(snapshot, position=replace(position, evaluations=log.evaluations()))
 
 
-class _Run:
+class _SolverRun:
     """The objective for a solver, and the last point at which it was finite.
 
     Points are in the coordinates of the step.
@@ -173,7 +173,7 @@ def run_full_batch(
         monitor = Monitor(settings, validate, observer, advance, position)
         log = EvaluationLog(None if position is None else position.evaluations)
         center = weights if toward is None else toward
-        run = _Run(step, monitor, weights, pull, center, log, settings.keeps_history)
+        run = _SolverRun(step, monitor, weights, pull, center, log, settings.keeps_history)
         try:
             run.accept(run.start)
             found = solver.minimize(run, run.start, settings.max_iter, run.end_iteration, precision)
@@ -211,7 +211,7 @@ def standardised_weights(
     return step.unpack(step.coordinates().weights(step.pack(weights)))
 
 
-def _curvature(run: _Run, point: np.ndarray) -> float:
+def _curvature(run: _SolverRun, point: np.ndarray) -> float:
     """Return the second derivative of the objective along its gradient, by a finite difference, or one."""
     _, gradient = run(point)
     length = float(np.linalg.norm(gradient))

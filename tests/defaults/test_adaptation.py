@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from ortlearn import OrtGradientOptimizer
 from ortlearn.data.samples import Data
 from ortlearn.fitting.run import new_step
-from ortlearn.fitting.start import begin
+from ortlearn.fitting.start import new_start
 from ortlearn.inference import score_runner
 from ortlearn.inference.score_runner import ScoreRunner
 from ortlearn.problem.samples import Samples
@@ -25,7 +25,7 @@ def prepared(model, X, y, weights=None, loss="auto"):
     """Return samples in the form used by training, their scores by a fitted model, and a runner."""
     trainer = OrtGradientOptimizer(model, learning_loss=loss, warm_start=True, random_state=0)
     configuration = trainer._configuration()
-    start = begin(configuration, Samples(X, y, weights), np.random.RandomState(0), 0)
+    start = new_start(configuration, Samples(X, y, weights), np.random.RandomState(0), 0)
     step, data, _ = new_step(configuration, start)
     runner = ScoreRunner(step.task, configuration.runtime)
     return data, lambda part: runner.scores(start.weights, part), runner

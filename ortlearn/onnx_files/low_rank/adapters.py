@@ -178,7 +178,7 @@ def _matched(
 
 
 def _matches(pattern: str, weight: Parameter, original: str) -> bool:
-    names = [*weight.names(original), *weight.places(original)]
+    names = [*weight.names(original), *weight.locations(original)]
     return any(matches_pattern(name, pattern) or name == pattern.strip("/") for name in names)
 
 
