@@ -28,7 +28,7 @@ from ..inference.score_runner import ScoreRunner
 from ..models import find_definition, fitted_part
 from ..models.capabilities import ShiftedTables, capability_of
 from ..onnx_files.loading import is_onnx_source
-from ..preprocessing.fitting import is_fitted
+from ..preprocessing.initial_fit import is_fitted
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
 from ..training.loop import LoopSettings

@@ -24,6 +24,11 @@ Tensors = dict[str, Any]
 Part = Any
 
 
+def _none(*_: Any) -> Tensors:
+    """Return no tensors."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Plan:
     """The calls of a batch, in their order.
@@ -50,8 +55,8 @@ class Plan:
     models: dict[str, ModelProto]
     carried: list[Carried]
     parts: Callable[[int], list[Part]]
-    tensors: Callable[[int, Data, Tensors], Tensors] = lambda size, data, values: {}
-    results: Callable[[Tensors], Tensors] = lambda weights: {}
+    tensors: Callable[[int, Data, Tensors], Tensors] = _none
+    results: Callable[[Tensors], Tensors] = _none
     terms: tuple[str, ...] = (OBJECTIVE,)
     gathers: bool = True
 
