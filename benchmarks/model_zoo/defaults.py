@@ -77,8 +77,8 @@ def _problems(trainer: Any, X: Any, y: Any) -> Iterator[str]:
     if written["ok"] is False:
         yield written["reason"]
     trainable = trainer._fitted.problem.trainable
-    steps = trainable.entry.front  # run in scikit-learn
-    if trainable.head.transformed is None:  # transform is then to_sklearn's
+    steps = trainable.entry.sklearn_steps  # run in scikit-learn
+    if trainable.scores.transformed is None:  # transform is then to_sklearn's
         found.pop("transform", None)
     gap = same_outputs(found, run_file(trainer.onnx_, X if steps is None else steps.transform(X)))
     if gap > SAME:

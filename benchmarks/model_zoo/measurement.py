@@ -303,10 +303,10 @@ class Measurement:
         if trained is None:
             return {"ok": None, "reason": "nothing was trained"}
         trainable = trained._fitted.problem.trainable
-        steps = trainable.entry.front  # run in scikit-learn
+        steps = trainable.entry.sklearn_steps  # run in scikit-learn
         X = self.rows.X if steps is None else steps.transform(self.rows.X)
         found = predictions(trained, self.rows.X)
-        if trainable.head.transformed is None:  # transform is then to_sklearn's
+        if trainable.scores.transformed is None:  # transform is then to_sklearn's
             found.pop("transform", None)
         gap = same_outputs(found, run_file(trained.onnx_, X))
         if gap <= SAME:

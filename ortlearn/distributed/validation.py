@@ -48,7 +48,7 @@ class ScoreSums(NamedTuple):
 
 def score_kind(problem: Problem) -> str | None:
     """Return ``"accuracy"``, ``"r2"`` or ``"loss"``; None if it is no function of sums over samples."""
-    scores = problem.trainable.head
+    scores = problem.trainable.scores
     if problem.has_own_score:
         return None
     if scores is not None and scores.task == "unsupervised":
@@ -93,7 +93,7 @@ def _dense(y: Any) -> Any:
 
 def _score(problem: Problem, sums: ScoreSums) -> float:
     """Return the score from means over all samples."""
-    scores = problem.trainable.head
+    scores = problem.trainable.scores
     if sums.labels is None:
         value = float(sums.value[0])
         if score_kind(problem) == "accuracy":

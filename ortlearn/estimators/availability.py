@@ -26,7 +26,7 @@ def _type(estimator: Any) -> str | None:
 def _scores(estimator: Any) -> Scores | None:
     """Return the scores of a graph; None before ``fit`` and for a graph with its own loss."""
     fitted = estimator._fitted
-    return fitted.problem.trainable.head if is_final(fitted) else None
+    return fitted.problem.trainable.scores if is_final(fitted) else None
 
 
 def _wrapped(estimator: Any) -> Any:

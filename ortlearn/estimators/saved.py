@@ -79,7 +79,7 @@ def content_of(estimator: BaseOrtGradientEstimator, written: dict | None = None)
 
 def _check_steps(encoder: Encoder, problem: Problem) -> None:
     """Raise an error if scikit-learn steps or transformers of labels cannot be written."""
-    scores, steps = problem.trainable.head, problem.trainable.entry.front
+    scores, steps = problem.trainable.scores, problem.trainable.entry.sklearn_steps
     for step in (steps, *(() if scores is None else scores.target_transformers)):
         if step is not None and encoder.encode(step)["$"] == "omitted":
             raise SavedFileError(
@@ -176,7 +176,7 @@ def _check_parts(problem: Problem, state: TrainingState) -> None:
     n_outputs = len(classes) if isinstance(classes, list) else 1
     if tables is not None and (classes is None or len(tables) != n_outputs):
         raise SavedFileError("Its class weights do not match its classes.")
-    head = problem.trainable.head
+    head = problem.trainable.scores
     for step in () if head is None else head.target_transformers:
         if not hasattr(step, "inverse_transform"):
             raise SavedFileError(f"Its transformer of the labels is of type {type(step).__name__}.")

@@ -201,7 +201,7 @@ class FittedModel:
     @property
     def _class_axis(self) -> int:
         """Axis of the classes in probabilities."""
-        scores = self.problem.trainable.head
+        scores = self.problem.trainable.scores
         if scores is None or scores.positions is None:
             return 1
         return -1 if scores.positions.class_axis is None else scores.positions.class_axis
@@ -221,14 +221,14 @@ class FittedModel:
 
     def transform(self, X: Any) -> Any:
         """Transform X, with ONNX if the graph has the transformation."""
-        rows, scores = self.read(X), self.problem.trainable.head
+        rows, scores = self.read(X), self.problem.trainable.scores
         if scores is not None and scores.transformed is not None:
             return as_floats_of(X, self.runner.transform(rows))
         return self.written.transform(*untouched(self.written, X))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return log-likelihoods, or decision values of an outlier detector before its offset."""
-        rows, scores = self.read(X), self.problem.trainable.head
+        rows, scores = self.read(X), self.problem.trainable.scores
         if scores is not None and scores.likelihood is not None:
             return as_floats_of(X, self.runner.score_samples(rows))
         return self.written.score_samples(*untouched(self.written, X))
@@ -270,7 +270,7 @@ class FittedModel:
 
     def with_zipmap(self, fused: bool = True) -> ModelProto:
         """Return the trained classifier with maps from class to probability."""
-        scores, classes = self.problem.trainable.head, self.classes
+        scores, classes = self.problem.trainable.scores, self.classes
         if self.problem.source is None:
             raise ValueError(
                 "zipmap=True is for scikit-learn models, and an ONNX file keeps its own outputs: set "

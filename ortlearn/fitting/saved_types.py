@@ -97,13 +97,15 @@ TYPES: Mapping[str, RecordType] = {
     **{cls.__name__: RecordType(cls, names=None if is_dataclass(cls) else ()) for cls in FORMS},
     **{cls.__name__: parameters_type(cls) for cls in PARAMETERS},
     "Problem": RecordType(Problem, {"TrainableModel": TrainableModel}, needed=("trainable", "targets")),
-    "TrainableModel": RecordType(TrainableModel, needed=GRAPH, former={"weights": "parameters"}),
+    "TrainableModel": RecordType(
+        TrainableModel, needed=GRAPH, former={"weights": "parameters", "head": "scores"}
+    ),
     "Candidate": RecordType(  # of version 0.2.0
         candidates.Candidate, names=("pull", "center", "share"), build=_candidate
     ),
     "Weight": RecordType(Parameter, upgraded=_of_weight),  # of version 0.2.0
     "Parameter": RecordType(Parameter, needed=("form",), prepared=_stored),
-    "Entry": RecordType(Entry, needed=("front",)),
+    "Entry": RecordType(Entry, needed=("sklearn_steps",), former={"front": "sklearn_steps"}),
     "Scores": RecordType(Scores, needed=("target_transformers",)),
     "Coordinates": RecordType(Coordinates, names=("scales", "names", "dtype"), build=Coordinates.of_parts),
 }

@@ -42,7 +42,7 @@ def score_of(model: Scored, X: Any, y: Any, sample_weight: Any, predict: Callabl
     """Return the score of a model with the predictions of ``predict``."""
     if model.problem.has_own_score:
         return _own_score(model, X, y, sample_weight)
-    scores = model.problem.trainable.head
+    scores = model.problem.trainable.scores
     y, sample_weight = as_array_like(y, "y"), flat_weights(sample_weight)
     if scores is not None and scores.task == "unsupervised":
         losses = model.losses(X, None, None).astype(np.float64)

@@ -142,7 +142,7 @@ def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
     if first.y is None or np.ndim(first.y) < 2 or np.shape(first.y)[1:] == (1,):
         return False
     rows = in_memory(configuration, first)
-    scores = Problem.of(configuration, rows.X, rows.y).trainable.head
+    scores = Problem.of(configuration, rows.X, rows.y).trainable.scores
     return scores is not None and scores.positions is not None
 
 

@@ -55,7 +55,7 @@ class SourceReader:
     def __init__(self, problem: Problem, features: InputFeatures, whole: SourceTotals, is_named: bool):
         self.problem, self._scale = problem, _weight_scale(problem, whole)
         entry = problem.trainable.entry
-        takes_matrix = entry.front is None and entry.schema.is_number_matrix
+        takes_matrix = entry.sklearn_steps is None and entry.schema.is_number_matrix
         self.matrix_dtype = entry.schema.float_dtype if takes_matrix else None
         self._features = replace(features, names=None) if takes_matrix and is_named else features
 

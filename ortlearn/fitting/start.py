@@ -160,7 +160,7 @@ def new_start(
         configuration, labels, weights_of_labels, n_samples, total_weight, None if stream else total
     )
     data = data_of(problem, rows, samples)
-    if problem.source is None and problem.trainable.head is not None:
+    if problem.source is None and problem.trainable.scores is not None:
         # Scores of a wrong shape would otherwise be broadcast to the labels without an error.
         _check_shape_of_scores(problem, data, configuration.runtime)
     warn_of_differences(problem, samples, rows, configuration.runtime)
@@ -203,7 +203,7 @@ def next_start(
     total = state.penalty_weight if total_weight is None else total_weight
     problem = last.problem.reconfigured(configuration, y, weights, total)
     data = data_of(problem, read_samples(problem, samples.X, last.features), samples)
-    if problem.trainable.head is not None and None in problem.trainable.head.shape[1:]:
+    if problem.trainable.scores is not None and None in problem.trainable.scores.shape[1:]:
         _check_shape_of_scores(problem, data, configuration.runtime)
     return Start(problem, last.features, data, last.next_weights(problem.trainable.trained), state)
 
@@ -264,7 +264,7 @@ def _check_before_fit(
 
 def _warn_of_one_column(configuration: Configuration, problem: Problem, y: Any) -> None:
     """Warn, as scikit-learn does, of y with a single column for a regressor with one output."""
-    scores = problem.trainable.head
+    scores = problem.trainable.scores
     if scores is None or scores.task != "regression" or problem.source is None:
         return
     if problem.targets.ndim == 2 and scores.n_outputs == 1 and not configuration.multi_output:

@@ -111,7 +111,7 @@ class Validation:
 def _scorer(scoring: Any, estimator: Any, problem: Problem, samples: Samples) -> Scorer | None:
     """Return the scorer for ``scoring``; None for ``"loss"`` if the estimator has no score."""
     if scoring == "loss":
-        own_loss = problem.trainable.head is None  # a graph with its own loss may have no predictions
+        own_loss = problem.trainable.scores is None  # a graph with its own loss may have no predictions
         one_value = problem.targets.classes is None and count_rows(samples.X) < 2  # R2 is undefined
         weighted = samples.sample_weight is not None and problem.has_own_score
         unweighted = weighted and not takes_weights(problem.source)  # the score does not take the weights

@@ -27,7 +27,7 @@ ROWS = 64
 
 def warn_of_differences(problem: Problem, samples: Samples, rows: Any, runtime: Runtime) -> None:
     """Warn if float32 is not precise enough for X or y, or if predictions differ from scikit-learn."""
-    steps, X = problem.trainable.entry.front, samples.X
+    steps, X = problem.trainable.entry.sklearn_steps, samples.X
     some = X if steps is None else steps.transform(take(X, _some_samples(rows.shape[0])))
     loses_digits = warn_of_rounding(problem, some, samples.y)
     if problem.source is not None and not loses_digits:
@@ -76,7 +76,7 @@ def _message(estimator: Any, method: str, difference: np.ndarray, row: int) -> s
 
 def _method(runner: Inference, estimator: Any) -> str | None:
     """Return the method to compare: the most detailed one that both have."""
-    scores = runner.problem.trainable.head
+    scores = runner.problem.trainable.scores
     if scores is None:
         return None
     if scores.transformed is not None:

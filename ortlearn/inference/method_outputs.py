@@ -27,7 +27,7 @@ METHODS = ("predict", "predict_proba", "decision_function", "transform")
 
 def scores_of(problem: Problem) -> Scores:
     """Return the scores of a graph; raise an error if it computes its own loss."""
-    scores = problem.trainable.head
+    scores = problem.trainable.scores
     if scores is None:
         raise ConversionError(
             "The graph computes its own loss, and which of its outputs are scores is unknown: call predict."
@@ -45,7 +45,7 @@ def check_predictor(problem: Problem, method: str) -> None:
             "predictor() requires a model whose graph takes a matrix of numbers, and this one reads columns "
             f"of several types, or has steps that run in scikit-learn. Call {method} instead."
         )
-    if method == "transform" and (trainable.head is None or trainable.head.transformed is None):
+    if method == "transform" and (trainable.scores is None or trainable.scores.transformed is None):
         raise ValueError(
             "predictor('transform') requires a graph with the transformation, which this one lacks: call "
             "transform instead."
@@ -54,7 +54,7 @@ def check_predictor(problem: Problem, method: str) -> None:
 
 def flat_decisions(problem: Problem, values: np.ndarray) -> np.ndarray:
     """Return values of scores in the shape of ``decision_function``: one per sample for two classes."""
-    scores = problem.trainable.head
+    scores = problem.trainable.scores
     if scores is not None and scores.positions is not None:
         axis = scores.positions.class_axis
         if axis is None or scores.n_outputs > 2:
@@ -83,7 +83,7 @@ class MethodOutputs:
         return outputs, finish
 
     def _dense_predict(self) -> Plan:
-        scores, targets = self.problem.trainable.head, self.problem.targets
+        scores, targets = self.problem.trainable.scores, self.problem.targets
         classes = targets.classes
         if scores is not None and scores.positions is not None:
             outputs, predicted = self._predict_positions(scores)

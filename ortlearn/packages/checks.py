@@ -16,8 +16,8 @@ def check_package(problem: Problem, rate: BaseLearningRate, is_rate_given: bool)
     """Raise an error if a training cannot run outside of Python."""
     updates, loss, trainable = problem.updates, problem.loss, problem.trainable
     advice = 'pass learning_rate="Adam" to export_training, or another learning rate that is not a solver'
-    if trainable.entry.front is not None:
-        names = ", ".join(type(step).__name__ for _, step in trainable.entry.front.steps)
+    if trainable.entry.sklearn_steps is not None:
+        names = ", ".join(type(step).__name__ for _, step in trainable.entry.sklearn_steps.steps)
         raise PackageError(
             f"Steps of this model run in scikit-learn, since they cannot be converted to ONNX: {names}. "
             "Apply them to X first, and export a model without them."
@@ -36,7 +36,7 @@ def check_package(problem: Problem, rate: BaseLearningRate, is_rate_given: bool)
             f"The schedule of {rate!r} depends on the losses, and a package stores a fixed rate for each "
             'epoch: choose another schedule, such as learning_rate="cosine".'
         )
-    scores = trainable.head
+    scores = trainable.scores
     if scores is not None and scores.target_transformers:
         raise PackageError(
             "The transformer of the labels runs in scikit-learn: transform y first, and export a model "
@@ -54,7 +54,7 @@ def class_weights(problem: Problem) -> list[float] | None:
     tables, classes = problem.targets.class_weights, problem.targets.classes
     if tables is None:
         return None
-    if len(tables) != 1 or isinstance(classes, list) or classes is None or problem.trainable.head is None:
+    if len(tables) != 1 or isinstance(classes, list) or classes is None or problem.trainable.scores is None:
         raise PackageError(
             "Class weights for y with several columns or dimensions are applied in Python: set "
             "class_weight=None and fit again, or export with weighted=True and pass sample weights."

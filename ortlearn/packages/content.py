@@ -63,7 +63,7 @@ class Package:
 
 def outputs_of(problem: Problem, trained: ModelProto) -> dict[str, str]:
     """Return the outputs of the prediction graph by their kind."""
-    scores = problem.trainable.head
+    scores = problem.trainable.scores
     if scores is None:
         own = problem.trainable.own_loss
         names = [v.name for v in trained.graph.output if own is None or v.name != own.output]

@@ -67,7 +67,7 @@ def package_of(
 
 def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict[str, bytes]]:
     fitted, graphs, trained = package.fitted, package.graphs, for_evaluation(package.fitted.trained)
-    problem, scores = fitted.problem, fitted.problem.trainable.head
+    problem, scores = fitted.problem, fitted.problem.trainable.scores
     weights = initializer_arrays(trained, problem.trainable.trained)
     if package.is_averaged:
         weights |= fitted.state.raw_weights or {}
@@ -113,7 +113,7 @@ def _initial_state(package: Package, weights: dict[str, np.ndarray]) -> dict[str
 
 def _scored_output(problem: Problem) -> str | None:
     """Return the output that a score compares with the labels, or None."""
-    scores = problem.trainable.head
+    scores = problem.trainable.scores
     if scores is None or scores.target_transformers:
         return None
     return {"classification": scores.label, "regression": scores.predicted}.get(scores.task)

@@ -55,7 +55,7 @@ def manifest_of(package: Package, outputs: dict[str, str], evaluation: ModelProt
 
 def _label(problem: Problem, step: ModelProto) -> dict[str, Any] | None:
     """Return the label input and the encoding of labels."""
-    task, scores = problem.task(False), problem.trainable.head
+    task, scores = problem.task(False), problem.trainable.scores
     found = [value for value in step.graph.input if value.name == task.objective.label]
     if not found:
         return None

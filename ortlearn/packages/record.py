@@ -36,7 +36,7 @@ def example_of(package: Package, example: tuple[Any, Any] | None) -> Data | None
     rng = np.random.default_rng(0)
     shape = (FULL_BATCHES * package.batch_size + math.ceil(package.batch_size / 2), fitted.features.count)
     X = rng.normal(size=shape).astype(problem.trainable.input_dtype)
-    if problem.trainable.head is None:
+    if problem.trainable.scores is None:
         return None
     y = problem.targets.classes
     if y is None:

@@ -143,7 +143,7 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
     """
     if isinstance(X, SourceRows):
         return X.reading(lambda part: read_samples(problem, part, features))
-    steps, schema = problem.trainable.entry.front, problem.trainable.entry.schema
+    steps, schema = problem.trainable.entry.sklearn_steps, problem.trainable.entry.schema
     if isinstance(X, Table):
         if steps is None and schema.is_number_matrix and X.holds_numbers:  # columns were selected by name
             X, features = X.matrix(schema.float_dtype), replace(features, names=None)

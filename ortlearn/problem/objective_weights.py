@@ -31,7 +31,7 @@ def objective_weights(
     tables, weights = problem.targets.class_weights, sample_weight
     if tables is not None and y is not None:
         weights = (weights_with_classes if scale is None else times_class_weights)(tables, y, sample_weight)
-    if problem.trainable.head is None:
+    if problem.trainable.scores is None:
         own = problem.trainable.own_loss
         if own is not None and own.row_weight is not None:
             weights = np.ones(n_samples) if weights is None else weights
@@ -58,7 +58,7 @@ def _scale(problem: Problem, y: Any, sample_weight: np.ndarray | None, n_samples
 
 def _for_positions(problem: Problem, weights: np.ndarray, y: Any) -> np.ndarray:
     """Return weights of shape (n,), or (n, positions) for a loss of each position."""
-    positions = None if problem.trainable.head is None else problem.trainable.head.positions
+    positions = None if problem.trainable.scores is None else problem.trainable.scores.positions
     if positions is not None and positions.per_position:
         return per_position(weights, np.shape(y))
     if weights.ndim > 1:

@@ -38,14 +38,14 @@ def sum_over_outputs(loss: BaseLoss | None, scores: Scores | None) -> BaseLoss |
 
 def loss_for_model(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss | None:
     """Return the loss for a model, by default that of its task; None for a graph with its own loss."""
-    if trainable.head is None:
+    if trainable.scores is None:
         if loss is not None:
             raise PluginError(
                 f"The graph computes its own loss ({trainable.objective_tensor!r}): set "
                 "learning_loss='auto', or remove that output."
             )
         return None
-    task = trainable.head.task
+    task = trainable.scores.task
     if loss is None:
         return default_loss(task)
     if task not in loss.tasks:

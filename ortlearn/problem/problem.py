@@ -102,7 +102,7 @@ class Problem:
             loss,
             NoPenalty(),
             configuration.updates,
-            Targets(known, np.ndim(y), issparse(y) and trainable.head is not None),
+            Targets(known, np.ndim(y), issparse(y) and trainable.scores is not None),
             configuration.gradient,
             configuration.estimator_type,
             source if is_sklearn else None,
@@ -118,13 +118,13 @@ class Problem:
     @property
     def dtype(self) -> np.dtype:
         """Floating-point type of the training."""
-        scores = self.trainable.head
+        scores = self.trainable.scores
         return self.trainable.input_dtype if scores is None else scores.dtype
 
     @property
     def needs_labels(self) -> bool:
         """Whether the objective depends on labels."""
-        scores = self.trainable.head
+        scores = self.trainable.scores
         return scores is None or scores.task != "unsupervised"
 
     @property
@@ -135,7 +135,7 @@ class Problem:
     @property
     def is_multilabel(self) -> bool:
         """Whether the model predicts several columns of classes."""
-        scores = self.trainable.head
+        scores = self.trainable.scores
         return scores is not None and scores.task == "multilabel"
 
     def with_objective_of(
@@ -171,7 +171,7 @@ class Problem:
     @property
     def predicts_labels(self) -> bool:
         """Whether scores are predictions of the labels."""
-        scores = self.trainable.head
+        scores = self.trainable.scores
         return scores is not None and scores.task == "regression" and _link(self.loss) == "identity"
 
     def label_moments(self, data: Data) -> tuple[np.ndarray, float]:
@@ -202,7 +202,7 @@ class Problem:
         self, configuration: Configuration, y: Any, sample_weight: np.ndarray | None, stream: bool = False
     ) -> Problem:
         """Return the problem with the class weights of a configuration."""
-        known, scores, class_weight = self.targets.classes, self.trainable.head, configuration.class_weight
+        known, scores, class_weight = self.targets.classes, self.trainable.scores, configuration.class_weight
         if class_weight == "auto":
             applies = self.source is not None and self.estimator_type == "classifier"
             class_weight = own_class_weight(self.source) if applies else None
@@ -237,7 +237,7 @@ class Problem:
 
         With ``evaluates``, batch normalizations in training mode use their running statistics.
         """
-        trainable, scores = self.trainable, self.trainable.head
+        trainable, scores = self.trainable, self.trainable.scores
         label_type, own = self.encoder.label_type(), trainable.own_loss
         weighted = weighted or (own is not None and own.row_weight is not None)
         label = FREE_LABEL if own is None else own.label
@@ -253,7 +253,7 @@ class Problem:
         )
 
     def _score_graph(self, evaluates: bool) -> ScoreGraph:
-        trainable, scores = self.trainable, self.trainable.head
+        trainable, scores = self.trainable, self.trainable.scores
         graph = trainable.score_graph(SAMPLE_WEIGHT, evaluates)
         output = trainable.objective_tensor
         output_type = value_types(graph)[output]
@@ -303,10 +303,10 @@ def _features(trainable: TrainableModel, graph: ModelProto) -> dict[str, TensorT
 
 def _with_positions(trainable: TrainableModel, sample_weight: np.ndarray | None) -> TrainableModel:
     """Return the model with a loss for each element, if the labels of an ONNX regressor have weights."""
-    scores = trainable.head
+    scores = trainable.scores
     if scores is None or scores.task != "regression" or not trainable.from_file:
         return trainable
     if sample_weight is None or np.ndim(sample_weight) < 2:
         return trainable
     positions = Positions((scores.n_outputs,)) if scores.positions is None else scores.positions
-    return replace(trainable, head=replace(scores, positions=replace(positions, per_position=True)))
+    return replace(trainable, scores=replace(scores, positions=replace(positions, per_position=True)))

@@ -41,7 +41,7 @@ class TargetEncoder:
     @property
     def scores(self) -> Scores | None:
         """Scores of the model; None for a graph with its own loss."""
-        return self.trainable.head
+        return self.trainable.scores
 
     @property
     def own_type(self) -> TensorType:

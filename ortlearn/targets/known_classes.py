@@ -16,7 +16,7 @@ __all__ = ["known_classes"]
 
 def known_classes(trainable: TrainableModel, y: Any, classes: Any) -> Any:
     """Return the classes of a model, from its graph, ``classes`` or y; None if it is no classifier."""
-    scores = trainable.head
+    scores = trainable.scores
     if scores is None or scores.task not in ("classification", "multilabel"):
         return None
     known = scores.classes

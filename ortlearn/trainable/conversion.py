@@ -209,7 +209,7 @@ def _converted(
     options: Any = {"task": task, "link": link, "origin": origin, "fitted": split.estimator}
     model = with_computed_shapes(decompose_operators(model))
     found = trainable_from_graph(model, weights_to_train, **options)
-    return replace(found, entry=replace(found.entry, front=split.sklearn_steps))
+    return replace(found, entry=replace(found.entry, sklearn_steps=split.sklearn_steps))
 
 
 def _with_integers(error: NoTrainableWeightError, file: ModelProto) -> NoTrainableWeightError:
@@ -224,7 +224,7 @@ def _with_integers(error: NoTrainableWeightError, file: ModelProto) -> NoTrainab
 
 def _trains_two_types(trainable: TrainableModel) -> bool:
     """Return whether float64 weights of steps are trained for float32 scores."""
-    scores = trainable.head
+    scores = trainable.scores
     return scores is not None and any(a.dtype != scores.dtype for a in trainable.initial_weights().values())
 
 

@@ -214,12 +214,12 @@ def _execution(source: Any) -> str:
 
 def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
     """Return the default loss and penalty, of one sample without X."""
-    if trainable.head is None:
+    if trainable.scores is None:
         return f"minimised: the loss of the graph, {trainable.objective_tensor!r}"
     objective = None if fitted is None else objective_of(fitted, 1.0 if X is None else count_rows(X))
     name = "an ONNX file" if fitted is None else type(fitted_part(fitted)).__name__
     if objective is None:
-        loss = default_loss(trainable.head.task)
+        loss = default_loss(trainable.scores.task)
         return f"minimised by default: {loss}, no penalty, as the objective of {name} is unknown"
     strength = ", its strength for one sample" if X is None and objective.penalty.get_params() else ""
     how = f"nearly as {name} does: {objective.approximate}" if objective.approximate else f"as {name} does"

@@ -135,7 +135,7 @@ def _without_parameters(
     steps: list[tuple[str, Any]], model: TrainableModel, rows: list[Row]
 ) -> Iterator[Row]:
     """Yield a row for each step without parameters, and for the last step if nothing is trained."""
-    in_scikit_learn = {name for name, _ in getattr(model.entry.front, "steps", ())}
+    in_scikit_learn = {name for name, _ in getattr(model.entry.sklearn_steps, "steps", ())}
     for name, step in steps:
         has_parameters = any(row.step == name and row.attribute for row in rows)
         last = name == steps[-1][0]

@@ -44,7 +44,7 @@ def trainable_from_definitions(
     candidate = TrainableModel(
         model=model,
         entry=Entry(split.schema, split.sklearn_steps, by_name),
-        head=scores,
+        scores=scores,
         parameters=_parameters_of(model, original_names, written.parameters),
         trained=[],
         original_names=original_names,
@@ -59,7 +59,7 @@ def trainable_from_definitions(
     model, reparametrisation = Reparametrisation.of(model, constraints)
     if scores.task == "transformation":
         scores = replace(scores, task="regression")
-    return replace(found, model=model, head=scores, reparametrisation=reparametrisation)
+    return replace(found, model=model, scores=scores, reparametrisation=reparametrisation)
 
 
 def sklearn_to_onnx(
@@ -164,11 +164,11 @@ def write_weights(
     >>> written.coef_, float(written.intercept_)
     (array([2.]), 0.5)
     """
-    if not trainable.declared or trainable.head is None:
+    if not trainable.declared or trainable.scores is None:
         raise _write_back_error(trainable, "the trained weights: it has no model definition")
     if any(known.attribute and known.path is None for known in trainable.parameters.values()):
         trainable = _with_paths(source, trainable)
-    scores, steps, names = trainable.head, trainable.entry.front, trainable.original_names
+    scores, steps, names = trainable.scores, trainable.entry.sklearn_steps, trainable.original_names
     assert scores is not None
     if scores.appended_link:
         raise _write_back_error(
@@ -185,16 +185,16 @@ def write_weights(
 
 def _with_paths(source: Any, trainable: TrainableModel) -> TrainableModel:
     """Return a model of a file of version 0.2.0, which has no paths and forms, with those of a new graph."""
-    scores, entry = trainable.head, trainable.entry
+    scores, entry = trainable.scores, trainable.entry
     assert scores is not None
-    written = _write(Split(rest_of(source, entry.front), entry.schema), scores.dtype, "identity")
+    written = _write(Split(rest_of(source, entry.sklearn_steps), entry.schema), scores.dtype, "identity")
     parameters = dict(trainable.parameters)
     for name, old in parameters.items():
         found = written.parameters.get(trainable.original_names[name], old)
         parameters[name] = replace(old, form=found.form, path=found.path, access=found.access)
     is_appended = trainable.link == "log" and written.scores.link != "log"
     scores = replace(scores, appended_link=is_appended and written.scores.task == "regression")
-    return replace(trainable, parameters=parameters, head=scores)
+    return replace(trainable, parameters=parameters, scores=scores)
 
 
 def _write_back_error(trainable: TrainableModel, reason: str) -> WriteBackError:

@@ -66,7 +66,7 @@ def trainable_from_graph(
     candidate = TrainableModel(
         model=model,
         entry=Entry(schema_of_graph(graph_inputs(model, types, *other_inputs))),
-        head=scores,
+        scores=scores,
         parameters=weights,
         trained=[],
         original_names=original_names,

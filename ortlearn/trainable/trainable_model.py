@@ -44,7 +44,7 @@ class Entry:
     """Inputs of a graph, and the fitted steps of a pipeline that compute them in scikit-learn."""
 
     schema: InputSchema
-    front: Pipeline | None = None
+    sklearn_steps: Pipeline | None = None
     selects_by_name: bool = False  # whether columns of a frame are, and others are ignored
 
 
@@ -59,7 +59,7 @@ class TrainableModel:
         constrained parameters from free values.
     entry : Entry
         Inputs of X, and the steps that run in scikit-learn.
-    head : Scores or None
+    scores : Scores or None
         Trained scores; None for a graph with its own loss.
     parameters : dict of str to Parameter
         All floating-point initializers.
@@ -91,7 +91,7 @@ class TrainableModel:
 
     model: ModelProto
     entry: Entry
-    head: Scores | None
+    scores: Scores | None
     parameters: dict[str, Parameter]
     trained: list[str]
     original_names: dict[str, str]
@@ -144,7 +144,7 @@ class TrainableModel:
     def takes_numbers(self) -> bool:
         """Whether X is a matrix of floats that the graph reads without preprocessing."""
         schema = self.entry.schema
-        return self.entry.front is None and schema.is_number_matrix and not schema.categories
+        return self.entry.sklearn_steps is None and schema.is_number_matrix and not schema.categories
 
     def initial_weights(self) -> dict[str, np.ndarray]:
         """Return copies of the initial weights by stable name, free values for constrained ones."""
@@ -155,8 +155,8 @@ class TrainableModel:
         """Name of the trained output: the scores, or the graph's own loss."""
         if self.own_loss is not None:
             return self.own_loss.output
-        assert self.head is not None
-        return self.head.score
+        assert self.scores is not None
+        return self.scores.score
 
     def objective_graph(self) -> ModelProto:
         """Return the part of the graph up to the trained output, its only output."""

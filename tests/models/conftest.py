@@ -26,7 +26,7 @@ def check_graph(run_onnx):
         # a fusion of onnxruntime 1.31 is 6e-9 off in float64
         tolerance = 1e-4 if dtype == np.float32 else 1e-8
         trainable = to_trainable(model, "*", X=X, dtype=dtype)  # without comparison of outputs
-        assert trainable.entry.front is None
+        assert trainable.entry.sklearn_steps is None
         weights = trainable.initial_weights()
         for rows in (X, *others):
             compare(predict(trainable, weights, rows), model.predict(rows), tolerance)

@@ -86,4 +86,4 @@ def test_hashing_steps_that_stay_in_scikit_learn(name):
 def test_words_of_a_frame():
     X = pd.DataFrame({"note": DOCUMENTS, "length": [float(len(text)) for text in DOCUMENTS]})
     columns = ColumnTransformer([("words", HashingVectorizer(n_features=8), "note")], remainder="passthrough")
-    assert to_trainable(make_pipeline(columns, Ridge()).fit(X, Y), X=X).entry.front is None
+    assert to_trainable(make_pipeline(columns, Ridge()).fit(X, Y), X=X).entry.sklearn_steps is None

@@ -181,4 +181,4 @@ def test_imputers_of_a_frame():
     frame = pd.DataFrame(GAPS, columns=list("abcd"))
     model = make_pipeline(make_union(IterativeImputer(), KNNImputer()), Ridge()).fit(frame, X[:, 0])
     trainable = to_trainable(model, X=frame)
-    assert trainable.entry.front is None
+    assert trainable.entry.sklearn_steps is None

@@ -98,4 +98,4 @@ def test_values_beyond_the_knots_are_nan_if_scikit_learn_refuses_them():
 def test_linear_extrapolation_of_degree_one_stays_in_scikit_learn():
     model = make_pipeline(SplineTransformer(degree=1, extrapolation="linear"), Ridge()).fit(X, X[:, 0])
     with pytest.warns(FallbackWarning, match="from other knots in columns after the first"):
-        assert to_trainable(model, X=X).entry.front is not None
+        assert to_trainable(model, X=X).entry.sklearn_steps is not None

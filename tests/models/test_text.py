@@ -104,7 +104,7 @@ def test_terms_that_are_never_counted(term):
 def test_unsupported_token_patterns_stay_in_scikit_learn(pattern):
     model = make_pipeline(CountVectorizer(token_pattern=pattern, min_df=1), Ridge()).fit(DOCUMENTS, Y)
     with pytest.warns(FallbackWarning, match="token_pattern=.* is not supported"):
-        assert to_trainable(model, X=DOCUMENTS).entry.front is not None
+        assert to_trainable(model, X=DOCUMENTS).entry.sklearn_steps is not None
 
 
 @pytest.mark.parametrize("options", [{}, {"norm": "l1"}, {"norm": None}, {"sublinear_tf": True}], ids=str)

@@ -126,13 +126,13 @@ def test_transformed_targets(name, shape):
 def test_transformed_targets_in_transformed_targets():
     inner = TransformedTargetRegressor(Ridge(), func=np.arcsinh, inverse_func=np.sinh)
     trained = check(TransformedTargetRegressor(inner, transformer=StandardScaler()), Y)
-    outer, within = trained._fitted.problem.trainable.head.target_transformers
+    outer, within = trained._fitted.problem.trainable.scores.target_transformers
     assert isinstance(outer, StandardScaler) and within.func is np.arcsinh
 
 
 def test_a_log_link_under_transformed_targets():
     trained = check(TransformedTargetRegressor(PoissonRegressor(), transformer=MaxAbsScaler()), Y)
-    assert trained._fitted.problem.trainable.head.link == "log"
+    assert trained._fitted.problem.trainable.scores.link == "log"
     other = TransformedTargetRegressor(Ridge(), transformer=MaxAbsScaler()).fit(X, Y)
     other = OrtGradientOptimizer(other, learning_loss="poisson", **MOVED).fit(X, Y)
     assert (other.predict(X) > 0).all() and other.train_losses_[-1] < other.train_losses_[0]
@@ -165,7 +165,7 @@ def test_a_nested_step_stays_in_scikit_learn(name):
     with pytest.warns(FallbackWarning, match="curves|frozenestimator") as caught:
         trained = check(FALLBACK[name], TWO if "threshold" in name else Y)
     assert len(caught) == 2  # one for each fit
-    assert trained._fitted.problem.trainable.entry.front is not None
+    assert trained._fitted.problem.trainable.entry.sklearn_steps is not None
 
 
 def test_frozen_estimators_are_trained_if_selected_or_outermost():

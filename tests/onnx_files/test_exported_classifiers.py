@@ -40,14 +40,14 @@ def exported(model, y):
 def test_members_of_meta_estimators_are_trained(model, y, link, n_scores, n_weights):
     fitted, onx = exported(model, y)
     trained = OrtGradientOptimizer(onx, **NO_STEP).fit(X, y)
-    scores = to_trainable(onx).head
+    scores = to_trainable(onx).scores
     assert (scores.link, scores.n_outputs, len(trained.weights_to_train_)) == (link, n_scores, n_weights)
     np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
 
 
 def test_one_vs_one():
     fitted, onx = exported(OneVsOneClassifier(LogisticRegression()), CLASSES)
-    assert to_trainable(onx).head.score == "Csvcconc"
+    assert to_trainable(onx).scores.score == "Csvcconc"
     trained = OrtGradientOptimizer(onx, **NO_STEP).fit(X, CLASSES)
     np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
 
@@ -56,7 +56,7 @@ def test_one_vs_one():
 def test_multilabel(model):
     fitted, onx = exported(model, LABELS)
     trained = OrtGradientOptimizer(onx, **NO_STEP).fit(X, LABELS)
-    scores = trained._fitted.problem.trainable.head
+    scores = trained._fitted.problem.trainable.scores
     assert (scores.task, scores.link, scores.n_outputs) == ("multilabel", "sigmoid", 3)
     np.testing.assert_array_equal(trained.predict(X), fitted.predict(X))
 

@@ -133,7 +133,7 @@ def test_domain_declared_twice():
 def test_float64_model(run_onnx):
     model = parser.parse_model(TEXT.replace("float[", "double["))
     trainable = to_trainable(model)
-    assert trainable.input_dtype == trainable.head.dtype == np.float64
+    assert trainable.input_dtype == trainable.scores.dtype == np.float64
     assert {array.dtype for array in trainable.initial_weights().values()} == {np.dtype(np.float64)}
     weights = {"I0_w": np.ones((2, 1)), "I1_b": np.zeros(1)}
     X64 = X.astype(np.float64) + 1e-10
@@ -156,7 +156,7 @@ def test_one_dimensional_output_is_one_column():
         """<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N] y)
         <float[2,1] w = {1, 2}, int64[1] column = {-1}> { z = MatMul (x, w) y = Reshape (z, column) }"""
     )
-    scores = to_trainable(model).head
+    scores = to_trainable(model).scores
     assert (scores.task, scores.n_outputs) == ("regression", 1)
 
 
@@ -180,7 +180,7 @@ def test_graph_with_a_loss(run_onnx):
         { y = MatMul (x, w)  d = Sub (y, label)  s = Mul (d, d)  loss = ReduceMean <keepdims = 0> (s) }"""
     )
     trainable = to_trainable(model)
-    assert (trainable.own_loss.output, trainable.own_loss.label, trainable.head) == ("loss", "label", None)
+    assert (trainable.own_loss.output, trainable.own_loss.label, trainable.scores) == ("loss", "label", None)
     assert [value.name for value in trainable.score_graph().graph.input] == ["x", "label", "I0_w"]
     ready = trainable.with_weights({"I0_w": np.ones((2, 1), np.float32)})
     assert [value.name for value in ready.graph.input] == ["x"]

@@ -74,8 +74,8 @@ def test_computed_categories_are_compared(name):
     X = np.random.RandomState(0).randint(0, 7, (60, 2)) + 0.1
     fitted = make_pipeline(COMPUTED[name], Ridge()).fit(X, X.sum(axis=1))
     with pytest.warns(FallbackWarning, match="differs from scikit-learn"):
-        assert to_trainable(fitted, X=X, run=run).entry.front is not None
-    assert to_trainable(fitted, X=X, dtype=np.float64, run=run).entry.front is None
+        assert to_trainable(fitted, X=X, run=run).entry.sklearn_steps is not None
+    assert to_trainable(fitted, X=X, dtype=np.float64, run=run).entry.sklearn_steps is None
 
 
 def test_equal_quantiles_are_compared():
@@ -83,16 +83,16 @@ def test_equal_quantiles_are_compared():
     quantiles = QuantileTransformer(n_quantiles=20)
     fitted = make_pipeline(PowerTransformer(), quantiles, Ridge()).fit(X, X.ravel())
     with pytest.warns(FallbackWarning, match=r"'quantiletransformer' \(QuantileTransformer\) stays"):
-        assert to_trainable(fitted, X=X, run=run).entry.front is not None
+        assert to_trainable(fitted, X=X, run=run).entry.sklearn_steps is not None
     alone = make_pipeline(quantiles, Ridge()).fit(X, X.ravel())
-    assert to_trainable(alone, X=X, run=run).entry.front is None
+    assert to_trainable(alone, X=X, run=run).entry.sklearn_steps is None
 
 
 def test_samples_at_the_edge_of_a_bin_are_not_a_difference():
     X = np.random.RandomState(0).normal(size=(60, 1)).round(1)
     bins = KBinsDiscretizer(4, encode="ordinal", strategy="uniform")
     fitted = make_pipeline(StandardScaler(), bins, OneHotEncoder(), Ridge()).fit(X, X.ravel())
-    assert to_trainable(fitted, X=X, run=run).entry.front is None
+    assert to_trainable(fitted, X=X, run=run).entry.sklearn_steps is None
 
 
 def test_graphs_that_fail_or_have_other_shapes():

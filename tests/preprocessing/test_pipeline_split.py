@@ -105,7 +105,7 @@ def check(fitted, X, dtype=np.float32):
     trainable = to_trainable(fitted, X=X, dtype=dtype, run=run)
     model = trainable.with_weights(trainable.initial_weights())
     checker.check_model(model)
-    rows = X if trainable.entry.front is None else trainable.entry.front.transform(X)
+    rows = X if trainable.entry.sklearn_steps is None else trainable.entry.sklearn_steps.transform(X)
     got = run(model, read_columns(dense(rows), trainable.entry.schema)).ravel()
     np.testing.assert_allclose(got, fitted.predict(X), rtol=1e-4, atol=1e-5)
     return trainable
@@ -151,9 +151,9 @@ def test_step_without_converter(name, dtype, numbers):
     with pytest.warns(FallbackWarning, match=f"Step '{step}' .* stays in scikit-learn") as caught:
         converted = check(fitted, numbers[0], dtype)
     assert len(caught) == 1
-    assert len(converted.entry.front.steps) == n_steps and converted.entry.schema.float_dtype == dtype
+    assert len(converted.entry.sklearn_steps.steps) == n_steps and converted.entry.schema.float_dtype == dtype
     assert str(converted.entry.schema.n_features) in str(caught[0].message)
-    assert pickle.loads(pickle.dumps(converted.entry.front)).transform(numbers[0]).shape[0] == N_ROWS
+    assert pickle.loads(pickle.dumps(converted.entry.sklearn_steps)).transform(numbers[0]).shape[0] == N_ROWS
 
 
 def bent(number):
@@ -174,7 +174,7 @@ def test_error_names_the_step(name, numbers):
     frame = pd.DataFrame(numbers[0][:, :2], columns=["a", "b"])
     fitted = make_pipeline(INNER[name], Ridge()).fit(frame, numbers[1])
     with pytest.warns(FallbackWarning) as caught:
-        assert to_trainable(fitted, X=frame, run=run).entry.front is not None
+        assert to_trainable(fitted, X=frame, run=run).entry.sklearn_steps is not None
     (text,) = (str(warning.message) for warning in caught)
     assert "because of Curves in it: neither ortlearn nor skl2onnx converts it to ONNX" in text
     assert "declare a model definition of Curves" in text
@@ -204,7 +204,10 @@ def test_numbers_are_categories_as_float32_has_them(unknown):
     columns = ColumnTransformer([("codes", encoder, ["g"]), ("scale", StandardScaler(), ["f"])])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert check(make_pipeline(columns, Ridge()).fit(FLOATS, np.arange(80)), FLOATS).entry.front is None
+        assert (
+            check(make_pipeline(columns, Ridge()).fit(FLOATS, np.arange(80)), FLOATS).entry.sklearn_steps
+            is None
+        )
 
 
 def test_members_that_select_their_columns(people):
@@ -216,8 +219,8 @@ def test_members_that_select_their_columns(people):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         converted = check(VotingRegressor(members).fit(X, y), X)
-    assert list(converted.entry.schema.types()) == ["city", "kind"] and converted.entry.front is None
-    assert check(StackingRegressor(members).fit(X, y), X).entry.front is None
+    assert list(converted.entry.schema.types()) == ["city", "kind"] and converted.entry.sklearn_steps is None
+    assert check(StackingRegressor(members).fit(X, y), X).entry.sklearn_steps is None
 
 
 def test_members_that_select_numbers(people):
@@ -233,7 +236,7 @@ def test_supported_steps_are_not_split_off(numbers):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         converted = check(fitted, numbers[0])
-    assert converted.entry.front is None
+    assert converted.entry.sklearn_steps is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -246,7 +249,7 @@ def test_functions_of_numpy_convert(function, dtype, numbers):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         converted = check(fitted, X, dtype)
-    assert converted.entry.front is None
+    assert converted.entry.sklearn_steps is None
     got = run(sklearn_to_onnx(fitted[:-1], 3, dtype), {"X": X.astype(dtype)})
     assert got.dtype == dtype
     expected = fitted[:-1].transform(X)
@@ -277,7 +280,7 @@ def test_functions_among_columns(people):
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert check(make_pipeline(columns, Ridge()).fit(X, y), X).entry.front is None
+        assert check(make_pipeline(columns, Ridge()).fit(X, y), X).entry.sklearn_steps is None
 
 
 def test_the_last_step_must_convert(numbers):
@@ -292,8 +295,8 @@ def test_without_rows_every_step_must_convert(numbers):
         to_trainable(fitted)
     with pytest.warns(FallbackWarning):
         trainable = to_trainable(fitted, X=numbers[0], run=run)
-    assert trainable.entry.front is not None and not trainable.takes_numbers
-    assert trainable.trained and trainable.n_features == trainable.entry.front[-1].n_features_out_
+    assert trainable.entry.sklearn_steps is not None and not trainable.takes_numbers
+    assert trainable.trained and trainable.n_features == trainable.entry.sklearn_steps[-1].n_features_out_
 
 
 COLUMNS = {
@@ -329,7 +332,7 @@ def test_columns_of_several_kinds_convert(name, dtype, people):
         warnings.simplefilter("error")
         converted = check(fitted, X, dtype)
     read = sorted({column for _, _, columns in COLUMNS[name] for column in np.atleast_1d(columns)})
-    assert converted.entry.front is None and sorted(converted.entry.schema.types()) == read
+    assert converted.entry.sklearn_steps is None and sorted(converted.entry.schema.types()) == read
 
 
 def test_missing_values_convert(people):
@@ -339,9 +342,9 @@ def test_missing_values_convert(people):
     for strategy in ({"strategy": "most_frequent"}, {"strategy": "constant", "fill_value": "?"}):
         text = make_pipeline(SimpleImputer(**strategy), OneHotEncoder())
         columns = ColumnTransformer([("o", text, ["city"]), ("n", SimpleImputer(), ["fare"])])
-        assert check(make_pipeline(columns, Ridge()).fit(X, y), X).entry.front is None
+        assert check(make_pipeline(columns, Ridge()).fit(X, y), X).entry.sklearn_steps is None
     as_category = ColumnTransformer([("o", OneHotEncoder(), ["city"]), ("n", SimpleImputer(), ["fare"])])
-    assert check(make_pipeline(as_category, Ridge()).fit(X, y), X).entry.front is None
+    assert check(make_pipeline(as_category, Ridge()).fit(X, y), X).entry.sklearn_steps is None
 
 
 UNFAITHFUL = {
@@ -384,7 +387,7 @@ def test_texts_beyond_ascii():
     fitted = make_pipeline(CountVectorizer(), Ridge()).fit(texts, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert check(fitted, texts).entry.front is None
+        assert check(fitted, texts).entry.sklearn_steps is None
 
 
 def test_classes_and_names_are_kept(people):
@@ -394,5 +397,5 @@ def test_classes_and_names_are_kept(people):
     )
     with pytest.warns(FallbackWarning, match="Step 'columns'"):
         trainable = to_trainable(pipeline.fit(X, np.where(y > y.mean(), "hi", "lo")), X=X, run=run)
-    assert trainable.head.classes.tolist() == ["hi", "lo"]
+    assert trainable.scores.classes.tolist() == ["hi", "lo"]
     assert trainable.origin == "LogisticRegression (step 'it')" and trainable.entry.selects_by_name

@@ -71,7 +71,7 @@ def test_regressors(diabetes, run_onnx, name, n_targets, dtype):
     expected = estimator.predict(diabetes.X_test.astype(dtype)).reshape(got.shape)
     np.testing.assert_allclose(got, expected, atol=1e-4, rtol=1e-4)
     # the trained output is the prediction
-    scores = to_trainable(estimator, dtype=dtype).head
+    scores = to_trainable(estimator, dtype=dtype).scores
     assert (scores.task, scores.link) == ("regression", "identity")
     assert (scores.n_outputs, scores.dtype) == (n_targets, dtype)
 
@@ -106,7 +106,7 @@ def test_classifiers(wine, run_onnx, name, kind, dtype):
 def check_raw_scores(estimator, dtype, run_onnx, X):
     """The trained output is the score before the link, with one column for two classes."""
     trainable = to_trainable(estimator, dtype=dtype)
-    scores, n_classes = trainable.head, len(estimator.classes_)
+    scores, n_classes = trainable.scores, len(estimator.classes_)
     assert (scores.task, scores.n_outputs) == ("classification", 1 if n_classes == 2 else n_classes)
     assert scores.dtype == dtype
     assert scores.classes.tolist() == estimator.classes_.tolist()

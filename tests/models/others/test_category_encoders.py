@@ -61,7 +61,7 @@ def test_learned_tables(kind, handled, frame, run):
     for X in (full, full.assign(text=full["text"].where(np.arange(200) > 20, None))):
         encoder = kind(cols=COLUMNS, **handled).fit(X, y)
         trainable = to_trainable(encoder, "*", X=X, dtype=np.float64)
-        assert trainable.entry.front is None and len(trainable.trained) == 3
+        assert trainable.entry.sklearn_steps is None and len(trainable.trained) == 3
         weights = trainable.initial_weights()
         changed = {name: 1.1 * array + 0.05 for name, array in weights.items()}
         back = write_weights(encoder, trainable, trainable.coefficients(changed))

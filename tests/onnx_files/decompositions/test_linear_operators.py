@@ -194,5 +194,5 @@ def test_scores_of_a_fused_classifier():
     model = classifier([*(-v for v in ROW), *ROW], [-0.3, 0.3], "LOGISTIC", ["no", "yes"])
     trainable = to_trainable(model)
     assert trainable.trained == ["I0_coef", "I1_intercept"]
-    assert (trainable.head.link, trainable.head.n_outputs) == ("sigmoid", 1)
-    assert trainable.head.classes.tolist() == ["no", "yes"]
+    assert (trainable.scores.link, trainable.scores.n_outputs) == ("sigmoid", 1)
+    assert trainable.scores.classes.tolist() == ["no", "yes"]

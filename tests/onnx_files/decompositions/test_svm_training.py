@@ -77,7 +77,7 @@ def check_gradients(trainable, formula, x, rng):
     }
     expected = formula(x.astype(np.float64), weights)
     mix = rng.normal(size=expected.shape)
-    graph = with_loss(graph, trainable.head.score, mix.astype(np.float32))
+    graph = with_loss(graph, trainable.scores.score, mix.astype(np.float32))
     gradient = gradient_of_loss(graph, "loss", trainable.trained)
     feeds = {trainable.input_name: x, **{n: weights[s].astype(np.float32) for s, n in names.items()}}
     session = onnxruntime.InferenceSession(gradient.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -169,7 +169,7 @@ def test_trained_weights(kernel, counts):
 def test_scores(run_onnx, counts, calibrated, link):
     model = classifier(counts, calibrated=calibrated, labels=["b", "a", "c"][: len(counts)])
     trainable = to_trainable(model)
-    scores = trainable.head
+    scores = trainable.scores
     assert (scores.link, scores.n_outputs) == (link, 1 if len(counts) == 2 else len(counts))
     assert scores.classes.tolist() == ["b", "a", "c"][: len(counts)]
     (raw,) = run_onnx(trainable.score_graph(), X, *trainable.initial_weights().values())

@@ -142,4 +142,4 @@ def test_transforms(run_onnx, link, apply):
 def test_trained_weights():
     trainable = to_trainable(tree_ensemble(SPLITS, [(0, value) for value in VALUES], [0, 3]))
     assert [trainable.original_names[name] for name in trainable.trained] == ["leaf_values"]
-    assert (trainable.head.task, trainable.head.n_outputs) == ("regression", 1)
+    assert (trainable.scores.task, trainable.scores.n_outputs) == ("regression", 1)
