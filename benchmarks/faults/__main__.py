@@ -15,7 +15,7 @@ from benchmarks.faults.processes import measure
 __all__ = ["main"]
 
 #: Time limit of a run in seconds.
-LIMIT = 570.0
+LIMIT = 1800.0
 
 
 def main(arguments: list[str] | None = None) -> int:
