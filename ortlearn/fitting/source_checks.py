@@ -21,21 +21,11 @@ __all__ = ["LabelForm", "UniformSource"]
 
 @dataclass(frozen=True)
 class LabelForm:
-    """Form of the labels and weights of some rows.
+    """Form of the labels and weights of some samples."""
 
-    Attributes
-    ----------
-    labels : tuple of int or None
-        Shape of the labels of a row; None without labels.
-    kind : str or None
-        "texts" or "numbers"; None without labels.
-    weights : tuple of int or None
-        Shape of the weights of a row; None without weights.
-    """
-
-    labels: tuple[int, ...] | None
-    kind: str | None
-    weights: tuple[int, ...] | None
+    labels: tuple[int, ...] | None  # shape of the labels of a sample; None without labels
+    kind: str | None  # "texts" or "numbers"; None without labels
+    weights: tuple[int, ...] | None  # shape of the weights of a sample; None without weights
 
     @classmethod
     def of(cls, rows: Rows) -> LabelForm:
@@ -77,15 +67,7 @@ def _kind_of(y: Any) -> str | None:
 
 
 class UniformSource(Source):
-    """Source whose blocks are checked to have the same type, columns and labels as the first one.
-
-    Parameters
-    ----------
-    source : Source
-        Source.
-    estimator : str
-        Class of the estimator, for messages.
-    """
+    """Source whose blocks are checked to have the same type, columns and labels as the first one."""
 
     def __init__(self, source: Source, estimator: str):
         self._source, self._estimator = source, estimator

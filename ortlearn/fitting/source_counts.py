@@ -27,30 +27,14 @@ __all__ = ["Counts", "RowCounter", "SourceTotals", "checked_weights", "count"]
 
 @dataclass(frozen=True)
 class SourceTotals:
-    """Counts of all rows of a source.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-    labels : ndarray of shape (k,) or (k, n_outputs), or None
-        Distinct labels of a classifier.
-    weights : ndarray of shape (k,)
-        Sum of the weights of each label; the sum of all weights if labels are not counted.
-    largest : float or None
-        Largest weight; None without weights.
-    total : float
-        Sum of all weights.
-    checksum : int
-        Checksum of labels and weights, in blocks of a fixed size; 0 for shards.
-    """
+    """Counts of all samples of a source."""
 
     n_rows: int
-    labels: np.ndarray | None
-    weights: np.ndarray
-    largest: float | None
-    total: float
-    checksum: int = 0
+    labels: np.ndarray | None  # distinct labels of a classifier
+    weights: np.ndarray  # sum of the weights of each label, or of all
+    largest: float | None  # largest weight
+    total: float  # sum of all weights
+    checksum: int = 0  # of labels and weights, in blocks of a fixed size; 0 for shards
 
     @property
     def classes(self) -> list[np.ndarray] | None:
@@ -90,25 +74,14 @@ class SourceTotals:
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of a source that are kept to resume a training.
-
-    Attributes
-    ----------
-    whole : SourceTotals
-        Counts.
-    stamp : str or None
-        Text by which the source is recognised without reading it; None if this is not possible.
-    """
+    """Counts of a source that are kept to resume a training."""
 
     whole: SourceTotals
-    stamp: str | None = None
+    stamp: str | None = None  # recognises the source without reading it, if possible
 
 
 def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarray | None:
-    """Check the weights of some rows, which may all be zero, and return them as float64.
-
-    An ONNX file may have a weight for each label of a sample.
-    """
+    """Return the weights of samples, or of labels of an ONNX file, as float64; all may be zero."""
     weights = flat_weights(sample_weight)
     if weights is None:
         return None
@@ -120,15 +93,7 @@ def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarra
 
 
 class RowCounter:
-    """Counter of rows, labels and weights, block by block.
-
-    Parameters
-    ----------
-    is_classifier, is_onnx : bool
-        Whether the model is a classifier, and an ONNX file.
-    flat_labels : bool
-        Whether labels are arrays whose elements are counted.
-    """
+    """Counter of samples, weights and labels (with ``flat_labels``, elements of arrays), block by block."""
 
     def __init__(self, is_classifier: bool, is_onnx: bool, flat_labels: bool):
         self._is_classifier, self._is_onnx, self._flat_labels = is_classifier, is_onnx, flat_labels

@@ -46,29 +46,15 @@ KEPT = 10_000
 
 @dataclass(frozen=True)
 class SourceRequest:
-    """Arguments of ``fit_stream``.
-
-    Attributes
-    ----------
-    source, held_out : object
-        Training rows, and validation rows or None.
-    labels, held_out_labels : tuple
-        Labels, weights and features of each.
-    classes : array-like or None
-        All classes.
-    shuffle_buffer : int
-        Number of rows in memory.
-    resumption : Resumption or None
-        Training to resume.
-    """
+    """Arguments of ``fit_stream``."""
 
     source: Any
-    labels: tuple[Any, Any, Any]
-    held_out: Any
+    labels: tuple[Any, Any, Any]  # labels, weights and features
+    held_out: Any  # validation samples
     held_out_labels: tuple[Any, Any, Any]
     classes: Any
-    shuffle_buffer: int
-    resumption: Resumption | None
+    shuffle_buffer: int  # number of samples in memory
+    resumption: Resumption | None  # training to resume
 
 
 def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:

@@ -33,29 +33,16 @@ BLOCKS = 2**64 - 1
 
 
 class SourceReader:
-    """Reader that converts rows of a source to the inputs of a graph.
+    """Reader that converts samples of a source, of which ``features`` are the first, to inputs of a graph.
 
-    Parameters
-    ----------
-    problem : Problem
-        Learning problem.
-    features : InputFeatures
-        Features of the first rows.
-    whole : SourceTotals
-        Counts of all rows.
-    is_named : bool
-        Whether the source selects its columns by name, in a fixed order.
-
-    Attributes
-    ----------
-    matrix_dtype : numpy.dtype or None
-        Type of the input if it is a matrix, or None.
+    With ``is_named``, the source selects its columns by name, in a fixed order.
     """
 
     def __init__(self, problem: Problem, features: InputFeatures, whole: SourceTotals, is_named: bool):
         self.problem, self._scale = problem, _weight_scale(problem, whole)
         entry = problem.trainable.entry
         takes_matrix = entry.sklearn_steps is None and entry.schema.is_number_matrix
+        # type of the input if it is a matrix
         self.matrix_dtype = entry.schema.float_dtype if takes_matrix else None
         self._features = replace(features, names=None) if takes_matrix and is_named else features
 
@@ -85,31 +72,13 @@ def _weight_scale(problem: Problem, whole: SourceTotals) -> tuple[float, float]:
 
 
 class SourceSamples:
-    """All samples of a source.
-
-    Parameters
-    ----------
-    source : Source
-        Rows.
-    whole : SourceTotals
-        Counts of all rows.
-    batch_size, shuffle_buffer : int
-        Number of rows of a batch, and of rows in memory.
-
-    Attributes
-    ----------
-    n_samples : int
-        Number of rows of a pass.
-    size : int
-        Number of rows of a chunk.
-    label_moments : tuple of ndarray and float, or None
-        Mean and standard deviation of encoded labels, once they are measured.
-    """
+    """All samples of a source."""
 
     def __init__(self, source: Source, whole: SourceTotals, batch_size: int, shuffle_buffer: int):
         self.whole = whole
-        self.n_samples = whole.n_rows
-        self.size = chunk_size(whole.n_rows, batch_size, shuffle_buffer)
+        self.n_samples = whole.n_rows  # of a pass
+        self.size = chunk_size(whole.n_rows, batch_size, shuffle_buffer)  # number of samples of a chunk
+        # mean and standard deviation of encoded labels, once they are measured
         self.label_moments: tuple[np.ndarray, float] | None = None
         self._source = source
         # The reading thread begins a chunk when the chunk before the last one is released.
@@ -154,10 +123,7 @@ class SourceSamples:
         return prefetched(lambda: map(self.read, self.cut(self._source.blocks())))
 
     def measure(self, preparation: Any) -> dict[str, Moments]:
-        """Return the moments of features by name, and store those of labels, after a pass over all rows.
-
-        ``preparation`` returns the features of samples.
-        """
+        """Store the moments of labels, and return those of the features that ``preparation`` returns."""
         moments: dict[str, Moments] = {}
         labels = Moments()
         for data in self._chunks():
@@ -189,10 +155,7 @@ class SourceSamples:
     def blocks_after(
         self, epoch: int, seed: int | None, skipped: int, version: int
     ) -> tuple[Iterator[Rows], int]:
-        """Return the blocks of a pass without skipped blocks, and the number of rows that remain to skip.
-
-        The order of blocks is random if their sizes are known.
-        """
+        """Return the remaining blocks of a pass, and the number of their samples to skip."""
         sizes = self._source.sizes
         if sizes is None:
             return self._source.blocks(), skipped
@@ -202,19 +165,7 @@ class SourceSamples:
 
 
 class SourcePasses:
-    """Passes over a source.
-
-    Parameters
-    ----------
-    samples : SourceSamples
-        Samples.
-    prepare : callable
-        Function to apply to a chunk before the training.
-    seed : int or None
-        Seed of the orders; None does not shuffle.
-    version : int
-        Version of the orders.
-    """
+    """Passes over a source, with a function that prepares chunks; a seed of None does not shuffle."""
 
     def __init__(
         self, samples: SourceSamples, prepare: Callable[[Data], Data], seed: int | None, version: int

@@ -73,9 +73,9 @@ def _is_sparse_product(view: GraphView, node: NodeProto, name: str) -> bool:
 
 
 def with_sparse_products(model: ModelProto, features: Iterable[str], batch: int | str) -> ModelProto:
-    """Return a model that reads the entries of sparse features instead of dense rows.
+    """Return a model that reads the entries of sparse features instead of dense samples.
 
-    ``x @ w`` is the sum of ``value * w[column]`` over the entries of a row. By the gradient rules, its
+    ``x @ w`` is the sum of ``value * w[column]`` over the entries of a sample. By the gradient rules, its
     gradient is added only to the rows of ``w`` with entries.
     """
     names, view = set(features), GraphView(model, prefix="sparse_")
