@@ -29,9 +29,9 @@ class Setting:
 
     start: Weights  # starting weights
     solve: Callable[..., TrainingResult] | None = None  # trains by a solver, with ``pull`` and ``toward``
-    # by kind of pull, the weights to pull towards
+    # By kind of pull, the weights to pull towards.
     centers: Mapping[type[Pull], Callable[[Data], Weights]] = field(default_factory=dict)
-    # averages class shares of leaves, given a strength
+    # Averages class shares of leaves, given a strength.
     leaf_means: Callable[[Data, float], Weights] | None = None
     growth: Any = None  # new trees for an ensemble, a Growth or None
     evidence: float = -math.inf  # fewest standard errors that a change of the model requires

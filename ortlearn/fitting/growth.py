@@ -31,7 +31,7 @@ class Growth:
     configuration: Configuration
     source: Any  # fitted model, or a pipeline that ends with it
     rule: GrowingEnsemble  # how two ensembles are averaged
-    samples: Samples  # new samples
+    samples: Samples
     seed: int  # seed of the fit
     expected: PartialFitClasses | None = None  # all classes
 

@@ -18,7 +18,7 @@ __all__ = ["Resumption"]
 class Resumption:
     """State of an unfinished call of ``fit``."""
 
-    random_state: np.random.RandomState  # before the first draw
+    random_state: np.random.RandomState  # random state before the first draw
     weights: dict[str, np.ndarray]  # starting weights
     digest: int | None  # checksum in files of version 0.2.0, which have no ``data``
     parameters: dict[str, str]  # fingerprint of the parameters

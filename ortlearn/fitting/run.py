@@ -160,7 +160,7 @@ class Preparation:
 
     task: TrainingTask  # task without the frozen part
     prefix: Prefix | None  # frozen part
-    coordinates: Coordinates | None = None  # those in which features are standardised
+    coordinates: Coordinates | None = None  # coordinates in which features are standardised
 
     def __call__(self, data: Data) -> Data:
         data = data if self.prefix is None else self.prefix.apply(data)

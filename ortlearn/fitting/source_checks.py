@@ -29,14 +29,14 @@ class LabelForm:
 
     @classmethod
     def of(cls, rows: Rows) -> LabelForm:
-        """Return the form of some rows; raise an error for masked arrays."""
+        """Return the form of some samples; raise an error for masked arrays."""
         for name, values in (("X", rows.X), ("y", rows.y), ("sample_weight", rows.sample_weight)):
             refuse_masked(values, name)
         shapes = [None if part is None else part.shape[1:] for part in (rows.y, rows.sample_weight)]
         return cls(shapes[0], _kind_of(rows.y), shapes[1])
 
     def check(self, other: LabelForm, where: str) -> None:
-        """Raise an error if the form of other rows differs; ``where`` is the position of these rows."""
+        """Raise an error if the form of other samples differs; ``where`` is their position."""
         for name, own, given in (
             ("y", self.labels, other.labels),
             ("sample_weight", self.weights, other.weights),

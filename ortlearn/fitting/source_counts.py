@@ -1,4 +1,4 @@
-"""The counting pass over a source, which finds the number of rows, classes and weights."""
+"""The counting pass over a source, which finds the number of samples, classes and weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SourceTotals:
     weights: np.ndarray  # sum of the weights of each label, or of all
     largest: float | None  # largest weight
     total: float  # sum of all weights
-    checksum: int = 0  # of labels and weights, in blocks of a fixed size; 0 for shards
+    checksum: int = 0  # checksum of labels and weights, in blocks of a fixed size; 0 for shards
 
     @property
     def classes(self) -> list[np.ndarray] | None:
@@ -44,7 +44,7 @@ class SourceTotals:
         return [np.unique(column) for column in self.labels.reshape(len(self.labels), -1).T]
 
     def text(self) -> str:
-        """Return a text by which a resumed training detects other rows."""
+        """Return a text by which a resumed training detects other samples."""
         labels = None if self.labels is None else self.labels.tolist()
         counts = f"labels {labels} of weights {self.weights.tolist()}, the largest weight {self.largest}"
         return f"{self.n_rows} rows with checksum {self.checksum:08x} and {counts}"
@@ -104,7 +104,7 @@ class RowCounter:
         self._checksum = 0
 
     def add(self, rows: Rows) -> None:
-        """Check the labels and weights of some rows, and count them."""
+        """Check the labels and weights of some samples, and count them."""
         weights = checked_weights(rows.sample_weight, len(rows), self._is_onnx)
         y = with_masked_labels(rows.y, weights)
         check_labels(y)
@@ -124,7 +124,7 @@ class RowCounter:
                 raise
 
     def result(self) -> SourceTotals:
-        """Return the counts of all rows."""
+        """Return the counts of all samples."""
         total = math.inf if not math.isfinite(sum(self._sums)) else math.fsum(self._sums) / self._n_positions
         labels, sums = (None, np.array([total])) if self._labels is None else self._labels.result()
         return SourceTotals(self._n_rows, labels, sums, self._largest, total, self._checksum)

@@ -42,12 +42,12 @@ class SourceReader:
         self.problem, self._scale = problem, _weight_scale(problem, whole)
         entry = problem.trainable.entry
         takes_matrix = entry.sklearn_steps is None and entry.schema.is_number_matrix
-        # type of the input if it is a matrix
+        # Type of the input if it is a matrix.
         self.matrix_dtype = entry.schema.float_dtype if takes_matrix else None
         self._features = replace(features, names=None) if takes_matrix and is_named else features
 
     def read(self, rows: Rows) -> Data:
-        """Validate rows, and convert them to the inputs of the graph; errors name the batch."""
+        """Validate samples, and convert them to the inputs of the graph; errors name the batch."""
         try:
             return self._read(rows)
         except (ValueError, TypeError) as error:
@@ -76,9 +76,9 @@ class SourceSamples:
 
     def __init__(self, source: Source, whole: SourceTotals, batch_size: int, shuffle_buffer: int):
         self.whole = whole
-        self.n_samples = whole.n_rows  # of a pass
+        self.n_samples = whole.n_rows  # number of samples of a pass
         self.size = chunk_size(whole.n_rows, batch_size, shuffle_buffer)  # number of samples of a chunk
-        # mean and standard deviation of encoded labels, once they are measured
+        # Mean and standard deviation of encoded labels, once they are measured.
         self.label_moments: tuple[np.ndarray, float] | None = None
         self._source = source
         # The reading thread begins a chunk when the chunk before the last one is released.
@@ -97,29 +97,29 @@ class SourceSamples:
 
     @property
     def is_one_chunk(self) -> bool:
-        """Whether all rows fit in the buffer: they are read once, and trained on in memory."""
+        """Whether all samples fit in the buffer: they are read once, and trained on in memory."""
         return self.size == self.n_samples
 
     def first(self) -> Rows:
-        """Return the rows of the first chunk, not shuffled."""
+        """Return the samples of the first chunk, not shuffled."""
         with closing(cut(self._source.blocks(), self.size)) as chunks:
             return next(chunks)
 
     def cut(self, blocks: Iterator[Rows], skipped: int = 0) -> Iterator[Rows]:
-        """Yield the rows of blocks in chunks, as a matrix if the graph takes one."""
+        """Yield the samples of blocks in chunks, as a matrix if the graph takes one."""
         return cut(blocks, self.size, self._matrix_dtype, skipped, self._pool)
 
     def set_problem(self, problem: Problem, features: InputFeatures) -> None:
-        """Set the problem, by which rows are read and labels are encoded."""
+        """Set the problem, by which samples are read and labels are encoded."""
         self._reader = SourceReader(problem, features, self.whole, self._source.names is not None)
         self._matrix_dtype = self._reader.matrix_dtype
 
     def read(self, rows: Rows) -> Data:
-        """Validate rows, and convert them to the inputs of the graph."""
+        """Validate samples, and convert them to the inputs of the graph."""
         return self._reader.read(rows)
 
     def _chunks(self) -> Generator[Data, None, None]:
-        """Yield all rows in chunks, not shuffled."""
+        """Yield all samples in chunks, not shuffled."""
         return prefetched(lambda: map(self.read, self.cut(self._source.blocks())))
 
     def measure(self, preparation: Any) -> dict[str, Moments]:
@@ -138,7 +138,7 @@ class SourceSamples:
         return moments
 
     def mean_loss(self, runner: Any) -> float:
-        """Return the mean of the losses of all rows."""
+        """Return the mean of the losses of all samples."""
         total = weight = 0.0
         for data in self._chunks():
             weights = data.row_weight
@@ -174,7 +174,7 @@ class SourcePasses:
         self._samples, self._prepare, self._seed, self._version = samples, prepare, seed, version
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
-        """Yield the chunks of a pass after ``n_rows`` rows; they are validated in the training thread."""
+        """Yield the chunks of a pass after ``n_rows`` samples; they are validated in the training thread."""
         samples = self._samples
         number, done = divmod(n_rows, samples.size)
         blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size, self._version)
@@ -189,7 +189,7 @@ class SourcePasses:
             self._raise_changed(number * samples.size)
 
     def _raise_changed(self, n_rows: int) -> None:
-        """Raise an error for a source whose number of rows has changed."""
+        """Raise an error for a source whose number of samples has changed."""
         raise SourceError(
             f"The source returned {n_rows} rows or more in this pass, and {self.n_samples} when they were "
             "counted: it must return the same rows in the same order in each pass."

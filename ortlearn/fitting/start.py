@@ -57,9 +57,9 @@ class Start:
     weights: dict[str, np.ndarray]  # starting weights
     state: TrainingState
     from_model: bool = False  # whether all starting weights are those of the model, none random
-    # random weights for standardised features, if the rate is automatic
+    # Random weights for standardised features, if the rate is automatic.
     fresh: dict[str, np.ndarray] | None = None
-    # all samples, if ``data`` has the first ones; or an object with the same methods
+    # All samples, if ``data`` has the first ones; or an object with the same methods.
     source: SourceSamples | Any = None
 
     @property

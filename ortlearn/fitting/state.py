@@ -35,18 +35,18 @@ class Window:
 class TrainingState:
     """State that ``partial_fit`` and a warm start continue."""
 
-    seed: int = 0  # of the orders of samples
+    seed: int = 0  # seed of the orders of samples
     history: list[dict[str, Any]] = field(default_factory=list)  # records of the epochs
     n_seen: int = 0  # number of samples in all epochs
     states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)  # states of the learning rate
-    # weights that the next batch would update, if the trained ones are averages
+    # Weights that the next batch would update, if the trained ones are averages.
     raw_weights: dict[str, np.ndarray] | None = None
     best_epoch: int | None = None  # epoch whose weights were kept
     total_weight: float = 0.0  # sum of the weights of all samples
     penalty_weight: float = 0.0  # the ``total_weight`` that the penalty is relative to, updated in steps
     start_kept: bool = False  # whether the last training restored the starting weights
     anchor: dict[str, np.ndarray] | None = None  # starting weights, for penalties with ``toward="start"``
-    coordinates: Coordinates | None = None  # for training on batches, from the first samples of a stream
+    coordinates: Coordinates | None = None  # for batches, from the first samples of a stream
     window: Window = Window()
     grown: bool = False  # whether trees were added to the model
 
@@ -121,5 +121,5 @@ class Progress:
 
     is_final: ClassVar[bool] = False
 
-    state: TrainingState  # with the history so far
+    state: TrainingState  # state with the history so far
     estimator: Callable[[], Any] | None = None  # returns the estimator with the current weights

@@ -47,11 +47,11 @@ FEWEST_SAMPLES = 20
 class FitCall:
     """The beginning of a call of ``fit`` or ``fit_stream``, for a new training or one that is resumed."""
 
-    task: FitTask | None  # for callbacks
+    task: FitTask | None  # task of the call, for callbacks
     resumption: Resumption | None  # training to resume
     random_state: np.random.RandomState
     initial_random_state: np.random.RandomState  # copy from before the first draw
-    seed: int  # of the orders of samples, drawn first
+    seed: int  # seed of the orders of samples, drawn first
     parameters: dict[str, str]  # fingerprint, which must be equal to resume the training
 
     def train(
@@ -89,9 +89,9 @@ class Trainer:
     configuration: Configuration  # parameters of the estimator, resolved
     last: FittedModel | None  # ``partial_fit`` and warm starts begin with its weights
     view: EstimatorView  # estimator in training, for callbacks and scorers
-    # estimator whose method was called; its calls of ``partial_fit`` share one progress bar
+    # Estimator whose method was called; its calls of ``partial_fit`` share one progress bar.
     owner: Any = None
-    # parameters of estimator and parts, checked on resumption
+    # Parameters of estimator and parts, checked on resumption.
     parameters: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -25,23 +25,23 @@ class LoopSettings:
 
     max_iter: int  # number of epochs
     batch_size: int
-    shuffle: bool = True  # in every epoch
+    shuffle: bool = True  # whether to shuffle in every epoch
     first_epoch: int = 0  # number of the first epoch, for the schedule
     past_losses: Sequence[float] = ()  # mean losses of earlier epochs, for adaptive schedules
     validation_every: int = 1  # number of epochs between two validations
-    # "loss", "validation_loss" or "validation_score" (keeps the best weights); None never stops early
+    # "loss", "validation_loss" or "validation_score" (keeps the best weights); None never stops early.
     watch: str | None = None
     tol: float = 0.0  # minimum improvement of the criterion
     n_iter_no_change: int = 10  # epochs (or validations) without improvement before the training stops
     exc: bool = True  # whether a non-finite loss is an error or a warning
     verbose: int = 0  # whether to show a progress bar
     description: str = "training"
-    # returns a sentence, after a space, for the message about a non-finite loss, or an empty string
+    # Returns a sentence, after a space, for the message about a non-finite loss, or an empty string.
     advice: Callable[[], str] = str
     stream: Any = None  # estimator whose calls share a line of progress
     columns: Callable[[], dict[str, Any]] = dict  # returns additional entries of the record of an epoch
-    keeps_history: bool = True  # without it, solvers may omit the losses of iterations
-    chosen_rate: bool = False  # by ``"auto"``, so that the user knows neither solver nor iterations
+    keeps_history: bool = True  # whether it is used; otherwise solvers may omit losses
+    chosen_rate: bool = False  # whether "auto" chose it, so that the user knows neither solver nor iterations
 
     @property
     def keeps_best(self) -> bool:
@@ -98,13 +98,13 @@ class TrainingResult:
 
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
-    # those that the next batch updates, if ``weights`` are averages
+    # Weights that the next batch updates; they differ from ``weights`` if these are averages.
     raw_weights: dict[str, np.ndarray] = field(default_factory=dict)
-    # records of the epochs (numbered from 1); what was not measured is None
+    # Records of the epochs (numbered from 1); what was not measured is None.
     history: list[dict[str, Any]] = field(default_factory=list)
     best_epoch: int | None = None  # epoch of the weights, if the best ones were kept
     start_kept: bool = False  # whether these are the initial weights
-    position: Position | None = None  # of an incomplete training
+    position: Position | None = None  # position of an incomplete training
 
     @classmethod
     def of_start(cls, weights: dict[str, np.ndarray]) -> TrainingResult:

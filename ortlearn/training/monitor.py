@@ -36,8 +36,8 @@ class Monitor:
         convert: Convert | None = None,
     ):
         self.result = TrainingResult()  # history so far; ``finish`` adds the weights
-        self.stopped = False  # by early stopping or the observer
-        # set by the loop: adds to a snapshot a position, with the state of the loop after the epoch
+        self.stopped = False  # whether early stopping or the observer ended the training
+        # Set by the loop: adds to a snapshot a position, with the state of the loop after the epoch.
         self.locate: Callable[[Snapshot, Position, Any], Snapshot] = lambda snapshot, *_: snapshot
         self._replayed: list[dict] = []
         self._settings = settings

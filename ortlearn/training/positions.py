@@ -28,23 +28,23 @@ class Evaluations:
 class Position:
     """Position of a training between two calls of onnxruntime."""
 
-    n_epochs: int = 0  # complete ones, or iterations of a solver
-    objectives: np.ndarray = field(default_factory=lambda: np.zeros(0))  # of the batches of the current epoch
-    # weights of these batches in the mean loss of the epoch
+    n_epochs: int = 0  # number of complete epochs, or iterations of a solver
+    objectives: np.ndarray = field(default_factory=lambda: np.zeros(0))  # one for each batch of the epoch
+    # Weights of these batches in the mean loss of the epoch.
     shares: np.ndarray = field(default_factory=lambda: np.zeros(0))
     recent: list[float] = field(default_factory=list)  # objectives of the last batches before the epoch
-    # those that the next batch updates, or points in other coordinates
+    # Weights that the next batch updates, or points in other coordinates.
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)  # records of the complete epochs
     lowest: float = float("inf")  # best value of the criterion of early stopping; scores are negated
     without_change: int = 0  # epochs or validations since it improved
-    best_epoch: int | None = None  # of the best weights, if they are kept
+    best_epoch: int | None = None  # epoch of the best weights, if they are kept
     best_weights: dict[str, np.ndarray] = field(default_factory=dict)
     best_states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     stopped: bool = False
     failed: bool = False  # whether a validation was NaN
-    evaluations: Evaluations | None = None  # of a solver
+    evaluations: Evaluations | None = None  # evaluations of a solver, to replay them
     order_version: int = 1  # version of the sample orders; 1 in files without it
 
     @property

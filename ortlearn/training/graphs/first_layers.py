@@ -25,8 +25,8 @@ class FirstLayer:
     """A trained weight that multiplies features, and the intercept that is added."""
 
     features: str  # input of shape (n, d)
-    weight: str  # of shape (d, k)
-    intercept: str | None  # of k elements; None if no trained weight is added
+    weight: str  # weight of shape (d, k)
+    intercept: str | None  # weight of k elements; None if no trained weight is added
     is_only_reader: bool  # whether no other node reads the features
 
 

@@ -179,7 +179,8 @@ class TrainingTask:
 
     @property
     def folds_rate(self) -> bool:
-        """Whether the objective may be multiplied by the rate: not with clipping, which bounds the gradient."""
+        """Whether the objective may be multiplied by the rate before it is differentiated."""
+        # Bounds of gradients apply without the rate.
         clips = self.update.clip_norm is not None or self.update.clip_value is not None
         return self.update.learning_rate.scales_gradient and not clips
 

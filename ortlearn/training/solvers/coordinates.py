@@ -22,9 +22,9 @@ class Scale:
 
     layer: FirstLayer
     weight: slice
-    shape: tuple[int, int]  # of the weight
+    shape: tuple[int, int]  # shape of the weight
     intercept: slice | None  # None if it does not change
-    mean: np.ndarray  # of the features, of shape (n_features,)
+    mean: np.ndarray  # mean of the features, of shape (n_features,)
     spread: np.ndarray  # standard deviation of the features, including the curvature of the penalty
 
 

@@ -45,7 +45,7 @@ class PerBatch:
     """A tensor with one entry per batch of an epoch."""
 
     name: str
-    shape: tuple[int, ...]  # of an entry; the first axis is that of the samples of a batch
+    shape: tuple[int, ...]  # shape of an entry; the first axis is that of the samples of a batch
 
 
 def append_loops(

@@ -35,10 +35,10 @@ class Plan:
 
     models: dict[str, ModelProto]  # graphs by name
     carried: list[Carried]  # weights and states
-    parts: Callable[[int], list[Part]]  # of a batch size
-    # between the parts; an array is a tensor of functions in Python only
+    parts: Callable[[int], list[Part]]  # returns the parts for a batch size
+    # Returns the tensors between the parts; an array is a tensor of functions in Python only.
     tensors: Callable[[int, Data, Tensors], Tensors] = _none
-    results: Callable[[Tensors], Tensors] = _none  # other than those of ``carried``, from the new weights
+    results: Callable[[Tensors], Tensors] = _none  # returns further results, from new weights
     terms: tuple[str, ...] = (OBJECTIVE,)  # scalars whose sum is the objective
     gathers: bool = True  # whether the graphs take the batch from all samples, by its indices
 

@@ -33,9 +33,9 @@ __all__ = ["TwoCallGraphs", "loss_gradient_graph", "two_call_graphs", "update_gr
 class TwoCallGraphs(NamedTuple):
     """A step on a batch in two graphs; both gather the batch from the columns of all samples."""
 
-    # from features, ``ortlearn_rows`` (sample indices) and weights to scores and saved tensors
+    # From features, ``ortlearn_rows`` (sample indices) and weights to scores and saved tensors.
     forward: StepGraph
-    # from these, labels, rate, weights and states to the objective and new weights and states
+    # From these, labels, rate, weights and states to the objective and new weights and states.
     backward: StepGraph
 
 
