@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Setting:
-    """What candidates are trained with."""
+    """Settings and functions of the training of candidates."""
 
     start: Weights  # starting weights
     solve: Callable[..., TrainingResult] | None = None  # trains by a solver, with ``pull`` and ``toward``

@@ -1,4 +1,4 @@
-"""Warm starts: which candidates are compared, on which samples, and what they are trained with."""
+"""Warm starts: which candidates are compared, on which samples, and with which settings."""
 
 from __future__ import annotations
 
