@@ -24,18 +24,6 @@ def quiet(category: type[Warning] = Warning) -> Iterator[None]:
     ``warnings.catch_warnings`` saves and restores all filters: of two threads in such blocks, the one
     that ends last brings back what the other had set, and everything stays ignored. Here the first
     block adds a filter, and the last one removes it.
-
-    Parameters
-    ----------
-    category : type, default=Warning
-        Class of the warnings.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from ortlearn.quiet import quiet
-    >>> with quiet(UserWarning):
-    ...     warnings.warn("not shown")
     """
     with _LOCK:
         count, places = _RUNNING.get(category, (0, []))

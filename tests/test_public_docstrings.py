@@ -85,6 +85,11 @@ INTERNAL = {
         *("BasePenalty.graph_key", "BasePenalty.parts", "BasePenalty.parts_for"),
         *("BasePenalty.without_absolute_values", "resolve_penalty"),
     },
+    "ortlearn.training": {
+        *("ScoreGraph.learned", "ScoreGraph.weights", "TrainingTask.acts_by_step", "TrainingTask.changed"),
+        *("TrainingTask.columns", "TrainingTask.folds_rate", "TrainingTask.graph_key", "TrainingTask.inputs"),
+        *("TrainingTask.is_proximal", "TrainingTask.penalties_of"),
+    },
 }
 #: Methods of the classes above that authors of definitions write or call.
 FOR_AUTHORS = {

@@ -25,30 +25,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Setting:
-    """What candidates are trained with.
+    """Settings and functions of the training of candidates."""
 
-    Attributes
-    ----------
-    start : dict of str to ndarray
-        Starting weights.
-    solve : callable
-        Function of samples and weights, with ``pull`` and ``toward``, that trains by a solver.
-    centers : mapping of type to callable
-        By kind of pull, the function of samples that returns the weights to pull towards.
-    leaf_means : callable or None
-        Function of samples and a strength that returns weights with averaged class shares of leaves.
-    growth : Growth or None
-        New trees for the model, if it is an ensemble that may grow.
-    evidence : float
-        Fewest standard errors that a change of the model requires.
-    """
-
-    start: Weights
-    solve: Callable[..., TrainingResult] | None = None
+    start: Weights  # starting weights
+    solve: Callable[..., TrainingResult] | None = None  # trains by a solver, with ``pull`` and ``toward``
+    # By kind of pull, the weights to pull towards.
     centers: Mapping[type[Pull], Callable[[Data], Weights]] = field(default_factory=dict)
+    # Averages class shares of leaves, given a strength.
     leaf_means: Callable[[Data, float], Weights] | None = None
-    growth: Any = None
-    evidence: float = -math.inf
+    growth: Any = None  # new trees for an ensemble, a Growth or None
+    evidence: float = -math.inf  # fewest standard errors that a change of the model requires
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def _standard_error(differences: np.ndarray, share: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen."""
+    """Result of a comparison."""
 
     candidate: Candidate
     means: np.ndarray  # mean losses in the last round: of what was kept before, then of the candidates

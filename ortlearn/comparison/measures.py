@@ -39,7 +39,7 @@ class Measure:
         raise NotImplementedError
 
     def scores(self, weights: Weights, part: Part) -> Any:
-        """Return what the losses are computed from, by default the weights."""
+        """Return the values that determine the losses, by default the weights."""
         return weights
 
     def losses(self, scores: Any, part: Part) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""One way from samples to a fitted model: the start, the training, and its state."""
+"""From samples to a fitted model: the start, the training, and its state."""

@@ -22,13 +22,7 @@ RESUMED = "_is_resumed"
 
 
 class EstimatorView:
-    """An estimator in training, as scorers and callbacks see it.
-
-    Parameters
-    ----------
-    estimator : BaseOrtGradientEstimator
-        Copy of the estimator whose ``fit`` was called.
-    """
+    """An estimator in training (a copy of the one whose ``fit`` was called), for scorers and callbacks."""
 
     def __init__(self, estimator: Any):
         self._estimator = estimator

@@ -58,10 +58,7 @@ def random_state_text(value: Any) -> str:
 def data_texts(
     start: Start, settings: LoopSettings, validation: Any, shuffle_buffer: int | None, is_split: bool
 ) -> dict[str, str]:
-    """Return the texts of graph, samples and validation, and of what is derived from them.
-
-    With ``is_split``, the validation samples are part of X.
-    """
+    """Return the texts of graph, samples and validation, which with ``is_split`` is a part of X."""
     problem, source = start.problem, start.source
     texts = {"graph": f"checksum {_graph_checksum(start):08x}", "classes": _classes_text(problem)}
     texts["learning_rate_"] = _text(problem.updates.learning_rate)

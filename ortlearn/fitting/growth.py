@@ -26,30 +26,14 @@ __all__ = ["Growth"]
 
 @dataclass(frozen=True)
 class Growth:
-    """An ensemble to which trees fitted on new samples may be added.
-
-    Attributes
-    ----------
-    configuration : Configuration
-        Parameters of the estimator.
-    source : estimator
-        Fitted model, or a pipeline that ends with it.
-    rule : GrowingEnsemble
-        How two ensembles are averaged.
-    samples : Samples
-        New samples.
-    seed : int
-        Seed of the fit.
-    expected : PartialFitClasses or None
-        All classes.
-    """
+    """An ensemble to which trees fitted on new samples may be added."""
 
     configuration: Configuration
-    source: Any
-    rule: GrowingEnsemble
+    source: Any  # fitted model, or a pipeline that ends with it
+    rule: GrowingEnsemble  # how two ensembles are averaged
     samples: Samples
-    seed: int
-    expected: PartialFitClasses | None = None
+    seed: int  # seed of the fit
+    expected: PartialFitClasses | None = None  # all classes
 
     @classmethod
     def of(

@@ -27,23 +27,12 @@ class LeafShares:
 
     The loss is not convex in the shares, and has kinks where one of them is zero, as most are. A weighted
     mean of old shares and frequencies in the new samples has neither problem, and takes no iterations.
-
-    Attributes
-    ----------
-    problem : Problem
-        Model and objective.
-    task : TrainingTask
-        Task, with the indices of the leaves that samples reach as a feature.
-    table : str
-        Name of the weight with the shares, of shape (n_leaves, n_classes).
-    feature : str
-        Name of the feature with the leaf indices, of shape (n_samples, n_trees).
     """
 
     problem: Problem
-    task: TrainingTask
-    table: str
-    feature: str
+    task: TrainingTask  # its features are the leaves that samples reach
+    table: str  # weight with the shares, of shape (n_leaves, n_classes)
+    feature: str  # feature with the leaf indices, of shape (n_samples, n_trees)
 
     @classmethod
     def of(

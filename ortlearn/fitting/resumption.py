@@ -16,39 +16,17 @@ __all__ = ["Resumption"]
 
 @dataclass(frozen=True)
 class Resumption:
-    """State of an unfinished call of ``fit``.
+    """State of an unfinished call of ``fit``."""
 
-    Attributes
-    ----------
-    random_state : numpy.random.RandomState
-        Random state before the first draw.
-    weights : dict of str to ndarray
-        Starting weights.
-    digest : int or None
-        Checksum of graph and samples in files of version 0.2.0, which have no ``data``.
-    parameters : dict of str to str
-        Fingerprint of the parameters.
-    position : Position
-        Position of the training.
-    candidate : Candidate or None
-        Chosen regularisation of a warm start.
-    data : dict of str to str
-        Fingerprint of model and data.
-    drawn : str
-        Text of ``random_state`` after the draws.
-    counts : dict of str to Counts
-        Counts of sources, by the name of the argument.
-    """
-
-    random_state: np.random.RandomState
-    weights: dict[str, np.ndarray]
-    digest: int | None
-    parameters: dict[str, str]
+    random_state: np.random.RandomState  # random state before the first draw
+    weights: dict[str, np.ndarray]  # starting weights
+    digest: int | None  # checksum in files of version 0.2.0, which have no ``data``
+    parameters: dict[str, str]  # fingerprint of the parameters
     position: Position
-    candidate: Candidate | None = None
-    data: dict[str, str] = field(default_factory=dict)
-    drawn: str = ""
-    counts: dict[str, Counts] = field(default_factory=dict)
+    candidate: Candidate | None = None  # chosen regularisation of a warm start
+    data: dict[str, str] = field(default_factory=dict)  # fingerprint of model and data
+    drawn: str = ""  # text of ``random_state`` after the draws
+    counts: dict[str, Counts] = field(default_factory=dict)  # counts of sources, by name of the argument
 
     def fresh_random_state(self) -> np.random.RandomState:
         """Return a copy of the random state."""

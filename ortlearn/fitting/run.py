@@ -55,9 +55,8 @@ def train(
 ) -> FittedModel:
     """Return the trained model.
 
-    ``warm`` is a warm start whose candidates are compared. ``resumption_of`` returns, for the chosen one, the
-    function that returns the state to resume the training at a position, and ``position`` is the one to start
-    at if it is resumed.
+    ``resumption_of`` returns, for the chosen candidate of the warm start ``warm``, the function that returns
+    the state to resume at a position; a resumed training begins at ``position``.
     """
     start = _with_coordinates(configuration, start)
     step, data, prepare = new_step(configuration, start)
@@ -157,21 +156,11 @@ def _with_coordinates(configuration: Configuration, start: Start) -> Start:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Preparation of samples: compute the frozen part of the graph, and standardise features.
+    """Preparation of samples: compute the frozen part of the graph, and standardise features."""
 
-    Attributes
-    ----------
-    task : TrainingTask
-        Task without the frozen part.
-    prefix : Prefix or None
-        Frozen part.
-    coordinates : Coordinates or None
-        Coordinates in which features are standardised.
-    """
-
-    task: TrainingTask
-    prefix: Prefix | None
-    coordinates: Coordinates | None = None
+    task: TrainingTask  # task without the frozen part
+    prefix: Prefix | None  # frozen part
+    coordinates: Coordinates | None = None  # coordinates in which features are standardised
 
     def __call__(self, data: Data) -> Data:
         data = data if self.prefix is None else self.prefix.apply(data)

@@ -21,32 +21,22 @@ __all__ = ["LabelForm", "UniformSource"]
 
 @dataclass(frozen=True)
 class LabelForm:
-    """Form of the labels and weights of some rows.
+    """Form of the labels and weights of some samples."""
 
-    Attributes
-    ----------
-    labels : tuple of int or None
-        Shape of the labels of a row; None without labels.
-    kind : str or None
-        "texts" or "numbers"; None without labels.
-    weights : tuple of int or None
-        Shape of the weights of a row; None without weights.
-    """
-
-    labels: tuple[int, ...] | None
-    kind: str | None
-    weights: tuple[int, ...] | None
+    labels: tuple[int, ...] | None  # shape of the labels of a sample; None without labels
+    kind: str | None  # "texts" or "numbers"; None without labels
+    weights: tuple[int, ...] | None  # shape of the weights of a sample; None without weights
 
     @classmethod
     def of(cls, rows: Rows) -> LabelForm:
-        """Return the form of some rows; raise an error for masked arrays."""
+        """Return the form of some samples; raise an error for masked arrays."""
         for name, values in (("X", rows.X), ("y", rows.y), ("sample_weight", rows.sample_weight)):
             refuse_masked(values, name)
         shapes = [None if part is None else part.shape[1:] for part in (rows.y, rows.sample_weight)]
         return cls(shapes[0], _kind_of(rows.y), shapes[1])
 
     def check(self, other: LabelForm, where: str) -> None:
-        """Raise an error if the form of other rows differs; ``where`` is the position of these rows."""
+        """Raise an error if the form of other samples differs; ``where`` is their position."""
         for name, own, given in (
             ("y", self.labels, other.labels),
             ("sample_weight", self.weights, other.weights),
@@ -77,15 +67,7 @@ def _kind_of(y: Any) -> str | None:
 
 
 class UniformSource(Source):
-    """Source whose blocks are checked to have the same type, columns and labels as the first one.
-
-    Parameters
-    ----------
-    source : Source
-        Source.
-    estimator : str
-        Class of the estimator, for messages.
-    """
+    """Source whose blocks are checked to have the same type, columns and labels as the first one."""
 
     def __init__(self, source: Source, estimator: str):
         self._source, self._estimator = source, estimator

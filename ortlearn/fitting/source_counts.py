@@ -1,4 +1,4 @@
-"""The counting pass over a source, which finds the number of rows, classes and weights."""
+"""The counting pass over a source, which finds the number of samples, classes and weights."""
 
 from __future__ import annotations
 
@@ -27,30 +27,14 @@ __all__ = ["Counts", "RowCounter", "SourceTotals", "checked_weights", "count"]
 
 @dataclass(frozen=True)
 class SourceTotals:
-    """Counts of all rows of a source.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-    labels : ndarray of shape (k,) or (k, n_outputs), or None
-        Distinct labels of a classifier.
-    weights : ndarray of shape (k,)
-        Sum of the weights of each label; the sum of all weights if labels are not counted.
-    largest : float or None
-        Largest weight; None without weights.
-    total : float
-        Sum of all weights.
-    checksum : int
-        Checksum of labels and weights, in blocks of a fixed size; 0 for shards.
-    """
+    """Counts of all samples of a source."""
 
     n_rows: int
-    labels: np.ndarray | None
-    weights: np.ndarray
-    largest: float | None
-    total: float
-    checksum: int = 0
+    labels: np.ndarray | None  # distinct labels of a classifier
+    weights: np.ndarray  # sum of the weights of each label, or of all
+    largest: float | None  # largest weight
+    total: float  # sum of all weights
+    checksum: int = 0  # checksum of labels and weights, in blocks of a fixed size; 0 for shards
 
     @property
     def classes(self) -> list[np.ndarray] | None:
@@ -60,7 +44,7 @@ class SourceTotals:
         return [np.unique(column) for column in self.labels.reshape(len(self.labels), -1).T]
 
     def text(self) -> str:
-        """Return a text by which a resumed training detects other rows."""
+        """Return a text by which a resumed training detects other samples."""
         labels = None if self.labels is None else self.labels.tolist()
         counts = f"labels {labels} of weights {self.weights.tolist()}, the largest weight {self.largest}"
         return f"{self.n_rows} rows with checksum {self.checksum:08x} and {counts}"
@@ -90,25 +74,14 @@ class SourceTotals:
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of a source that are kept to resume a training.
-
-    Attributes
-    ----------
-    whole : SourceTotals
-        Counts.
-    stamp : str or None
-        Text by which the source is recognised without reading it; None if this is not possible.
-    """
+    """Counts of a source that are kept to resume a training."""
 
     whole: SourceTotals
-    stamp: str | None = None
+    stamp: str | None = None  # recognises the source without reading it, if possible
 
 
 def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarray | None:
-    """Check the weights of some rows, which may all be zero, and return them as float64.
-
-    An ONNX file may have a weight for each label of a sample.
-    """
+    """Return the weights of samples, or of labels of an ONNX file, as float64; all may be zero."""
     weights = flat_weights(sample_weight)
     if weights is None:
         return None
@@ -120,15 +93,7 @@ def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarra
 
 
 class RowCounter:
-    """Counter of rows, labels and weights, block by block.
-
-    Parameters
-    ----------
-    is_classifier, is_onnx : bool
-        Whether the model is a classifier, and an ONNX file.
-    flat_labels : bool
-        Whether labels are arrays whose elements are counted.
-    """
+    """Counter of samples, weights and labels (with ``flat_labels``, elements of arrays), block by block."""
 
     def __init__(self, is_classifier: bool, is_onnx: bool, flat_labels: bool):
         self._is_classifier, self._is_onnx, self._flat_labels = is_classifier, is_onnx, flat_labels
@@ -139,7 +104,7 @@ class RowCounter:
         self._checksum = 0
 
     def add(self, rows: Rows) -> None:
-        """Check the labels and weights of some rows, and count them."""
+        """Check the labels and weights of some samples, and count them."""
         weights = checked_weights(rows.sample_weight, len(rows), self._is_onnx)
         y = with_masked_labels(rows.y, weights)
         check_labels(y)
@@ -159,7 +124,7 @@ class RowCounter:
                 raise
 
     def result(self) -> SourceTotals:
-        """Return the counts of all rows."""
+        """Return the counts of all samples."""
         total = math.inf if not math.isfinite(sum(self._sums)) else math.fsum(self._sums) / self._n_positions
         labels, sums = (None, np.array([total])) if self._labels is None else self._labels.result()
         return SourceTotals(self._n_rows, labels, sums, self._largest, total, self._checksum)

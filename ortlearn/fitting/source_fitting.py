@@ -1,4 +1,4 @@
-"""Fit from a source: a counting pass, a start with the first rows, and training passes."""
+"""Fit from a source: a counting pass, a start with the first samples, and training passes."""
 
 from __future__ import annotations
 
@@ -46,29 +46,15 @@ KEPT = 10_000
 
 @dataclass(frozen=True)
 class SourceRequest:
-    """Arguments of ``fit_stream``.
-
-    Attributes
-    ----------
-    source, held_out : object
-        Training rows, and validation rows or None.
-    labels, held_out_labels : tuple
-        Labels, weights and features of each.
-    classes : array-like or None
-        All classes.
-    shuffle_buffer : int
-        Number of rows in memory.
-    resumption : Resumption or None
-        Training to resume.
-    """
+    """Arguments of ``fit_stream``."""
 
     source: Any
-    labels: tuple[Any, Any, Any]
-    held_out: Any
+    labels: tuple[Any, Any, Any]  # labels, weights and features
+    held_out: Any  # validation samples
     held_out_labels: tuple[Any, Any, Any]
     classes: Any
-    shuffle_buffer: int
-    resumption: Resumption | None
+    shuffle_buffer: int  # number of samples in memory
+    resumption: Resumption | None  # training to resume
 
 
 def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
@@ -147,7 +133,7 @@ def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
 
 
 def _begin(trainer: Trainer, call: FitCall, samples: SourceSamples, classes: Any) -> Start:
-    """Return the start of a training on the first rows, with the counts of all rows."""
+    """Return the start of a training on the first samples, with the counts of all samples."""
     configuration, resumption = trainer.configuration, call.resumption
     rows = samples.first()
     first = in_memory(configuration, rows)
@@ -165,7 +151,7 @@ def _begin(trainer: Trainer, call: FitCall, samples: SourceSamples, classes: Any
 
 
 def _fault_of_start(configuration: Configuration, rows: Rows, error: Exception) -> Exception | None:
-    """Return the error of a start with the position of the rows that cause it; None if it is none of rows."""
+    """Return the error of a start with the position of the samples that cause it; None if none do."""
     source, dtype = configuration.source, np.dtype(configuration.conversion.dtype)
     given = is_onnx_source(source) or is_fitted(source)
 
@@ -185,7 +171,7 @@ def _fault_of_start(configuration: Configuration, rows: Rows, error: Exception) 
 
 
 def _of_source(start: Start, samples: SourceSamples) -> Start:
-    """Return a start on all rows of a source; unless the first chunk is all, most of it is released."""
+    """Return a start on all samples of a source; unless the first chunk is all, most of it is released."""
     if samples.is_one_chunk:
         return start
     few = start.data.take(np.arange(min(len(start.data), KEPT)))
@@ -202,7 +188,7 @@ def in_memory(configuration: Configuration, rows: Rows) -> Samples:
 def expected_of(
     classes: Any, whole: SourceTotals, y: Any, configuration: Configuration
 ) -> PartialFitClasses | None:
-    """Return the classes of the parameter ``classes``, or all that occur if the first rows lack some."""
+    """Return the classes of the parameter ``classes``, or all that occur if the first samples lack some."""
     if classes is not None:
         expected = named_classes(configuration, classes, y)
         if expected is not None and whole.labels is not None:
@@ -249,7 +235,7 @@ def _validation(trainer: Trainer, start: Start, source: Source, n_rows: int, siz
 
 
 def _validation_in_memory(trainer: Trainer, start: Start, rows: Rows) -> Validation:
-    """Return the validation on rows in memory; errors of features name the batch."""
+    """Return the validation on samples in memory; errors of features name the batch."""
     configuration = trainer.configuration
 
     def check(part: Rows) -> None:

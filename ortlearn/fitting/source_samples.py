@@ -33,34 +33,21 @@ BLOCKS = 2**64 - 1
 
 
 class SourceReader:
-    """Reader that converts rows of a source to the inputs of a graph.
+    """Reader that converts samples of a source, of which ``features`` are the first, to inputs of a graph.
 
-    Parameters
-    ----------
-    problem : Problem
-        Learning problem.
-    features : InputFeatures
-        Features of the first rows.
-    whole : SourceTotals
-        Counts of all rows.
-    is_named : bool
-        Whether the source selects its columns by name, in a fixed order.
-
-    Attributes
-    ----------
-    matrix_dtype : numpy.dtype or None
-        Type of the input if it is a matrix, or None.
+    With ``is_named``, the source selects its columns by name, in a fixed order.
     """
 
     def __init__(self, problem: Problem, features: InputFeatures, whole: SourceTotals, is_named: bool):
         self.problem, self._scale = problem, _weight_scale(problem, whole)
         entry = problem.trainable.entry
         takes_matrix = entry.sklearn_steps is None and entry.schema.is_number_matrix
+        # Type of the input if it is a matrix.
         self.matrix_dtype = entry.schema.float_dtype if takes_matrix else None
         self._features = replace(features, names=None) if takes_matrix and is_named else features
 
     def read(self, rows: Rows) -> Data:
-        """Validate rows, and convert them to the inputs of the graph; errors name the batch."""
+        """Validate samples, and convert them to the inputs of the graph; errors name the batch."""
         try:
             return self._read(rows)
         except (ValueError, TypeError) as error:
@@ -85,31 +72,13 @@ def _weight_scale(problem: Problem, whole: SourceTotals) -> tuple[float, float]:
 
 
 class SourceSamples:
-    """All samples of a source.
-
-    Parameters
-    ----------
-    source : Source
-        Rows.
-    whole : SourceTotals
-        Counts of all rows.
-    batch_size, shuffle_buffer : int
-        Number of rows of a batch, and of rows in memory.
-
-    Attributes
-    ----------
-    n_samples : int
-        Number of rows of a pass.
-    size : int
-        Number of rows of a chunk.
-    label_moments : tuple of ndarray and float, or None
-        Mean and standard deviation of encoded labels, once they are measured.
-    """
+    """All samples of a source."""
 
     def __init__(self, source: Source, whole: SourceTotals, batch_size: int, shuffle_buffer: int):
         self.whole = whole
-        self.n_samples = whole.n_rows
-        self.size = chunk_size(whole.n_rows, batch_size, shuffle_buffer)
+        self.n_samples = whole.n_rows  # number of samples of a pass
+        self.size = chunk_size(whole.n_rows, batch_size, shuffle_buffer)  # number of samples of a chunk
+        # Mean and standard deviation of encoded labels, once they are measured.
         self.label_moments: tuple[np.ndarray, float] | None = None
         self._source = source
         # The reading thread begins a chunk when the chunk before the last one is released.
@@ -128,36 +97,33 @@ class SourceSamples:
 
     @property
     def is_one_chunk(self) -> bool:
-        """Whether all rows fit in the buffer: they are read once, and trained on in memory."""
+        """Whether all samples fit in the buffer: they are read once, and trained on in memory."""
         return self.size == self.n_samples
 
     def first(self) -> Rows:
-        """Return the rows of the first chunk, not shuffled."""
+        """Return the samples of the first chunk, not shuffled."""
         with closing(cut(self._source.blocks(), self.size)) as chunks:
             return next(chunks)
 
     def cut(self, blocks: Iterator[Rows], skipped: int = 0) -> Iterator[Rows]:
-        """Yield the rows of blocks in chunks, as a matrix if the graph takes one."""
+        """Yield the samples of blocks in chunks, as a matrix if the graph takes one."""
         return cut(blocks, self.size, self._matrix_dtype, skipped, self._pool)
 
     def set_problem(self, problem: Problem, features: InputFeatures) -> None:
-        """Set the problem, by which rows are read and labels are encoded."""
+        """Set the problem, by which samples are read and labels are encoded."""
         self._reader = SourceReader(problem, features, self.whole, self._source.names is not None)
         self._matrix_dtype = self._reader.matrix_dtype
 
     def read(self, rows: Rows) -> Data:
-        """Validate rows, and convert them to the inputs of the graph."""
+        """Validate samples, and convert them to the inputs of the graph."""
         return self._reader.read(rows)
 
     def _chunks(self) -> Generator[Data, None, None]:
-        """Yield all rows in chunks, not shuffled."""
+        """Yield all samples in chunks, not shuffled."""
         return prefetched(lambda: map(self.read, self.cut(self._source.blocks())))
 
     def measure(self, preparation: Any) -> dict[str, Moments]:
-        """Return the moments of features by name, and store those of labels, after a pass over all rows.
-
-        ``preparation`` returns the features of samples.
-        """
+        """Store the moments of labels, and return those of the features that ``preparation`` returns."""
         moments: dict[str, Moments] = {}
         labels = Moments()
         for data in self._chunks():
@@ -172,7 +138,7 @@ class SourceSamples:
         return moments
 
     def mean_loss(self, runner: Any) -> float:
-        """Return the mean of the losses of all rows."""
+        """Return the mean of the losses of all samples."""
         total = weight = 0.0
         for data in self._chunks():
             weights = data.row_weight
@@ -189,10 +155,7 @@ class SourceSamples:
     def blocks_after(
         self, epoch: int, seed: int | None, skipped: int, version: int
     ) -> tuple[Iterator[Rows], int]:
-        """Return the blocks of a pass without skipped blocks, and the number of rows that remain to skip.
-
-        The order of blocks is random if their sizes are known.
-        """
+        """Return the remaining blocks of a pass, and the number of their samples to skip."""
         sizes = self._source.sizes
         if sizes is None:
             return self._source.blocks(), skipped
@@ -202,19 +165,7 @@ class SourceSamples:
 
 
 class SourcePasses:
-    """Passes over a source.
-
-    Parameters
-    ----------
-    samples : SourceSamples
-        Samples.
-    prepare : callable
-        Function to apply to a chunk before the training.
-    seed : int or None
-        Seed of the orders; None does not shuffle.
-    version : int
-        Version of the orders.
-    """
+    """Passes over a source, with a function that prepares chunks; a seed of None does not shuffle."""
 
     def __init__(
         self, samples: SourceSamples, prepare: Callable[[Data], Data], seed: int | None, version: int
@@ -223,7 +174,7 @@ class SourcePasses:
         self._samples, self._prepare, self._seed, self._version = samples, prepare, seed, version
 
     def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
-        """Yield the chunks of a pass after ``n_rows`` rows; they are validated in the training thread."""
+        """Yield the chunks of a pass after ``n_rows`` samples; they are validated in the training thread."""
         samples = self._samples
         number, done = divmod(n_rows, samples.size)
         blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size, self._version)
@@ -238,7 +189,7 @@ class SourcePasses:
             self._raise_changed(number * samples.size)
 
     def _raise_changed(self, n_rows: int) -> None:
-        """Raise an error for a source whose number of rows has changed."""
+        """Raise an error for a source whose number of samples has changed."""
         raise SourceError(
             f"The source returned {n_rows} rows or more in this pass, and {self.n_samples} when they were "
             "counted: it must return the same rows in the same order in each pass."

@@ -49,29 +49,17 @@ UNFITTED = (
 
 @dataclass(frozen=True)
 class Start:
-    """The start of a training.
-
-    Attributes
-    ----------
-    problem, features, data, state : Problem, InputFeatures, Data, TrainingState
-        Model, objective and samples.
-    weights : dict of str to ndarray
-        Starting weights.
-    from_model : bool
-        Whether the starting weights are those of the model, and none of them is random.
-    fresh : dict of str to ndarray or None
-        Random weights for standardised features, if the learning rate is automatic.
-    source : SourceSamples or None
-        All samples, if ``data`` has the first ones of a source; or an object with the same methods.
-    """
+    """The start of a training."""
 
     problem: Problem
     features: InputFeatures
     data: Data
-    weights: dict[str, np.ndarray]
+    weights: dict[str, np.ndarray]  # starting weights
     state: TrainingState
-    from_model: bool = False
+    from_model: bool = False  # whether all starting weights are those of the model, none random
+    # Random weights for standardised features, if the rate is automatic.
     fresh: dict[str, np.ndarray] | None = None
+    # All samples, if ``data`` has the first ones; or an object with the same methods.
     source: SourceSamples | Any = None
 
     @property
@@ -119,10 +107,9 @@ def new_start(
 ) -> Start:
     """Validate the samples, and convert the model, after fitting it if it is not fitted.
 
-    ``last`` is the model that a warm start continues, ``expected`` are all classes. With ``stream``, the
-    samples are a batch of ``partial_fit``, and ``total_weight`` is the sum of all weights if known. ``whole``
-    has the counts of a source of which these are the first samples; with ``solves``, a solver may take all
-    of them at once.
+    A warm start continues ``last``. With ``stream``, the samples are a batch of ``partial_fit``. ``whole``
+    has the counts of a source of which they are the first. With ``solves``, a solver may take all samples at
+    once.
     """
     classes = None if expected is None else expected.checked_classes(samples.y)
     samples = replace(samples, X=as_column(samples.X, configuration.source))
@@ -188,11 +175,7 @@ def next_start(
     total_weight: float | None,
     whole: SourceTotals | None = None,
 ) -> Start:
-    """Return the start of ``partial_fit`` after an earlier call.
-
-    ``total_weight`` is the sum of all weights of the stream, if known. ``whole`` has the counts of a source
-    of which these are the first samples.
-    """
+    """Return the start of a later ``partial_fit``; ``whole`` has the counts of a source, if any."""
     check_lengths(samples.X, samples.y)
     samples, _ = labelled(last.problem, samples)
     samples = samples.with_checked_weights()

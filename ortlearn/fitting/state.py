@@ -20,78 +20,35 @@ STEP = 1.1
 
 @dataclass(frozen=True)
 class Window:
-    """Early stopping of ``partial_fit``: the best call, and the number of validations since then.
+    """Early stopping of ``partial_fit``: the best call, and the number of validations since then."""
 
-    Attributes
-    ----------
-    lowest : float
-        Lowest validation loss, or lowest negative score.
-    without_change : int
-        Number of validations since the last improvement by ``tol``.
-    epoch : int or None
-        Number of the best call.
-    weights, raw_weights, states : dict
-        Weights and states after the best call.
-    stopped : bool
-        Whether ``n_iter_no_change`` validations brought no improvement.
-    """
-
-    lowest: float = math.inf
-    without_change: int = 0
-    epoch: int | None = None
+    lowest: float = math.inf  # lowest validation loss, or lowest negative score
+    without_change: int = 0  # validations since the last improvement by ``tol``
+    epoch: int | None = None  # number of the best call, whose weights and states follow
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     raw_weights: dict[str, np.ndarray] | None = None
     states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
-    stopped: bool = False
+    stopped: bool = False  # whether ``n_iter_no_change`` validations brought no improvement
 
 
 @dataclass(frozen=True)
 class TrainingState:
-    """State that ``partial_fit`` and a warm start continue.
+    """State that ``partial_fit`` and a warm start continue."""
 
-    Attributes
-    ----------
-    seed : int
-        Seed of the orders of samples.
-    history : list of dict
-        Records of the epochs.
-    n_seen : int
-        Number of samples in all epochs.
-    states : dict of (str, str) to ndarray
-        States of the learning rate.
-    raw_weights : dict of str to ndarray or None
-        Weights that the next batch would update, if the trained weights are averages.
-    best_epoch : int or None
-        Epoch whose weights were kept.
-    total_weight : float
-        Sum of the weights of all samples.
-    penalty_weight : float
-        Value of ``total_weight`` that the penalty of a model is relative to, updated in steps.
-    start_kept : bool
-        Whether the last training restored the starting weights.
-    anchor : dict of str to ndarray or None
-        Starting weights, for penalties with ``toward="start"``.
-    coordinates : Coordinates or None
-        Coordinates for training on batches, from the first samples of a stream.
-    window : Window
-        Early stopping of ``partial_fit``.
-    grown : bool
-        Whether trees were added to the model.
-    """
-
-    seed: int = 0
-    history: list[dict[str, Any]] = field(default_factory=list)
-    n_seen: int = 0
-    states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    seed: int = 0  # seed of the orders of samples
+    history: list[dict[str, Any]] = field(default_factory=list)  # records of the epochs
+    n_seen: int = 0  # number of samples in all epochs
+    states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)  # states of the learning rate
+    # Weights that the next batch would update, if the trained ones are averages.
     raw_weights: dict[str, np.ndarray] | None = None
-    best_epoch: int | None = None
-    total_weight: float = 0.0
-    penalty_weight: float = 0.0
-    start_kept: bool = False
-    anchor: dict[str, np.ndarray] | None = None
-    coordinates: Coordinates | None = None
+    best_epoch: int | None = None  # epoch whose weights were kept
+    total_weight: float = 0.0  # sum of the weights of all samples
+    penalty_weight: float = 0.0  # the ``total_weight`` that the penalty is relative to, updated in steps
+    start_kept: bool = False  # whether the last training restored the starting weights
+    anchor: dict[str, np.ndarray] | None = None  # starting weights, for penalties with ``toward="start"``
+    coordinates: Coordinates | None = None  # for batches, from the first samples of a stream
     window: Window = Window()
-    grown: bool = False
+    grown: bool = False  # whether trees were added to the model
 
     def with_more(self, weight: float) -> TrainingState:
         """Return the state with the weight of more samples."""
@@ -120,10 +77,7 @@ class TrainingState:
     def validated(
         self, weights: dict[str, np.ndarray], value: float, tol: float, n_iter_no_change: int
     ) -> TrainingState:
-        """Return the state after the validation of a call of ``partial_fit``, which may stop there.
-
-        After a stop, counting begins again.
-        """
+        """Return the state after a validation of ``partial_fit``; after a stop, counting begins again."""
         before = Window() if self.window.stopped else self.window
         count = 0 if value < before.lowest - tol else before.without_change + 1
         if value < before.lowest:
@@ -163,17 +117,9 @@ class TrainingState:
 
 @dataclass
 class Progress:
-    """Progress of a training, which replaces the fitted model of an estimator in callbacks.
-
-    Attributes
-    ----------
-    state : TrainingState
-        State with the history so far.
-    estimator : callable or None
-        Function that returns the estimator with the current weights.
-    """
+    """Progress of a training, which replaces the fitted model of an estimator in callbacks."""
 
     is_final: ClassVar[bool] = False
 
-    state: TrainingState
-    estimator: Callable[[], Any] | None = None
+    state: TrainingState  # state with the history so far
+    estimator: Callable[[], Any] | None = None  # returns the estimator with the current weights

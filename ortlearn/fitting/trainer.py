@@ -45,30 +45,14 @@ FEWEST_SAMPLES = 20
 
 @dataclass(frozen=True)
 class FitCall:
-    """The beginning of a call of ``fit`` or ``fit_stream``, for a new training or one that is resumed.
+    """The beginning of a call of ``fit`` or ``fit_stream``, for a new training or one that is resumed."""
 
-    Attributes
-    ----------
-    task : FitTask or None
-        Task of the call, for callbacks.
-    resumption : Resumption or None
-        Training to resume.
-    random_state : numpy.random.RandomState
-        Random state of the training.
-    initial_random_state : numpy.random.RandomState
-        Copy of the random state before the first draw.
-    seed : int
-        Seed of the orders of samples, which is drawn first.
-    parameters : dict of str to str
-        Fingerprint of the parameters, which must be equal to resume the training.
-    """
-
-    task: FitTask | None
-    resumption: Resumption | None
+    task: FitTask | None  # task of the call, for callbacks
+    resumption: Resumption | None  # training to resume
     random_state: np.random.RandomState
-    initial_random_state: np.random.RandomState
-    seed: int
-    parameters: dict[str, str]
+    initial_random_state: np.random.RandomState  # copy from before the first draw
+    seed: int  # seed of the orders of samples, drawn first
+    parameters: dict[str, str]  # fingerprint, which must be equal to resume the training
 
     def train(
         self,
@@ -81,10 +65,7 @@ class FitCall:
         shuffle_buffer: int | None = None,
         counts: dict[str, Counts] | None = None,
     ) -> FittedModel:
-        """Train from the start, or from the position to resume, and return the model.
-
-        With ``is_split``, the validation samples were held out of those to train on.
-        """
+        """Train from the start or the position to resume; with ``is_split``, validation is a part of X."""
         given, own = start, self.resumption
         texts = cache(lambda: data_texts(given, settings, validation, shuffle_buffer, is_split))
         if own is not None:
@@ -103,26 +84,14 @@ class FitCall:
 
 @dataclass(frozen=True)
 class Trainer:
-    """A call of ``fit`` or ``partial_fit``.
+    """A call of ``fit`` or ``partial_fit``."""
 
-    Attributes
-    ----------
-    configuration : Configuration
-        Parameters of the estimator, resolved.
-    last : FittedModel or None
-        Last fitted model: ``partial_fit`` and warm starts begin with its weights.
-    view : EstimatorView
-        Estimator in training, for callbacks and scorers.
-    owner : object
-        Estimator whose method was called; its calls of ``partial_fit`` share one progress bar.
-    parameters : dict
-        Parameters of the estimator and of its parts, which are checked if the training is resumed.
-    """
-
-    configuration: Configuration
-    last: FittedModel | None
-    view: EstimatorView
+    configuration: Configuration  # parameters of the estimator, resolved
+    last: FittedModel | None  # ``partial_fit`` and warm starts begin with its weights
+    view: EstimatorView  # estimator in training, for callbacks and scorers
+    # Estimator whose method was called; its calls of ``partial_fit`` share one progress bar.
     owner: Any = None
+    # Parameters of estimator and parts, checked on resumption.
     parameters: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -31,28 +31,7 @@ Scorer = Callable[..., float]
 
 
 class Validation:
-    """Loss and score on validation samples.
-
-    Parameters
-    ----------
-    configuration : Configuration
-        Configuration with ``scoring``.
-    problem : Problem
-        Learning problem.
-    features : InputFeatures
-        Features of X.
-    samples : Samples
-        Validation samples, for scores.
-    data : Data
-        The same samples as inputs of the graph, for losses.
-    as_estimator : callable
-        Function that returns an estimator with a fitted model, for scorers.
-
-    Attributes
-    ----------
-    samples, data : Samples, Data
-        Validation samples, and the same as inputs of the graph.
-    """
+    """Loss and score on validation samples; ``data`` are the same samples as inputs of the graph."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Warm starts: which candidates are compared, on which samples, and what they are trained with."""
+"""Warm starts: which candidates are compared, on which samples, and with which settings."""
 
 from __future__ import annotations
 
@@ -184,10 +184,7 @@ def _shifted(runner: ScoreRunner, start: Weights, offset: float, data: Data) -> 
 
 
 def _contains_training_samples(configuration: Configuration, start: Start) -> bool:
-    """Return whether a model was just fitted on the samples and may store them as parameters.
-
-    Samples held out of the training would not be independent of such a model.
-    """
+    """Return whether a model was just fitted on the samples, and thus depends on held-out ones."""
     source = configuration.source
     if is_onnx_source(source) or is_fitted(source):
         return False

@@ -18,16 +18,8 @@ Tensors = Mapping[str, Any]
 class BoundCall:
     """A session whose inputs and outputs are bound to tensors.
 
-    Parameters
-    ----------
-    session : onnxruntime.InferenceSession
-        Session.
-    values : mapping of str to OrtValue
-        Tensors by name. Inputs are read from them and outputs written to them; other names are ignored.
-    results : mapping of str to OrtValue, default={}
-        Tensors for outputs, instead of those in ``values``.
-    device : Device, default=Device("cpu")
-        Device of the other outputs, which each call allocates.
+    Inputs are read from ``values``. Outputs are written to ``results`` or ``values``, if one has the name;
+    each call allocates the others on ``device``.
     """
 
     def __init__(

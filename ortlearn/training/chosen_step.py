@@ -35,11 +35,6 @@ class ChosenStep(BaseStep):
 
     Each kind is tried on a full and a short batch, on the provider and on the CPU: one graph per epoch, then
     one graph per batch, then forward and backward. If ``first`` is not EpochStep, it is the only kind.
-
-    Attributes
-    ----------
-    refusals : dict of str to str
-        Reasons why kinds of steps cannot be used.
     """
 
     def __init__(
@@ -50,7 +45,7 @@ class ChosenStep(BaseStep):
         first: type[BaseStep] = EpochStep,
     ):
         self._first = first
-        self.refusals: dict[str, str] = {}
+        self.refusals: dict[str, str] = {}  # reasons why kinds of steps cannot be used
         super().__init__(task, device, n_jobs)
 
     def build(self) -> list[Carried]:
@@ -117,10 +112,7 @@ def _trial(step: BaseStep, arguments: Any) -> dict:
 
 
 class CheckedFullBatchStep(FullBatchStep):
-    """FullBatchStep on a provider, compared with the CPU before the training.
-
-    Parameters are those of :class:`FullBatchStep`.
-    """
+    """FullBatchStep on a provider, compared with the CPU before the training."""
 
     def start(self, data: Data, weights: dict[str, np.ndarray], whole: bool = False) -> None:
         """Bind data, weights and results, and compare at perturbed weights."""

@@ -49,49 +49,11 @@ def run_training(
     position: Position | None = None,
     passes: Passes | None = None,
 ) -> TrainingResult:
-    """Train.
+    """Train, from the start or from a ``position`` of a training with the same arguments.
 
-    Parameters
-    ----------
-    step : BaseStep or FullBatchStep
-        Training step, or full-batch objective for a solver.
-    data : Data
-        Samples; a part of them if ``passes`` is given.
-    weights : dict of str to ndarray
-        Initial weights.
-    settings : LoopSettings
-        Number of epochs, batch size, stopping and messages.
-    seed : int
-        Seed of the orders of samples. The order of an epoch depends only on seed, shard and epoch.
-    shard : int, default=0
-        Number of the shard of the data that has these samples.
-    states : dict, default=None
-        Initial states of the update.
-    validate : callable, default=None
-        Returns loss and score of weights on validation data.
-    observer : Observer, default=None
-        Called for every epoch; may end the training.
-    convert : callable, default=None
-        Converts trained points in other coordinates to weights.
-    position : Position, default=None
-        Position to continue a training from, with the same step, data, settings, seed, initial weights and
-        states.
-    passes : Passes, default=None
-        Samples of every epoch, with their own seed and shard; ``data`` by default.
-
-    Returns
-    -------
-    TrainingResult
-        Weights, states and losses.
-
-    Raises
-    ------
-    ConvergenceError
-        If a loss is non-finite and ``settings.exc`` is True.
-    Interrupted
-        On a KeyboardInterrupt; it has a snapshot of the training.
-    ReadingFailed
-        If the next samples of ``passes`` cannot be read; it has a snapshot of the training.
+    The order of an epoch depends only on seed, shard and epoch. ``passes`` has the samples of every epoch if
+    ``data`` is only a part of them. ``convert`` converts trained points in other coordinates to weights. The
+    exceptions Interrupted and ReadingFailed have a snapshot of the training.
     """
     if isinstance(step, FullBatchStep):
         return run_full_batch(step, data, weights, settings, validate, observer, position=position)

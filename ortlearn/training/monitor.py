@@ -24,16 +24,6 @@ class Monitor:
     """History of a training, validation, early stopping and the selection of the best weights.
 
     Parameters are those of :func:`run_training`; ``advance`` is called with the record of each epoch.
-
-    Attributes
-    ----------
-    result : TrainingResult
-        History so far; ``finish`` adds the weights.
-    stopped : bool
-        Whether early stopping or the observer ended the training.
-    locate : callable
-        Set by the loop: adds a position to a snapshot, given the position from this object and the state of
-        the loop at the end of the epoch.
     """
 
     def __init__(
@@ -45,8 +35,9 @@ class Monitor:
         position: Position | None = None,
         convert: Convert | None = None,
     ):
-        self.result = TrainingResult()
-        self.stopped = False
+        self.result = TrainingResult()  # history so far; ``finish`` adds the weights
+        self.stopped = False  # whether early stopping or the observer ended the training
+        # Set by the loop: adds to a snapshot a position, with the state of the loop after the epoch.
         self.locate: Callable[[Snapshot, Position, Any], Snapshot] = lambda snapshot, *_: snapshot
         self._replayed: list[dict] = []
         self._settings = settings

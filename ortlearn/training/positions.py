@@ -17,77 +17,35 @@ MAX_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Recorded evaluations of a solver, in order, to replay them when it is run again.
+    """Recorded evaluations of a solver, in order, to replay them when it is run again."""
 
-    Attributes
-    ----------
-    checks : ndarray of shape (n_evaluations,), uint32
-        Checksums of the weights.
-    values : ndarray of shape (n_evaluations,), float64
-        Objectives.
-    gradients : ndarray of shape (n_evaluations, n_elements), float64
-        Gradients.
-    """
-
-    checks: np.ndarray
-    values: np.ndarray
-    gradients: np.ndarray
+    checks: np.ndarray  # checksums of the weights: uint32 of shape (n_evaluations,)
+    values: np.ndarray  # objectives: float64 of shape (n_evaluations,)
+    gradients: np.ndarray  # float64 of shape (n_evaluations, n_elements)
 
 
 @dataclass(frozen=True)
 class Position:
-    """Position of a training between two calls of onnxruntime.
+    """Position of a training between two calls of onnxruntime."""
 
-    Attributes
-    ----------
-    n_epochs : int
-        Number of complete epochs, or iterations of a solver.
-    objectives : ndarray of shape (n_batches,)
-        Objectives of the batches of the current epoch.
-    shares : ndarray of shape (n_batches,)
-        Weights of these batches in the mean loss of the epoch.
-    recent : list of float
-        Objectives of the last batches before the epoch.
-    weights : dict of str to ndarray
-        Weights that the next batch updates, or points in other coordinates.
-    states : dict of (str, str) to ndarray
-        States of the update.
-    history : list of dict
-        Records of the complete epochs.
-    lowest : float
-        Best value of the criterion of early stopping; scores are negated.
-    without_change : int
-        Number of epochs or validations since it improved.
-    best_epoch : int or None
-        Epoch of the best weights, if they are kept.
-    best_weights, best_states : dict
-        Weights and states of that epoch, or empty.
-    stopped : bool
-        Whether the training was stopped.
-    failed : bool
-        Whether a validation was NaN.
-    evaluations : Evaluations or None
-        Recorded evaluations of a solver.
-    order_version : int
-        Version of the sample orders; 1 in files without it.
-    """
-
-    n_epochs: int = 0
-    objectives: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    n_epochs: int = 0  # number of complete epochs, or iterations of a solver
+    objectives: np.ndarray = field(default_factory=lambda: np.zeros(0))  # one for each batch of the epoch
+    # Weights of these batches in the mean loss of the epoch.
     shares: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    recent: list[float] = field(default_factory=list)
+    recent: list[float] = field(default_factory=list)  # objectives of the last batches before the epoch
+    # Weights that the next batch updates, or points in other coordinates.
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
-    lowest: float = float("inf")
-    without_change: int = 0
-    best_epoch: int | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)  # records of the complete epochs
+    lowest: float = float("inf")  # best value of the criterion of early stopping; scores are negated
+    without_change: int = 0  # epochs or validations since it improved
+    best_epoch: int | None = None  # epoch of the best weights, if they are kept
     best_weights: dict[str, np.ndarray] = field(default_factory=dict)
     best_states: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     stopped: bool = False
-    failed: bool = False
-    evaluations: Evaluations | None = None
-    order_version: int = 1
+    failed: bool = False  # whether a validation was NaN
+    evaluations: Evaluations | None = None  # evaluations of a solver, to replay them
+    order_version: int = 1  # version of the sample orders; 1 in files without it
 
     @property
     def has_updates(self) -> bool:
@@ -96,37 +54,21 @@ class Position:
 
 
 class Interrupted(KeyboardInterrupt):
-    """A KeyboardInterrupt of a training, with the same arguments.
-
-    Attributes
-    ----------
-    snapshot : Snapshot
-        Weights, states and position of the training.
-    model : object
-        Fitted model, added by the caller.
-    """
+    """A KeyboardInterrupt of a training, with the same arguments."""
 
     def __init__(self, snapshot: Any, *arguments: Any):
         super().__init__(*arguments)
         self.snapshot = snapshot
-        self.model: Any = None
+        self.model: Any = None  # fitted model, added by the caller
 
 
 class ReadingFailed(Exception):
-    """The next samples of a training cannot be read; see ``__cause__``.
-
-    Attributes
-    ----------
-    snapshot : Snapshot
-        Weights, states and position of the training.
-    model : object
-        Fitted model, added by the caller.
-    """
+    """The next samples of a training cannot be read; see ``__cause__``."""
 
     def __init__(self, snapshot: Any):
         super().__init__()
         self.snapshot = snapshot
-        self.model: Any = None
+        self.model: Any = None  # fitted model, added by the caller
 
 
 class EvaluationLog:

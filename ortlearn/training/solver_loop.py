@@ -47,10 +47,7 @@ def _with_position(
 
 
 class _SolverRun:
-    """The objective for a solver, and the last point at which it was finite.
-
-    Points are in the coordinates of the step.
-    """
+    """The objective for a solver, and the last point (in the step's coordinates) at which it was finite."""
 
     def __init__(
         self,

@@ -21,25 +21,7 @@ LOW_PRECISION = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_FLOAT8)
 
 
 class TypedBuilder(GraphBuilder):
-    """A :class:`~ortlearn.graphs.GraphBuilder` that infers simple types, and stores values of constants.
-
-    Parameters
-    ----------
-    opset : int, default=18
-        Version of the default operator set.
-    constants : iterable of onnx.TensorProto, default=()
-        Constant tensors of the graph.
-    **options
-        Parameters of :class:`~ortlearn.graphs.GraphBuilder`.
-
-    Examples
-    --------
-    >>> from ortlearn.differentiation.types.typed_builder import TypedBuilder
-    >>> from ortlearn.graphs import TensorType
-    >>> op = TypedBuilder(types={"x": TensorType(1, ("N", 3)), "bias": TensorType(1, (3,))})
-    >>> op.shape(op.Add("x", "bias"))
-    ('N', 3)
-    """
+    """A :class:`~ortlearn.graphs.GraphBuilder` that infers simple types, and stores values of constants."""
 
     def __init__(self, opset: int = 18, *, constants: Iterable[TensorProto] = (), **options: Any):
         super().__init__(opset, **options)

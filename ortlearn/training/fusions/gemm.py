@@ -40,10 +40,7 @@ def _fuse_add(graph: GraphView, node: NodeProto) -> bool:
 
 
 def fuse_matmul_sub(graph: GraphView) -> None:
-    """Write ``MatMul(x, w) - y`` with labels ``y`` as ``Gemm(x, w, -y)``.
-
-    One Neg is sufficient for the labels of many batches.
-    """
+    """Write ``MatMul(x, w) - y`` as ``Gemm(x, w, -y)``; one Neg suffices for the labels of many batches."""
     labels = {value.name for value in graph.graph.input}
     graph.rewrite(partial(_fuse_sub, graph, labels))
 

@@ -19,30 +19,12 @@ COUNT = "averaged_count"
 
 
 class Averaged(WrappedRate):
-    """A learning rate that also averages the weights.
+    """A learning rate that also averages the weights, from update number ``begin`` (counted from 1) on.
 
-    Updates are those of the wrapped learning rate. Each weight has two additional states: the sum of its
-    values since averaging began, and their number, which is zero or less before. Both are float64, since
-    in float32 they would stop growing after some million updates.
-
-    Parameters
-    ----------
-    learning_rate : BaseLearningRate
-        Schedule and update.
-    begin : int, default=1
-        Number of the first update, counted from 1, that is included in the mean.
-
-    References
-    ----------
-    Polyak, B. T. and Juditsky, A. B., "Acceleration of stochastic approximation by averaging", SIAM
+    Each weight has two additional states: the sum of its values, and their number, which is zero or less
+    before ``begin``. Both are float64, since in float32 they would stop growing after some million updates.
+    Source: Polyak, B. T. and Juditsky, A. B., "Acceleration of stochastic approximation by averaging", SIAM
     Journal on Control and Optimization 30 (1992), 838-855.
-
-    Examples
-    --------
-    >>> from ortlearn.learning_rates import LearningRateSGD
-    >>> from ortlearn.training.graphs.averaging import Averaged
-    >>> Averaged(LearningRateSGD(eta0=0.1, learning_rate="constant"), begin=100).rate(3)
-    0.1
     """
 
     def __init__(self, learning_rate, begin=1):
@@ -125,17 +107,7 @@ def reset_pending_averages(
 def averages(
     states: Mapping[tuple[str, str], np.ndarray], weights: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the mean of each weight since averaging began.
-
-    Examples
-    --------
-    >>> import numpy
-    >>> from ortlearn.training.graphs.averaging import averages
-    >>> weights = {"coef": numpy.array([3.0])}
-    >>> states = {("coef", "averaged_sum"): numpy.array([4.0]), ("coef", "averaged_count"): numpy.array(2.0)}
-    >>> averages(states, weights)["coef"]
-    array([2.])
-    """
+    """Return the mean of each weight since averaging began."""
     means = {}
     for name, weight in weights.items():
         count = float(states[name, COUNT])

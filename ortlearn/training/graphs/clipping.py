@@ -17,30 +17,12 @@ def clip_gradients(
     clip_value: float | None = None,
     clip_norm: float | None = None,
 ) -> dict[str, str]:
-    """Write the clipping of the gradients of all weights, by value and then by norm.
+    """Write the clipping of the gradients of all weights, by value and then by their joint euclidean norm.
 
-    By value, each entry is moved into ``[-clip_value, clip_value]``. By norm, all gradients are
-    multiplied by ``min(1, clip_norm / norm)``, where ``norm`` is the euclidean norm of all their
-    entries together.
-
-    Notes
-    -----
-    ``torch.nn.utils.clip_grad_norm_`` divides by ``norm + 1e-6``, to avoid a division by zero; here the
-    quotient is exact. Gradients within the bound are not changed, not even by rounding. Non-finite ones stay
-    non-finite, so that the training detects them.
-
-    References
-    ----------
-    Pascanu, R., Mikolov, T. and Bengio, Y., "On the difficulty of training recurrent neural
-    networks", ICML 2013, algorithm 1.
-
-    Examples
-    --------
-    >>> from ortlearn.graphs import GraphBuilder
-    >>> from ortlearn.training.graphs.clipping import clip_gradients
-    >>> op = GraphBuilder()
-    >>> clip_gradients(op, {"coef": "coef_grad"}, clip_value=0.5)
-    {'coef': 'Clip_0'}
+    By norm, all are multiplied by ``min(1, clip_norm / norm)``: Pascanu, R., Mikolov, T. and Bengio, Y., "On
+    the difficulty of training recurrent neural networks", ICML 2013, algorithm 1. Unlike in PyTorch, the
+    quotient is exact: gradients within the bound do not change. Non-finite ones stay so, and the training
+    detects them.
     """
     clipped = dict(gradients)
     if clip_value is not None:

@@ -22,24 +22,12 @@ ROWS = 8192
 
 @dataclass(frozen=True)
 class FirstLayer:
-    """A trained weight that multiplies features, and the intercept that is added.
+    """A trained weight that multiplies features, and the intercept that is added."""
 
-    Attributes
-    ----------
-    features : str
-        Input of shape (n, d).
-    weight : str
-        Weight of shape (d, k).
-    intercept : str or None
-        Weight of k elements; None if no trained weight is added.
-    is_only_reader : bool
-        Whether no other node reads the features.
-    """
-
-    features: str
-    weight: str
-    intercept: str | None
-    is_only_reader: bool
+    features: str  # input of shape (n, d)
+    weight: str  # weight of shape (d, k)
+    intercept: str | None  # weight of k elements; None if no trained weight is added
+    is_only_reader: bool  # whether no other node reads the features
 
 
 def first_layers(task: TrainingTask) -> list[FirstLayer]:
@@ -85,21 +73,10 @@ def moments(features: Any, sample_weight: np.ndarray | None, centred: bool) -> t
 
 
 class Moments:
-    """Moments of columns that are read in chunks.
+    """Moments of columns that are read in chunks; for one chunk, bitwise those of :func:`moments`.
 
-    Moments of two chunks are merged as in Chan, T. F., Golub, G. H. and LeVeque, R. J., "Algorithms for
-    computing the sample variance", The American Statistician 37 (1983), 242-247. For one chunk they are
-    bitwise those of :func:`moments`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ortlearn.training.graphs.first_layers import Moments
-    >>> found = Moments()
-    >>> found.add(np.array([[1.0], [2.0]]), None)
-    >>> found.add(np.array([[6.0]]), None)
-    >>> [float(part[0]) for part in found.result(centred=True)] == [3.0, np.std([1, 2, 6])]
-    True
+    Two chunks are merged as in Chan, T. F., Golub, G. H. and LeVeque, R. J., "Algorithms for computing the
+    sample variance", The American Statistician 37 (1983), 242-247.
     """
 
     def __init__(self) -> None:

@@ -18,10 +18,7 @@ UNIT = "unit_length"
 
 
 class Rescaled(WrappedRate):
-    """A learning rate that updates ``w / unit``, with a unit for each element.
-
-    Units are a state of each weight, initially one; see :func:`unit_lengths`.
-    """
+    """A learning rate that updates ``w / unit``, whose units are states (see :func:`unit_lengths`)."""
 
     def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
         """Return the initial state of one weight: that of the update, and units."""

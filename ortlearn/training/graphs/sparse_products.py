@@ -62,7 +62,7 @@ def sparse_features(model: ModelProto, names: Iterable[str]) -> frozenset[str]:
 
 
 def stays_sparse(rows: Any) -> bool:
-    """Return whether rows are sparse and have few enough entries to be faster than dense rows."""
+    """Return whether samples are sparse and have few enough entries to be faster than dense ones."""
     return issparse(rows) and rows.nnz <= MAX_DENSITY * math.prod(rows.shape)
 
 
@@ -73,9 +73,9 @@ def _is_sparse_product(view: GraphView, node: NodeProto, name: str) -> bool:
 
 
 def with_sparse_products(model: ModelProto, features: Iterable[str], batch: int | str) -> ModelProto:
-    """Return a model that reads the entries of sparse features instead of dense rows.
+    """Return a model that reads the entries of sparse features instead of dense samples.
 
-    ``x @ w`` is the sum of ``value * w[column]`` over the entries of a row. By the gradient rules, its
+    ``x @ w`` is the sum of ``value * w[column]`` over the entries of a sample. By the gradient rules, its
     gradient is added only to the rows of ``w`` with entries.
     """
     names, view = set(features), GraphView(model, prefix="sparse_")
@@ -145,7 +145,7 @@ def all_entries(model: ModelProto, features: Iterable[str]) -> dict[str, ValueIn
 
 
 def append_slices(op: GraphBuilder, feature: str, rows: str) -> dict[str, str]:
-    """Write slices with the entries of a batch of consecutive rows, and return their names."""
+    """Write slices with the entries of a batch of consecutive samples, and return their names."""
     start = op.Gather(STARTS.format(feature), op.Gather(rows, np.array([0])))
     end = op.Gather(ENDS.format(feature), op.Gather(rows, np.array([-1])))
     found = {part.format(feature): PART.format(part.format(feature)) for part in ENTRIES}
@@ -155,7 +155,7 @@ def append_slices(op: GraphBuilder, feature: str, rows: str) -> dict[str, str]:
 
 
 def entry_arrays(feature: str, csr: Any, rows: np.ndarray, size: int) -> dict[str, np.ndarray]:
-    """Return the arrays of the inputs of a sparse feature for some rows."""
+    """Return the arrays of the inputs of a sparse feature for some samples."""
     part = csr_matrix(csr[rows])
     counts = np.diff(part.indptr)
     numbers = np.arange(len(rows), dtype=np.int32) % np.int32(size)
@@ -166,7 +166,7 @@ def entry_arrays(feature: str, csr: Any, rows: np.ndarray, size: int) -> dict[st
 
 
 def entry_bytes(csr: Any, width: int = 0) -> int:
-    """Return the average bytes of the entries of a row, rounded up."""
+    """Return the average bytes of the entries of a sample, rounded up."""
     of_entry = csr.dtype.itemsize * (1 + width) + 2 * np.dtype(np.int32).itemsize
     of_row = len(BOUNDS) * np.dtype(np.int64).itemsize
     return of_row - -csr.nnz * of_entry // max(1, csr.shape[0])
@@ -182,7 +182,7 @@ def with_sparse_rows(task: TrainingTask, data: Data) -> TrainingTask:
 def taken_rows(
     task: TrainingTask, columns: Iterable[tuple[str, Any]], rows: np.ndarray, size: int
 ) -> dict[str, np.ndarray]:
-    """Return rows as arrays: the entries of sparse features of the task, others dense."""
+    """Return samples as arrays: the entries of sparse features of the task, others dense."""
     taken: dict[str, np.ndarray] = {}
     for name, array in columns:
         if name in task.graph.sparse:

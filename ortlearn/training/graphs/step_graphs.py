@@ -25,21 +25,11 @@ __all__ = ["StepGraph", "append_updates", "step_graph"]
 
 @dataclass(frozen=True)
 class StepGraph:
-    """A graph that updates weights.
-
-    Attributes
-    ----------
-    model : onnx.ModelProto
-        Graph.
-    value : str or None
-        Output with the objective (or the penalty, in an update graph without a loss).
-    carried : list of Carried
-        Weights and states.
-    """
+    """A graph that updates weights."""
 
     model: ModelProto
-    value: str | None
-    carried: list[Carried]
+    value: str | None  # output with the objective (without a loss, the penalty)
+    carried: list[Carried]  # weights and states
 
 
 def step_graph(task: TrainingTask) -> StepGraph:

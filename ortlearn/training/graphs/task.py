@@ -138,18 +138,7 @@ class TrainingTask:
     gradient: str = "auto"
 
     def changed(self, **fields_of_parts: Any) -> TrainingTask:
-        """Return the task with some fields of its graph, objective and update replaced.
-
-        Parameters
-        ----------
-        **fields_of_parts
-            New values by the name of the field.
-
-        Returns
-        -------
-        TrainingTask
-            New task.
-        """
+        """Return the task with some fields of its graph, objective and update replaced."""
         parts: dict[str, Any] = {}
         for name in ("graph", "objective", "update"):
             part = getattr(self, name)
@@ -158,18 +147,7 @@ class TrainingTask:
         return replace(self, **parts, **fields_of_parts)
 
     def inputs(self, data: Data) -> dict[str, Any]:
-        """Return the features of all samples by the name of the input, dense or sparse.
-
-        Parameters
-        ----------
-        data : Data
-            Samples.
-
-        Returns
-        -------
-        dict of str to array
-            Features, not copied.
-        """
+        """Return the features of all samples, dense or sparse, by the name of the input."""
         if data.features is not None:
             return dict(data.features)
         if isinstance(data.X, Columns):
@@ -177,18 +155,7 @@ class TrainingTask:
         return {next(iter(self.graph.features)): data.X}
 
     def columns(self, data: Data) -> dict[str, Any]:
-        """Return the features, labels and, if given, weights of all samples by the name of the input.
-
-        Parameters
-        ----------
-        data : Data
-            Samples.
-
-        Returns
-        -------
-        dict of str to array
-            Arrays and sparse matrices, not copied.
-        """
+        """Return the features, labels and, if given, weights of all samples by the name of the input."""
         columns = self.inputs(data)
         columns[self.objective.label] = data.y
         if data.sample_weight is not None:
@@ -196,18 +163,7 @@ class TrainingTask:
         return columns
 
     def penalties_of(self, name: str) -> list[BasePenalty]:
-        """Return the parts of the penalty that a weight has.
-
-        Parameters
-        ----------
-        name : str
-            Weight.
-
-        Returns
-        -------
-        list of BasePenalty
-            None of them for a running statistic.
-        """
+        """Return the parts of the penalty that a weight has; a running statistic has none."""
         if name in self.graph.statistics:
             return []
         return self.objective.penalty.parts_for(self.graph.intercepts[name], name)
@@ -218,37 +174,18 @@ class TrainingTask:
         return any(self.acts_by_step(part) for part in self.objective.penalty.parts())
 
     def acts_by_step(self, penalty: BasePenalty) -> bool:
-        """Return whether a part of the penalty uses its proximal step instead of its gradient.
-
-        Parameters
-        ----------
-        penalty : BasePenalty
-            Part of the penalty.
-
-        Returns
-        -------
-        bool
-            Whether it uses the proximal step.
-        """
+        """Return whether a part of the penalty uses its proximal step instead of its gradient."""
         return penalty.acts_by_step(self.update.learning_rate.proximal_scale is not None)
 
     @property
     def folds_rate(self) -> bool:
-        """Whether the objective may be multiplied by the rate before it is differentiated.
-
-        Not with clipping, which applies to the gradient without the rate.
-        """
+        """Whether the objective may be multiplied by the rate before it is differentiated."""
+        # Bounds of gradients apply without the rate.
         clips = self.update.clip_norm is not None or self.update.clip_value is not None
         return self.update.learning_rate.scales_gradient and not clips
 
     def graph_key(self) -> Hashable:
-        """Return a key of the graphs of a training; tasks with equal keys share compiled graphs.
-
-        Returns
-        -------
-        hashable
-            Graph, plugins with their parameters, and settings.
-        """
+        """Return a key of the graphs of a training; tasks with equal keys share compiled graphs."""
         graph, objective, update, loss = self.graph, self.objective, self.update, self.objective.loss
         return (
             graph.model.SerializeToString(deterministic=True),

@@ -35,17 +35,7 @@ MAX_DENSITY = 0.05
 
 
 def needs_hoisting(task: TrainingTask) -> bool:
-    """Return whether a task has text inputs, which training loops do not support.
-
-    Examples
-    --------
-    >>> from ortlearn.training.optimisations.hoisting import needs_hoisting
-    >>> from ortlearn.graphs import TensorType
-    >>> from types import SimpleNamespace
-    >>> task = SimpleNamespace(graph=SimpleNamespace(features={"city": TensorType(8, (None, 1))}))
-    >>> needs_hoisting(task)
-    True
-    """
+    """Return whether a task has text inputs, which training loops do not support."""
     return any(known.elem_type == TensorProto.STRING for known in task.graph.features.values())
 
 

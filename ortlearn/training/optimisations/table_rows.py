@@ -23,18 +23,10 @@ MAX_SHARE = 0.75
 
 @dataclass(frozen=True)
 class TableRows:
-    """Tables of a task, such as the values of leaves, reduced to the rows that some samples look up.
+    """Tables of a task, such as the values of leaves, reduced to the rows that some samples look up."""
 
-    Attributes
-    ----------
-    rows : dict of str to ndarray
-        Indices of these rows, increasing, by the name of the weight.
-    features : dict of str to str
-        Feature with the row indices of each sample, by the name of the weight.
-    """
-
-    rows: dict[str, np.ndarray]
-    features: dict[str, str]
+    rows: dict[str, np.ndarray]  # indices of these rows, increasing, by weight
+    features: dict[str, str]  # feature with the row indices of each sample, by weight
 
     @classmethod
     def of(cls, task: TrainingTask, data: Data, weights: Mapping[str, np.ndarray]) -> TableRows:

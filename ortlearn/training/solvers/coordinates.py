@@ -18,26 +18,14 @@ __all__ = ["Coordinates", "Scale"]
 
 @dataclass(frozen=True)
 class Scale:
-    """Slices of a first layer in the vector of all weights, and moments of its features.
-
-    Attributes
-    ----------
-    layer : FirstLayer
-        Layer.
-    weight, intercept : slice
-        Their slices of the vector; None for an intercept that does not change.
-    shape : tuple of int
-        Shape of the weight.
-    mean, spread : ndarray of shape (n_features,)
-        Mean and standard deviation of the features, including the curvature of the penalty.
-    """
+    """Slices of a first layer in the vector of all weights, and moments of its features."""
 
     layer: FirstLayer
     weight: slice
-    shape: tuple[int, int]
-    intercept: slice | None
-    mean: np.ndarray
-    spread: np.ndarray
+    shape: tuple[int, int]  # shape of the weight
+    intercept: slice | None  # None if it does not change
+    mean: np.ndarray  # mean of the features, of shape (n_features,)
+    spread: np.ndarray  # standard deviation of the features, including the curvature of the penalty
 
 
 class _ScaledPenalty(BasePenalty):
@@ -69,32 +57,10 @@ class _ScaledPenalty(BasePenalty):
 class Coordinates:
     """A linear change of variables, to the weights for standardised features.
 
-    With features ``z = (x - mean) / spread``, a layer ``x @ W + b`` is ``z @ U + c`` with
-    ``U = spread * W`` and ``c = b + mean @ W``. Objective and penalty are still those of W and b. A solver or
-    the random initialisation, works on U and c; their values are called a point.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-    data : Data
-        Samples.
-    shapes : mapping of str to tuple of int
-        Shapes of the weights.
-    of_features : bool, default=False
-        Whether features will be standardised, too: only those with a single reader; sparse ones are scaled
-        but not centred.
-    measured : mapping of str to Moments, default=None
-        Moments of features that are read in chunks; those of ``data`` by default.
-
-    Attributes
-    ----------
-    scales : list of Scale
-        Layers, and the moments of their features.
-    names : list of str
-        Weights, in the order of the vector.
-    dtype : numpy.dtype
-        Type of the weights.
+    With features ``z = (x - mean) / spread``, a layer ``x @ W + b`` is ``z @ U + c`` with ``U = spread * W``
+    and ``c = b + mean @ W``. Objective and penalty are still those of W and b. A solver or the random
+    initialisation works on U and c; their values are called a point. If features will be standardised, too
+    (``of_features``), these must have a single reader, and sparse ones are scaled but not centred.
     """
 
     def __init__(

@@ -47,19 +47,7 @@ class FullBatchGraph:
 class FullBatchStep:
     """The objective of all samples and its gradient, in one call of onnxruntime.
 
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and solver.
-    device : Device
-        Device to run on.
-    n_jobs : int, default=None
-        Number of threads of an operator.
-
-    Raises
-    ------
-    PluginError
-        If the penalty is not smooth and cannot be rounded, or if batches update running statistics.
+    The penalty must be smooth or have kinks that can be rounded; batches must not update running statistics.
     """
 
     def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
@@ -119,13 +107,7 @@ class FullBatchStep:
 
     @property
     def anchor(self) -> dict[str, np.ndarray]:
-        """Centers of the absolute values: zero, or the initial weights.
-
-        Raises
-        ------
-        PluginError
-            If a weight has absolute values with both centers.
-        """
+        """Centers of the absolute values: zero, or the initial weights; not both for one weight."""
         found = {}
         for name, is_intercept in self.task.graph.intercepts.items():
             parts = self.task.objective.penalty.parts_for(is_intercept, name)
@@ -160,29 +142,15 @@ class FullBatchStep:
         return self._coordinates
 
     def graphs(self) -> dict[str, ModelProto]:
-        """Return the graph of objective and gradients.
-
-        Returns
-        -------
-        dict of str to onnx.ModelProto
-            One graph, ``"objective"``.
-        """
+        """Return the graph of objective and gradients."""
         return {"objective": self._compiled(rounded=False)[0].model}
 
     def start(self, data: Data, weights: dict[str, np.ndarray], whole: bool = False) -> None:
         """Bind data, weights and results.
 
-        The vector of all weights leaves out the rows of tables that the samples do not look up, such as the
-        values of leaves that they do not reach: these rows have no gradient, and stay as they are.
-
-        Parameters
-        ----------
-        data : Data
-            All samples.
-        weights : dict of str to ndarray
-            Weights by name.
-        whole : bool, default=False
-            Whether the vector has all rows of tables.
+        Unless ``whole``, the vector of all weights leaves out the rows of tables that the samples do not look
+        up, such as the values of leaves that they do not reach: these rows have no gradient, and stay as they
+        are.
         """
         if data is not self._all:  # shared by successive trainings on the same samples
             self._coordinates = None
@@ -240,18 +208,6 @@ class FullBatchStep:
         """Return the objective of all samples and its gradient, in float64.
 
         Absolute values of weights are omitted; other kinks are rounded if ``width`` is positive.
-
-        Parameters
-        ----------
-        vector : ndarray of shape (n_elements,)
-            All weights, concatenated.
-        width : float, default=0.0
-            Width of the rounding of kinks.
-
-        Returns
-        -------
-        (float, ndarray of shape (n_elements,))
-            Objective and gradient.
         """
         call = self._call(rounded=width > 0)
         for name, array in self._unpacked(vector).items():
@@ -267,34 +223,12 @@ class FullBatchStep:
         return value, gradient
 
     def pack(self, weights: dict[str, np.ndarray]) -> np.ndarray:
-        """Return all weights as one vector in float64.
-
-        Parameters
-        ----------
-        weights : dict of str to ndarray
-            Weights by name.
-
-        Returns
-        -------
-        ndarray of shape (n_elements,)
-            Vector, in the order of the task's weights.
-        """
+        """Return all weights as one vector in float64, in the order of the task's weights."""
         weights = self._rows.of_weights(weights)
         return np.concatenate([np.ravel(weights[n]).astype(np.float64) for n in self.task.graph.weights])
 
     def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the weights of a vector, in the type of the graph.
-
-        Parameters
-        ----------
-        vector : ndarray of shape (n_elements,)
-            All weights, concatenated.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Weights by name.
-        """
+        """Return the weights of a vector, in the type of the graph."""
         return self._rows.whole(self._unpacked(vector), self._first)
 
     def _unpacked(self, vector: np.ndarray) -> dict[str, np.ndarray]:

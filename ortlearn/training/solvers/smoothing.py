@@ -39,13 +39,7 @@ class _RoundingBuilder:
 
 
 class SmoothedLoss(BaseLoss):
-    """A loss with rounded kinks, which exceeds a loss of slope s by at most s times the width.
-
-    Parameters
-    ----------
-    loss : BaseLoss
-        Loss whose kinks are written with Abs or Relu.
-    """
+    """A loss with rounded kinks, which exceeds a loss of slope s by at most s times the width."""
 
     def __init__(self, loss):
         self.loss = loss
@@ -61,13 +55,7 @@ class SmoothedLoss(BaseLoss):
 
 
 class SmoothedPenalty(BasePenalty):
-    """A penalty with rounded kinks, as in :class:`SmoothedLoss`.
-
-    Parameters
-    ----------
-    penalty : BasePenalty
-        Penalty whose kinks are written with Abs, Relu or Sqrt.
-    """
+    """A penalty with rounded kinks (Abs, Relu or Sqrt), as in :class:`SmoothedLoss`."""
 
     def __init__(self, penalty):
         super().__init__()
@@ -89,9 +77,7 @@ class SmoothedPenalty(BasePenalty):
 def smoothed_objective(task: TrainingTask) -> ModelProto:
     """Return the graph of the objective of a batch with rounded kinks; its last input is the width.
 
-    References
-    ----------
-    Nesterov, Y., "Smooth minimization of non-smooth functions", Mathematical Programming 103 (2005),
+    As in Nesterov, Y., "Smooth minimization of non-smooth functions", Mathematical Programming 103 (2005),
     127-152.
     """
     loss, penalty = task.objective.loss, SmoothedPenalty(task.objective.penalty)

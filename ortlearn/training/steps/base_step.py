@@ -46,22 +46,7 @@ def run_batches(
 
 
 class BaseStep:
-    """Base class of training steps: built once, bound to data and weights, then run for each epoch.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-    device : Device
-        Device to run on.
-    n_jobs : int, default=None
-        Number of threads of an operator.
-
-    Attributes
-    ----------
-    checks_loss : bool
-        Whether the next batch checks the gradient of a loss in Python.
-    """
+    """Base class of training steps: built once, bound to data and weights, then run for each epoch."""
 
     checks_loss = False
     #: Samples that are bound, and number of samples of an epoch.
@@ -77,33 +62,11 @@ class BaseStep:
         self.carried = self.build()
 
     def threads(self, size: int | str) -> int | None:
-        """Return the number of threads for a batch size: ``n_jobs``, or 1 if more are not faster.
-
-        Parameters
-        ----------
-        size : int or str
-            Number of samples of a full batch, or the name of a dynamic dimension.
-
-        Returns
-        -------
-        int or None
-            Number of threads, with the meaning of ``n_jobs``.
-        """
+        """Return the number of threads for a batch size: ``n_jobs``, or 1 if more are not faster."""
         return threads_of_training(self.task, size, self.n_jobs)
 
     def selected(self, *arguments: Any) -> BaseStep:
-        """Return the step that trains, given the arguments of :meth:`start`: this one by default.
-
-        Parameters
-        ----------
-        *arguments
-            Arguments of :meth:`start`.
-
-        Returns
-        -------
-        BaseStep
-            Step.
-        """
+        """Return the step that trains, given the arguments of :meth:`start`: this one by default."""
         return self
 
     def start(
@@ -114,26 +77,11 @@ class BaseStep:
         states: dict | None = None,
         n_samples: int | None = None,
     ) -> CarriedBuffers:
-        """Put weights and states on the device and bind them to the data.
+        """Put weights and states on the device, bind them to the data, and return them.
 
-        Parameters
-        ----------
-        data : Data
-            Training samples.
-        sizes : list of int
-            Batch sizes: that of full batches, and that of the short last one, if any.
-        weights : dict of str to ndarray
-            Initial weights.
-        states : dict of (str, str) to ndarray, default=None
-            Initial states of the update, used if name and shape match; new ones by default.
-        n_samples : int, default=None
-            Samples of an epoch, if ``data`` is the first of several chunks (see :meth:`load`); those of
-            ``data`` by default.
-
-        Returns
-        -------
-        CarriedBuffers
-            Weights and states of this training.
+        ``sizes`` are those of full batches and of a short last one. Initial ``states`` are used if name and
+        shape match. An epoch has ``n_samples``, if ``data`` is the first of several chunks (see
+        :meth:`load`).
         """
         if self.device.provider == CPU:
             check_memory(self.task, data, max(sizes))
@@ -152,15 +100,7 @@ class BaseStep:
         return buffers
 
     def load(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Bind the next chunk of an epoch, unless it is already bound.
-
-        Parameters
-        ----------
-        data : Data
-            Samples with the same columns.
-        buffers : CarriedBuffers
-            Weights and states, unchanged.
-        """
+        """Bind the next chunk of an epoch, with the same columns, unless it is already bound."""
         if data is not self._loaded:
             self.rebind(data, buffers)
             self._loaded = data
@@ -168,23 +108,10 @@ class BaseStep:
     def run_epoch(
         self, order: np.ndarray, batch_size: int, buffers: CarriedBuffers, pause: Pause | None = None
     ) -> np.ndarray:
-        """Update on every batch of an epoch, up to the first non-finite objective.
+        """Update on every batch of an epoch, up to the first non-finite objective; return the objectives.
 
-        Parameters
-        ----------
-        order : ndarray of shape (n_samples,), int64
-            Sample indices in the order they are visited: those of an epoch, or of its remaining batches.
-        batch_size : int
-            Number of samples of a batch.
-        buffers : CarriedBuffers
-            Weights and states; those of the last finite objective if one is non-finite.
-        pause : callable, default=None
-            Called between parts of the epoch with the list of objectives so far.
-
-        Returns
-        -------
-        ndarray of shape (n_batches,)
-            Objective of each batch; only the last one may be non-finite.
+        ``order`` has the sample indices of the (remaining) batches. If the last objective is non-finite,
+        weights and states are those of the last finite one. ``pause`` is called with the objectives so far.
         """
         return run_batches(self.run, order, batch_size, buffers, pause)
 
@@ -193,30 +120,14 @@ class BaseStep:
         raise NotImplementedError
 
     def prepare(self, data: Data, sizes: list[int]) -> None:
-        """Build graphs and sessions that depend on the batch sizes; nothing by default.
-
-        Parameters
-        ----------
-        data : Data
-            Training samples.
-        sizes : list of int
-            Batch sizes: that of full batches, and that of the short last one, if any.
-        """
+        """Build graphs and sessions that depend on the batch sizes; nothing by default."""
 
     def bind(self, data: Data, sizes: list[int], buffers: CarriedBuffers) -> None:
         """Bind data, weights and results."""
         raise NotImplementedError
 
     def rebind(self, data: Data, buffers: CarriedBuffers) -> None:
-        """Bind other samples.
-
-        Parameters
-        ----------
-        data : Data
-            Samples with the same columns.
-        buffers : CarriedBuffers
-            Weights and states, unchanged.
-        """
+        """Bind other samples with the same columns; weights and states do not change."""
         self.bind(data, self.sizes, buffers)
 
     def release(self) -> None:
@@ -224,13 +135,7 @@ class BaseStep:
         raise NotImplementedError
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the next steps.
-
-        Parameters
-        ----------
-        rate : float
-            Learning rate.
-        """
+        """Set the learning rate of the next steps."""
         self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
     def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:

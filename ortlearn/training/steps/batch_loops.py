@@ -42,18 +42,10 @@ def batches_per_iteration(n_batches: int) -> int:
 
 @dataclass(frozen=True)
 class PerBatch:
-    """A tensor with one entry per batch of an epoch.
-
-    Attributes
-    ----------
-    name : str
-        Name.
-    shape : tuple of int
-        Shape of an entry; the first axis is that of the samples of a batch.
-    """
+    """A tensor with one entry per batch of an epoch."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # shape of an entry; the first axis is that of the samples of a batch
 
 
 def append_loops(

@@ -31,48 +31,20 @@ def _none(*_: Any) -> Tensors:
 
 @dataclass(frozen=True)
 class Plan:
-    """The calls of a batch, in their order.
+    """The calls of a batch, in their order."""
 
-    Attributes
-    ----------
-    models : dict of str to onnx.ModelProto
-        Graphs by name.
-    carried : list of Carried
-        Weights and states.
-    parts : callable
-        Returns the list of parts for a batch size.
-    tensors : callable
-        Returns the tensors between the parts, from batch size, samples and the other tensors; an array is
-        a tensor of functions in Python only.
-    results : callable
-        Returns results other than those of ``carried``, from the tensors of the new weights by weight.
-    terms : tuple of str
-        Scalars whose sum is the objective.
-    gathers : bool
-        Whether the graphs take the batch from all samples, by its sample indices.
-    """
-
-    models: dict[str, ModelProto]
-    carried: list[Carried]
-    parts: Callable[[int], list[Part]]
+    models: dict[str, ModelProto]  # graphs by name
+    carried: list[Carried]  # weights and states
+    parts: Callable[[int], list[Part]]  # returns the parts for a batch size
+    # Returns the tensors between the parts; an array is a tensor of functions in Python only.
     tensors: Callable[[int, Data, Tensors], Tensors] = _none
-    results: Callable[[Tensors], Tensors] = _none
-    terms: tuple[str, ...] = (OBJECTIVE,)
-    gathers: bool = True
+    results: Callable[[Tensors], Tensors] = _none  # returns further results, from new weights
+    terms: tuple[str, ...] = (OBJECTIVE,)  # scalars whose sum is the objective
+    gathers: bool = True  # whether the graphs take the batch from all samples, by its indices
 
 
 class BatchStep(BaseStep):
-    """Train with one or several calls per batch.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-    device : Device
-        Device to run on.
-    n_jobs : int, default=None
-        Number of threads of an operator.
-    """
+    """Train with one or several calls per batch."""
 
     plan: Plan
 

@@ -16,14 +16,6 @@ class BatchTimer:
 
     It determines the number of batches per call, but not the results. Threads that share a graph share its
     timer; measurements lost by simultaneous calls do no harm.
-
-    Examples
-    --------
-    >>> from ortlearn.training.steps.batch_timer import BatchTimer
-    >>> timer = BatchTimer()
-    >>> timer.note(100, seconds=0.5)
-    >>> timer.batches(1000), timer.batches(150)
-    (200, 150)
     """
 
     def __init__(self) -> None:

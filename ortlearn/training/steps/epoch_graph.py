@@ -64,25 +64,16 @@ RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUnif
 class EpochGraph:
     """A graph that trains an epoch.
 
-    Attributes
-    ----------
-    model : onnx.ModelProto
-        Graph. Inputs are the columns of all samples, ``ortlearn_order`` (sample indices of shape (n_batches,
-        batch_size)), ``ortlearn_rest`` (indices of the short last batch, if any), ``ortlearn_rate``, weights
-        and states. Outputs are ``ortlearn_losses``, one per full batch that was run, ``ortlearn_last_loss``
-        (of the short batch, if any), weights and states.
-    carried : list of Carried
-        Weights and states.
-    draws : bool
-        Whether it draws random numbers.
-    timer : BatchTimer
-        Measures the time per batch.
+    Inputs are the columns of all samples, ``ortlearn_order`` (sample indices of shape (n_batches,
+    batch_size)), ``ortlearn_rest`` (indices of the short last batch, if any), ``ortlearn_rate``, weights and
+    states. Outputs are ``ortlearn_losses``, one per full batch that was run, ``ortlearn_last_loss`` (of the
+    short batch, if any), weights and states.
     """
 
     model: ModelProto
-    carried: list[Carried]
-    draws: bool = False
-    timer: BatchTimer = field(default_factory=BatchTimer)
+    carried: list[Carried]  # weights and states
+    draws: bool = False  # whether it draws random numbers
+    timer: BatchTimer = field(default_factory=BatchTimer)  # measures the time per batch
 
 
 def batch_graph(

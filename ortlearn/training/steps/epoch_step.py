@@ -34,15 +34,6 @@ class EpochStep(BaseStep):
     Data, weights and results are bound once. Interrupts are handled between calls. A loop stops at a
     non-finite loss; the epoch is then repeated batch by batch from its initial weights to find the last
     finite ones. Other epochs have no additional cost.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-    device : Device
-        Device to run on.
-    n_jobs : int, default=None
-        Number of threads of an operator.
     """
 
     def build(self) -> list[Carried]:

@@ -20,15 +20,6 @@ class ForwardBackwardStep(BatchStep):
 
     If ortlearn's rules differentiate the model and the loss is a graph, a batch is two calls: forward, then
     loss, backward and update. Otherwise it is four calls, and the loss may be a Python function.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-    device : Device
-        Device to run on.
-    n_jobs : int, default=None
-        Number of threads of an operator.
     """
 
     def build(self) -> list[Carried]:

@@ -11,17 +11,7 @@ __all__ = ["SingleGraphStep"]
 
 
 class SingleGraphStep(BatchStep):
-    """Train with one graph per batch; all samples are bound once.
-
-    Parameters
-    ----------
-    task : TrainingTask
-        Graph, objective and update.
-    device : Device
-        Device to run on.
-    n_jobs : int, default=None
-        Number of threads of an operator.
-    """
+    """Train with one graph per batch; all samples are bound once."""
 
     def build(self) -> list[Carried]:
         """Build graph and session."""

@@ -31,18 +31,11 @@ __all__ = ["TwoCallGraphs", "loss_gradient_graph", "two_call_graphs", "update_gr
 
 
 class TwoCallGraphs(NamedTuple):
-    """A step on a batch in two graphs; both gather the batch from the columns of all samples.
+    """A step on a batch in two graphs; both gather the batch from the columns of all samples."""
 
-    Attributes
-    ----------
-    forward : StepGraph
-        From features, sample indices of the batch (``ortlearn_rows``) and weights to the output of the model
-        and other tensors for ``backward``.
-    backward : StepGraph
-        From these, labels, learning rate, weights and states to the objective and the new weights and states.
-    """
-
+    # From features, ``ortlearn_rows`` (sample indices) and weights to scores and saved tensors.
     forward: StepGraph
+    # From these, labels, rate, weights and states to the objective and new weights and states.
     backward: StepGraph
 
 
@@ -89,10 +82,7 @@ def _empty_model(task: TrainingTask, inputs: list[ValueInfoProto]) -> ModelProto
 
 
 def loss_gradient_graph(task: TrainingTask) -> ModelProto:
-    """Return the graph from labels and scores to the objective (without penalty) and its gradient.
-
-    Outputs are ``ortlearn_objective`` and ``<output>_grad``.
-    """
+    """Return the graph from labels and scores to the objective (without penalty) and ``<output>_grad``."""
     scores = make_value_info(task.graph.output, batch_type(task.graph.output_type, BATCH))
     model = _empty_model(task, [scores])
     op = builder(task, model, "loss_")
