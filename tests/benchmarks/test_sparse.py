@@ -32,4 +32,4 @@ def test_memory(monkeypatch):
     monkeypatch.setitem(bench.CASES, "few", (lambda n=3000: bench.text_rows(n, 3000), 2, "SGD"))
     size, added, ratio = (float(cell) for cell in bench.measure_memory("few").split("|"))
     assert size > 1 and added >= 0
-    np.testing.assert_allclose(ratio, 1 + added / size, atol=0.1)
+    np.testing.assert_allclose(ratio, 1 + added / size, atol=0.2)  # printed with one decimal
