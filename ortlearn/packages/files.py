@@ -40,6 +40,12 @@ def package_of(
     weighted: bool = False,
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the manifest and the files of the package of a fitted estimator."""
+    if not isinstance(estimator, BaseOrtGradientEstimator):
+        name = type(estimator).__name__
+        raise TypeError(
+            f"export_training takes an estimator of ortlearn, not {name}: fit "
+            f"OrtGradientOptimizer({name}(...)) first, and pass it."
+        )
     fitted, configuration = estimator._model(), estimator._configuration()
     rate = fitted.problem.updates.learning_rate
     assert rate is not None

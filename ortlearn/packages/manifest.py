@@ -11,7 +11,7 @@ from .._version import __version__
 from ..exceptions import PackageError
 from ..learning_rates import BaseLearningRate
 from ..problem.problem import Problem
-from ..saving.package_files import FORMAT, VALUES
+from ..saving.package_files import FORMAT, KIND, VALUES
 from ..training.graphs.names import OBJECTIVE, RATE, ROWS
 from ..training.steps.epoch_graph import LOSSES, ORDER
 from .content import Package
@@ -24,14 +24,16 @@ def manifest_of(package: Package, outputs: dict[str, str], evaluation: ModelProt
     """Return the manifest of a package, without its record."""
     problem, graphs, objective = package.fitted.problem, package.graphs, package.task.objective
     return {
-        "kind": "ortlearn training package",
+        "kind": KIND,
         "format": FORMAT,
         "versions": {"ortlearn": __version__},
         "runtime": {"graph_optimization_level": "basic"},
         "tensors": [VALUES],
         "batch_size": package.batch_size,
         "dtype": str(package.task.graph.dtype),
-        "features": [_described(v) for v in graphs.step.graph.input if v.name in package.task.graph.features],
+        "features": [
+            _feature(problem, v) for v in graphs.step.graph.input if v.name in package.task.graph.features
+        ],
         "label": _label(problem, graphs.step),
         "sample_weight": weight_of(package),
         "penalty_in_objective": type(objective.penalty).__name__ != "NoPenalty",
@@ -51,6 +53,17 @@ def manifest_of(package: Package, outputs: dict[str, str], evaluation: ModelProt
         },
         "record": None,
     }
+
+
+def _feature(problem: Problem, value: ValueInfoProto) -> dict[str, Any]:
+    """Return an input for X; one of floats has the numbers of its columns that may have missing values."""
+    described, schema = _described(value), problem.trainable.entry.schema
+    if not described["type"].startswith("float"):
+        return described
+    if schema.is_number_matrix:
+        return {**described, "missing": sorted(problem.missing)}
+    position = next((item.position for item in schema.inputs if item.name == value.name), None)
+    return {**described, "missing": [0] if position in problem.missing else []}
 
 
 def _label(problem: Problem, step: ModelProto) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from ..data.samples import Data
 from ..exceptions import PackageError
 from ..fitting.start import data_of
 from ..problem.input_validation import read_samples
-from ..problem.samples import Samples
+from ..problem.samples import Samples, check_lengths
 from ..saving.tensors import pack_tensors
 from ..training.graphs.averaging import averages
 from ..training.graphs.names import OBJECTIVE, RATE, ROWS, SAMPLE_WEIGHT
@@ -29,7 +29,12 @@ def example_of(package: Package, example: tuple[Any, Any] | None) -> Data | None
     """Return samples for the record: the given ones, or random ones labelled by the model."""
     fitted, problem = package.fitted, package.fitted.problem
     if example is not None:
+        if not isinstance(example, tuple | list) or len(example) != 2:
+            raise ValueError(
+                f"example must be a pair (X, y), and is {type(example).__name__}: add the labels."
+            )
         X, y = example
+        check_lengths(X, y)
         return data_of(problem, read_samples(problem, X, fitted.features), Samples(X, y, None))
     if not problem.trainable.takes_numbers or fitted.features.count is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from onnx import ModelProto, load_model_from_string
 
 from ..exceptions import SavedFileError
+from ..graphs.files import HIDDEN
 from .package_schema import PACKAGE_SCHEMA
 from .regular_files import file_size, open_regular
 from .schema import check_manifest
@@ -24,12 +25,15 @@ __all__ = [
     "EPOCH",
     "ESTIMATOR",
     "FORMAT",
+    "KIND",
     "MANIFEST",
     "OLD_TENSORS",
     "PREDICT",
     "VALUES",
     "PackageFiles",
     "check_finite",
+    "check_folder",
+    "check_present",
     "check_values",
     "packed_manifest",
     "read_graph",
@@ -41,6 +45,7 @@ __all__ = [
 #: Number of the format that is written. Format 1 has no checksums, and weights and states in two files.
 FORMAT = 2
 MANIFEST, ESTIMATOR, PREDICT = "training.json", "estimator.zip", "predict.onnx"
+KIND = "ortlearn training package"
 #: Weights and states; one file, since a program replaces both by renaming once.
 VALUES = "values.safetensors"
 OLD_TENSORS = ("weights.safetensors", "state.safetensors")
@@ -85,9 +90,38 @@ def packed_manifest(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> 
     return sealed(json.dumps(whole, indent=1, allow_nan=False).encode())
 
 
-def read_package(folder: str | os.PathLike) -> PackageFiles:
-    """Read the manifest, the weights and the states of a package, and check them."""
-    root, manifest = Path(folder), _read_manifest(Path(folder))
+def check_folder(root: Path) -> None:
+    """Raise an error for a folder that has files, and is not a package."""
+    if not root.is_dir() or all(path.name.startswith(HIDDEN) for path in root.iterdir()):
+        return
+    path = root / MANIFEST
+    if not path.exists() or KIND.encode() not in _read_file(path, MAX_MANIFEST_BYTES):
+        raise SavedFileError(
+            f"{root} is a folder with other files, some of which a package could replace: pass a new or an "
+            "empty folder, or that of an earlier package."
+        )
+
+
+def check_present(root: Path, names: Iterable[str]) -> None:
+    """Raise an error that names the missing files of a package."""
+    if not root.is_dir():
+        found = "a file" if os.path.lexists(root) else "missing"
+        raise SavedFileError(
+            f"{root} is {found}, and a training package is a folder: pass the folder that export_training "
+            "has written. ortlearn.saving.load reads the files of ortlearn.saving.save."
+        )
+    if missing := [name for name in names if not os.path.lexists(root / name)]:
+        raise SavedFileError(
+            f"The package in {root} lacks {', '.join(missing)}: copy it again, or export it again."
+        )
+
+
+def read_package(folder: str | os.PathLike, needed: str) -> PackageFiles:
+    """Read manifest, weights and states of a package, and check them, and that a needed file is present."""
+    root = Path(folder)
+    check_present(root, [MANIFEST])
+    manifest = _read_manifest(root)
+    check_present(root, [*manifest["tensors"], needed])
     contents: dict[str, bytes] = {}
     values: dict[str, np.ndarray] = {}
     for name in manifest["tensors"]:

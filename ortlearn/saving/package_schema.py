@@ -18,6 +18,13 @@ _ENDS: dict[str, Any] = {
     "required": ["input", "output"],
     "properties": {"input": _TEXT, "output": _TEXT},
 }
+_FEATURE: dict[str, Any] = {
+    **_TENSOR,
+    "properties": {
+        **_TENSOR["properties"],
+        "missing": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+    },
+}
 #: JSON schema of ``training.json``.
 PACKAGE_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -52,7 +59,7 @@ PACKAGE_SCHEMA: dict[str, Any] = {
         },
         "batch_size": {"type": "integer", "minimum": 1},
         "dtype": {"type": "string", "pattern": "float(32|64)"},
-        "features": {"type": "array", "items": _TENSOR},
+        "features": {"type": "array", "items": _FEATURE},
         "label": {},
         "sample_weight": {},
         "penalty_in_objective": {"type": "boolean"},

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, numpy_helper
 
-from ..exceptions import SavedFileError
+from ..exceptions import SavedFileError, warn_user
 from ..graphs.files import write_together
 from .package_files import (
     EPOCH,
@@ -22,6 +22,7 @@ from .package_files import (
     PREDICT,
     VALUES,
     PackageFiles,
+    check_folder,
     check_values,
     packed_manifest,
     read_graph,
@@ -31,6 +32,7 @@ from .package_files import (
 )
 from .package_schema import PACKAGE_SCHEMA
 from .public import load, packed_estimator
+from .summaries import read_summary
 from .tensors import replace_tensors
 
 __all__ = [
@@ -69,7 +71,8 @@ def export_training(
     estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
         Fitted estimator, from whose weights the training continues.
     folder : str or os.PathLike
-        Folder to write, created if missing. Files of an earlier package are replaced.
+        Folder to write, created if missing. An earlier package in it is replaced; a folder with other files
+        and no package is an error.
     batch_size : int, default=None
         Number of samples in a batch; by default that of the estimator.
     example : (array-like, array-like), default=None
@@ -84,11 +87,22 @@ def export_training(
     ------
     NotFittedError
         If the estimator is not fitted.
+    TypeError
+        If the estimator is not one of ortlearn.
+    ValueError
+        If ``example`` is not a pair of as many samples as labels, or ``batch_size`` is invalid.
+    SavedFileError
+        If the folder has files, and is not a package.
     PackageError
         If the training requires Python: a Python loss, steps that run in scikit-learn, a solver, a schedule
         that depends on the losses, class weights of several outputs, or text.
     OSError
         If the folder cannot be written.
+
+    Warns
+    -----
+    UserWarning
+        If the package that is replaced was trained for more epochs than the estimator.
 
     Examples
     --------
@@ -108,17 +122,35 @@ def export_training(
     >>> bool((later.predict(X) == trained.predict(X)).all())
     True
     """
+    root = Path(folder)
+    check_folder(root)
     manifest, files = pkgutil.resolve_name(CONTENT).package_of(
         estimator, batch_size, example, learning_rate, weighted
     )
     files[ESTIMATOR] = packed_estimator(estimator)
     content = packed_manifest(manifest, files)
-    root = Path(folder)
+    _warn_of_lost_epochs(root, estimator.n_iter_)
     root.mkdir(parents=True, exist_ok=True)
     old = {root / name: None for name in OLD_TENSORS}  # of a package of format 1
     write_together(
         {**old, **{root / n: _writing(c) for n, c in files.items()}, root / MANIFEST: _writing(content)}
     )
+
+
+def _warn_of_lost_epochs(root: Path, n_iter: int) -> None:
+    """Warn if a program has trained the package that is replaced further than the new one."""
+    try:
+        n_epochs = int(read_package(root, ESTIMATOR).values[EPOCH])
+        total = read_summary(root / ESTIMATOR)["epochs"] + n_epochs
+    except (SavedFileError, OSError):  # no package, or one that cannot be continued
+        return
+    if n_epochs and total > n_iter:
+        warn_user(
+            f"The package in {root} was trained for {total} epochs, {n_epochs} of them by a program, and is "
+            f"replaced by one of {n_iter} epochs. To keep such weights, export into another folder, or the "
+            "estimator that load_training returns.",
+            UserWarning,
+        )
 
 
 def load_training(folder: str | os.PathLike, trusted: Any = ()) -> Any:
@@ -140,12 +172,13 @@ def load_training(folder: str | os.PathLike, trusted: Any = ()) -> Any:
     Raises
     ------
     SavedFileError
-        If the folder is not a package, has another format, or is damaged: missing, misshaped or renamed
-        tensors, values that are not finite or out of range, pipes and devices in the place of files.
+        If the folder is missing or not a package, lacks a file, has another format, or is damaged:
+        missing, misshaped or renamed tensors, values that are not finite or out of range, pipes and devices
+        in the place of files.
     OSError
         If the folder cannot be read.
     """
-    package = read_package(folder)
+    package = read_package(folder, ESTIMATOR)
     estimator = load(package.root / ESTIMATOR, trusted)
     return pkgutil.resolve_name(CONTENT).continued(estimator, package)
 
@@ -160,8 +193,9 @@ def merge_weights(
     folder : str or os.PathLike
         Folder of the package.
     weights : mapping of str to ndarray, or path, default=None
-        Weights by name, or a file such as ``values.safetensors`` of another copy of the package, whose states
-        are ignored; by default the weights of the package.
+        Weights by name, either that of the package or that of ``get_weights``, or a file such as
+        ``values.safetensors`` of another copy of the package, whose states are ignored; by
+        default the weights of the package.
 
     Returns
     -------
@@ -177,7 +211,7 @@ def merge_weights(
     OSError
         If a file cannot be read or written; the weights in the package are then unchanged.
     """
-    package = read_package(folder)
+    package = read_package(folder, PREDICT)
     values, model = package.values, read_graph(package, PREDICT)
     if weights is not None:
         values = {**values, **_new_weights(package, weights)}
@@ -200,7 +234,8 @@ def _new_weights(package: PackageFiles, weights: Any) -> dict[str, np.ndarray]:
         found = read_regular_tensors(Path(weights))[1]
         found = {name: found[name] for name in found.keys() - {*package.names(weights=False), EPOCH}}
     elif isinstance(weights, Mapping):
-        found = {name: np.asarray(array) for name, array in weights.items()}
+        names_of = _names_by_original(package, weights)
+        found = {names_of.get(name) or name: np.asarray(array) for name, array in weights.items()}
     else:
         raise TypeError(f"weights must be a mapping of arrays or a path, not {type(weights).__name__}.")
     if missing := sorted({*names} - found.keys()):
@@ -208,6 +243,14 @@ def _new_weights(package: PackageFiles, weights: Any) -> dict[str, np.ndarray]:
     if unknown := sorted(map(str, found.keys() - {*names})):
         raise SavedFileError(f"Weights are unknown: {unknown}. The package has {names}.")
     return found
+
+
+def _names_by_original(package: PackageFiles, given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the name of each weight by that of the estimator, if none is given by its own name."""
+    carried = [item for item in package.manifest["carried"] if item["state"] is None]
+    if any(item["name"] in given for item in carried):
+        return {}
+    return {item["original"]: item["name"] for item in carried if "original" in item}
 
 
 def _writing(content: bytes) -> Any:

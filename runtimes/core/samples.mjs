@@ -59,7 +59,7 @@ function converted(value, type) {
 const sizes = (value) => (isList(value) ? [value.length, ...sizes(value[0])] : []);
 
 // A tensor of the type and the shape of an input, of nested or flat arrays.
-export function asTensor(ort, name, { type, shape }, rows) {
+export function asTensor(ort, name, { type, shape, missing }, rows) {
   if (!(type in ARRAYS)) fail(`${name} is of type ${type}, which is not supported.`);
   checkRows(name, rows);
   const inner = shape.slice(1), width = size(inner);
@@ -84,11 +84,20 @@ export function asTensor(ort, name, { type, shape }, rows) {
     if (value === undefined) fail(`${name} must be of type ${type}, and row ${Math.floor(i / length)} has ${text(flat[i])}.`);
     data[i] = value;
   }
+  const at = Array.isArray(missing) ? data.findIndex((value, i) => Number.isNaN(value) && !missing.includes(i % length)) : -1;
+  if (at >= 0) fail(`${name} has NaN in row ${Math.floor(at / length)}, column ${at % length}, where no value may be missing.`);
   return new ort.Tensor(type, data, dims);
 }
 
 function flattened(row) {
   return isList(row) ? Array.from(row).flatMap(flattened) : [row]; // with holes as undefined
+}
+
+// Fails unless all options are known.
+export function checkOptions(options, known) {
+  if (typeof options !== "object") fail(`Options must be an object, and are ${text(options)}.`);
+  const unknown = Object.keys(options ?? {}).filter((name) => !known.includes(name));
+  if (unknown.length) fail(`Unknown option ${unknown.join(", ")}; options are ${known.join(", ")}.`);
 }
 
 // Fails unless weights of rows are finite, not negative, and not all zero.

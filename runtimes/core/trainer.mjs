@@ -1,7 +1,7 @@
 // Trains a package of ortlearn on any ONNX Runtime for JavaScript: `ort` is its module.
 
 import { allFinite, checkFile, checkValues, fail, readManifest, readTensors, writeTensors } from "./files.mjs";
-import { asRows, asTensor, checkRows, checkWeights, text } from "./samples.mjs";
+import { asRows, asTensor, checkOptions, checkRows, checkWeights, text } from "./samples.mjs";
 
 export { readTensors };
 
@@ -45,9 +45,13 @@ export class Trainer {
 
   // Runs a graph, and returns its outputs by name: tensors.
   async run(graph, feeds, outputs = []) {
-    const session = this.sessions[graph], missing = session.inputNames.filter((name) => feeds[name] === undefined);
-    missing.push(...outputs.filter((name) => !session.outputNames.includes(name)));
-    if (missing.length) fail(`${graph}.onnx does not match the manifest in ${missing}: copy the package again.`);
+    if (!GRAPHS.includes(graph)) fail(`The graph ${text(graph)} is unknown; graphs are ${GRAPHS.join(", ")}.`);
+    const session = this.sessions[graph], other = outputs.filter((name) => !session.outputNames.includes(name));
+    if (other.length) fail(`${graph}.onnx does not match the manifest in ${other}: copy the package again.`);
+    const lacking = session.inputNames.filter((name) => Object(feeds)[name] === undefined);
+    if (lacking.length) {
+      fail(`${graph} needs a tensor for each input, and ${lacking.join(", ")} is missing: pass tensors by name, such as { ...trainer.columns(X), ...trainer.values }.`);
+    }
     try {
       return await session.run(Object.fromEntries(session.inputNames.map((name) => [name, feeds[name]])));
     } catch (error) {
@@ -127,6 +131,7 @@ export class Trainer {
   }
 
   async fit(X, y, options = {}) {
+    checkOptions(options, ["epochs", "onEpoch", "random", "sampleWeight"]);
     const { epochs = 1, onEpoch = () => {}, random = Math.random, sampleWeight } = options ?? {};
     const columns = this.allColumns(X, y, sampleWeight);
     if (!Number.isInteger(epochs) || epochs < 1) fail(`epochs must be a whole number of 1 or more, and is ${text(epochs)}.`);

@@ -22,8 +22,22 @@ async function readRegular(path) {
   return new Uint8Array(await readFile(path));
 }
 
+// Removes the files that killed processes have left beside a file. Windows has no signal 0.
+async function removeStale(path) {
+  const start = `${basename(path)}.`;
+  for (const name of process.platform === "win32" ? [] : await readdir(dirname(path))) {
+    const pid = name.startsWith(start) ? /^(\d+)\.new$/.exec(name.slice(start.length))?.[1] : undefined;
+    try {
+      if (pid !== undefined) process.kill(Number(pid), 0);
+    } catch (error) {
+      if (error.code === "ESRCH") await rm(join(dirname(path), name), { force: true });
+    }
+  }
+}
+
 // Writes a file beside another one, and renames it: a reader sees the old file or the new one.
 async function replaceFile(path, bytes) {
+  await removeStale(path);
   const beside = `${path}.${process.pid}.new`;
   await rm(beside, { force: true });
   try {

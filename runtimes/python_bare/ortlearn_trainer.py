@@ -14,8 +14,7 @@ OPTIONS = ort.SessionOptions()
 OPTIONS.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
 OPTIONS.log_severity_level = 4  # errors are raised
 GRAPHS, ENDS = ("step", "epoch", "evaluate", "infer"), ("input", "output")
-#: Files of weights and states by format.
-TENSORS = {1: ["weights.safetensors", "state.safetensors"], 2: ["values.safetensors"]}
+TENSORS = {1: ["weights.safetensors", "state.safetensors"], 2: ["values.safetensors"]}  # by format
 MARK = b'"ortlearn_crc32": "'
 MAX_BYTES = 2**31 - 1
 ORDER = {"type": "int64", "shape": [None]}
@@ -101,12 +100,10 @@ def check_values(values, carried):
     if known.keys() != values.keys() or len(known) != len(carried) + 1:
         raise ValueError(f"The package must have the tensors {sorted(known)}, and has {sorted(values)}.")
     for name, (dtype, shape, minimum) in known.items():
-        array = values[name]
-        if array.dtype != dtype or list(array.shape) != shape:
-            raise ValueError(
-                f"Tensor {name} must be {dtype} of shape {shape}, not {array.dtype}{array.shape}."
-            )
-        if not np.isfinite(array).all() or (minimum is not None and (array < minimum).any()):
+        held = values[name]
+        if held.dtype != dtype or list(held.shape) != shape:
+            raise ValueError(f"Tensor {name} must be {dtype} of shape {shape}, not {held.dtype}{held.shape}.")
+        if not np.isfinite(held).all() or (minimum is not None and (held < minimum).any()):
             raise ValueError(f"Tensor {name} has values that are not finite, or out of range.")
 
 
@@ -139,17 +136,20 @@ def as_tensor(name, item, rows):
     """Return rows as an array of the type and the shape of an input."""
     shape, rows = item["shape"][1:], as_rows(name, rows)
     shapes = [[], [1], shape] if all(n == 1 for n in shape) else [shape]
-    for number, row in enumerate(rows[:1] if isinstance(rows, np.ndarray) else rows):
+    for at, row in enumerate(rows[:1] if isinstance(rows, np.ndarray) else rows):
         if not any(has_shape(row, known) for known in shapes):
-            raise ValueError(
-                f"{name} must have rows of shape {text(shape)}, and row {number} is {text(row)}."
-            )
+            raise ValueError(f"{name} must have rows of shape {text(shape)}, and row {at} is {text(row)}.")
     try:
         array = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=object)
         array = array if None in shape else array.reshape(len(rows), *shape)
     except ValueError as error:
         raise ValueError(f"{name} must have rows of shape {text(shape)}, equally long.") from error
-    return cast(name, array, item["type"])
+    array = cast(name, array, item["type"])
+    if array.dtype.kind == "f" and "missing" in item:
+        holes = np.argwhere(np.isnan(array.reshape(len(array), -1)))
+        for row, column in holes[~np.isin(holes[:, 1], item["missing"])][:1]:
+            raise ValueError(f"{name} has NaN in row {row}, column {column}, where no value may be missing.")
+    return array
 
 
 def cast(name, array, dtype):
@@ -220,7 +220,10 @@ class Trainer:
         if y is not None and weight:
             given = np.ones([n_rows, *weight["shape"][1:]]) if sample_weight is None else sample_weight
             values[weight["name"]] = found = as_tensor("sample_weight", weight, given)
-            check_weights(found)
+            for wrong in found[~(np.isfinite(found) & (found >= 0))][:1]:
+                raise ValueError(f"sample_weight must be finite and not negative, and has {text(wrong)}.")
+            if not found.any():
+                raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
         counts = [f"{name}: {len(array)}" for name, array in values.items()]
         if any(len(array) != n_rows for array in values.values()):
             raise ValueError(f"Inputs must have as many rows, and have {', '.join(counts)}.")
@@ -294,17 +297,15 @@ class Trainer:
             replace_file(self.folder / name, sealed(content) if self.manifest["format"] > 1 else content)
 
 
-def check_weights(weights):
-    """Raise an error unless weights of rows are finite, not negative, and not all zero."""
-    wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
-    if len(wrong):
-        raise ValueError(f"sample_weight must be finite and not negative, and has {text(wrong[0])}.")
-    if not weights.any():
-        raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
-
-
 def replace_file(path, content):
     """Write a file beside another one, and rename it: a reader sees the old file or the new one."""
+    for stale in path.parent.glob(f"{path.name}.*.new") if os.name == "posix" else ():
+        try:
+            os.kill(int(stale.suffixes[-2][1:]), 0)
+        except ProcessLookupError:  # it was killed in a save
+            stale.unlink(missing_ok=True)
+        except (ValueError, OSError, OverflowError):
+            continue
     new = path.with_name(f"{path.name}.{os.getpid()}.new")
     new.unlink(missing_ok=True)
     try:

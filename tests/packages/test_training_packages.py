@@ -19,6 +19,7 @@ from ortlearn.exceptions import PackageError, SavedFileError
 from ortlearn.learning_rates import LearningRateAdam
 from ortlearn.losses import FunctionLoss
 from ortlearn.saving import export_training, load_training, merge_weights
+from ortlearn.saving.package_files import EPOCH, sealed
 from ortlearn.saving.tensors import pack_tensors, unpack_tensors
 
 rng = np.random.default_rng(0)
@@ -149,6 +150,58 @@ def test_invalid_arguments(tmp_path):
         export_training(fitted(Ridge()), tmp_path, batch_size=0)
     with pytest.raises(ValueError, match="X has 2 features"):
         export_training(fitted(Ridge()), tmp_path, example=(X[:, :2], y))
+
+
+@pytest.mark.parametrize("example", [X, X[:2], None], ids=["X", "two rows", "lengths"])
+def test_examples_are_pairs_of_as_many_samples(example, tmp_path):
+    text = "inconsistent numbers of samples" if example is None else r"example must be a pair \(X, y\)"
+    with pytest.raises(ValueError, match=text):
+        export_training(fitted(Ridge()), tmp_path, example=(X, y[:4]) if example is None else example)
+    assert not any(tmp_path.iterdir())
+
+
+def test_estimators_of_scikit_learn_are_rejected(tmp_path):
+    with pytest.raises(TypeError, match="not LogisticRegression: fit OrtGradientOptimizer"):
+        export_training(LogisticRegression(), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["predict.onnx", "training.json", "notes.txt"])
+def test_folders_with_other_files_are_kept(name, tmp_path):
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(SavedFileError, match="folder with other files.*pass a new or an empty folder"):
+        export_training(fitted(Ridge()), tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["{}"]
+
+
+def trained_by_a_program(folder, n_epochs):
+    """Write the number of epochs that a program would have trained."""
+    values, metadata = unpack_tensors((folder / "values.safetensors").read_bytes())
+    content = pack_tensors({**values, EPOCH: np.array(n_epochs)}, metadata)
+    (folder / "values.safetensors").write_bytes(sealed(content))
+
+
+def test_a_package_that_was_trained_further_is_replaced_with_a_warning(tmp_path, recwarn):
+    trained = fitted(Ridge())
+    export_training(trained, tmp_path)
+    export_training(trained, tmp_path)  # the same epochs
+    trained_by_a_program(tmp_path, 3)
+    export_training(load_training(tmp_path), tmp_path)
+    assert not recwarn.list and load_training(tmp_path).n_iter_ == 5
+    trained_by_a_program(tmp_path, 1)
+    with pytest.warns(UserWarning, match="trained for 6 epochs, 1 of them by a program.*one of 2 epochs"):
+        export_training(trained, tmp_path)
+    assert load_training(tmp_path).n_iter_ == 2
+
+
+def test_names_of_the_estimator_are_merged(tmp_path):
+    trained = fitted(make_pipeline(StandardScaler(), LogisticRegression()), y > 0)
+    export_training(trained, tmp_path)
+    weights = {name: 2 * array for name, array in trained.get_weights().items()}
+    assert not weights.keys() & values_of(tmp_path).keys()
+    merge_weights(tmp_path, weights)
+    for item in manifest_of(tmp_path)["carried"]:
+        if item["state"] is None:
+            np.testing.assert_array_equal(values_of(tmp_path)[item["name"]], weights[item["original"]])
 
 
 def test_weights_are_merged(tmp_path):

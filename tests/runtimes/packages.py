@@ -92,8 +92,9 @@ def write_format_1(folder):
             tensor.ClearField("raw_data")
     for key in ("ortlearn_crc32", "files"):
         del manifest[key]
-    for item in manifest["carried"]:
+    for item in [*manifest["carried"], *manifest["features"]]:
         item.pop("minimum", None)
+        item.pop("missing", None)
     manifest |= {"format": 1, "tensors": list(contents)}
     contents |= {"training.json": json.dumps(manifest).encode(), "predict.onnx": model.SerializeToString()}
     (folder / "values.safetensors").unlink()

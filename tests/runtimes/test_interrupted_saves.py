@@ -128,6 +128,39 @@ def killed_at(trainer, folder, number):
         return int(file.read() or 0)
 
 
+def left_files(folder):
+    """Write what killed saves leave, and return the files that the next save must keep."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    running, other = (folder / f"values.safetensors.{name}.new" for name in (os.getpid(), "notes"))
+    for path in (folder / f"values.safetensors.{ended.pid}.new", running, other):
+        path.write_text("left")
+    return {running, other}
+
+
+SAVE = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from ortlearn_trainer import Trainer
+Trainer(sys.argv[1]).save()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no signal 0")
+def test_files_of_killed_saves_are_removed_in_python(package):
+    kept = {*package.iterdir()} | left_files(package)
+    subprocess.run([sys.executable, "-c", SAVE, package, SOURCE.parent], check=True, timeout=60)
+    assert {*package.iterdir()} == kept
+
+
+@pytest.mark.runtimes
+def test_files_of_killed_saves_are_removed_in_node(package):
+    kept = {*package.iterdir()} | left_files(package)
+    source = 'import { load } from "./index.mjs"; await (await load(process.argv[1])).save();'
+    node("--input-type=module", "-e", source, package, folder=modules_of("node"))
+    assert {*package.iterdir()} == kept
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limits of file sizes")
 @pytest.mark.parametrize("format_number", [1, 2])
 def test_a_limit_of_file_sizes(format_number, package):

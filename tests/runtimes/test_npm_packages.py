@@ -28,13 +28,9 @@ const { load } = require("ortlearn-node");
 """
 
 
-def run(command, folder):
-    """Run a line of the page with the npm cache, and without scripts, which download graphics libraries."""
-    settings = {
-        "npm_config_ignore_scripts": "true",
-        "npm_config_prefer_offline": "true",
-        "npm_config_audit": "false",
-    }
+def run(command, folder, fails=False):
+    """Run a line of the page with the npm cache."""
+    settings = {"npm_config_prefer_offline": "true", "npm_config_audit": "false"}
     found = subprocess.run(
         command,
         shell=True,
@@ -44,6 +40,9 @@ def run(command, folder):
         timeout=300,
         env={**os.environ, **settings},
     )
+    if fails:
+        assert found.returncode != 0
+        return found.stderr
     assert found.returncode == 0, found.stdout + found.stderr
     return found.stdout
 
@@ -66,3 +65,13 @@ def test_package_is_packed_and_installed(packages, tmp_path):
     )
     assert load_training(tmp_path / "trained").n_iter_ == 4 + 2
     assert set(PACKAGES["logistic"][3]) == {"low", "middle", "high"}
+
+
+@pytest.mark.parametrize("name", ["node", "web"])
+def test_nothing_is_packed_without_the_core(name, tmp_path):
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    clone = tmp_path / "runtimes"
+    shutil.copytree(RUNTIMES, clone, ignore=shutil.ignore_patterns("node_modules"))
+    assert "run npm install --ignore-scripts first" in run("npm pack", clone / name, fails=True)
+    assert not list(clone.rglob("*.tgz"))

@@ -5,9 +5,16 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.saving import export_training
 
 from .conftest import modules_of, node
-from .packages import PACKAGES, write_package
+from .packages import PACKAGES, write_format_1, write_package
 from .test_python_bare import Trainer
 from .wrong_inputs import CASES, LABELS, ROWS, as_python
 
@@ -103,6 +110,58 @@ def test_wrong_inputs_of_the_runner_in_node(folders, tmp_path):
     assert not wrong and result["kept"]
 
 
+MISSING = """
+import { load } from "./index.mjs";
+const found = [];
+for (const folder of process.argv.slice(1)) {
+  const trainer = await load(folder);
+  for (const X of [[[NaN, 2]], [[1, NaN]], new Float32Array([1, 2, NaN, NaN])]) {
+    found.push(await trainer.predict(X).then(() => "accepted", (error) => error.message));
+  }
+}
+console.log(JSON.stringify(found));
+"""
+ACCEPTED = ["accepted"] * 3
+MISSING_SENTENCES = ["accepted"] + [
+    f"X has NaN in row {row}, column 1, where no value may be missing." for row in (0, 1)
+]
+
+
+@pytest.fixture(scope="module")
+def with_missing(tmp_path_factory):
+    """Return packages of a model that accepts missing values in column 0, of this version and of 0.2.0."""
+    imputer = make_column_transformer((SimpleImputer(), [0]), remainder="passthrough")
+    values = np.array([[1, 2], [np.nan, 1], [3, 4], [2, 5]], dtype=np.float32)
+    trained = OrtGradientOptimizer(
+        make_pipeline(imputer, Ridge()), learning_rate="Adam", max_iter=1, random_state=0
+    ).fit(values, [1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(ValueError, match="NaN"):
+        trained.predict([[1, np.nan]])
+    folders = [tmp_path_factory.mktemp("missing") for _ in range(2)]
+    for folder in folders:
+        export_training(trained, folder)
+    write_format_1(folders[1])
+    return folders
+
+
+def test_missing_values_where_the_model_accepts_them(with_missing):
+    found = []
+    for trainer in map(Trainer, with_missing):
+        for X in ([[np.nan, 2]], [[1, np.nan]], np.array([[1, 2], [np.nan, np.nan]], dtype=np.float32)):
+            try:
+                trainer.predict(X)
+                found.append("accepted")
+            except ValueError as error:
+                found.append(str(error))
+    assert found == MISSING_SENTENCES + ACCEPTED
+
+
+@pytest.mark.runtimes
+def test_missing_values_in_node(with_missing):
+    found = node("--input-type=module", "-e", MISSING, *with_missing, folder=modules_of("node"))
+    assert json.loads(found) == MISSING_SENTENCES + ACCEPTED
+
+
 #: Calls with values that only JavaScript has, and a part of the sentence.
 ONLY_NODE = """
 const X = [[1, 2, 3, 4, 5]], y = ["low"], circle = [];
@@ -137,6 +196,11 @@ const calls = [
   [() => one.fit(X, y, { random: 0.5 }), "onEpoch and random must be functions."],
   [() => two.fit([X[0], X[0]], [1, 2], { random: () => 7 }), "order must be of type int64, and row"],
   [() => one.fit(X, y, { epochs: 2n }), "epochs must be a whole number of 1 or more, and is 2."],
+  [() => one.fit(X, y, { epoch: 30 }), "Unknown option epoch; options are epochs, onEpoch, random, "],
+  [() => one.fit(X, y, 30), "Options must be an object, and are 30."],
+  [() => one.run("foo", X), 'The graph "foo" is unknown; graphs are step, epoch, evaluate, infer.'],
+  [() => one.run("infer", X), "X, I2_coef, I3_intercept is missing: pass tensors by name"],
+  [() => one.run("infer"), "X, I2_coef, I3_intercept is missing: pass tensors by name"],
   [() => one.trainEpoch(one.columns(X, y)), "order must be an array of rows, and is undefined."],
   [() => one.save(7), "The folder must be a path."],
   [() => one.save(root), "has other files: pass a new folder."],

@@ -46,6 +46,8 @@ WRONG_ROWS = [
     ([[1, 2, INFINITY, 4, 5]], TYPE.format(0, "Infinity")),
     ([ROW, [1, 2, 1e39, 4, 5]], TYPE.format(1, "1e+39")),
     ([ROW, [-1e300, 2, 3, 4, 5]], TYPE.format(1, "-1e+300")),
+    ([ROW, [1, 2, NAN, 4, 5]], "X has NaN in row 1, column 2, where no value may be missing."),
+    ([[NAN] * 5], "X has NaN in row 0, column 0, where no value may be missing."),
     (None, ARRAY.format("null")),
     (7, ARRAY.format("7")),
     (True, ARRAY.format("true")),

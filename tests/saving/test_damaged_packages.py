@@ -203,6 +203,30 @@ def test_wrong_weights_are_not_merged(weights, text, copied):
     assert (copied / VALUES).read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "read, name",
+    [
+        (load_training, "training.json"),
+        (load_training, VALUES),
+        (load_training, "estimator.zip"),
+        (merge_weights, VALUES),
+        (merge_weights, "predict.onnx"),
+    ],
+)
+def test_missing_files_are_named(read, name, copied):
+    (copied / name).unlink()
+    with pytest.raises(SavedFileError, match=f"copied lacks {name}: copy it again"):
+        read(copied)
+
+
+@pytest.mark.parametrize("read", [load_training, merge_weights])
+def test_paths_that_are_not_folders(read, package, tmp_path):
+    with pytest.raises(SavedFileError, match="nothing is missing, and a training package is a folder"):
+        read(tmp_path / "nothing")
+    with pytest.raises(SavedFileError, match=r"estimator\.zip is a file, and a training package is a folder"):
+        read(package / "estimator.zip")
+
+
 def test_values_of_another_copy_are_merged(package, copied):
     """Weights of the file are taken, and states and epochs of the package stay."""
     trainer = Trainer(copied)
