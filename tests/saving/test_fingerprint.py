@@ -178,7 +178,7 @@ def test_differences_are_named_once(kind, begun):
     text = message_of(many, **arguments)
     assert text.startswith("resume: estimator=MLPRegressor instead of Ridge, average=3 instead of False, ")
     assert text.count(" instead of ") == 5 and text.endswith(" and 2 more")
-    fitted = message_of(kind(Ridge().fit(X, Y), **OPTIONS), **arguments)
+    fitted = message_of(kind(Ridge().fit(X, Y + 1), **OPTIONS), **arguments)
     assert "graph=checksum" in fitted and "order of features, or a model that is fitted" in fitted
 
 
