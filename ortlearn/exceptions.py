@@ -146,7 +146,7 @@ class OmittedWarning(UserWarning):
 
 
 class ResumedWarning(UserWarning):
-    """A training is resumed with other versions, or from a file that lacks part of what must be equal."""
+    """A training is resumed with other versions or from an incomplete file, or cannot be, and begins anew."""
 
 
 class UnfittedStartWarning(UserWarning):

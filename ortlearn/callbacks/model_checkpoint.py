@@ -173,8 +173,7 @@ class ModelCheckpoint:
         """Return the folder of a training to resume."""
         from . import run_folders
 
-        folder = run_folders.held_folder(context, self._writer)
-        return folder if self.resume and any(folder.glob("*.zip")) else None
+        return run_folders.folder_to_resume(context, self._writer) if self.resume else None
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Release the folder of a training; its files are kept."""

@@ -6,12 +6,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import warn_user
+from ..exceptions import ResumedWarning, warn_user
 from ..graphs.files import remove_hidden_files
 from .checkpoint_files import checkpoint_paths, is_checkpoint, written_by
 from .locks import FolderInUse, RunLock
 
-__all__ = ["claim", "earlier_checkpoints", "held_folder", "reopen", "release"]
+__all__ = ["claim", "earlier_checkpoints", "folder_to_resume", "held_folder", "reopen", "release"]
 
 #: Attribute of an estimator with the name of its subfolder, if it has one.
 RUN = "_checkpoint_run"
@@ -106,6 +106,22 @@ def held_folder(context: Any, writer: str) -> Path:
             "forked during the training, or the training is over."
         )
     return lock.folder
+
+
+def folder_to_resume(context: Any, writer: str) -> Path | None:
+    """Return the folder of a training if it has saved estimators; warn if it has only models."""
+    folder = held_folder(context, writer)
+    if any(folder.glob("*.zip")):
+        return folder
+    models = checkpoint_paths(folder, nested=False)
+    if models:
+        warn_user(
+            f"{folder} has ONNX models of an earlier training ({models[-1].name}), but no saved estimator "
+            "(.zip) to resume it from: the training begins anew, and replaces models of the same names. With "
+            "with_estimator=True, ModelCheckpoint writes both.",
+            ResumedWarning,
+        )
+    return None
 
 
 def release(context: Any, writer: str) -> None:

@@ -28,6 +28,8 @@ class Table:
     labels: np.ndarray | None = None
     weights: np.ndarray | None = None
     groups: np.ndarray | None = None
+    #: Features of all rows of the file; None if these are all.
+    whole: Any = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -38,7 +40,8 @@ class Table:
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
             for name in ("labels", "weights", "groups")
         }
-        return replace(self, features=self.features.iloc[rows].reset_index(drop=True), **parts)
+        whole = self.features if self.whole is None else self.whole
+        return replace(self, features=self.features.iloc[rows].reset_index(drop=True), whole=whole, **parts)
 
 
 def column_options(options: argparse.Namespace) -> dict[str, Any]:

@@ -57,11 +57,18 @@ def run(options: argparse.Namespace) -> dict:
         "columns": model.column_names,
     }
     if isinstance(model, OnnxModel):
-        return {**result, **_of_graph(model), **_of_onnx(model, options)}
+        return {**result, **_of_graph(model), **_checked(_of_onnx(model, options), options)}
     X = None if rows is None else model.features(rows)
     asked = {"weights_to_train": options.weights_to_train, "lora": _adapters(options)}
     explanation = explain(model.source, X, None if rows is None else rows.labels, **asked)
-    return {**result, "class": type(model.source).__name__, **_table_of(explanation)}
+    return {**result, "class": type(model.source).__name__, **_checked(_table_of(explanation), options)}
+
+
+def _checked(result: dict, options: argparse.Namespace) -> dict:
+    """Return a description, or raise an error if --weights-to-train cannot be trained."""
+    if options.weights_to_train and result["problem"]:
+        raise ConversionError(result["problem"])
+    return result
 
 
 def _rows(options: argparse.Namespace) -> Table | None:

@@ -78,8 +78,10 @@ def explain_values(table: Table, names: list[str] | None = None) -> Iterator[Non
     try:
         yield
     except (ValueError, TypeError, OverflowError) as error:
-        known = table.features.columns
-        frame = table.features if names is None else table.features[[n for n in known if n in names]]
+        values = (
+            table.features if table.whole is None else table.whole
+        )  # a wrong value may be in another part
+        frame = values if names is None else values[[name for name in values.columns if name in names]]
         refused = refused_values(table.name, frame, str(error))
         if refused is None:
             raise
@@ -103,7 +105,8 @@ def check_numbers(table: Table, frame: Any) -> None:
     """Raise an error that names the columns of text, if there are any."""
     names = text_columns(frame)
     if names:
-        raise refused_values(table.name, frame, "") or texts_for_numbers(table.name, frame, names)
+        values = frame if table.whole is None else table.whole[list(frame.columns)]
+        raise refused_values(table.name, values, "") or texts_for_numbers(table.name, values, names)
 
 
 def match_labels(labels: np.ndarray, model: Model, name: str) -> np.ndarray:

@@ -30,7 +30,13 @@ KNOWN = (
     "mixed-integer",
 )
 #: Parts of messages of scikit-learn and ortlearn about text, missing and infinite values.
-ABOUT_TEXTS = ("could not convert string to float", "must contain numbers", "must hold numbers", "'numeric'")
+ABOUT_TEXTS = (
+    "could not convert string to float",
+    "must contain numbers",
+    "must hold numbers",
+    "'numeric'",
+    "requires numeric input",
+)
 ABOUT_GAPS, ABOUT_INFINITY = "contains NaN", "contains infinity"
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from ..data.columns import Columns
 from ..data.samples import Data
-from ..exceptions import ResumedWarning, SavedFileError, warn_user
+from ..exceptions import OrtlearnError, ResumedWarning, SavedFileError, warn_user
+from ..learning_rates.resolve import resolve_learning_rate
+from ..losses.resolve import resolve_loss
 from ..onnx_files.loading import is_onnx_source
+from ..penalties.resolve import resolve_penalty
 from ..problem.problem import Problem
 from ..runtime.onnxruntime_module import runtime
 from ..training.loop import LoopSettings
@@ -27,6 +31,21 @@ FREE = ("max_iter", "verbose", "exc", "tol", "n_iter_no_change", "n_jobs", "clie
 WITH_DATA = ("validation_every", "shuffle_buffer")
 #: Parts whose changes may change the last bits of a result only.
 NOTICED = ("versions",)
+#: What a difference of texts means that are checksums.
+MEANINGS = {
+    "graph": " (another model, another number or order of features, or a model that is fitted and was not, "
+    "or the reverse)"
+}
+#: Largest number of differences in a message.
+SHOWN = 5
+#: Functions that return the plugin for a name or a number, by parameter.
+RESOLVERS: dict[str, Callable[[Any], Any]] = {
+    "learning_rate": resolve_learning_rate,
+    "learning_loss": resolve_loss,
+    "learning_penalty": resolve_penalty,
+}
+#: Text of a name of a plugin.
+PLUGIN_NAME = re.compile(r"'\w+'")
 #: Memory address in the representation of an object.
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 #: Representation of a number of numpy.
@@ -44,7 +63,7 @@ def parameter_texts(parameters: Mapping[str, Any]) -> dict[str, str]:
     }
     model, state = parameters["estimator"], parameters["random_state"]
     name = "ONNX model" if is_onnx_source(model) else type(model).__name__
-    return {**texts, "estimator": name, "random_state": random_state_text(state)}
+    return {"estimator": name, **texts, "random_state": random_state_text(state)}
 
 
 def random_state_text(value: Any) -> str:
@@ -91,20 +110,20 @@ def check(found: Mapping[str, str], known: Mapping[str, str], is_complete: bool 
 
     Parts that ``known`` lacks are compared only if it ``is_complete``, as files of this version are.
     """
-    names = [*found, *sorted(known.keys() - found.keys())]
-    pairs = {
-        name: (found.get(name, "None"), _normal(known.get(name, "None")))
-        for name in names
-        if _is_compared(name) and (name in known or is_complete)
-    }
-    differing = {name: pair for name, pair in pairs.items() if _normal(pair[0]) != pair[1]}
+    differing = _differing(_resolved(found), _resolved(known), is_complete)
     noticed = {name: differing.pop(name) for name in NOTICED if name in differing}
     if differing:
-        texts = ", ".join(f"{name}={now} instead of {then}" for name, (now, then) in differing.items())
+        texts = [
+            f"{name}={now} instead of {then}{MEANINGS.get(name, '')}"
+            for name, (now, then) in differing.items()
+            if not differing.keys() & _owners(name)
+        ]
+        more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
         raise SavedFileError(
-            f"This is not the training to resume: {texts}. Pass the original parameters, model and data; "
-            f"{', '.join(FREE)} may change (max_iter unless a schedule or validations depend on it). To "
-            "train from the beginning, omit resume_from, and pass another folder to ModelCheckpoint."
+            f"This is not the training to resume: {', '.join(texts[:SHOWN])}{more}. Pass the original "
+            f"parameters, model and data; {', '.join(FREE)} may change (max_iter unless a schedule or "
+            "validations depend on it). To train from the beginning, omit resume_from, and pass another "
+            "folder to ModelCheckpoint."
         )
     for now, then in noticed.values():
         warn_user(
@@ -112,6 +131,37 @@ def check(found: Mapping[str, str], known: Mapping[str, str], is_complete: bool 
             "those of an uninterrupted training.",
             ResumedWarning,
         )
+
+
+def _differing(
+    found: Mapping[str, str], known: Mapping[str, str], is_complete: bool
+) -> dict[str, tuple[str, str]]:
+    """Return the texts of parts that differ, now and then."""
+    names = [*found, *sorted(known.keys() - found.keys())]
+    pairs = {
+        name: (found.get(name, "None"), _normal(known.get(name, "None")))
+        for name in names
+        if _is_compared(name) and (name in known or is_complete)
+    }
+    return {name: pair for name, pair in pairs.items() if _normal(pair[0]) != pair[1]}
+
+
+def _resolved(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return texts in which names of plugins and rates are the objects that they stand for."""
+    resolved = dict(texts)
+    for name, resolve in RESOLVERS.items():
+        text = texts.get(name, "")
+        with suppress(OrtlearnError, ValueError):  # not the name of a plugin, such as "auto"; not a number
+            plugin = resolve(text[1:-1] if PLUGIN_NAME.fullmatch(text) else float(text))
+            parts = plugin.get_params().items()
+            resolved |= {name: _text(plugin), **{f"{name}__{part}": _outline(value) for part, value in parts}}
+    return resolved
+
+
+def _owners(name: str) -> set[str]:
+    """Return the names of the objects that a nested parameter is in."""
+    parts = name.split("__")
+    return {"__".join(parts[:number]) for number in range(1, len(parts))}
 
 
 def digest_of(start: Start) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..exceptions import ResumedWarning, SavedFileError, warn_user
 from ..saving.decoder import Decoder
-from ..saving.files import Content, read
+from ..saving.files import SUFFIX, Content, read
 from ..saving.summaries import by_progress, is_saved
 from . import fingerprint
 from .fitted_model import FittedModel
@@ -60,7 +60,30 @@ def _last_of(path: Path) -> Resumption | None:
     for candidate in by_progress(path):
         with suppress(SavedFileError):  # skip damaged files
             return resumption_of(read(candidate))
-    raise SavedFileError(f"{path} has no training that can be resumed.")
+    raise SavedFileError(f"{path} has no training that can be resumed: {_reason(path)}")
+
+
+def _reason(folder: Path) -> str:
+    """Return why a folder has no training to resume, and what to do."""
+    reasons = []
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        try:
+            resumption_of(read(path))
+        except (OSError, SavedFileError) as error:
+            text = str(error)
+            reasons.append(text if str(path) in text else f"{path}: {text}")
+    if reasons:
+        return (
+            f"{' '.join(reasons)} Restore the file from a copy, pass another folder, or remove the file to "
+            "train from the beginning."
+        )
+    model = next(folder.glob("*.onnx"), None)
+    only = (
+        ""
+        if model is None
+        else f", only ONNX models such as {model.name}, which lack the state of a training"
+    )
+    return f"it has no saved estimators ({SUFFIX}){only}. Pass a file or a folder of ModelCheckpoint."
 
 
 def resumption_of(content: Content) -> Resumption | None:

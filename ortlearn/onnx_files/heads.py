@@ -150,9 +150,11 @@ def _class_table(classes: Sequence[Any] | None) -> np.ndarray | None:
     """Return classes as an array of integers or text."""
     if classes is None:
         return None
-    table = np.asarray(classes)
-    texts = all(isinstance(text, str) for text in table.ravel().tolist())
-    if table.ndim != 1 or len({*table.tolist()}) < len(table) or not (texts or table.dtype.kind in "iu"):
+    table = np.asarray(classes, dtype=object)  # as other types, numpy makes texts of mixed values
+    values = table.ravel().tolist()
+    texts = all(isinstance(value, str) for value in values)
+    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+    if table.ndim != 1 or not (texts or whole) or len({*values}) < len(values):
         raise ValueError(f"classes={classes!r} must be unique integers or unique strings.")
     return table.astype(object if texts else np.int64)
 

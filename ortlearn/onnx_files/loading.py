@@ -109,6 +109,11 @@ def read_onnx(source: Any) -> tuple[ModelProto, str]:
         return source, "The contents of the ModelProto given"
     if isinstance(source, bytes | bytearray):
         return _parse(bytes(source), "The bytes given"), "The bytes given"
+    if not is_onnx_source(source):
+        raise ConversionError(
+            f"{source!r:.80} is not an ONNX file: pass its path, its bytes or a ModelProto. "
+            "OrtGradientOptimizer converts estimators of scikit-learn, and get_trained_onnx returns their graph."
+        )
     path = Path(source)
     try:
         if path.exists() and not path.is_file():  # pipes and devices may be endless

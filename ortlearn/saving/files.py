@@ -164,8 +164,10 @@ def _read_members(
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     members = archive.infolist()
     names = [item.filename for item in members]
-    if len({*names}) < len(names) or MANIFEST not in names:
-        raise SavedFileError(f"It has repeated names, or lacks {MANIFEST}.")
+    if MANIFEST not in names:
+        raise SavedFileError(f"It lacks {MANIFEST}: it is truncated, or another kind of zip file.")
+    if len({*names}) < len(names):
+        raise SavedFileError("It has repeated names.")
     if any(item.compress_type != zipfile.ZIP_STORED or item.flag_bits & 1 for item in members):
         raise SavedFileError("It is compressed or encrypted, which is not supported.")
     if sum(item.file_size for item in members) > size:

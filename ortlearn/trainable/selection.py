@@ -98,6 +98,11 @@ def select_weights(
     else:
         matches = match_patterns(weights, patterns, original_names)
         chosen = {name for match in matches for name in match.names}
+    if not chosen and patterns is not None:
+        raise NoTrainableWeightError(
+            f"weights_to_train is empty: name weights from {_known(weights, original_names)}, or pass None, "
+            "which selects the learned ones."
+        )
     if not chosen:
         hint = f" Select weights by weights_to_train, from {_known(weights, original_names)}."
         raise NoTrainableWeightError(

@@ -143,6 +143,18 @@ def test_damaged_data(run, tmp_path, name, content, text):
     assert text in run("evaluate", "wine.skops", tmp_path / name, "--label", "kind").error
 
 
+@pytest.mark.parametrize("model", ["wine.skops", "wine.onnx"])
+@pytest.mark.parametrize("row", range(0, 30, 5))
+def test_a_text_in_any_row_is_named(run, tmp_path, model, row):
+    """It is in the samples to train on, or in those to score on; pandas reads all its column as text."""
+    rows = [[f"{i}.25", "1", f"{3 * i % 7}", "barolo" if i % 2 else "barbera"] for i in range(30)]
+    rows[row][0] = "abc"
+    lines = [["alcohol", "hue", "proline", "kind"], *rows]
+    (tmp_path / "typo.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    error = run("train", model, tmp_path / "typo.csv", "--label", "kind", *OUT).error
+    assert "in the columns ['alcohol'] (such as 'abc')" in error
+
+
 ROWS = "alcohol,hue,proline,kind\n" + "".join(f"{i},1,{3 * i % 7},barolo\n" for i in range(12))
 
 

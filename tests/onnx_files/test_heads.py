@@ -187,6 +187,7 @@ def test_invalid_tensors_and_n_outputs(name, arguments, error, message):
         ({"classes": [1, 1]}, "unique integers"),
         ({"classes": [0.5, 1.5]}, "unique integers"),
         ({"classes": [True, False]}, "unique integers"),
+        ({"classes": ["a", 1, "c"]}, "unique integers or unique strings"),
         ({"classes": np.array(["a", 1], dtype=object)}, "unique integers or unique strings"),
         ({"classes": ["a", "b"], "n_outputs": 3}, "must be the number of classes, 2"),
         ({"classes": ["a", "b"], "task": "regression"}, "classes require task='classification'"),

@@ -237,3 +237,14 @@ def test_rank_that_depends_on_the_number_of_samples_stays_unknown():
         y = MatMul (r, w) }}"""
     trained = fitted(parse(text))
     np.testing.assert_allclose(trained.predict(X[:1]), trained.predict(X)[:1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("source", [None, 3, Ridge()])
+def test_other_objects_are_no_files(source):
+    for open_source in (
+        onnx_files.open,
+        lambda value: onnx_files.replace_head(value, "x", 2),
+        onnx_derivative,
+    ):
+        with pytest.raises(ConversionError, match=r"(None|3|Ridge\(\)) is not an ONNX file: pass its path"):
+            open_source(source)

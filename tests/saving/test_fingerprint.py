@@ -14,7 +14,9 @@ from sklearn.neural_network import MLPRegressor
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, saving
 from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.exceptions import ResumedWarning, SavedFileError
-from ortlearn.learning_rates import LearningRateAdam
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
+from ortlearn.losses import HuberLoss
+from ortlearn.penalties import L1Penalty
 from ortlearn.search import OrtGridSearchCV
 from tests.saving.checkpoints import training_state
 
@@ -134,6 +136,50 @@ def test_changed_model_is_named(kind, begun, name, model):
     model = Ridge().fit(X, Y + 1) if model == "fitted" else model
     with pytest.raises(SavedFileError, match=f"{name}=.* instead of"):
         kind(model, **OPTIONS).fit(X, Y, WEIGHTS, **VALIDATION, resume_from=begun)
+
+
+def message_of(trainer, *arguments, **options):
+    with pytest.raises(SavedFileError) as caught:
+        trainer.fit(*arguments, **options)
+    return str(caught.value).partition(". Pass the original")[0].removeprefix("This is not the training to ")
+
+
+def test_equal_plugins_of_different_notation(kind):
+    for name, one, other in (
+        ("learning_rate", "Adam", LearningRateAdam()),
+        ("learning_rate", 0.05, LearningRateSGD(eta0=0.05)),
+        ("learning_loss", "huber", HuberLoss()),
+        ("learning_penalty", "l1", L1Penalty()),
+    ):
+        expected = kind(Ridge(), **{**OPTIONS, name: one}).fit(X, Y)
+        for first, second in ((one, other), (other, one)):
+            begun = interrupted(kind(Ridge(), **{**OPTIONS, name: first}), X, Y)
+            found = kind(Ridge(), **{**OPTIONS, name: second}).fit(X, Y, resume_from=begun)
+            assert training_state(found) == training_state(expected)
+
+
+def test_differences_are_named_once(kind, begun):
+    arguments = {"X": X, "y": Y, "sample_weight": WEIGHTS, **VALIDATION, "resume_from": begun}
+    rate = kind(Ridge(), **{**OPTIONS, "learning_rate": LearningRateAdam(eta0=0.5)})
+    assert message_of(rate, **arguments) == (
+        "resume: learning_rate=LearningRateAdam(eta0=0.5) instead of LearningRateAdam()"
+    )
+    model = kind(MLPRegressor(), **OPTIONS)
+    assert message_of(model, **arguments) == "resume: estimator=MLPRegressor instead of Ridge"
+    changes = {
+        "clip_norm": 1.0,
+        "clip_value": 1.0,
+        "average": 3,
+        "hoist": False,
+        "shuffle": False,
+        "dtype": "float64",
+    }
+    many = kind(MLPRegressor(), **{**OPTIONS, **changes})
+    text = message_of(many, **arguments)
+    assert text.startswith("resume: estimator=MLPRegressor instead of Ridge, average=3 instead of False, ")
+    assert text.count(" instead of ") == 5 and text.endswith(" and 2 more")
+    fitted = message_of(kind(Ridge().fit(X, Y + 1), **OPTIONS), **arguments)
+    assert "graph=checksum" in fitted and "order of features, or a model that is fitted" in fitted
 
 
 def changed_at(array, row):
@@ -285,7 +331,7 @@ def test_streams(kind, tmp_path):
         arguments = {**STREAM, **{key: value for key, value in changes.items() if key in STREAM}}
         with pytest.raises(SavedFileError, match=rf"[ ,]{name}"):
             kind(Ridge(), **options).fit_stream(source, **arguments, resume_from=path)
-    with pytest.raises(SavedFileError, match="shuffle_buffer=None instead of 32"):
+    with pytest.raises(SavedFileError, match="source=None instead of 90 rows"):
         kind(Ridge(), **OPTIONS).fit(X, Y, WEIGHTS, **VALIDATION, resume_from=path)
 
 

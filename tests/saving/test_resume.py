@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, saving
 from ortlearn.callbacks import ModelCheckpoint
-from ortlearn.exceptions import SavedFileError
+from ortlearn.exceptions import ResumedWarning, SavedFileError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, PlateauSchedule
 from ortlearn.losses import FunctionLoss
 from ortlearn.training import loop
@@ -224,6 +224,36 @@ def test_a_damaged_checkpoint_is_skipped(tmp_path):
     assert training_state(
         make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=tmp_path)
     ) == training_state(expected)
+
+
+@pytest.mark.parametrize("n_damaged", [1, 2])
+def test_damaged_checkpoints_are_named(n_damaged, tmp_path):
+    make("Adam", OrtGradientOptimizer).set_callbacks(ModelCheckpoint(tmp_path, every=6 // n_damaged)).fit(
+        X, Y
+    )
+    files = sorted(tmp_path.glob("*.zip"))
+    assert len(files) == n_damaged
+    for file in files:
+        file.write_bytes(file.read_bytes()[:-100])
+    text = ".*".join(f"{file.name} is not a saved estimator, or is damaged.* truncated" for file in files)
+    with pytest.raises(SavedFileError, match=f"{text}.*Restore .*remove"):
+        make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=6, resume=True)
+    with pytest.raises(SavedFileError, match=f"{text}.*Restore .*remove"):
+        make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
+
+
+def test_models_without_states(tmp_path):
+    checkpoint = ModelCheckpoint(tmp_path, every=6, with_estimator=False)
+    expected = make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
+    with pytest.raises(
+        SavedFileError, match="no saved estimators.*only ONNX models such as epoch-000006.onnx"
+    ):
+        make("Adam", OrtGradientOptimizer).fit(X, Y, resume_from=tmp_path)
+    checkpoint = ModelCheckpoint(tmp_path, every=6, resume=True)
+    with pytest.warns(ResumedWarning, match="epoch-000006.onnx.* no saved estimator .*begins anew"):
+        found = make("Adam", OrtGradientOptimizer).set_callbacks(checkpoint).fit(X, Y)
+    assert training_state(found) == training_state(expected)
 
 
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])

@@ -110,9 +110,11 @@ def test_error_of_a_pattern_that_is_not_a_string():
         select_weights(WEIGHTS, ["I0_mean", 3], ORIGINAL)
 
 
-@pytest.mark.parametrize("patterns", [None, []])
-def test_error_if_nothing_is_trained(patterns):
-    with pytest.raises(NoTrainableWeightError, match=r"no weight to train.*'scaler.mean'"):
+@pytest.mark.parametrize(
+    "patterns, text", [(None, "no weight to train"), ([], "weights_to_train is empty: ")]
+)
+def test_error_if_nothing_is_trained(patterns, text):
+    with pytest.raises(NoTrainableWeightError, match=f"{text}.*'scaler.mean'"):
         select_weights({"I0_mean": WEIGHTS["I0_mean"]}, patterns, ORIGINAL)
 
 
