@@ -97,8 +97,7 @@ def check_folder(root: Path) -> None:
     path = root / MANIFEST
     if not path.exists() or KIND.encode() not in _read_file(path, MAX_MANIFEST_BYTES):
         raise SavedFileError(
-            f"{root} is a folder with other files, some of which a package could replace: pass a new or an "
-            "empty folder, or that of an earlier package."
+            f"{root} is a folder with other files: pass a new or an empty folder, or that of a package."
         )
 
 
@@ -111,9 +110,7 @@ def check_present(root: Path, names: Iterable[str]) -> None:
             "has written. ortlearn.saving.load reads the files of ortlearn.saving.save."
         )
     if missing := [name for name in names if not os.path.lexists(root / name)]:
-        raise SavedFileError(
-            f"The package in {root} lacks {', '.join(missing)}: copy it again, or export it again."
-        )
+        raise SavedFileError(f"The package in {root} lacks {', '.join(missing)}: copy or export it again.")
 
 
 def read_package(folder: str | os.PathLike, needed: str) -> PackageFiles:

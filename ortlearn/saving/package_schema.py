@@ -18,13 +18,8 @@ _ENDS: dict[str, Any] = {
     "required": ["input", "output"],
     "properties": {"input": _TEXT, "output": _TEXT},
 }
-_FEATURE: dict[str, Any] = {
-    **_TENSOR,
-    "properties": {
-        **_TENSOR["properties"],
-        "missing": {"type": "array", "items": {"type": "integer", "minimum": 0}},
-    },
-}
+_COLUMNS: dict[str, Any] = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+_FEATURE: dict[str, Any] = {**_TENSOR, "properties": {**_TENSOR["properties"], "missing": _COLUMNS}}
 #: JSON schema of ``training.json``.
 PACKAGE_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -147,8 +147,7 @@ def _warn_of_lost_epochs(root: Path, n_iter: int) -> None:
     if n_epochs and total > n_iter:
         warn_user(
             f"The package in {root} was trained for {total} epochs, {n_epochs} of them by a program, and is "
-            f"replaced by one of {n_iter} epochs. To keep such weights, export into another folder, or the "
-            "estimator that load_training returns.",
+            f"replaced by one of {n_iter}: to keep its weights, export into another folder.",
             UserWarning,
         )
 

@@ -188,7 +188,7 @@ def test_a_package_that_was_trained_further_is_replaced_with_a_warning(tmp_path,
     export_training(load_training(tmp_path), tmp_path)
     assert not recwarn.list and load_training(tmp_path).n_iter_ == 5
     trained_by_a_program(tmp_path, 1)
-    with pytest.warns(UserWarning, match="trained for 6 epochs, 1 of them by a program.*one of 2 epochs"):
+    with pytest.warns(UserWarning, match="trained for 6 epochs, 1 of them by a program.*one of 2: to keep"):
         export_training(trained, tmp_path)
     assert load_training(tmp_path).n_iter_ == 2
 

@@ -215,7 +215,7 @@ def test_wrong_weights_are_not_merged(weights, text, copied):
 )
 def test_missing_files_are_named(read, name, copied):
     (copied / name).unlink()
-    with pytest.raises(SavedFileError, match=f"copied lacks {name}: copy it again"):
+    with pytest.raises(SavedFileError, match=f"copied lacks {name}: copy or export it again"):
         read(copied)
 
 
