@@ -30,8 +30,9 @@ LABELS = {
     "series of Int64": (pd.Series(CODES, dtype="Int64"), CODES.astype(float)),
     "boolean": (pd.array(CODES == 1, dtype="boolean"), CODES.astype(float)),
     "integers of pyarrow": (pd.array(CODES, dtype="int64[pyarrow]"), CODES.astype(float)),
-    "texts of polars": (pl.Series(TEXTS), TEXTS),
-    "categories of polars": (pl.Series(TEXTS, dtype=pl.Categorical), TEXTS),
+    # polars starts threads, which do not survive a fork: not at import
+    "texts of polars": (lambda: pl.Series(TEXTS), TEXTS),
+    "categories of polars": (lambda: pl.Series(TEXTS, dtype=pl.Categorical), TEXTS),
 }
 FLOATS = {"Float64": "Float64", "pyarrow": "double[pyarrow]"}
 CLASSIFIERS = {
@@ -42,6 +43,11 @@ CLASSIFIERS = {
 }
 OPTIONS = {"max_iter": 2, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def labels(name):
+    given, plain = LABELS[name]
+    return given() if callable(given) else given, plain
 
 
 def same(found, expected):
@@ -59,7 +65,7 @@ def same(found, expected):
     ],
 )
 def test_warm_start_of_a_classifier(name, model):
-    given, plain = LABELS[name]
+    given, plain = labels(name)
     fitted = CLASSIFIERS[model].fit(FRAME, plain)
     for options in ({"warm_start": True}, {"early_stopping": True}):
         pairs = [OrtGradientOptimizer(fitted, **options, **OPTIONS).fit(FRAME, y) for y in (given, plain)]
@@ -68,7 +74,7 @@ def test_warm_start_of_a_classifier(name, model):
 
 @pytest.mark.parametrize("name", LABELS)
 def test_labels_of_every_method(optimizer, name):
-    given, plain = LABELS[name]
+    given, plain = labels(name)
     options = {**OPTIONS, "learning_rate": 0.1}
 
     def trained(method, y, **arguments):
