@@ -112,7 +112,7 @@ def read_onnx(source: Any) -> tuple[ModelProto, str]:
     if not is_onnx_source(source):
         raise ConversionError(
             f"{source!r:.80} is not an ONNX file: pass its path, its bytes or a ModelProto. "
-            "OrtGradientOptimizer converts estimators of scikit-learn, and get_trained_onnx returns their graph."
+            "OrtGradientOptimizer converts estimators of scikit-learn; get_trained_onnx returns their graph."
         )
     path = Path(source)
     try:
