@@ -93,12 +93,16 @@ def columns_of_files(
 
 
 def _dataset_at(path: str | os.PathLike, schema: Any = None) -> Any:
+    begin = f"No parquet files can be read at {os.fspath(path)!r}"
     try:
-        return dataset_of(path, schema)
+        dataset = dataset_of(path, schema)
+    except FileNotFoundError as error:
+        raise SourceError(f"{begin}: there is no such file or folder. Check the path.") from error
     except (OSError, ValueError) as error:
-        raise SourceError(
-            f"No parquet files can be read at {os.fspath(path)!r}: {error}. Check the path and the files."
-        ) from error
+        raise SourceError(f"{begin}: {error}. Check the path and the files.") from error
+    if not dataset.files:
+        raise SourceError(f"{begin}: the folder is empty, or the names of all files begin with '.' or '_'.")
+    return dataset
 
 
 def _is_dataset(data: Any) -> bool:

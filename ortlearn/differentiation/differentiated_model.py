@@ -132,6 +132,7 @@ def prepare(model: ModelProto, wrt: Sequence[str]) -> DifferentiatedModel:
         constants=[tensor for tensor in graph.initializer if tensor.name not in changing],
     )
     op.opsets.update(versions)
+    op.first_input = next((value.name for value in graph.input), op.first_input)  # weights are the last ones
     nodes: list[NodeProto] = []
     for node in graph.node:
         nodes += guard_top_k(op, node) if (node.domain, node.op_type) == ("", "TopK") else [node]

@@ -178,10 +178,11 @@ class RuleNode:
 
     def unknown_shape(self, names: Sequence[str]) -> GradientError:
         """Return an error about tensors of unknown rank, which names remedies."""
+        first = self._op.first_input
         return self.error(
             f"the rank of {', '.join(map(repr, names))} is unknown. Declare the shapes of the inputs of the "
             "model (dimensions may have names), or run the model to find them: "
-            "onnx_derivative(model, feeds={'input': array, ...}), or "
+            f"onnx_derivative(model, feeds={{{first!r}: array, ...}}), or "
             "ortlearn.onnx_files.open(model, feeds) for the model that an estimator trains"
         )
 

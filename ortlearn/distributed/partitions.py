@@ -175,7 +175,7 @@ def _of_files(cluster: Cluster, paths: Any, y: Any, sample_weight: Any, features
     listed = cluster.gather([cluster.submit(parquet_files, os.fspath(path)) for path in several])
     files = [file for found in listed for file in found]
     if not files:
-        raise SourceError(f"There are no parquet files at {paths!r}. Check the path.")
+        raise SourceError("X is an empty list of paths: pass the paths of parquet files.")
     names = [f"File {file}" for file in files]
     known = cluster.gather([cluster.submit(parquet_columns, file) for file in files], names=names)
     schemas = [(file, schema) for file, (schema, _) in zip(files, known, strict=True)]

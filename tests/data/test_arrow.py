@@ -169,8 +169,13 @@ def test_error_names_the_corrupt_row_group(folder):
 
 
 def test_files_that_cannot_be_opened(tmp_path):
-    with pytest.raises(SourceError, match="No parquet files can be read at .*nowhere"):
+    with pytest.raises(
+        SourceError, match="No parquet files can be read at .*nowhere': there is no such file"
+    ):
         open_source(tmp_path / "nowhere")
+    for options in ({}, {"y": "label"}, {"features": ["a"]}):
+        with pytest.raises(SourceError, match="the folder is empty"):
+            open_source(tmp_path, **options)
     (tmp_path / "x.parquet").write_bytes(b"PAR1 this is none")
     with pytest.raises(SourceError, match="x.parquet"):
         open_source(tmp_path / "x.parquet")

@@ -120,7 +120,9 @@ def test_unknown_ranks_are_found_by_a_run(declared, run_onnx_named):
     if not declared:
         model.graph.output[0].type.tensor_type.ClearField("shape")
     feeds = {"x": np.arange(24, dtype=np.float32).reshape(2, 12), "s": np.array([2, 2, 6])}
-    with pytest.raises(GradientError, match=r"'Conv'.*the rank of 'a'.* is unknown.*feeds="):
+    with pytest.raises(
+        GradientError, match=r"'Conv'.*the rank of 'a'.* is unknown.*feeds={'x': array, \.\.\.}"
+    ):
         onnx_derivative(model, backend="rules")
     with pytest.raises(ExecutionError, match="'s'.*missing"):
         onnx_derivative(model, feeds={"x": feeds["x"]})
@@ -241,10 +243,6 @@ def test_rank_that_depends_on_the_number_of_samples_stays_unknown():
 
 @pytest.mark.parametrize("source", [None, 3, Ridge()])
 def test_other_objects_are_no_files(source):
-    for open_source in (
-        onnx_files.open,
-        lambda value: onnx_files.replace_head(value, "x", 2),
-        onnx_derivative,
-    ):
+    for open_source in (onnx_files.open, lambda value: onnx_files.replace_head(value, "x", 2)):
         with pytest.raises(ConversionError, match=r"(None|3|Ridge\(\)) is not an ONNX file: pass its path"):
             open_source(source)

@@ -151,7 +151,7 @@ PARAMETERS = [
     ({"dtype": "int8"}, ValueError, "'dtype' parameter"),
     ({"verbose": -1}, ValueError, "'verbose' parameter"),
     ({"weights_to_train": "zebra*"}, NoTrainableWeightError, "'zebra\\*' matches no .*'coef'"),
-    ({"weights_to_train": []}, NoTrainableWeightError, "no weight to train"),
+    ({"weights_to_train": []}, NoTrainableWeightError, "weights_to_train is empty"),
     ({"estimator": Ridge}, ConversionError, "must be a scikit-learn estimator object .*not <class"),
     ({"estimator": 3}, ConversionError, "must be a scikit-learn estimator object .*not 3"),
     ({"estimator": None}, ConversionError, "must be a scikit-learn estimator object .*not None"),

@@ -25,6 +25,7 @@ class TypedBuilder(GraphBuilder):
 
     def __init__(self, opset: int = 18, *, constants: Iterable[TensorProto] = (), **options: Any):
         super().__init__(opset, **options)
+        self.first_input = "name"  # of the graph to differentiate, for messages
         self._parent: TypedBuilder | None = None
         self._values: dict[str, np.ndarray | TensorProto] = {tensor.name: tensor for tensor in constants}
 
@@ -36,6 +37,7 @@ class TypedBuilder(GraphBuilder):
     def child(self, types: Mapping[str, TensorType]):
         """Return a builder for a subgraph, with unique names and constants in the main graph."""
         inner = type(self)(self.opset, dtype=self.float_dtype, prefix=self.prefix)
+        inner.first_input = self.first_input
         inner._parent, inner.opsets, inner.initializers = self, self.opsets, self.initializers
         inner._names, inner._counters = self._names, self._counters
         inner._types, inner._values = {**self._types, **types}, dict(self._values)
