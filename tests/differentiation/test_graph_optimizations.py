@@ -16,6 +16,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (
 )
 
 from ortlearn.differentiation import onnx_derivative
+from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import copy_model
 from tests.differentiation.evaluation import run_at_level
 from tests.differentiation.linear_algebra_records import LINEAR_ALGEBRA
@@ -102,7 +103,11 @@ def check(record, opset, dtype, symbolic, exchanges):
     in_branch = record.op_type == "LpPool" and opset == 13
     if record.second and dtype == np.float32 and not in_branch:
         both = [*wrt, *(v.name for v in onx.graph.input if v.name.endswith("_grad"))]
-        second = onnx_derivative(onx, [], both)
+        try:
+            second = onnx_derivative(onx, [], both)
+        except ConversionError as error:  # opening refuses a ReduceProd of the empty shape of a scalar
+            assert "of an empty tensor" in str(error)
+            return 1
         assert_levels_agree(second, feeds | seeds(second, onx, feeds))
     return 1
 

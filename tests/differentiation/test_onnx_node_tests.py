@@ -103,7 +103,7 @@ def outcome(case, rng) -> tuple[str, str]:
         return "random", ""
     try:
         model = decompose_operators(load_onnx(case.model))
-    except (ConversionError, ExecutionError):
+    except (ConversionError, ExecutionError, GradientError):
         return "refused", ""
     try:
         runner = session(model)
