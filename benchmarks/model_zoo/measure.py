@@ -6,25 +6,12 @@ from collections.abc import Callable
 
 from benchmarks.model_zoo.case import Case
 from benchmarks.model_zoo.measurement import Fact, Measurement, first_line, if_explained
+from benchmarks.model_zoo.verdict import RESULTS
 
 __all__ = ["FACTS", "measure"]
 
 #: Facts, in the order they are found out.
-FACTS = (
-    "fits",
-    "converts",
-    "learned",
-    "prepares",
-    "gradient_rules",
-    "gradient_ort",
-    "forward",
-    "decreases_rules",
-    "decreases_ort",
-    "two_calls",
-    "exported",
-    "written",
-    "defaults",
-)
+FACTS = ("fits", "converts", "learned", "prepares", *RESULTS)
 #: What a fact builds on: without these it is not asked for.
 _NEEDS = {
     "converts": ("fits",),

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["converts", "crashed", "has_learned", "is_trained", "reason", "silently_wrong", "state"]
+__all__ = ["RESULTS", "converts", "crashed", "has_learned", "is_trained", "reason", "silently_wrong", "state"]
 
 Facts = Mapping[str, Mapping[str, Any]]
+#: Facts about results, in the order they are found out: false without an error is silently wrong.
+RESULTS = (
+    "gradient_rules",
+    "gradient_ort",
+    "forward",
+    "decreases_rules",
+    "decreases_ort",
+    "two_calls",
+    "exported",
+    "written",
+    "defaults",
+)
 
 
 def _ok(facts: Facts, *names: str) -> bool:
@@ -42,17 +54,7 @@ def silently_wrong(facts: Facts) -> list[str]:
     """Return the facts that are false without an error or a warning."""
     return [
         name
-        for name in (
-            "gradient_rules",
-            "gradient_ort",
-            "forward",
-            "decreases_rules",
-            "decreases_ort",
-            "two_calls",
-            "exported",
-            "written",
-            "defaults",
-        )
+        for name in RESULTS
         if facts.get(name, {}).get("ok") is False and not facts[name].keys() & {"plain", "crash"}
     ]
 

@@ -1,4 +1,4 @@
-"""Gradients of ONNX graphs, by built-in rules or, where it is known to be right, by another builder.
+"""Gradients of ONNX graphs, by built-in rules or by the C++ builder of onnxruntime-training.
 
 ``BACKENDS`` has the values of the parameters ``gradient`` and ``backend``; ``STRAIGHT_THROUGH`` is the
 backend of the built-in rules that differentiates rounding as the identity. ``onnx_derivative`` opens files:

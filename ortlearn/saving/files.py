@@ -78,7 +78,7 @@ def read_manifest(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def _existing(path: str | os.PathLike) -> Path:
-    """Return a path as an object; raise an error if it is none, or does not exist."""
+    """Return a path as an object; raise an error for other types, and for missing files."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the path of a saved estimator, not {path!r}.")
     found = Path(path)

@@ -4,7 +4,25 @@ from collections import Counter
 
 import numpy as np
 from onnx import helper, parser
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 
+from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
+
+#: Models, with the function of their labels.
+MODELS = {
+    "mlp_regression": (MLPRegressor(hidden_layer_sizes=(5, 4)), lambda X: X[:, 0]),
+    "mlp_classes": (MLPClassifier(hidden_layer_sizes=(5,)), lambda X: np.digitize(X[:, 0], [-0.5, 0.5])),
+    "binary": (LogisticRegression(), lambda X: X[:, 0] > 0),
+    "classes": (LogisticRegression(), lambda X: np.digitize(X[:, 0], [-0.5, 0.5])),
+    "two_outputs": (LinearRegression(), lambda X: X[:, :2]),
+}
+RATES = {
+    "SGD": LearningRateSGD(),
+    "Nesterov": LearningRateSGDNesterov(),
+    "momentum": LearningRateSGDNesterov(nesterov=False),
+    "Adam": LearningRateAdam(),
+}
 #: Changes of a task for a network of three weights.
 NETWORK = {
     "model": parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>

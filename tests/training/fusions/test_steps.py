@@ -5,32 +5,17 @@ from collections import Counter
 import numpy as np
 import pytest
 from onnx import parser
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from ortlearn.estimators import OrtGradientOptimizer
-from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import ElasticPenalty, L2Penalty
 from ortlearn.runtime.devices import Device
 from ortlearn.runtime.sessions import make_session
 from ortlearn.training.fusions import PASSES, fuse_step
 from ortlearn.training.steps import epoch_graph
 from tests.pairwise import pairwise
+from tests.training.examples import MODELS, RATES
 
 ROWS = 6
-RATES = {
-    "SGD": LearningRateSGD(),
-    "Nesterov": LearningRateSGDNesterov(),
-    "momentum": LearningRateSGDNesterov(nesterov=False),
-    "Adam": LearningRateAdam(),
-}
-MODELS = {
-    "mlp_regression": (MLPRegressor(hidden_layer_sizes=(5, 4)), lambda X: X[:, 0]),
-    "mlp_classes": (MLPClassifier(hidden_layer_sizes=(5,)), lambda X: np.digitize(X[:, 0], [-0.5, 0.5])),
-    "binary": (LogisticRegression(), lambda X: X[:, 0] > 0),
-    "classes": (LogisticRegression(), lambda X: np.digitize(X[:, 0], [-0.5, 0.5])),
-    "two_outputs": (LinearRegression(), lambda X: X[:, :2]),
-}
 OPTIONS = {
     "plain": {},
     "penalty": {"penalty": ElasticPenalty(l1=0.1, l2=0.2)},

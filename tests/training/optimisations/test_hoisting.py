@@ -101,27 +101,12 @@ def test_X_is_not_copied(task_on, rows):
 
 @pytest.mark.parametrize("chunk", [1, 8, 17, 40, 10**6])
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, scipy.sparse.csr_matrix])
-def test_chunks_give_the_same_results(chunk, form, task_on, rows, monkeypatch):
+def test_chunks_give_the_same_results(chunk, form, task_on, rows, monkeypatch, sizes_of_calls):
     task = task_on(
         """i = ArgMax <axis = 1, keepdims = 1> (x) f = Cast <to = 1> (i) s = Mul (x, f)
            score = MatMul (s, coef)"""
     )
-    sizes = []
-    make = hoisting.open_session
-
-    def counted(*args):
-        session = make(*args)
-        run = session.run
-
-        def run_counted(outputs, feeds):
-            if outputs is not None:
-                sizes.append(len(feeds["x"]))
-            return run(outputs, feeds)
-
-        session.run = run_counted
-        return session
-
-    monkeypatch.setattr(hoisting, "open_session", counted)
+    sizes = sizes_of_calls("x")
     monkeypatch.setattr(hoisting, "FEATURE_BYTES", chunk)
     _, data = hoist(task, Data(form(rows.X), rows.y), CPU, None)
     expected = rows.X * rows.X.argmax(axis=1)[:, None]

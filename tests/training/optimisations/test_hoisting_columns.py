@@ -154,24 +154,9 @@ def test_text_that_cannot_be_computed_before(case, task_on, data):
         hoist(task, data, CPU, None)
 
 
-def test_chunks_are_bounded_by_results(task_on, data, monkeypatch):
+def test_chunks_are_bounded_by_results(task_on, data, monkeypatch, sizes_of_calls):
     """A text of eight bytes is encoded as forty bytes."""
-    sizes = []
-    make = hoisting.open_session
-
-    def counted(*args):
-        session = make(*args)
-        run = session.run
-
-        def run_counted(outputs, feeds):
-            if outputs is not None:
-                sizes.append(len(feeds["city"]))
-            return run(outputs, feeds)
-
-        session.run = run_counted
-        return session
-
-    monkeypatch.setattr(hoisting, "open_session", counted)
+    sizes = sizes_of_calls("city")
     monkeypatch.setattr(hoisting, "FEATURE_BYTES", 200)
     task = task_on(
         f"""{CODES} t = Tile (h, many) m = ReduceSum <keepdims = 0> (coef) q = Mul (t, m)

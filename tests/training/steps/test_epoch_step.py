@@ -9,15 +9,14 @@ import pytest
 import scipy.sparse
 from onnx import parser
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.linear_model import LinearRegression
 
 from ortlearn.data.orders import batch_sizes
 from ortlearn.data.samples import Data
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.exceptions import ConvergenceError
 from ortlearn.graphs import TensorType
-from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
+from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.penalties import ElasticPenalty, NoPenalty
 from ortlearn.runtime.cache import clear_cache
 from ortlearn.runtime.devices import Device
@@ -27,23 +26,11 @@ from ortlearn.training.steps import batch_loops, batch_timer
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.pairwise import pairwise
+from tests.training.examples import MODELS, RATES
 
 CPU = Device("cpu")
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}
 RTOL = {"float32": 1e-6, "float64": 1e-12}
-MODELS = {
-    "mlp_regression": (MLPRegressor(hidden_layer_sizes=(5, 4)), lambda X: X[:, 0]),
-    "mlp_classes": (MLPClassifier(hidden_layer_sizes=(5,)), lambda X: np.digitize(X[:, 0], [-0.5, 0.5])),
-    "binary": (LogisticRegression(), lambda X: X[:, 0] > 0),
-    "classes": (LogisticRegression(), lambda X: np.digitize(X[:, 0], [-0.5, 0.5])),
-    "two_outputs": (LinearRegression(), lambda X: X[:, :2]),
-}
-RATES = {
-    "SGD": LearningRateSGD(),
-    "Nesterov": LearningRateSGDNesterov(),
-    "momentum": LearningRateSGDNesterov(nesterov=False),
-    "Adam": LearningRateAdam(),
-}
 #: Number of samples, and of samples of a batch.
 SIZES = {
     "short": (23, 5),
