@@ -7,12 +7,13 @@ candidates = python$(1) $(wildcard $(HOME)/.pyenv/versions/$(1).*/bin/python$(1)
 find_python = $(firstword $(foreach version,$(1),$(foreach program,$(call candidates,$(version)),$(call runs,$(program)))))
 
 ifeq ($(origin PYTHON),undefined)
-PYTHON := $(or $(call find_python,3.12 3.11 3.10),python3)
+PYTHON := $(or $(call find_python,3.12 3.11 3.10 3.13 3.14),python3)
 endif
 VENV ?= .venv
 BENCH_VENV ?= .venv-bench
-EXTRA ?= training
 BIN := $(VENV)/bin
+# The onnxruntime to install: onnxruntime-training up to Python 3.12, the newest plain onnxruntime above.
+EXTRA ?= $(shell $(or $(wildcard $(BIN)/python),$(PYTHON)) tests/release/extras.py)
 STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.installed-lint
 DOCS_STAMP := $(VENV)/.installed-docs
@@ -25,13 +26,13 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-runtimes test-openvino test-all test-3.11 test-3.12 test-3.13 lint format bench against-torch coverage real-files docs site dist matrix clean
+.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist matrix clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@if [ "$(EXTRA)" = training ]; then \
-	    $(BIN)/python -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))' || \
-	    { echo "onnxruntime-training needs Python 3.10 to 3.12: make PYTHON=python3.11 ..."; exit 1; }; fi
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo "ortlearn needs Python 3.10 or later: make PYTHON=python3.13 ..."; exit 1; }
+	@echo "$(VENV): $$($(BIN)/python --version), with the extra $(EXTRA)"
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e ".[$(EXTRA),test,plot,progress]"
 	$(BIN)/python -m pip install --quiet --no-deps ./tests/example_plugin
@@ -106,10 +107,9 @@ test-others: $(OTHERS_STAMP)
 # onnxruntime-training on Python 3.11 and 3.12, the newest plain onnxruntime on 3.13.
 test-all: test-3.11 test-3.12 test-3.13
 
-test-3.13: EXTRA = onnxruntime
-test-3.11 test-3.12 test-3.13: test-3.%:
-	@test -n "$(call find_python,3.$*)" || { echo "make test-all needs Python 3.$*"; exit 1; }
-	$(MAKE) test VENV=.venv-3.$* PYTHON=$(call find_python,3.$*) EXTRA=$(EXTRA)
+test-3.10 test-3.11 test-3.12 test-3.13 test-3.14: test-3.%:
+	@test -n "$(call find_python,3.$*)" || { echo "make $@ needs Python 3.$*"; exit 1; }
+	$(MAKE) test VENV=.venv-3.$* PYTHON=$(call find_python,3.$*)
 
 lint: $(LINT_STAMP)
 	$(BIN)/ruff check .

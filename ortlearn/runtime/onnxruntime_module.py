@@ -15,8 +15,8 @@ def runtime() -> ModuleType:
         import onnxruntime
     except ImportError as error:
         raise MissingRuntimeError(
-            "onnxruntime is not installed. Install one of the extras: pip install 'ortlearn[training]' to "
-            "train and predict on the CPU (Python 3.10 to 3.12), or 'ortlearn[training-gpu]' on a GPU."
+            "onnxruntime is not installed. Install one of the extras: pip install 'ortlearn[onnxruntime]' "
+            "to train and predict on the CPU, or 'ortlearn[gpu]' on a GPU."
         ) from error
     return onnxruntime
 

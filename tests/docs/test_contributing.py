@@ -9,8 +9,8 @@ from tests.docs.pages import ROOT
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COMMANDS = (ROOT / "docs/explanation/commands.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-#: Targets called by make test-all.
-PARTS = {"test-3.11", "test-3.12", "test-3.13"}
+#: Targets of single versions, named in the line of make test-all.
+PARTS = {"test-3.10", "test-3.11", "test-3.12", "test-3.13", "test-3.14"}
 
 
 def targets():

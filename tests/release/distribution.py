@@ -12,17 +12,12 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 from tests.release.environments import ROOT, Environment, find_interpreter
+from tests.release.extras import extra_of
 
 __all__ = ["SUPPORTED", "build", "check_metadata", "check_sdist", "check_wheel", "smoke"]
 
 #: Versions of Python, and the extra whose onnxruntime is there for each.
-SUPPORTED = {
-    "3.10": "training",
-    "3.11": "training",
-    "3.12": "training",
-    "3.13": "onnxruntime",
-    "3.14": "onnxruntime",
-}
+SUPPORTED = {f"3.{minor}": extra_of((3, minor)) for minor in range(10, 15)}
 #: Files of an sdist that are not part of the package.
 _BESIDE = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
 _FIELDS = (

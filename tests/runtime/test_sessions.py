@@ -85,7 +85,7 @@ except ortlearn.exceptions.MissingRuntimeError as error:
     print(error)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'ortlearn[training]'" in result.stdout
+    assert "pip install 'ortlearn[onnxruntime]'" in result.stdout
 
 
 def _threads_of_a_worker(n_jobs):
