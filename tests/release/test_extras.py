@@ -30,7 +30,9 @@ def test_make_takes_the_extra_of_the_interpreter(tmp_path):
     assert f'".[{extra},test,' in planned(tmp_path, f"PYTHON={sys.executable}")
     assert '".[gpu,test,' in planned(tmp_path, f"PYTHON={sys.executable}", "EXTRA=gpu")
     newer = tmp_path / "python"  # an interpreter for which onnxruntime-training has no wheels
-    newer.write_text(f'#!/bin/sh\n[ "$1" = tests/release/extras.py ] && echo onnxruntime || exec {sys.executable} "$@"')
+    newer.write_text(
+        f'#!/bin/sh\n[ "$1" = tests/release/extras.py ] && echo onnxruntime || exec {sys.executable} "$@"'
+    )
     newer.chmod(0o755)
     assert '".[onnxruntime,test,' in planned(tmp_path, f"PYTHON={newer}")
 
