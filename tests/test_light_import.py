@@ -75,7 +75,8 @@ for kind in (ortlearn.OrtGradientOptimizer, ortlearn.OrtGradientForwardBackwardO
         model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
     except MissingRuntimeError as error:
         assert isinstance(error, ImportError)
-        print("ortlearn[onnxruntime]" in str(error), sorted(vars(model)) == sorted(model.get_params(deep=False)))
+        named = "ortlearn[onnxruntime]" in str(error)
+        print(named, sorted(vars(model)) == sorted(model.get_params(deep=False)))
 """
     assert run(HIDE + code).splitlines() == ["True True"] * 2
 

@@ -28,8 +28,8 @@ def pybind() -> ModuleType:
     if not hasattr(_pybind_state, "GradientGraphBuilder"):
         raise MissingRuntimeError(
             "The installed onnxruntime has no gradient builder. Install onnxruntime-training: "
-            "pip install 'ortlearn[training]' (Python 3.10 to 3.12) in place of onnxruntime. gradient='rules' "
-            "needs no other package."
+            "pip install 'ortlearn[training]' (Python 3.10 to 3.12) in place of onnxruntime; or use "
+            "gradient='rules', which runs on any onnxruntime."
         )
     return _pybind_state
 
