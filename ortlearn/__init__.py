@@ -11,8 +11,14 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from .estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+    from .intervals import OrtIntervalRegressor
 
-__all__ = ["OrtGradientForwardBackwardOptimizer", "OrtGradientOptimizer", "__version__"]
+__all__ = [
+    "OrtGradientForwardBackwardOptimizer",
+    "OrtGradientOptimizer",
+    "OrtIntervalRegressor",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,6 +27,10 @@ def __getattr__(name: str) -> Any:
         from . import estimators
 
         return getattr(estimators, name)
+    if name == "OrtIntervalRegressor":
+        from . import intervals
+
+        return getattr(intervals, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -55,6 +55,7 @@ ALLOWED = {
     "saving": {"graphs"},
     "fitting": BELOW_INFERENCE | {"inference", "comparison", "saving"},
     "estimators": BELOW_ESTIMATORS | {"conversion", "_version"},
+    "intervals": BELOW_ESTIMATORS | {"conversion", "estimators", "_version"},
     "packages": BELOW_ESTIMATORS | {"estimators", "_version"},
     "inspection": {"graphs"},
     "callbacks": {"graphs", "saving"},
@@ -63,7 +64,7 @@ ALLOWED = {
     "distributed": BELOW_ESTIMATORS | {"estimators"},
     "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "_version"},
     "__main__": {"cli"},
-    "": {"estimators", "_version"},
+    "": {"estimators", "intervals", "_version"},
 }
 NO_PLUGINS = {"exceptions", "_version", "graphs", "parameters", "plugins", "data", "runtime"}
 #: Packages that all parts except STANDARD_ONLY may import besides the standard library.

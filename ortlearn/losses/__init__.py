@@ -13,7 +13,7 @@ from .interval import Interval
 from .log_loss import LogLoss
 from .loss_graph import add_loss_output
 from .margins import HingeLoss, ModifiedHuberLoss, PerceptronLoss, SquaredHingeLoss
-from .quantile import QuantileLoss
+from .quantile import QuantileLoss, QuantilesLoss
 from .resolve import default_loss, resolve_loss
 from .signed_labels import SignedLabelLoss
 from .squared_error import SquaredErrorLoss
@@ -38,6 +38,7 @@ __all__ = [
     "PerceptronLoss",
     "PoissonLoss",
     "QuantileLoss",
+    "QuantilesLoss",
     "RowObjective",
     "SignedLabelLoss",
     "SquaredEpsilonInsensitiveLoss",

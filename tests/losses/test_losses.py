@@ -44,6 +44,19 @@ def softplus(z):
     return np.logaddexp(0.0, z)
 
 
+def noncrossing(levels, middle):
+    """Return the sum of the pinball losses of quantiles whose distances are softplus of the scores."""
+
+    def rows(f, y):
+        above = np.cumsum(softplus(f[:, middle + 1 :]), axis=1)
+        below = np.cumsum(softplus(f[:, :middle])[:, ::-1], axis=1)[:, ::-1]
+        centre = f[:, middle : middle + 1]
+        residual = y - np.hstack([centre - below, centre, centre + above])
+        return np.maximum(residual * levels, residual * (np.array(levels) - 1)).sum(1)
+
+    return rows
+
+
 def multinomial(f, y):
     return np.logaddexp.reduce(f, axis=1) - f[np.arange(len(y)), y]
 
@@ -143,6 +156,11 @@ CASES = {
     "quantile": [
         Case(lambda f, y: np.maximum(0.5 * (y - f), -0.5 * (y - f)).sum(1)),
         Case(lambda f, y: np.maximum(0.9 * (y - f), -0.1 * (y - f)).sum(1), params={"quantile": 0.9}),
+    ],
+    "quantiles": [
+        Case(noncrossing([0.05, 0.5, 0.95], 1)),
+        Case(noncrossing([0.1, 0.2, 0.3], 2), params={"levels": (0.1, 0.2, 0.3)}),
+        Case(noncrossing([0.6, 0.7, 0.9], 0), params={"levels": [0.6, 0.7, 0.9]}),
     ],
     "epsilon_insensitive": [
         Case(lambda f, y: np.maximum(0, np.abs(f - y) - 0.1).sum(1)),
@@ -343,6 +361,11 @@ def test_type_of_loss_output():
         ("huber", {"delta": "x"}),
         ("quantile", {"quantile": 1.0}),
         ("quantile", {"quantile": 0}),
+        ("quantiles", {"levels": [0.5, 0.1]}),
+        ("quantiles", {"levels": [0.5, 0.5]}),
+        ("quantiles", {"levels": [0.0, 0.5]}),
+        ("quantiles", {"levels": []}),
+        ("quantiles", {"levels": "0.5"}),
         ("epsilon_insensitive", {"epsilon": -0.1}),
         ("tweedie", {"power": 0.5}),
         ("tweedie", {"power": np.nan}),

@@ -1,0 +1,105 @@
+"""Intervals of regressors: coverage, one file, given models, bad input."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ortlearn import OrtGradientOptimizer, OrtIntervalRegressor
+
+NETWORK = make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(8,), random_state=0))
+
+
+def samples(n, seed=0):
+    """Return samples whose spread depends on the second feature."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, 10 + 3 * X[:, 0] + np.exp(X[:, 1]) * rng.normal(size=n)
+
+
+X, Y = samples(400)
+X_NEW, Y_NEW = samples(2000, 1)
+
+
+def inside(intervals, y):
+    return (intervals[:, 0, 0] <= y) & (y <= intervals[:, 1, 0])
+
+
+def run_file(model, X):
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_outputs()]
+    return dict(zip(names, session.run(names, {session.get_inputs()[0].name: X}), strict=True))
+
+
+@pytest.mark.parametrize("method", ["cqr", "residual"])
+@pytest.mark.parametrize("estimator", [Ridge(), NETWORK, Ridge().fit(*samples(50, 3))], ids=type)
+def test_file_and_estimator_agree(estimator, method):
+    trained = OrtIntervalRegressor(estimator, method=method, random_state=0).fit(X, Y)
+    points, intervals = trained.predict_interval(X_NEW)
+    assert abs(inside(intervals, Y_NEW).mean() - 0.9) < 0.08
+    found = run_file(trained.get_trained_onnx(), X_NEW.astype(np.float32))
+    np.testing.assert_allclose(found["lower"], intervals[:, 0, 0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found["upper"], intervals[:, 1, 0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(found["prediction"], points)
+    assert np.all(np.diff(found["quantiles"], axis=1) >= 0)
+
+
+def test_given_models_keep_their_predictions():
+    file = OrtGradientOptimizer(Ridge(), random_state=0).fit(*samples(50, 3)).get_trained_onnx()
+    trained = OrtIntervalRegressor(file, random_state=0).fit(X[100:150], Y[100:150])
+    rows = X_NEW.astype(np.float32)
+    found, expected = run_file(trained.get_trained_onnx(), rows), run_file(file, rows)
+    np.testing.assert_array_equal(found["prediction"], expected["variable"].ravel())
+    np.testing.assert_array_equal(found["variable"], expected["variable"])
+    np.testing.assert_array_equal(trained.predict(rows), expected["variable"].ravel())
+
+
+def test_width_follows_the_features():
+    trained = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y)
+    width = np.diff(trained.predict_interval(X_NEW)[1][:, :, 0])[:, 0]
+    assert np.corrcoef(width, X_NEW[:, 1])[0, 1] > 0.9
+
+
+def test_several_coverages():
+    trained = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y)
+    intervals = trained.predict_interval(X_NEW, [0.5, 0.8, 0.95])[1]
+    shares = [np.mean((intervals[:, 0, k] <= Y_NEW) & (Y_NEW <= intervals[:, 1, k])) for k in range(3)]
+    np.testing.assert_allclose(shares, [0.5, 0.8, 0.95], atol=0.09)
+
+
+def test_clone_search_and_pipeline():
+    search = GridSearchCV(
+        OrtIntervalRegressor(Ridge(), random_state=0), {"estimator__alpha": [0.1, 1e4]}, cv=2
+    )
+    assert search.fit(X, Y).best_params_ == {"estimator__alpha": 0.1}
+    first = make_pipeline(StandardScaler(), OrtIntervalRegressor(Ridge(), random_state=0)).fit(X, Y)
+    again = clone(first).fit(X, Y)
+    np.testing.assert_array_equal(first.predict(X_NEW), again.predict(X_NEW))
+
+
+@pytest.mark.parametrize(
+    "parameters, n, message",
+    [
+        ({"coverage": 1.0}, 400, "coverage=1.0 must be a number between 0 and 1"),
+        ({"levels": [0.5, 0.2]}, 400, "must rise, each level once: pass \\[0.2, 0.5\\]"),
+        ({"levels": [0.2, 0.2]}, 400, "must rise"),
+        ({"levels": [0.0, 0.2]}, 400, "must be numbers between 0 and 1"),
+        ({}, 40, "8 calibration samples are too few for a coverage of 0.9, which takes at least 9"),
+        ({"calibration": 400}, 400, "calibration=400 leaves no samples for training, of 400"),
+    ],
+)
+def test_bad_parameters(parameters, n, message):
+    with pytest.raises(ValueError, match=message):
+        OrtIntervalRegressor(Ridge(), **parameters).fit(X[:n], Y[:n])
+
+
+def test_missing_values_are_refused():
+    with pytest.raises(ValueError, match="y contains NaN"):
+        OrtIntervalRegressor(Ridge()).fit(X, np.where(Y > 12, np.nan, Y))
+    with pytest.raises(ValueError, match="X contains NaN"):
+        OrtIntervalRegressor(Ridge()).fit(np.where(X > 2, np.nan, X), Y)
