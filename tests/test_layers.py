@@ -55,6 +55,7 @@ ALLOWED = {
     "saving": {"graphs"},
     "fitting": BELOW_INFERENCE | {"inference", "comparison", "saving"},
     "estimators": BELOW_ESTIMATORS | {"conversion", "_version"},
+    "functions": BELOW_ESTIMATORS | {"estimators", "transforms"},
     "intervals": BELOW_ESTIMATORS | {"conversion", "estimators", "_version"},
     "packages": BELOW_ESTIMATORS | {"estimators", "_version"},
     "inspection": {"graphs"},

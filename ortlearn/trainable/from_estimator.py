@@ -26,7 +26,7 @@ from ..preprocessing.skl2onnx_steps import append_converted
 from .selection import with_trained_weights
 from .trainable_model import Entry, TrainableModel
 
-__all__ = ["sklearn_to_onnx", "trainable_from_definitions", "write_weights"]
+__all__ = ["sklearn_to_onnx", "trainable_from_definitions", "write_split", "write_weights"]
 
 #: Rounding errors of float32, relative to a value, and to the largest value of its weight.
 TOLERANCE, OF_LARGEST = 1e-5, 1e-6
@@ -37,7 +37,7 @@ def trainable_from_definitions(
     split: Split, dtype: Any, origin: str, link: str, weights_to_train: Any
 ) -> TrainableModel:
     """Return the graph of an estimator with the parameters that its definitions declare."""
-    written = _write(split, dtype, link)
+    written = write_split(split, dtype, link)
     scores = written.scores
     model, original_names = renamed_weights(name_nodes(with_computed_shapes(written.model)))
     by_name = selected_names(split.sklearn_steps or split.estimator) is not None
@@ -96,11 +96,12 @@ def sklearn_to_onnx(
     ['MatMul', 'Add', 'Identity']
     """
     count = getattr(estimator, "n_features_in_", 0) or n_features
-    written = _write(Split(estimator, matrix_schema(count, dtype)), dtype, "identity")
+    written = write_split(Split(estimator, matrix_schema(count, dtype)), dtype, "identity")
     return prune(written.model)  # without nodes for training only
 
 
-def _write(split: Split, dtype: Any, link: str | None) -> models.WrittenModel:
+def write_split(split: Split, dtype: Any, link: str | None = None) -> models.WrittenModel:
+    """Return the graph that the definitions of a split estimator write."""
     schema = split.schema
     return models.write_model(
         split.estimator,
@@ -187,7 +188,7 @@ def _with_paths(source: Any, trainable: TrainableModel) -> TrainableModel:
     """Return a model of a file of version 0.2.0, which has no paths and forms, with those of a new graph."""
     scores, entry = trainable.scores, trainable.entry
     assert scores is not None
-    written = _write(Split(rest_of(source, entry.sklearn_steps), entry.schema), scores.dtype, "identity")
+    written = write_split(Split(rest_of(source, entry.sklearn_steps), entry.schema), scores.dtype, "identity")
     parameters = dict(trainable.parameters)
     for name, old in parameters.items():
         found = written.parameters.get(trainable.original_names[name], old)

@@ -9,14 +9,15 @@ from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from ...differentiation.rule_set import normalize_domain
 from ...differentiation.types.inference import infer_body
+from ...exceptions import OrtlearnError
 from ...graphs import GraphBuilder, TensorType, graph_names, node_inputs, value_types
 from ...graphs.nodes import constant_value
 
 __all__ = ["BatchScope", "NotBatchable", "Rule"]
 
 
-class NotBatchable(Exception):
-    """The graph has no batched form; the message names the operator."""
+class NotBatchable(OrtlearnError, ValueError):
+    """A graph that has no batched form; the message names the operator."""
 
 
 #: Writes the batched form of a node with the same output names; returns the outputs that are not batched.

@@ -1,0 +1,209 @@
+"""Graphs of fitted estimators, trained models and ONNX files, and how X becomes their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from scipy.sparse import issparse
+from sklearn.pipeline import Pipeline
+
+from ..data.columns import Columns
+from ..exceptions import ConversionError
+from ..graphs import initializer_arrays, value_types
+from ..graphs.output_shapes import with_computed_shapes
+from ..models import Scores, unwrapped
+from ..models.fusion import FusedForm
+from ..onnx_files.loading import is_onnx_source
+from ..onnx_files.opening import open_file
+from ..preprocessing.column_reading import check_categories, read_columns
+from ..preprocessing.columns import as_array_like
+from ..preprocessing.estimator_checks import check_is_a_model, is_trainer, last_step
+from ..preprocessing.initial_fit import is_fitted, untouched
+from ..preprocessing.missing import accepts_missing
+from ..preprocessing.pipeline_split import split_pipeline
+from ..preprocessing.schema import Input, InputSchema, graph_inputs, schema_of_graph
+from ..preprocessing.skl2onnx_steps import UndefinedModelError
+from ..problem.input_validation import InputFeatures
+from ..trainable.conversion import TrainableModel, to_trainable
+from ..trainable.from_estimator import write_split
+
+__all__ = ["Source", "open_source"]
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The graph of a model, with the names of its tensors, and its inputs."""
+
+    name: str
+    model: ModelProto
+    scores: Scores | None
+    schema: InputSchema
+    read: Callable[[Any], Arrays]
+    estimator: Any = None  # scikit-learn estimator, to ask for methods and shapes
+    classes: Any = None
+    parameters: dict[str, str] = field(default_factory=dict)  # original name -> initializer
+    fused: tuple[FusedForm, ...] = ()
+    sklearn_steps: Pipeline | None = None
+    y_ndim: int | None = None
+    exact: ModelProto | None = None  # the graph with the thresholds of trees, if they are smoothed
+
+    @property
+    def columns(self) -> dict[str, Hashable]:
+        """Column of X of each input, if inputs are columns."""
+        return {} if self.schema.is_matrix else {item.name: item.column for item in self.schema.inputs}
+
+    @property
+    def takes_matrix(self) -> bool:
+        """Whether one input takes all of X, as numbers of any shape."""
+        return self.schema.is_matrix
+
+    def inputs(self) -> tuple[Input, ...]:
+        """Return the inputs."""
+        return self.schema.inputs
+
+
+def open_source(model: Any, X: Any, dtype: Any) -> Source:
+    """Return the graph of a model: a fitted estimator, a fitted trainer, or an ONNX file."""
+    if is_onnx_source(model):
+        return _of_file(model, dtype)
+    if is_trainer(model):
+        return _of_trainer(model, X, dtype)
+    if not hasattr(model, "get_params"):
+        raise ConversionError(
+            f"model must be a fitted scikit-learn estimator, an estimator of ortlearn, or an ONNX model "
+            f"(ModelProto, bytes or a path), not {type(model).__name__}."
+        )
+    if not is_fitted(model):
+        raise ConversionError(f"{type(model).__name__} is not fitted: call fit first.")
+    return _of_estimator(model, X, np.dtype(np.float64 if dtype is None else dtype))
+
+
+def _of_estimator(model: Any, X: Any, dtype: np.dtype) -> Source:
+    """Return the graph of a fitted scikit-learn estimator."""
+    n_features = getattr(model, "n_features_in_", 0) or None
+    if n_features is None and X is None:
+        raise ConversionError(
+            f"The number of features of {type(model).__name__} is unknown: pass some samples as X=..."
+        )
+    check_is_a_model(unwrapped(model))
+    X = None if X is None else as_array_like(X)
+    split = split_pipeline(model, X, n_features=n_features, dtype=dtype)
+    common: dict[str, Any] = {"estimator": model, "sklearn_steps": split.sklearn_steps}
+    try:
+        written = write_split(split, dtype)
+    except UndefinedModelError:
+        found = to_trainable(model, X=X, n_features=n_features, dtype=dtype)
+        source = _of_trainable(found, found.model, type(model).__name__)
+        return replace(source, read=_reader(model, found.entry.schema, split.sklearn_steps), **common)
+    except ConversionError as error:
+        if X is not None:
+            raise
+        raise ConversionError(
+            f"{error} If X has columns of text or of several types, or steps that stay in scikit-learn, "
+            "pass some samples as X=..."
+        ) from error
+    return Source(
+        name=type(unwrapped(last_step(model) or model)).__name__,
+        model=with_computed_shapes(written.model),
+        scores=written.scores,
+        schema=split.schema,
+        read=_reader(model, split.schema, split.sklearn_steps),
+        classes=written.scores.classes,
+        parameters={name: name for name, known in written.parameters.items() if known.learned},
+        fused=written.fused,
+        **common,
+    )
+
+
+def _reader(model: Any, schema: InputSchema, steps: Pipeline | None) -> Callable[[Any], Arrays]:
+    """Return the function that checks X as scikit-learn does, and returns the inputs of the graph."""
+    names = getattr(model, "feature_names_in_", None)
+    features = InputFeatures(type(model).__name__, getattr(model, "n_features_in_", None), names)
+    missing = accepts_missing(model)
+
+    def read(X: Any) -> Arrays:
+        X = as_array_like(X)
+        if issparse(X):
+            X = X.toarray()
+        if steps is not None:
+            features.check_columns(X)
+            X = steps.transform(*untouched(steps, X))
+            X = X.toarray() if issparse(X) else X
+        elif schema.is_number_matrix:
+            rows = features.read_matrix(X, schema.float_dtype, missing)
+            check_categories(rows, schema)
+            return {schema.inputs[0].name: rows}
+        return read_columns(X, schema)
+
+    return read
+
+
+def _of_trainer(model: Any, X: Any, dtype: Any) -> Source:
+    """Return the trained graph of a fitted estimator of this package."""
+    fitted = model._model()
+    problem, trainable = fitted.problem, fitted.problem.trainable
+    if dtype is not None and np.dtype(dtype) != problem.dtype:
+        if problem.source is None:
+            raise ConversionError(
+                f"The trained graph computes in {problem.dtype}: use dtype=None, or train with dtype={dtype}."
+            )
+        return open_source(model.to_sklearn(), X, dtype)
+    source = _of_trainable(trainable, fitted.trained, type(model).__name__)
+
+    def read(X: Any) -> Arrays:
+        rows = fitted.read(X)
+        rows = rows.toarray() if issparse(rows) else rows
+        return dict(rows.arrays) if isinstance(rows, Columns) else {trainable.input_name: rows}
+
+    targets = problem.targets
+    wrapped = None if problem.source is None else fitted.written
+    classes = targets.classes if targets.classes is not None else source.classes
+    return replace(source, read=read, classes=classes, y_ndim=targets.ndim, estimator=wrapped)
+
+
+def _of_trainable(found: TrainableModel, model: ModelProto, name: str) -> Source:
+    """Return the graph of a trainable model, without a function that reads X."""
+    return Source(
+        name=found.origin or name,
+        model=found.for_inference(model, fused=False),
+        scores=found.scores,
+        schema=found.entry.schema,
+        read=partial(read_columns, schema=found.entry.schema),
+        classes=None if found.scores is None else found.scores.classes,
+        parameters={found.original_names[name]: found.original_names[name] for name in found.trained},
+        fused=found.fused,
+        sklearn_steps=found.entry.sklearn_steps,
+    )
+
+
+def _of_file(source: Any, dtype: Any) -> Source:
+    """Return the graph of an ONNX file; scores are found if its weights can be trained."""
+    trainable = None
+    with suppress(ConversionError):
+        trainable = to_trainable(source)
+    if trainable is not None:
+        found = _of_trainable(trainable, trainable.model, "the ONNX model")
+    else:
+        model = with_computed_shapes(open_file(source, trainable=True).model)
+        schema = schema_of_graph(graph_inputs(model, value_types(model), None))
+        weights = {name: name for name, array in initializer_arrays(model).items() if array.dtype.kind == "f"}
+        reader = partial(read_columns, schema=schema)
+        found = Source("the ONNX model", model, None, schema, reader, parameters=weights)
+    if dtype is not None and np.dtype(dtype) != found.schema.float_dtype:
+        raise ConversionError(
+            f"The ONNX model computes in {found.schema.float_dtype}: use dtype=None, or convert the file."
+        )
+
+    def read(X: Any) -> Arrays:
+        X = as_array_like(X)
+        return read_columns(X.toarray() if issparse(X) else X, found.schema)
+
+    return replace(found, read=read)
