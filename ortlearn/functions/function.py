@@ -57,18 +57,7 @@ class DifferentiableFunction(FunctionArrays):
 
     @runtime_errors()
     def __call__(self, X: Any) -> np.ndarray:
-        """Return the output for samples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Output, in the shape that the method has in scikit-learn.
-        """
+        """Return the output for samples, in the shape that the method has in scikit-learn."""
         return self.bare(self._read(X))
 
     @runtime_errors()
