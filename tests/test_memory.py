@@ -11,8 +11,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn.estimators import OrtGradientOptimizer
-from ortlearn.training.optimisations import hoisting
-from ortlearn.training.steps import epoch_step
+from ortlearn.runtime.devices import ort_value
+from ortlearn.training.optimisations.hoisting import LIMITS
+from tests.calls import calls_of
 
 #: Prints the peak memory in bytes before and after training.
 SCRIPT = """
@@ -85,28 +86,17 @@ def assert_trains_from_memory_map(folder, n_rows, n_columns, batch_size):
     np.testing.assert_array_equal(mapped, X)
 
 
-def test_small_memory_map(tmp_path, monkeypatch):
-    monkeypatch.setattr(hoisting, "FEATURE_BYTES", 1000)
-    assert_trains_from_memory_map(tmp_path, 300, 5, 7)
-
-
-@pytest.mark.slow
 def test_memory_map_larger_than_a_chunk(tmp_path):
-    n_rows = 60_000
-    assert n_rows * 100 * 4 > hoisting.FEATURE_BYTES
-    assert_trains_from_memory_map(tmp_path, n_rows, 100, 256)
+    n_rows = 9_000
+    assert n_rows * 250 * 4 > LIMITS.chunk
+    assert_trains_from_memory_map(tmp_path, n_rows, 250, 256)
 
 
-def test_float32_data_is_bound_without_copy(monkeypatch):
-    seen = []
-    make = epoch_step.ort_value
-
-    def noted(array, device):
-        seen.append(array)
-        return make(array, device)
-
-    monkeypatch.setattr(epoch_step, "ort_value", noted)
+def test_float32_data_is_bound_without_copy():
     X = np.random.RandomState(0).normal(size=(50, 4)).astype(np.float32)
-    OrtGradientOptimizer(LinearRegression(), max_iter=1, random_state=0, learning_rate="SGD").fit(X, X[:, 0])
+    model = OrtGradientOptimizer(LinearRegression(), max_iter=1, random_state=0, learning_rate="SGD")
+    with calls_of(ort_value) as calls:
+        model.fit(X, X[:, 0])
+    seen = [call["array"] for call in calls]
     assert sum(np.shares_memory(array, X) for array in seen) == 1
     assert max(array.nbytes for array in seen if not np.shares_memory(array, X)) < X.nbytes

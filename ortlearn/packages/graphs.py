@@ -48,7 +48,7 @@ class PackageGraphs:
 
 def package_graphs(task: TrainingTask, batch_size: int) -> PackageGraphs:
     """Return the training graphs of a package."""
-    step, epoch = step_graph(task), epoch_graph(task, batch_size, 0, tuned=False)
+    step, epoch = step_graph(task), epoch_graph(task, batch_size, 0, layout=None)
     in_epoch = {(item.weight, item.state): item for item in epoch.carried}
     carried = {item.source: (item, in_epoch[item.weight, item.state]) for item in step.carried}
     return PackageGraphs(step.model, with_loop_limits(epoch.model, CONDITION), carried)

@@ -60,7 +60,7 @@ class StackCompiler:
         key = own, sizes.key
         if key not in self._graphs:
             self._alive.append(values)
-            self._graphs[key] = epoch_graph(task, *sizes.key, tuned=False)
+            self._graphs[key] = epoch_graph(task, *sizes.key, layout=None)
         return key
 
     def _aligned_graphs(self, keys: tuple[Hashable, ...], task: TrainingTask) -> Aligned | None:

@@ -1,5 +1,7 @@
 """Small tasks for the training loop."""
 
+import time
+
 import numpy as np
 import pytest
 from onnx import parser
@@ -13,23 +15,18 @@ from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.losses import SquaredErrorLoss
 from ortlearn.models.weight_names import onnx_rename_weights
 from ortlearn.penalties import NoPenalty
+from ortlearn.runtime.cache import clear_cache
 from ortlearn.trainable.from_estimator import sklearn_to_onnx
 from ortlearn.training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.forward_backward import OrtGradientForwardBackward
 from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
-from ortlearn.training.steps.four_calls import four_calls
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.plain_training import plain_training  # noqa: F401
+from tests.simulated_clock import Clock
+from tests.training.examples import FourCallStep
 
 FLOAT = 1
-
-
-class FourCallStep(ForwardBackwardStep):
-    """ForwardBackwardStep with four calls, as for Python losses and the C++ builder."""
-
-    def _new_plan(self, size):
-        return four_calls(self, size)
 
 
 STEPS = {"one_graph": SingleGraphStep, "two_calls": ForwardBackwardStep, "four_calls": FourCallStep}
@@ -131,3 +128,13 @@ def linear(data):
     onx = onnx_rename_weights(sklearn_to_onnx(LinearRegression().fit(*data), 10))
     owner = OrtGradientForwardBackward(onx)
     return owner, [owner.get_initializer(name) for name in owner.weights_to_train]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Return a simulated clock; calls take no time by default, and have not been measured."""
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", clock)
+    clear_cache()  # measurements are stored with graphs
+    yield clock
+    clear_cache()

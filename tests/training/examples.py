@@ -8,6 +8,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
+from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
+from ortlearn.training.steps.four_calls import four_calls
 
 #: Models, with the function of their labels.
 MODELS = {
@@ -35,6 +37,13 @@ NETWORK_START = {
     "second": np.array([[1.0], [-1.0], [0.5]], np.float32),
     "third": np.array([0.1], np.float32),
 }
+
+
+class FourCallStep(ForwardBackwardStep):
+    """ForwardBackwardStep with four calls, as for Python losses and the C++ builder."""
+
+    def _new_plan(self, size):
+        return four_calls(self, size)
 
 
 def linear_start(dtype):

@@ -68,7 +68,9 @@ def _result_bytes(model: ModelProto, given: Mapping[str, tuple[int, ...]], sampl
     return total
 
 
-def rows_per_call(task: TrainingTask, data: Data) -> int | None:
+def rows_per_call(
+    task: TrainingTask, data: Data, chunk_bytes: int = CHUNK_BYTES, activations: int = MAX_ACTIVATIONS
+) -> int | None:
     """Return the number of samples per call for objective and gradient; None for all.
 
     Sparse samples are read in chunks, as entries or dense. A loss that is part of the graph may depend on
@@ -80,16 +82,16 @@ def rows_per_call(task: TrainingTask, data: Data) -> int | None:
         inputs, widths = task.inputs(data), product_widths(task.graph.model, task.graph.sparse)
         dense = row_bytes(array for name, array in inputs.items() if name not in widths)
         row = dense + sum(entry_bytes(inputs[name], width) for name, width in widths.items())
-        return max(1, min(CHUNK_BYTES // row, samples_per_call(task.graph.model, inputs)))
+        return max(1, min(chunk_bytes // row, samples_per_call(task.graph.model, inputs, activations)))
     if data.is_sparse:
-        return max(1, CHUNK_BYTES // row_bytes(task.inputs(data).values()))
-    size = samples_per_call(task.graph.model, task.inputs(data))
+        return max(1, chunk_bytes // row_bytes(task.inputs(data).values()))
+    size = samples_per_call(task.graph.model, task.inputs(data), activations)
     return size if size < len(data) else None
 
 
-def samples_per_call(model: ModelProto, inputs: Mapping[str, Any]) -> int:
+def samples_per_call(model: ModelProto, inputs: Mapping[str, Any], limit: int = MAX_ACTIVATIONS) -> int:
     """Return the number of samples per call, at least one, by the memory of their activations."""
-    return max(1, MAX_ACTIVATIONS // max(1, activation_bytes(model, inputs)))
+    return max(1, limit // max(1, activation_bytes(model, inputs)))
 
 
 def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
@@ -107,11 +109,11 @@ def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
     )
 
 
-def rows_per_copy(task: TrainingTask, data: Data) -> int:
+def rows_per_copy(task: TrainingTask, data: Data, chunk_bytes: int = CHUNK_BYTES) -> int:
     """Return the number of samples to copy per call: all of them unless features are sparse."""
     if not data.is_sparse:
         return len(data)
     inputs, sparse = task.inputs(data), task.graph.sparse
     dense = row_bytes(array for name, array in inputs.items() if name not in sparse)
     entries = sum(entry_bytes(inputs[name]) for name in sparse)
-    return min([len(data), *([CHUNK_BYTES // dense] if dense else []), ENTRY_BYTES // max(1, entries)])
+    return min([len(data), *([chunk_bytes // dense] if dense else []), ENTRY_BYTES // max(1, entries)])

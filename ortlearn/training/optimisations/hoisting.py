@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
@@ -18,20 +18,24 @@ from ...runtime.devices import Device
 from ..graphs.names import SAMPLE_WEIGHT
 from ..graphs.task import TrainingTask
 
-__all__ = ["Prefix", "hoist", "needs_hoisting", "split_prefix"]
+__all__ = ["Limits", "Prefix", "hoist", "needs_hoisting", "split_prefix"]
 
 #: Approximate bytes of a chunk of samples, which bounds the memory.
 CHUNK_BYTES = 2**24
-#: The same for the frozen part of a graph; smaller, so that its intermediate results stay in the cache.
-FEATURE_BYTES = 2**23
 #: Samples for the check that the frozen part computes each sample independently.
 PROBE_ROWS = 8
-#: Minimum bytes of results to store them as sparse matrices if they have few nonzeros (text, categories).
-SPARSE_BYTES = 2**28
-#: Maximum bytes of results that are stored for all samples; larger ones are computed for each batch.
-MAX_BYTES = 2**31
-#: Maximum share of nonzeros of sparse results.
-MAX_DENSITY = 0.05
+
+
+class Limits(NamedTuple):
+    """Bounds of the memory of the frozen part of a graph."""
+
+    chunk: int = 2**23  # approximate bytes of a chunk, whose intermediate results then stay in the cache
+    results: int = 2**31  # maximum bytes of the results of all samples, if they are larger than the samples
+    sparse: int = 2**28  # minimum bytes of results with few nonzeros (text, categories) to store them as CSR
+    density: float = 0.05  # maximum proportion of nonzeros of these
+
+
+LIMITS = Limits()
 
 
 def needs_hoisting(task: TrainingTask) -> bool:
@@ -39,13 +43,15 @@ def needs_hoisting(task: TrainingTask) -> bool:
     return any(known.elem_type == TensorProto.STRING for known in task.graph.features.values())
 
 
-def hoist(task: TrainingTask, data: Data, device: Device, n_jobs: int | None) -> tuple[TrainingTask, Data]:
+def hoist(
+    task: TrainingTask, data: Data, device: Device, n_jobs: int | None, limits: Limits = LIMITS
+) -> tuple[TrainingTask, Data]:
     """Compute the frozen prefix of a task on all samples, and return the remaining task.
 
     A prefix stays in the task if its results for a sample depend on other samples, such as a mean over the
     batch, or if they take more than 2 GiB and more than the samples themselves.
     """
-    left, prefix = split_prefix(task, data, device, n_jobs)
+    left, prefix = split_prefix(task, data, device, n_jobs, limits)
     return left, data if prefix is None else prefix.apply(data)
 
 
@@ -65,9 +71,10 @@ class Prefix:
         read: list[str],
         passed: list[str],
         bytes_of_row: int,
+        limits: Limits,
     ):
         self._task, self._model, self._read, self._passed = task, model, read, passed
-        self._device, self._n_jobs, self.bytes_of_row = device, n_jobs, bytes_of_row
+        self._device, self._n_jobs, self.bytes_of_row, self._limits = device, n_jobs, bytes_of_row, limits
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "session"}
@@ -81,13 +88,13 @@ class Prefix:
         """Return samples with the features of the remaining graph."""
         inputs = self._task.inputs(data)
         feeds = {name: inputs[name] for name in self._read}
-        features = _run_in_chunks(self.session, feeds, self.bytes_of_row)
+        features = _run_in_chunks(self.session, feeds, self.bytes_of_row, self._limits)
         features.update({name: inputs[name] for name in self._passed})
         return Data(data.X, data.y, data.sample_weight, features)
 
 
 def split_prefix(
-    task: TrainingTask, data: Data, device: Device, n_jobs: int | None
+    task: TrainingTask, data: Data, device: Device, n_jobs: int | None, limits: Limits = LIMITS
 ) -> tuple[TrainingTask, Prefix | None]:
     """Return the task without its frozen prefix, and the prefix or None."""
     inputs = task.inputs(data)
@@ -98,9 +105,9 @@ def split_prefix(
     prefix = _with_dynamic_rows(extract_model(task.graph.model, own, inputs=list(inputs)))
     feeds = {value.name: inputs[value.name] for value in prefix.graph.input}
     passed = [name for name in frontier if name in inputs]
-    found = Prefix(task, prefix, device, n_jobs, list(feeds), passed, row_bytes(feeds.values()))
+    found = Prefix(task, prefix, device, n_jobs, list(feeds), passed, row_bytes(feeds.values()), limits)
     some = _rowwise_results(found.session, feeds)
-    if some is None or not (needs_hoisting(task) or _fits(some, feeds)):
+    if some is None or not (needs_hoisting(task) or _fits(some, feeds, limits)):
         return _checked(task), None
     outputs = (value.name for value in found.session.get_outputs())
     known = {
@@ -185,33 +192,33 @@ def _is_close(left: np.ndarray, right: np.ndarray) -> bool:
     return np.array_equal(left, right)
 
 
-def _fits(values: list[np.ndarray], feeds: dict[str, Any]) -> bool:
+def _fits(values: list[np.ndarray], feeds: dict[str, Any], limits: Limits) -> bool:
     """Return whether results can be stored for all samples, given those for some of them."""
     n_rows, total = _n_rows(feeds), 0.0
     for value in values:
-        is_sparse = _stays_sparse(value, n_rows)
+        is_sparse = _stays_sparse(value, n_rows, limits)
         of_row = (
             3 * np.count_nonzero(value) * value.itemsize / len(value) if is_sparse else row_bytes([value])
         )
         total += n_rows * of_row
-    return total <= max(MAX_BYTES, n_rows * row_bytes(feeds.values()))
+    return total <= max(limits.results, n_rows * row_bytes(feeds.values()))
 
 
 def _n_rows(feeds: dict[str, Any]) -> int:
     return next(iter(feeds.values())).shape[0]
 
 
-def _run_in_chunks(session: Any, feeds: dict[str, Any], bytes_of_row: int) -> dict[str, Any]:
+def _run_in_chunks(session: Any, feeds: dict[str, Any], bytes_of_row: int, limits: Limits) -> dict[str, Any]:
     """Return the results of a session for all samples; large ones with few nonzeros as CSR matrices."""
     outputs = [value.name for value in session.get_outputs()]
     n_rows = _n_rows(feeds)
-    size = max(1, FEATURE_BYTES // max(1, bytes_of_row))
+    size = max(1, limits.chunk // max(1, bytes_of_row))
     results: dict[str, Any] = {}
     for start in range(0, n_rows, size):
         chunk = {name: _dense(array[start : start + size]) for name, array in feeds.items()}
         for output, value in zip(outputs, session.run(outputs, chunk), strict=True):
             if start == 0:
-                sparse = _stays_sparse(value, n_rows)
+                sparse = _stays_sparse(value, n_rows, limits)
                 results[output] = [] if sparse else np.empty((n_rows, *value.shape[1:]), dtype=value.dtype)
             if isinstance(results[output], list):
                 results[output].append(_as_sparse(value))
@@ -224,10 +231,11 @@ def _dense(part: Any) -> np.ndarray:
     return part.toarray() if issparse(part) else np.ascontiguousarray(part)
 
 
-def _stays_sparse(value: np.ndarray, n_rows: int) -> bool:
-    if value.ndim != 2 or value.dtype.kind != "f" or n_rows * value.shape[1] * value.itemsize < SPARSE_BYTES:
+def _stays_sparse(value: np.ndarray, n_rows: int, limits: Limits) -> bool:
+    n_bytes = n_rows * value.itemsize * (value.shape[1] if value.ndim == 2 else 0)
+    if value.dtype.kind != "f" or n_bytes < max(1, limits.sparse):
         return False
-    return bool(np.count_nonzero(value) <= MAX_DENSITY * value.size)
+    return bool(np.count_nonzero(value) <= limits.density * value.size)
 
 
 def _as_sparse(dense: np.ndarray) -> csr_matrix:

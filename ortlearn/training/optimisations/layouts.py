@@ -16,7 +16,10 @@ from ...graphs.queries import copy_value
 from ...graphs.view import GraphView
 from ..graphs.step_graphs import StepGraph
 
-__all__ = ["faster_layouts", "product_cost"]
+__all__ = ["Layout", "faster_layouts", "product_cost"]
+
+#: Function of a step and fixed choices that returns the step in another layout, or None.
+Layout = Callable[[StepGraph, Mapping[str, bool] | None], StepGraph | None]
 
 ELEMENTWISE = set(
     "Abs Add Cast Ceil Clip Cos Div Elu Equal Erf Exp Floor Greater HardSigmoid Identity LeakyRelu Less "
@@ -70,12 +73,12 @@ class _Product:
         # (A B)^T = B^T A^T
         return ((second[0], not second[1]), (first[0], not first[1])) if result else (first, second)
 
-    def cost(self, a: bool, b: bool, result: bool) -> float:
+    def cost(self, estimate: Callable[..., float], a: bool, b: bool, result: bool) -> float:
         """Return the estimated nanoseconds."""
         (_, trans_a), (_, trans_b) = self.operands(a, b, result)
         m, n, k = self.sizes
         beta = self.beta if self.c and self.alpha == 1.0 else 0.5 if self.c else None
-        return product_cost(n if result else m, m if result else n, k, trans_a, trans_b, beta)
+        return estimate(n if result else m, m if result else n, k, trans_a, trans_b, beta)
 
 
 class _Groups:
@@ -168,12 +171,14 @@ def _axes(graph: GraphView, node: NodeProto) -> list[int] | None:
     return None if value is None else [int(axis) % 2 for axis in value]
 
 
-def faster_layouts(step: StepGraph, fixed: Mapping[str, bool] | None = None) -> StepGraph | None:
+def faster_layouts(
+    step: StepGraph, fixed: Mapping[str, bool] | None = None, cost: Callable[..., float] = product_cost
+) -> StepGraph | None:
     """Return a step with the matrices stored transposed that make its products faster.
 
     Matrices combined by elementwise operators, and a weight with its states, form a group that is stored
-    transposed or not. The choice has the smallest estimated time, :func:`product_cost`, with the given
-    choice for ``fixed`` weights and states. None if these transpose a matrix that is needed as written.
+    transposed or not. The choice has the smallest estimated time, ``cost``, with the given choice
+    for ``fixed`` weights and states. None if these transpose a matrix that is needed as written.
     """
     shapes = {value.name: len(value.type.tensor_type.shape.dim) for value in step.model.graph.input}
     if fixed is None and not any(shapes[item.source] == 2 for item in step.carried):
@@ -184,19 +189,19 @@ def faster_layouts(step: StepGraph, fixed: Mapping[str, bool] | None = None) -> 
     for name, is_transposed in (fixed or {}).items():
         if given.setdefault(groups.of(name), is_transposed) != is_transposed:
             return None
-    chosen = _fastest(groups, given)
+    chosen = _fastest(groups, given, cost)
     transposed = {group for group, is_transposed in chosen.items() if is_transposed}
     if not transposed:
         return step
     return _written(step, graph, groups, lambda name: groups.of(name) in transposed)
 
 
-def _fastest(groups: _Groups, given: Mapping[str, bool]) -> dict[str, bool]:
+def _fastest(groups: _Groups, given: Mapping[str, bool], cost: Callable[..., float]) -> dict[str, bool]:
     """Return whether each group is stored transposed, for the smallest sum of estimated times."""
     terms = []
     for item in groups.products.values():
         own = tuple(groups.of(name) for name in (item.a, item.b, item.result))
-        terms.append((own, {bits: item.cost(*bits) for bits in product((False, True), repeat=3)}))
+        terms.append((own, {bits: item.cost(cost, *bits) for bits in product((False, True), repeat=3)}))
     free = [name for name in dict.fromkeys(n for own, _ in terms for n in own) if name not in given]
     chosen = {**given, **dict.fromkeys(free, False)}
 

@@ -20,7 +20,7 @@ from ..graphs.objective import objective_graph
 from ..graphs.rescaling import last_weights
 from ..graphs.sparse_products import taken_rows, with_sparse_rows
 from ..graphs.task import TrainingTask
-from ..optimisations.activations import rows_per_call
+from ..optimisations.activations import CHUNK_BYTES, MAX_ACTIVATIONS, rows_per_call
 from ..optimisations.table_rows import TableRows
 from ..steps.compiled import compiled_graph
 from .coordinates import Coordinates
@@ -49,6 +49,9 @@ class FullBatchStep:
 
     The penalty must be smooth or have kinks that can be rounded; batches must not update running statistics.
     """
+
+    #: Approximate bytes of sparse samples, and maximum bytes of activations, of one call.
+    chunk_bytes, max_activations = CHUNK_BYTES, MAX_ACTIVATIONS
 
     def __init__(self, task: TrainingTask, device: Device, n_jobs: int | None = None):
         solver, penalty = task.update.learning_rate, task.objective.penalty
@@ -164,7 +167,7 @@ class FullBatchStep:
         self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
         self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.graph.weights]
         self._calls: dict[bool, BoundCall] = {}
-        self._size = rows_per_call(self._trained, data)
+        self._size = rows_per_call(self._trained, data, self.chunk_bytes, self.max_activations)
         self._whole = self._values(slice(0, len(data))) if self._size is None else None
 
     def _call(self, rounded: bool) -> BoundCall:

@@ -23,9 +23,8 @@ LOSSES = "ortlearn_losses"
 ROWS_OF_BATCH = "ortlearn_rows_of_batch"
 NUMBER = "ortlearn_number"
 FINITE = "ortlearn_loss_is_finite"
-#: Batches of an iteration, the most preferred first: an iteration takes up to 2 us besides its nodes.
-BATCHES_PER_ITERATION = (16, 8, 4)
-#: Minimum number of iterations, and maximum number of nodes of one, for which a longer body is faster.
+#: Minimum number of iterations of several batches, the most preferred first: an iteration takes up to 2 us
+#: besides its nodes. Maximum number of nodes of an iteration of several batches.
 MIN_ITERATIONS = {16: 16, 8: 8, 4: 8}
 MAX_NODES = 240
 #: Name of the body of a loop: the OpenVINO provider splits bodies of other names, and then rejects the loop.
@@ -34,9 +33,9 @@ BODY = "tf2onnx"
 COPY_OF = "ortlearn_copy_{}_of_{}"
 
 
-def batches_per_iteration(n_batches: int) -> int:
+def batches_per_iteration(n_batches: int, min_iterations: Mapping[int, int] = MIN_ITERATIONS) -> int:
     """Return the maximum number of batches of an iteration, given the number of batches of an epoch."""
-    counts = (n for n in BATCHES_PER_ITERATION if n_batches >= n * MIN_ITERATIONS[n])
+    counts = (n for n, least in min_iterations.items() if n_batches >= n * least)
     return next(counts, 1)
 
 
@@ -65,7 +64,8 @@ def append_loops(
     read = {name for node in batch.graph.node for name in node.input}
     per_batch = {name: found for name, found in per_batch.items() if name in read}
     n_batches = op.Gather(op.Shape(ORDER), np.array(0), axis=0)
-    fitting = (n for n in BATCHES_PER_ITERATION if n <= max_joined and n * len(batch.graph.node) <= MAX_NODES)
+    counts = [max_joined, *(n for n in MIN_ITERATIONS if n < max_joined)]
+    fitting = (n for n in counts if n * len(batch.graph.node) <= MAX_NODES)
     n_joined = next(fitting, 1)
     if n_joined == 1:
         body = _iteration(batch, carried, {name: found.name for name, found in per_batch.items()}, 1, None)

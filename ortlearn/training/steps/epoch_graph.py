@@ -30,7 +30,7 @@ from ..graphs.sparse_products import all_entries, append_slices
 from ..graphs.step_graphs import StepGraph, append_model, append_updates
 from ..graphs.task import TrainingTask
 from ..optimisations.intercept_column import loop_weights
-from ..optimisations.layouts import faster_layouts
+from ..optimisations.layouts import Layout, faster_layouts
 from ..optimisations.packing import Packing
 from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, PerBatch, append_loops
 from .batch_timer import BatchTimer
@@ -115,12 +115,12 @@ def batch_graph(
 
 
 def epoch_graph(
-    task: TrainingTask, size: int, rest: int, n_joined: int = 1, tuned: bool = True
+    task: TrainingTask, size: int, rest: int, n_joined: int = 1, layout: Layout | None = faster_layouts
 ) -> EpochGraph:
-    """Return the graph of an epoch; if ``tuned``, with its weights in the form that is fastest on the CPU."""
-    packing = loop_weights(task, size, tuned and n_joined > 1)
+    """Return the graph of an epoch; if there is a ``layout``, with weights in the form that is fastest."""
+    packing = loop_weights(task, size, layout is not None and n_joined > 1)
     step = batch_graph(task, size, packing)
-    step = (faster_layouts(step) if tuned else None) or step
+    step = (layout(step, None) if layout else None) or step
     columns = gathered_columns(task, step)
     inputs = {value.name: value for value in step.model.graph.input}
     single = [name for name in columns if _is_single(inputs[name])]
@@ -144,7 +144,7 @@ def epoch_graph(
     # Providers that compile graphs, such as OpenVINO, need the rank of the outputs of a loop.
     known = [renamed_value(inputs[i.source], name) for i, name in results.items()]
     if rest:
-        results = _append_rest(op, batch_graph(task, rest, packing), task, columns, results)
+        results = _append_rest(op, batch_graph(task, rest, packing), task, columns, results, layout)
     if packing is None:
         after = [
             (replace(i, source=start, result=results[i]), renamed_value(inputs[i.source], results[i]))
@@ -221,11 +221,16 @@ def _split_invariant(model: ModelProto, outer: set[str]) -> tuple[ModelProto, Gr
 
 
 def _append_rest(
-    op: GraphBuilder, last: StepGraph, task: TrainingTask, columns: list[str], looped: dict[Carried, str]
+    op: GraphBuilder,
+    last: StepGraph,
+    task: TrainingTask,
+    columns: list[str],
+    looped: dict[Carried, str],
+    layout: Layout | None,
 ) -> dict[Carried, str]:
     """Append the short last batch, and return the name of each result."""
     stored = {own.source: item.transposed for own, item in zip(last.carried, looped, strict=True)}
-    fitting = faster_layouts(last, stored) if any(stored.values()) else last
+    fitting = layout(last, stored) if layout and any(stored.values()) else last
     if fitting is None:
         looped = {item: _turned(op, item, name) for item, name in looped.items()}
     last = fitting or last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from ...runtime.devices import Device, ort_scalar, ort_value
 from ..graphs.names import RATE
 from ..graphs.sparse_products import taken_rows, with_sparse_rows
 from ..optimisations.activations import rows_per_copy
+from ..optimisations.hoisting import CHUNK_BYTES
+from ..optimisations.layouts import faster_layouts
 from . import batch_timer
 from .base_step import BaseStep, Pause, run_batches
-from .batch_loops import LOSSES, ORDER, batches_per_iteration
+from .batch_loops import LOSSES, MIN_ITERATIONS, ORDER, batches_per_iteration
 from .batch_timer import BatchTimer
 from .compiled import compiled_graph
 from .epoch_graph import LAST, REST, EpochGraph, epoch_graph, order_arrays
@@ -36,6 +39,13 @@ class EpochStep(BaseStep):
     finite ones. Other epochs have no additional cost.
     """
 
+    #: Minimum number of iterations, by the number of batches of one.
+    min_iterations: Mapping[int, int] = MIN_ITERATIONS
+    #: Selection of the matrices that are stored transposed.
+    layout = staticmethod(faster_layouts)
+    #: Approximate bytes of the samples that are copied at once, if they are sparse.
+    chunk_bytes = CHUNK_BYTES
+
     def build(self) -> list[Carried]:
         """Return an empty list: the graph depends on the batch size."""
         self._graph: EpochGraph | None = None
@@ -50,7 +60,7 @@ class EpochStep(BaseStep):
         self._trained = with_sparse_rows(self.task, data) if self.device.reads_entries else self.task
         # Other providers may return wrong results for a loop without iterations.
         n_batches = self.n_samples // self.size
-        self._n_joined = batches_per_iteration(n_batches) if self.device.is_native else 1
+        self._n_joined = batches_per_iteration(n_batches, self.min_iterations) if self.device.is_native else 1
         self._graph, self.session = self._compiled(self.rest)
         self.carried = self._graph.carried
 
@@ -64,7 +74,13 @@ class EpochStep(BaseStep):
                 sizes,
                 self.device,
                 1 if self._trained.graph.sparse else self.threads(self.size),
-                lambda: epoch_graph(self._trained, self.size, rest, self._n_joined, self.device.is_native),
+                lambda: epoch_graph(
+                    self._trained,
+                    self.size,
+                    rest,
+                    self._n_joined,
+                    self.layout if self.device.is_native else None,
+                ),
             )
         return self._sessions[key]
 
@@ -187,7 +203,7 @@ class EpochStep(BaseStep):
         assert self._data is not None
         initial = buffers.read()
         n_left = len(order) // self.size
-        most = max(1, rows_per_copy(self._trained, self._data) // self.size)
+        most = max(1, rows_per_copy(self._trained, self._data, self.chunk_bytes) // self.size)
         values: list[np.ndarray] = []
         start = 0
         while start < len(order):

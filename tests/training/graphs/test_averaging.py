@@ -1,6 +1,7 @@
 """Averaged SGD: the mean of the weights after each update, in every step."""
 
 import pickle
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -21,12 +22,10 @@ from ortlearn.learning_rates import (
     Rates,
 )
 from ortlearn.penalties import L1Penalty, MaxNormPenalty, NoPenalty
-from ortlearn.runtime.cache import clear_cache
 from ortlearn.runtime.devices import Device
 from ortlearn.training.graphs.averaging import Averaged, averages
 from ortlearn.training.loop import LoopSettings, run_training
 from ortlearn.training.optimisations.packing import is_worth_packing
-from ortlearn.training.steps import batch_loops
 from ortlearn.training.steps.epoch_graph import batch_graph
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
@@ -155,14 +154,16 @@ def test_weights_as_one_vector(rate, bound, begin, make_task, make_rows):
         np.testing.assert_allclose(array, expected[name], rtol=1e-4)
 
 
-def test_several_batches_in_an_iteration(make_linear, make_rows, monkeypatch):
-    monkeypatch.setattr(batch_loops, "BATCHES_PER_ITERATION", (4,))
-    monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", {4: 1})
-    clear_cache()
+class FourBatchesStep(EpochStep):
+    """EpochStep with four batches per iteration, for epochs of any length."""
+
+    min_iterations: ClassVar = {4: 1}
+
+
+def test_several_batches_in_an_iteration(make_linear, make_rows):
     task = make_linear("float64", learning_rate=Averaged(LearningRateSGD(), 3))
     expected = mean_of_path(task, make_rows("float64"), linear_start("float64"), 2, 3)
-    _, weights, states = train(EpochStep(task, CPU), make_rows("float64"), linear_start("float64"), 2)
-    clear_cache()
+    _, weights, states = train(FourBatchesStep(task, CPU), make_rows("float64"), linear_start("float64"), 2)
     for name, array in averages(states, weights).items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-12)
 

@@ -42,15 +42,14 @@ from ortlearn.training.graphs.averaging import Averaged
 from ortlearn.training.graphs.sparse_products import entry_bytes, sparse_features, stays_sparse
 from ortlearn.training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
 from ortlearn.training.loop import LoopSettings, run_training
-from ortlearn.training.optimisations import activations
 from ortlearn.training.solvers.full_batch import FullBatchStep
 from ortlearn.training.steps.epoch_step import EpochStep
 from tests.pairwise import pairwise
 
 CPU = Device("cpu")
 RNG = np.random.default_rng(0)
-N_ROWS, N_COLUMNS = 61, 40
-DENSE = np.where(RNG.uniform(size=(N_ROWS, N_COLUMNS)) < 0.1, RNG.normal(size=(N_ROWS, N_COLUMNS)), 0.0)
+N_ROWS, N_COLUMNS = 61, 200
+DENSE = np.where(RNG.uniform(size=(N_ROWS, N_COLUMNS)) < 0.02, RNG.normal(size=(N_ROWS, N_COLUMNS)), 0.0)
 DENSE[5:9] = 0  # rows without entries
 DENSE[:, 3] = 0  # a column without entries
 DENSE[:, 7] = 1  # a column with entries in all rows
@@ -86,12 +85,6 @@ PENALTIES = {
     "groups": GroupLassoPenalty(0.01),
     "ball": MaxNormPenalty(0.9),
 }
-
-
-@pytest.fixture(autouse=True)
-def any_density(monkeypatch):
-    """Use entries for any density."""
-    monkeypatch.setattr(sparse_products, "MAX_DENSITY", 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -239,14 +232,15 @@ def test_only_features_that_are_only_multiplied_stay_sparse(text, is_sparse):
 
 
 def test_two_products_of_a_sparse_feature_and_a_dense_feature():
-    text = """g (float[N,3] x, float[N,2] z, float[3,1] u, float[3,2] v, float[2,1] w) => (float[N,1] f)
+    text = """g (float[N,90] x, float[N,2] z, float[90,1] u, float[90,2] v, float[2,1] w) => (float[N,1] f)
         { a = MatMul (x, u) b = MatMul (x, v) c = Mul (b, z) d = MatMul (c, w) f = Add (a, d) }"""
     pair = TensorType(1, (None, 2))
-    task = graph(text, {"x": WIDE, "z": pair}, {"u": False, "v": False, "w": False})
+    features = {"x": TensorType(1, (None, 90)), "z": pair}
+    task = graph(text, features, {"u": False, "v": False, "w": False})
     rng = np.random.RandomState(0)
-    x, z, y = (rng.normal(size=(20, width)).astype(np.float32) for width in (3, 2, 1))
-    x *= x > 0
-    weights = {"u": (3, 1), "v": (3, 2), "w": (2, 1)}
+    x, z, y = (rng.normal(size=(20, width)).astype(np.float32) for width in (90, 2, 1))
+    x *= x > 2
+    weights = {"u": (90, 1), "v": (90, 2), "w": (2, 1)}
     weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in weights.items()}
     expected = epochs(task, Data(x, y, features={"x": x, "z": z}), weights, 6)[1]
     rows = Data(x, y, features={"x": scipy.sparse.csr_matrix(x), "z": z})
@@ -259,8 +253,7 @@ def test_two_products_of_a_sparse_feature_and_a_dense_feature():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("chunk", [1, 500, 2**24])
 @pytest.mark.parametrize("name", MODELS)
-def test_objectives_of_all_rows_equal_dense_rows(name, chunk, weighted, made, monkeypatch):
-    monkeypatch.setattr(activations, "CHUNK_BYTES", chunk)
+def test_objectives_of_all_rows_equal_dense_rows(name, chunk, weighted, made):
     task, data, weights = made(name)
     if weighted:
         data = Data(data.X, data.y, np.random.RandomState(2).uniform(0, 2, size=N_ROWS))
@@ -268,6 +261,7 @@ def test_objectives_of_all_rows_equal_dense_rows(name, chunk, weighted, made, mo
     found = []
     for rows in (data, sparse(data)):
         step = FullBatchStep(task, CPU)
+        step.chunk_bytes = chunk
         step.start(rows, weights)
         found.append(step.evaluate(step.pack(weights)))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-12)
@@ -314,13 +308,19 @@ def test_a_dense_chunk_after_a_sparse_one(made):
 
 
 @pytest.mark.parametrize("name", ["binary", "network"])
-def test_features_with_many_entries_are_dense(name, made, monkeypatch):
+def test_features_with_many_entries_are_dense(name, made):
     task, data, weights = made(name)
-    monkeypatch.setattr(sparse_products, "MAX_DENSITY", np.mean(DENSE != 0))
     assert epochs(task, sparse(data), weights, 7)[2] != epochs(task, data, weights, 7)[2]
-    monkeypatch.setattr(sparse_products, "MAX_DENSITY", np.mean(DENSE != 0) - 0.01)
-    assert epochs(task, sparse(data), weights, 7)[2] == epochs(task, data, weights, 7)[2]
-    assert stays_sparse(scipy.sparse.csr_matrix((5, 5))) and not stays_sparse(np.zeros((5, 5)))
+    many = Data(np.where(np.arange(N_COLUMNS) < 0.1 * N_COLUMNS, data.X + 1, data.X), data.y)
+    assert epochs(task, sparse(many), weights, 7)[2] == epochs(task, many, weights, 7)[2]
+
+
+def test_density_up_to_which_entries_are_used():
+    limit = round(sparse_products.MAX_DENSITY * 10_000)
+    for count, expected in ((0, True), (limit, True), (limit + 1, False)):
+        dense = (np.arange(10_000) < count).reshape(100, 100).astype(float)
+        assert stays_sparse(scipy.sparse.csr_matrix(dense)) == expected
+        assert not stays_sparse(dense)
 
 
 def test_bytes_of_a_row():

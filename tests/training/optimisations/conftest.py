@@ -1,30 +1,23 @@
 """Calls of the graphs that compute results before training."""
 
+from contextlib import contextmanager
+
+import onnxruntime
 import pytest
 
-from ortlearn.training.optimisations import hoisting
+from tests.calls import calls_of
 
 
 @pytest.fixture
-def sizes_of_calls(monkeypatch):
-    """Return a function that starts a list of the numbers of samples of an input, one per call."""
+def sizes_of_calls():
+    """Return a function that observes the numbers of samples of an input, one per call."""
 
+    @contextmanager
     def counting(name):
-        sizes, make = [], hoisting.open_session
-
-        def counted(*args):
-            session = make(*args)
-            run = session.run
-
-            def run_counted(outputs, feeds):
-                if outputs is not None:
-                    sizes.append(len(feeds[name]))
-                return run(outputs, feeds)
-
-            session.run = run_counted
-            return session
-
-        monkeypatch.setattr(hoisting, "open_session", counted)
-        return sizes
+        sizes = []
+        with calls_of(onnxruntime.InferenceSession.run) as calls:
+            yield sizes
+        # the trial before has all outputs, without their names
+        sizes += [len(call["input_feed"][name]) for call in calls if call["output_names"] is not None]
 
     return counting

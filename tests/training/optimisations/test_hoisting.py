@@ -12,8 +12,7 @@ from ortlearn.exceptions import GradientError
 from ortlearn.graphs import TensorType, graph_names
 from ortlearn.runtime.devices import Device
 from ortlearn.training.loop import LoopSettings, run_training
-from ortlearn.training.optimisations import hoisting
-from ortlearn.training.optimisations.hoisting import hoist
+from ortlearn.training.optimisations.hoisting import Limits, hoist
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
@@ -101,14 +100,13 @@ def test_X_is_not_copied(task_on, rows):
 
 @pytest.mark.parametrize("chunk", [1, 8, 17, 40, 10**6])
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, scipy.sparse.csr_matrix])
-def test_chunks_give_the_same_results(chunk, form, task_on, rows, monkeypatch, sizes_of_calls):
+def test_chunks_give_the_same_results(chunk, form, task_on, rows, sizes_of_calls):
     task = task_on(
         """i = ArgMax <axis = 1, keepdims = 1> (x) f = Cast <to = 1> (i) s = Mul (x, f)
            score = MatMul (s, coef)"""
     )
-    sizes = sizes_of_calls("x")
-    monkeypatch.setattr(hoisting, "FEATURE_BYTES", chunk)
-    _, data = hoist(task, Data(form(rows.X), rows.y), CPU, None)
+    with sizes_of_calls("x") as sizes:
+        _, data = hoist(task, Data(form(rows.X), rows.y), CPU, None, Limits(chunk=chunk))
     expected = rows.X * rows.X.argmax(axis=1)[:, None]
     np.testing.assert_array_equal(data.features["s"], expected)
     size = max(1, chunk // 8)
@@ -116,21 +114,19 @@ def test_chunks_give_the_same_results(chunk, form, task_on, rows, monkeypatch, s
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
-def test_large_results_are_computed_batch_by_batch(form, task_on, rows, monkeypatch):
+def test_large_results_are_computed_batch_by_batch(form, task_on, rows):
     """Results that are larger than X are computed once if they fit, else batch by batch."""
     task = task_on("""c = Concat <axis = 1> (x, x, x) a = Abs (c) t = Concat <axis = 0> (coef, coef, coef)
         score = MatMul (a, t)""")
     data, n_bytes = Data(form(rows.X), rows.y), len(rows) * 6 * 4
-    monkeypatch.setattr(hoisting, "MAX_BYTES", n_bytes)
-    once, features = hoist(task, data, CPU, None)
+    once, features = hoist(task, data, CPU, None, Limits(results=n_bytes))
     assert ops(once) == ["Concat", "MatMul"] and features.features["a"].nbytes == n_bytes
-    monkeypatch.setattr(hoisting, "MAX_BYTES", n_bytes - 1)
-    left, same = hoist(task, data, CPU, None)
+    left, same = hoist(task, data, CPU, None, Limits(results=n_bytes - 1))
     assert left is task and same is data
     np.testing.assert_allclose(trained(left, same), trained(once, features), rtol=1e-6)
     task = task_on("a = Abs (x) score = MatMul (a, coef)")
-    monkeypatch.setattr(hoisting, "MAX_BYTES", 0)  # results that are no larger than X are still stored
-    assert ops(hoist(task, data, CPU, None)[0]) == ["MatMul"]
+    # results that are no larger than X are still stored
+    assert ops(hoist(task, data, CPU, None, Limits(results=0))[0]) == ["MatMul"]
 
 
 MIXED = {

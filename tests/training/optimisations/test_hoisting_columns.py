@@ -12,8 +12,7 @@ from ortlearn.graphs import TensorType
 from ortlearn.runtime.buffers import row_bytes
 from ortlearn.runtime.devices import Device
 from ortlearn.training.loop import LoopSettings, run_training
-from ortlearn.training.optimisations import hoisting
-from ortlearn.training.optimisations.hoisting import hoist, needs_hoisting
+from ortlearn.training.optimisations.hoisting import Limits, hoist, needs_hoisting
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
@@ -154,31 +153,28 @@ def test_text_that_cannot_be_computed_before(case, task_on, data):
         hoist(task, data, CPU, None)
 
 
-def test_chunks_are_bounded_by_results(task_on, data, monkeypatch, sizes_of_calls):
+def test_chunks_are_bounded_by_results(task_on, data, sizes_of_calls):
     """A text of eight bytes is encoded as forty bytes."""
-    sizes = sizes_of_calls("city")
-    monkeypatch.setattr(hoisting, "FEATURE_BYTES", 200)
     task = task_on(
         f"""{CODES} t = Tile (h, many) m = ReduceSum <keepdims = 0> (coef) q = Mul (t, m)
             score = ReduceSum (q, one)""",
         "<int64[2] many = {1, 10}, int64[1] one = {1}>",
     )
-    _, rows = hoist(task, data, CPU, None)
+    with sizes_of_calls("city") as sizes:
+        _, rows = hoist(task, data, CPU, None, Limits(chunk=200))
     assert rows.features["t"].shape == (23, 10) and max(sizes) == 5 and sum(sizes) == 23
 
 
 @pytest.mark.parametrize("step_class", STEPS)
-def test_large_results_of_many_zeros_stay_sparse(step_class, task_on, data, monkeypatch):
+def test_large_results_of_many_zeros_stay_sparse(step_class, task_on, data):
     """One-hot columns give the same training as a dense matrix."""
     nodes = """o = ai.onnx.ml.OneHotEncoder <cats_strings = ["Oslo", "Lima"], zeros = 1> (city)
         s = Reshape (o, shape) score = MatMul (s, coef)"""
     task = task_on(nodes, "<int64[2] shape = {-1, 2}>")
     dense = hoist(task, data, CPU, None)
-    monkeypatch.setattr(hoisting, "SPARSE_BYTES", 1)
-    assert not hoist(task, data, CPU, None)[1].is_sparse  # half of the values are ones
-    monkeypatch.setattr(hoisting, "MAX_DENSITY", 0.5)
-    monkeypatch.setattr(hoisting, "FEATURE_BYTES", 64)
-    sparse = hoist(task, data, CPU, None)
+    limits = Limits(sparse=1, chunk=64)
+    assert not hoist(task, data, CPU, None, limits)[1].is_sparse  # half of the values are ones
+    sparse = hoist(task, data, CPU, None, limits._replace(density=0.5))
     assert scipy.sparse.issparse(sparse[1].features["s"]) and sparse[1].is_sparse
     np.testing.assert_array_equal(sparse[1].features["s"].toarray(), dense[1].features["s"])
     np.testing.assert_allclose(trained(*sparse, step_class), trained(*dense, step_class), rtol=1e-6)

@@ -1,5 +1,7 @@
 """Coefficients and intercept as one matrix inside the loop give the same training with fewer nodes."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from onnx import parser
@@ -9,9 +11,10 @@ from ortlearn.data.samples import Data
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.penalties import L1Penalty, L2Penalty
 from ortlearn.runtime.devices import Device
-from ortlearn.training.optimisations import intercept_column, packing
+from ortlearn.training.optimisations import intercept_column
 from ortlearn.training.optimisations.intercept_column import first_layer
-from ortlearn.training.steps import batch_loops
+from ortlearn.training.optimisations.joined_batches import MAX_BYTES
+from ortlearn.training.optimisations.packing import is_worth_packing
 from ortlearn.training.steps.epoch_graph import epoch_graph
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
@@ -32,10 +35,14 @@ GRAPHS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def several_batches(monkeypatch):
-    monkeypatch.setattr(batch_loops, "BATCHES_PER_ITERATION", (4,))
-    monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", {4: 1})
+#: A weight that makes packing all of them slower.
+WIDE = "float[100001] wide", "mean = ReduceMean <keepdims = 0> (wide) score = Add (known, mean)"
+
+
+class FourBatchesStep(EpochStep):
+    """EpochStep with four batches per iteration, for epochs of any length."""
+
+    min_iterations: ClassVar = {4: 1}
 
 
 @pytest.fixture
@@ -47,7 +54,11 @@ def samples():
 
 @pytest.fixture
 def make_layer(make_task):
-    def make(text=GRAPHS["(k,)"], **changes):
+    def make(text=GRAPHS["(k,)"], is_wide=False, **changes):
+        if is_wide:
+            declared, nodes = WIDE
+            text = text.replace("score = ", "known = ").replace(" }", f" {nodes} }}")
+            text = text.replace(") =>", f", {declared}) =>")
         model = parser.parse_model(text)
         names = sorted(value.name for value in model.graph.input if value.name != "x")
         return make_task(model=model, intercepts={name: name == "bias" for name in names}, **changes)
@@ -73,14 +84,14 @@ def elementwise_rates():
     graph=GRAPHS,
     gradient=["rules", pytest.param("ort", marks=pytest.mark.needs_training)],
 )
-def test_the_same_weights_and_states(gradient, graph, rate, make_layer, samples, monkeypatch):
-    monkeypatch.setattr(packing, "MAX_ELEMENTS", 0)
-    task = make_layer(GRAPHS[graph], learning_rate=rate, gradient=gradient)
+def test_the_same_weights_and_states(gradient, graph, rate, make_layer, samples):
+    task = make_layer(GRAPHS[graph], is_wide=True, learning_rate=rate, gradient=gradient)
+    assert not is_worth_packing(task)
     assert first_layer(task, 5) == ("coef", "bias")
     assert "Pad" in nodes_of(task)
     start = random_start(task)
-    expected_values, *expected = train(SingleGraphStep(task, CPU), samples, start, 5, rate=0.02)
-    values, *found = train(EpochStep(task, CPU), samples, start, 5, rate=0.02)
+    expected_values, *expected = train(SingleGraphStep(task, CPU), samples, start, 5, rate=0.02, n_epochs=2)
+    values, *found = train(FourBatchesStep(task, CPU), samples, start, 5, rate=0.02, n_epochs=2)
     np.testing.assert_allclose(values, expected_values, rtol=1e-4)
     assert_same(found, expected, rtol=1e-4, atol=1e-5)
 
@@ -93,15 +104,17 @@ def test_nodes_of_a_batch(make_layer):
         "Gather": 3, "Pad": 1, "Neg": 1, "Split": 2, "Gemm": 4 * 2, "Mul": 4 + 1,
         "Concat": 1, "ReduceSum": 2, "Less": 1
     }  # fmt: skip
-    separate = loop_counts(epoch_graph(task, 5, 3, 4, tuned=False))
+    separate = loop_counts(epoch_graph(task, 5, 3, 4, layout=None))
     assert separate.total() >= joined.total() + 4
 
 
-def test_samples_too_large_for_a_cache_are_gathered_batch_by_batch(make_layer, monkeypatch):
-    task = make_layer(learning_rate=LearningRateSGD())
-    monkeypatch.setattr("ortlearn.training.optimisations.joined_batches.MAX_BYTES", 5 * 4 * 4 - 1)
-    counts = nodes_of(task)
-    assert (counts["Gather"], counts["Pad"], counts["Neg"]) == (2 + 4, 4, 4)
+def test_samples_too_large_for_a_cache_are_gathered_batch_by_batch(make_layer):
+    """The samples of an iteration, with the column of ones, exceed the bytes that are joined."""
+    task, size = make_layer(learning_rate=LearningRateSGD()), 600
+    for n_joined, gathered in ((8, 3), (16, 2 + 16)):
+        assert (size * n_joined * 3 * 4 > MAX_BYTES) == (gathered > 3)
+        counts = loop_counts(epoch_graph(task, size, 3, n_joined))
+        assert counts["Gather"] == gathered
 
 
 class NormedRate(LearningRateSGD):
@@ -110,7 +123,7 @@ class NormedRate(LearningRateSGD):
     elementwise = False
 
 
-def test_weights_that_are_not_joined(make_layer, monkeypatch):
+def test_weights_that_are_not_joined(make_layer):
     assert first_layer(make_layer(), 5) == ("coef", "bias")
     assert "Pad" not in nodes_of(make_layer(), n_joined=1)
     assert first_layer(make_layer(learning_rate=NormedRate()), 5) is None

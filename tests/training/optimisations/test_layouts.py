@@ -1,6 +1,7 @@
 """Matrices stored transposed inside the epoch give the same training."""
 
 import zlib
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +12,7 @@ from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
 from ortlearn.penalties import L1Penalty, L2Penalty
 from ortlearn.runtime.devices import Device
-from ortlearn.training.optimisations import layouts, packing
 from ortlearn.training.optimisations.layouts import faster_layouts, product_cost
-from ortlearn.training.steps import batch_loops, epoch_graph
 from ortlearn.training.steps.epoch_graph import batch_graph
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
@@ -70,21 +69,18 @@ def samples():
     return Data(X, X[:, :1] * X[:, 1:2] + 3)
 
 
-@pytest.fixture
-def any_layout(monkeypatch):
-    """Replace the costs of products by arbitrary numbers, so that arbitrary layouts are chosen."""
-
-    def choose(seed):
-        def cost(*form):
-            return float(zlib.crc32(repr((seed, form)).encode()))
-
-        monkeypatch.setattr(layouts, "product_cost", cost)
-
-    return choose
+def arbitrary_layout(seed, step, fixed=None):
+    """Choose a layout by arbitrary costs of products."""
+    return faster_layouts(step, fixed, lambda *form: float(zlib.crc32(repr((seed, form)).encode())))
 
 
-def assert_same_training(task, samples, size=5):
-    start, step = random_start(task, 0.3), EpochStep(task, CPU)
+def step_of(layout, **attributes):
+    """Return a kind of EpochStep with another choice of layouts."""
+    return type("LayoutStep", (EpochStep,), {"layout": staticmethod(layout), **attributes})
+
+
+def assert_same_training(task, samples, step_class, size=5):
+    start, step = random_start(task, 0.3), step_class(task, CPU)
     expected_losses, *expected = train(SingleGraphStep(task, CPU), samples, start, size, rate=0.002)
     losses, *found = train(step, samples, start, size, rate=0.002)
     np.testing.assert_allclose(losses, expected_losses, rtol=2e-5)
@@ -94,50 +90,47 @@ def assert_same_training(task, samples, size=5):
 
 
 @pytest.mark.parametrize("body, bias", [*((body, "6") for body in BODIES), ("dense", "1,6"), ("gemm", "1,6")])
-def test_arbitrary_layouts_give_the_same_training(body, bias, make_network, samples, any_layout):
+def test_arbitrary_layouts_give_the_same_training(body, bias, make_network, samples):
     chosen = set()
     for seed in range(4):
-        any_layout(seed)
         # Another constant per seed: sessions of equal tasks are cached.
         task = make_network(
             body, bias, penalty=L2Penalty(0.01 + 1e-6 * seed), learning_rate=LearningRateSGDNesterov()
         )
-        chosen |= assert_same_training(task, samples)
+        chosen |= assert_same_training(task, samples, step_of(partial(arbitrary_layout, seed)))
     assert chosen & {"w2", "w3"}
     assert ("w1" in chosen) == (body != "tied")  # a Transpose reads it as it is
 
 
 @pytest.mark.parametrize("size", [4, 13, 26, 52, 53])
-def test_short_last_batches(size, make_network, samples, any_layout, monkeypatch):
+def test_short_last_batches(size, make_network, samples):
     """The last batch has 1, 1, 1, 1 and 0 samples; its products have other sizes, but the same weights."""
-    monkeypatch.setattr(batch_loops, "BATCHES_PER_ITERATION", (4,))
-    monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", {4: 1})
-    any_layout(1)
-    assert assert_same_training(make_network(learning_rate=LearningRateSGD(eta0=0.02)), samples, size)
+    step_class = step_of(partial(arbitrary_layout, 1), min_iterations={4: 1})
+    task = make_network(learning_rate=LearningRateSGD(eta0=0.02))
+    assert assert_same_training(task, samples, step_class, size)
 
 
 @pytest.mark.parametrize(
     "changes", [{"penalty": L1Penalty(0.1)}, {"clip_norm": 0.5}, {"weighted": True}], ids=str
 )
 @pytest.mark.parametrize("rate", [LearningRateSGD(), LearningRateAdam(), LearningRateSGDNesterov()], ids=repr)
-def test_updates_and_penalties(rate, changes, make_network, samples, any_layout, monkeypatch):
-    monkeypatch.setattr(packing, "MAX_ELEMENTS", 0)
-    any_layout(2)
+def test_updates_and_penalties(rate, changes, make_network, samples):
     if "weighted" in changes:
         samples = Data(samples.X, samples.y, np.linspace(0.5, 2, 53, dtype=np.float32))
-    assert assert_same_training(make_network(learning_rate=rate, **changes), samples)
+    # Projected weights are not packed to one vector, which would have no layout.
+    task = make_network(learning_rate=rate, not_negative=frozenset({"w3"}), **changes)
+    assert assert_same_training(task, samples, step_of(partial(arbitrary_layout, 2)))
 
 
-def test_a_last_batch_that_cannot_use_the_layout(make_network, samples, any_layout, monkeypatch):
-    any_layout(1)
+def test_a_last_batch_that_cannot_use_the_layout(make_network, samples):
     calls = []
 
     def first_only(step, fixed=None):
         calls.append(fixed)
-        return faster_layouts(step) if fixed is None else None
+        return arbitrary_layout(1, step) if fixed is None else None
 
-    monkeypatch.setattr(epoch_graph, "faster_layouts", first_only)
-    assert assert_same_training(make_network(learning_rate=LearningRateSGD(eta0=0.03)), samples)
+    task = make_network(learning_rate=LearningRateSGD(eta0=0.03))
+    assert assert_same_training(task, samples, step_of(first_only))
     assert any(calls[-1].values())
 
 

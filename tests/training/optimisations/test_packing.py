@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
+from onnx import ModelProto
 
 from ortlearn import plugins
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
@@ -61,10 +63,12 @@ def test_continued_from_states(task, rows):
     assert np.abs(found["first"] - fresh["first"]).max() > 1e-3
 
 
-def test_number_of_nodes(task, monkeypatch):
+def test_number_of_nodes(task):
     assert loop_counts(epoch_graph(task, 5, 0))["Sqrt"] == 1
-    monkeypatch.setattr(packing, "MAX_ELEMENTS", 9)
-    assert loop_counts(epoch_graph(task, 5, 0))["Sqrt"] == 3
+    width = packing.MAX_ELEMENTS // 3 + 1
+    wide = str(NETWORK["model"]).replace("dim_value: 3", f"dim_value: {width}")
+    large = task.changed(model=text_format.Parse(wide, ModelProto()))
+    assert loop_counts(epoch_graph(large, 5, 0))["Sqrt"] == 3
 
 
 class NormedRate(LearningRateAdam):

@@ -6,20 +6,23 @@ import warnings
 import numpy as np
 import pytest
 from onnx import parser
-from scipy.optimize import OptimizeResult
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
 from ortlearn.data.samples import Data
+from ortlearn.differentiation import gradient_rule
+from ortlearn.differentiation.registry import temporary_rules
 from ortlearn.exceptions import ConvergenceError, PluginError
 from ortlearn.learning_rates import BaseSolver, LearningRateLBFGS, Solution
 from ortlearn.losses import LogLoss
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty, MaxNormPenalty
+from ortlearn.runtime.calls import BoundCall
 from ortlearn.runtime.devices import Device
 from ortlearn.training.loop import LoopSettings, run_training
 from ortlearn.training.loop_records import Measured
 from ortlearn.training.optimisations import activations
 from ortlearn.training.solvers.full_batch import FullBatchStep
+from tests.calls import calls_of
 
 CPU = Device("cpu")
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}
@@ -58,7 +61,7 @@ def weighted(rows):
 
 
 @pytest.mark.parametrize("limit", [1, 100, 1000, 10**9])
-def test_objective_in_parts_of_the_rows(limit, network, rows, monkeypatch):
+def test_objective_in_parts_of_the_rows(limit, network, rows):
     """Parts of the rows that fit give the objective and the gradient of all rows; some have no weight."""
     task, weights = network(weighted=True, penalty=L2Penalty(0.3)), np.ones(len(rows), np.float32)
     weights[2:7] = 0.0
@@ -67,16 +70,11 @@ def test_objective_in_parts_of_the_rows(limit, network, rows, monkeypatch):
     step.start(data, LAYERS)
     vector = step.pack(LAYERS)
     expected = step.evaluate(vector)
-    monkeypatch.setattr(activations, "MAX_ACTIVATIONS", limit)
-    sizes = []
-    values = FullBatchStep._values
-    monkeypatch.setattr(
-        FullBatchStep,
-        "_values",
-        lambda self, rows: sizes.append(rows.stop - rows.start) or values(self, rows),
-    )
-    step.start(data, LAYERS)
-    value, gradient = step.evaluate(vector)
+    step.max_activations = limit
+    with calls_of(BoundCall.bind) as calls:
+        step.start(data, LAYERS)
+        value, gradient = step.evaluate(vector)
+    sizes = [call["values"]["x"].shape()[0] for call in calls if "x" in call["values"]]
     np.testing.assert_allclose(value, expected[0], rtol=1e-6)
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-5, atol=1e-7)
     assert activations.activation_bytes(task.graph.model) == 32  # 3 + 3 + 1 + 1 numbers
@@ -118,14 +116,14 @@ def test_packing_is_undone(network, rows):
     assert set(step.graphs()) == {"objective"}
 
 
-def test_sparse_rows_in_chunks(make_task, rows, monkeypatch):
-    monkeypatch.setattr(activations, "CHUNK_BYTES", 7 * 8)
+def test_sparse_rows_in_chunks(make_task, rows):
     task = make_task(learning_rate=LearningRateLBFGS(), penalty=L2Penalty(0.1), weighted=True)
     dense = weighted(rows)
     sparse = Data(csr_matrix(dense.X), dense.y, dense.sample_weight)
     found = []
     for data in (dense, sparse):
         step = FullBatchStep(task, CPU)
+        step.chunk_bytes = 7 * 8
         step.start(data, START)
         found.append(step.evaluate(step.pack(START)))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
@@ -194,15 +192,18 @@ def test_end_without_convergence(make_task, rows, solver, options, text):
     assert text is None or re.search(text, str(caught[0].message))
 
 
-def test_failed_line_search(network, rows, monkeypatch):
+def test_failed_line_search(make_task, rows):
     """The message says what to do; more iterations would not help."""
 
-    def failing(function, start, **options):
-        return OptimizeResult(x=start, success=False, status=2, message="ABNORMAL: ", nit=0)
+    def wrong(op, node, grad):
+        """Gradient of a MatMul of two matrices, with the wrong sign."""
+        return [None, op.Neg(op.MatMul(op.Transpose(node.input[0], perm=[1, 0]), grad))]
 
-    monkeypatch.setattr("ortlearn.learning_rates.lbfgs.minimize", failing)
-    with pytest.warns(ConvergenceWarning, match="rounding errors .* Scale features and labels") as caught:
-        train(network(), rows, LAYERS)
+    task = make_task(learning_rate=LearningRateLBFGS(), gradient="rules")
+    with temporary_rules():
+        gradient_rule("MatMul", overwrite=True)(wrong)
+        with pytest.warns(ConvergenceWarning, match="rounding errors .* Scale features and labels") as caught:
+            train(task, rows)
     assert "max_iter" not in str(caught[0].message) and "ABNORMAL" not in str(caught[0].message)
 
 

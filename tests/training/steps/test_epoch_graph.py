@@ -104,9 +104,13 @@ def test_batches_per_iteration_increase():
     assert found == [1, 1, 4, 4, 8, 8, 16, 16]
 
 
-def test_graphs_with_many_nodes_have_one_batch_per_iteration(make_task, monkeypatch):
-    monkeypatch.setattr(batch_loops, "MAX_NODES", 10)
-    assert len(loops_of(epoch_graph(make_task(), 5, 0, 16).model)) == 1
+def test_graphs_with_many_nodes_have_one_batch_per_iteration(make_task):
+    steps = "".join(f" z{i + 1} = Tanh (z{i})" for i in range(batch_loops.MAX_NODES // 4))
+    nodes = f"z0 = MatMul (x, coef){steps} score = Neg (z{batch_loops.MAX_NODES // 4})"
+    model = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
+        g (float[N,2] x, float[2,1] coef) => (float[N,1] score) {{ {nodes} }}""")
+    assert len(loops_of(epoch_graph(make_task(model=model), 5, 0, 16).model)) == 1
+    assert len(loops_of(epoch_graph(make_task(), 5, 0, 16).model)) == 2
 
 
 def test_rate_is_multiplied_before_the_loop(make_task):

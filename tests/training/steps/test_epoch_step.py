@@ -18,11 +18,8 @@ from ortlearn.exceptions import ConvergenceError
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.penalties import ElasticPenalty, NoPenalty
-from ortlearn.runtime.cache import clear_cache
 from ortlearn.runtime.devices import Device
 from ortlearn.training.loop import LoopSettings, run_training
-from ortlearn.training.optimisations import activations
-from ortlearn.training.steps import batch_loops, batch_timer
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.pairwise import pairwise
@@ -45,15 +42,9 @@ SIZES = {
 TURNS = [1, 2, 3]
 
 
-@pytest.fixture(params=TURNS)
-def batches_per_iteration(request, monkeypatch):
-    """Batches per iteration of the loop, for epochs of any length."""
-    several = (request.param,) if request.param > 1 else ()
-    monkeypatch.setattr(batch_loops, "BATCHES_PER_ITERATION", several)
-    monkeypatch.setattr(batch_loops, "MIN_ITERATIONS", dict.fromkeys(several, 1))
-    clear_cache()
-    yield request.param
-    clear_cache()
+def with_batches(count, **attributes):
+    """Return a kind of EpochStep with some batches per iteration of the loop, for epochs of any length."""
+    return type("Step", (EpochStep,), {"min_iterations": {count: 1}, **attributes})
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +85,9 @@ def epochs(step, data, weights, batch_size, count=3, rate=0.02):
     return np.concatenate(values), buffers.read()
 
 
-def assert_same_epochs(task, data, weights, batch_size, rtol, **options):
-    expected_values, expected = epochs(SingleGraphStep(task, CPU), data, weights, batch_size, **options)
-    values, carried = epochs(EpochStep(task, CPU), data, weights, batch_size, **options)
+def assert_same_epochs(step_class, task, data, weights, batch_size, rtol):
+    expected_values, expected = epochs(SingleGraphStep(task, CPU), data, weights, batch_size)
+    values, carried = epochs(step_class(task, CPU), data, weights, batch_size)
     np.testing.assert_allclose(values, expected_values, rtol=10 * rtol, atol=rtol)
     assert carried.keys() == expected.keys()
     for key, array in expected.items():
@@ -106,7 +97,6 @@ def assert_same_epochs(task, data, weights, batch_size, rtol, **options):
 
 
 @pairwise(
-    indirect=["batches_per_iteration"],
     sizes=SIZES,
     name=MODELS,
     rate=RATES,
@@ -130,7 +120,7 @@ def test_epoch_equals_its_batches(
         row_weights[n_rows // 2 :] = 0  # some batches may have only zero weights
     some = Data(data.X[:n_rows], data.y[:n_rows], row_weights)
     task = task.changed(learning_rate=RATES[rate], gradient=gradient, penalty=penalty, weighted=weighted)
-    assert_same_epochs(task, some, weights, batch_size, RTOL[dtype])
+    assert_same_epochs(with_batches(batches_per_iteration), task, some, weights, batch_size, RTOL[dtype])
 
 
 OWN_LOSS = """<ir_version: 8, opset_import: ["": 18]>
@@ -158,11 +148,12 @@ def own_loss(make_task):
     return make
 
 
-@pairwise(indirect=["batches_per_iteration"], batches_per_iteration=TURNS, keep=[0, 1], batch_size=[5, 23])
+@pairwise(batches_per_iteration=TURNS, keep=[0, 1], batch_size=[5, 23])
 def test_a_graph_with_its_own_loss(batches_per_iteration, keep, batch_size, own_loss, rows):
     shape = "[1,1]" if keep else ""
     data = Data(np.abs(rows.X) + 1, rows.y)
-    assert_same_epochs(own_loss(shape, keep), data, START, batch_size, 1e-6)
+    step_class = with_batches(batches_per_iteration)
+    assert_same_epochs(step_class, own_loss(shape, keep), data, START, batch_size, 1e-6)
 
 
 def train(step, data, exc=False, **settings):
@@ -173,21 +164,20 @@ def train(step, data, exc=False, **settings):
 
 
 @pairwise(
-    indirect=["batches_per_iteration"],
     eta0=[1e2, 1e3, 1e6, 1e12, 1e19, 1e25],
     batch_size=[5, 10, 23, 30],
     batches_per_iteration=TURNS,
     sparse=[False, True],
 )
 def test_weights_after_a_divergence_equal_single_batches(
-    eta0, batch_size, batches_per_iteration, sparse, make_task, rows, monkeypatch
+    eta0, batch_size, batches_per_iteration, sparse, make_task, rows
 ):
     """In the middle of an epoch, at its first batch, and after the last batch of the training."""
-    monkeypatch.setattr(activations, "CHUNK_BYTES", 16)  # several chunks of sparse samples
+    step_class = with_batches(batches_per_iteration, chunk_bytes=16)  # several chunks of sparse samples
     task = make_task(learning_rate=LearningRateSGD(eta0=eta0, learning_rate="constant"))
     data = Data(scipy.sparse.csr_matrix(rows.X), rows.y) if sparse else rows
     expected, warned = train(SingleGraphStep(task, CPU), rows, max_iter=40, batch_size=batch_size)
-    result, too = train(EpochStep(task, CPU), data, max_iter=40, batch_size=batch_size)
+    result, too = train(step_class(task, CPU), data, max_iter=40, batch_size=batch_size)
     assert warned and too
     assert result.n_iter == expected.n_iter
     np.testing.assert_allclose(result.weights["coef"], expected.weights["coef"], rtol=1e-4)
@@ -195,7 +185,6 @@ def test_weights_after_a_divergence_equal_single_batches(
 
 
 @pairwise(
-    indirect=["batches_per_iteration"],
     max_iter=[1, 2, 3, 4],
     batches_per_iteration=TURNS,
     batch_size=[10, 23],
@@ -203,7 +192,8 @@ def test_weights_after_a_divergence_equal_single_batches(
 def test_divergence_after_the_last_batch(max_iter, batches_per_iteration, batch_size, make_task, rows):
     task = make_task(learning_rate=LearningRateSGD(eta0=1e10, learning_rate="constant"))
     expected, warned = train(SingleGraphStep(task, CPU), rows, max_iter=max_iter, batch_size=batch_size)
-    result, too = train(EpochStep(task, CPU), rows, max_iter=max_iter, batch_size=batch_size)
+    step = with_batches(batches_per_iteration)(task, CPU)
+    result, too = train(step, rows, max_iter=max_iter, batch_size=batch_size)
     assert (result.n_iter, too) == (expected.n_iter, warned)
     np.testing.assert_allclose(result.weights["coef"], expected.weights["coef"], rtol=1e-4)
     assert np.isfinite(result.weights["coef"]).all()
@@ -295,20 +285,10 @@ def test_a_fitted_estimator_keeps_no_data():
     assert alive() is None and fitted.n_iter_ == 2
 
 
-def test_one_call_for_each_epoch(make_task, rows, monkeypatch):
+def test_one_call_for_each_epoch(make_task, rows, clock):
     step = EpochStep(make_task(), CPU)
-    calls = []
-    call = step._call
-
-    def counted(*args):
-        calls.append(1)
-        return call(*args)
-
-    monkeypatch.setattr(step, "_call", counted)
-    monkeypatch.setattr(batch_timer, "clock", lambda: 0.0)  # calls take no time
-    clear_cache()
     for trials in (2, 0):  # only for a new graph
-        calls.clear()
+        clock.calls.clear()
         train(step, rows, max_iter=7, batch_size=2)
-        assert len(calls) == trials + 7 + 1  # the last one checks the final weights
+        assert len(clock.calls) == trials + 7 + 1  # the last one checks the final weights
     assert step._single is None

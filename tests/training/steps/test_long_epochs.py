@@ -15,43 +15,12 @@ from sklearn.preprocessing import StandardScaler
 from ortlearn.estimators import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.penalties import ElasticPenalty, GroupLassoPenalty, L1Penalty, MaxNormPenalty
-from ortlearn.runtime.cache import clear_cache
-from ortlearn.training.steps import batch_timer
-from ortlearn.training.steps.epoch_step import EpochStep
 from tests.pairwise import pairwise
 
 X = np.random.RandomState(0).normal(size=(407, 4)).astype(np.float32)
 Y = X[:, 0] - X[:, 1] ** 2
 NETWORK = MLPRegressor(hidden_layer_sizes=(5, 3))
 HOISTED = make_pipeline(StandardScaler(), PCA(3), MLPRegressor(hidden_layer_sizes=(4,)))
-
-
-class Clock:
-    """A simulated clock with a given time per batch; it records the number of batches of each call."""
-
-    def __init__(self):
-        self.seconds, self.now, self.calls = 0.0, 0.0, []
-        self.before = lambda: None
-
-    def __call__(self):
-        self.now += self.seconds * (self.calls[-1] if self.calls else 0)
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock, call = Clock(), EpochStep._call
-
-    def noted(self, bound, n_batches, rest):
-        clock.calls.append(max(1, n_batches))
-        clock.before()
-        return call(self, bound, n_batches, rest)
-
-    monkeypatch.setattr(EpochStep, "_call", noted)
-    monkeypatch.setattr(batch_timer, "clock", clock)
-    clear_cache()
-    yield clock
-    clear_cache()
 
 
 SETTINGS = {

@@ -13,7 +13,7 @@ from ortlearn.penalties import ElasticPenalty
 from ortlearn.runtime.devices import Device
 from ortlearn.training.loop import LoopSettings, run_training
 from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
-from ortlearn.training.steps.four_calls import four_calls
+from tests.training.examples import FourCallStep
 
 FLOAT, CPU = 1, Device("cpu")
 START = {"w1": np.array([[1.0, -2.0, 0.5], [0.3, 1.0, -1.0]], np.float32), "w2": np.ones((3, 1), np.float32)}
@@ -63,11 +63,10 @@ def test_first_call_ends_at_the_output_of_the_model(make_network, rows):
     "rate", [LearningRateAdam(), LearningRateSGDNesterov(eta0=0.05, momentum=0.9)], ids=["adam", "nesterov"]
 )
 @pytest.mark.parametrize("penalty", [None, ElasticPenalty(0.01, 0.02)], ids=["free", "penalised"])
-def test_two_calls_and_four_give_the_same(make_network, rows, monkeypatch, rate, penalty):
+def test_two_calls_and_four_give_the_same(make_network, rows, rate, penalty):
     task = make_network(learning_rate=rate, **({} if penalty is None else {"penalty": penalty}))
     two = trained(ForwardBackwardStep(task, CPU), rows)
-    monkeypatch.setattr(ForwardBackwardStep, "_new_plan", four_calls)
-    four = trained(ForwardBackwardStep(task, CPU), rows)
+    four = trained(FourCallStep(task, CPU), rows)
     np.testing.assert_allclose(two.train_losses, four.train_losses, rtol=1e-5)
     for name, array in four.weights.items():
         np.testing.assert_allclose(two.weights[name], array, rtol=1e-4, atol=1e-6)
