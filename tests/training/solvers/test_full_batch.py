@@ -197,7 +197,7 @@ def test_failed_line_search(make_task, rows):
 
     def wrong(op, node, grad):
         """Gradient of a MatMul of two matrices, with the wrong sign."""
-        return [None, op.Neg(op.MatMul(op.Transpose(node.input[0], perm=[1, 0]), grad))]
+        return [None, op.Neg(op.MatMul(op.Transpose(node.I(0), perm=[1, 0]), grad))]
 
     task = make_task(learning_rate=LearningRateLBFGS(), gradient="rules")
     with temporary_rules():
