@@ -199,7 +199,7 @@ def test_failed_line_search(make_task, rows):
         """Gradient of a MatMul of two matrices, with the wrong sign."""
         return [None, op.Neg(op.MatMul(op.Transpose(node.I(0), perm=[1, 0]), grad))]
 
-    task = make_task(learning_rate=LearningRateLBFGS(), gradient="rules")
+    task = make_task(learning_rate=LearningRateLBFGS(max_line_search=5), gradient="rules")
     with temporary_rules():
         gradient_rule("MatMul", overwrite=True)(wrong)
         with pytest.warns(ConvergenceWarning, match="rounding errors .* Scale features and labels") as caught:
