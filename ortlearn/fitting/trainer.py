@@ -52,7 +52,7 @@ class FitCall:
     random_state: np.random.RandomState
     initial_random_state: np.random.RandomState  # copy from before the first draw
     seed: int  # seed of the orders of samples, drawn first
-    parameters: dict[str, str]  # fingerprint, which must be equal to resume the training
+    parameters: Callable[[], dict[str, str]]  # fingerprint, which must be equal to resume the training
 
     def train(
         self,
@@ -75,8 +75,10 @@ class FitCall:
 
         def resumption_of(candidate: Candidate | None) -> Callable[[Position], Resumption]:
             drawn = random_state_text(self.random_state) if own is None or not own.drawn else own.drawn
-            known = (self.initial_random_state, start.weights, None, self.parameters)
-            return lambda position: Resumption(*known, position, candidate, texts(), drawn, counts or {})
+            known = (self.initial_random_state, start.weights, None)
+            return lambda position: Resumption(
+                *known, self.parameters(), position, candidate, texts(), drawn, counts or {}
+            )
 
         hooks = (resumption_of, None if own is None else own.position)
         return train(configuration, start, settings, validation, self.task, warm, *hooks)
@@ -150,13 +152,15 @@ class Trainer:
         """Return the beginning of a call; a callback may also provide a training to resume."""
         configuration = self.configuration
         task = self.view.task("fit", configuration.stopping.max_iter, resumption is not None)
-        texts = parameter_texts(self.parameters)
+        drawn_from = random_state_text(self.parameters["random_state"])  # before the first draw
+        texts = cache(lambda: {**parameter_texts(self.parameters), "random_state": drawn_from})
         if resumption is None and task is not None and task.path_to_resume is not None:
             resumption = find_resumption(task.path_to_resume)
         if resumption is None:
             random_state = check_random_state(configuration.random_state)
         else:
-            texts = checked_parameters(resumption, texts)
+            known = checked_parameters(resumption, texts())
+            texts = cache(lambda: known)
             random_state = resumption.fresh_random_state()
         initial = copy.deepcopy(random_state)
         return FitCall(task, resumption, random_state, initial, draw_seed(random_state), texts)

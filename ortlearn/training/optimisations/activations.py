@@ -36,9 +36,8 @@ ENTRY_BYTES = 2**21
 
 def activation_bytes(model: ModelProto, inputs: Mapping[str, Any] | None = None) -> int:
     """Return the bytes that the results of all nodes take per sample."""
-    given = {name: tuple(array.shape) for name, array in (inputs or {}).items()}
     light = without_large_constants(model)
-    one, two = (_result_bytes(light, given, samples) for samples in (1, 2))
+    one, two = (_result_bytes(light, inputs or {}, samples) for samples in (1, 2))
     return max(0, two - one)
 
 
@@ -48,8 +47,9 @@ def without_large_constants(model: ModelProto) -> ModelProto:
     return make_inputs_of(model, large)
 
 
-def _result_bytes(model: ModelProto, given: Mapping[str, tuple[int, ...]], samples: int) -> int:
+def _result_bytes(model: ModelProto, inputs: Mapping[str, Any], samples: int) -> int:
     """Return the bytes of the results of all nodes for a number of samples."""
+    given = {name: tuple(array.shape) for name, array in inputs.items()}
     bound, total = copy_model(model), 0
     for value in bound.graph.input:
         dims = value.type.tensor_type.shape.dim
@@ -98,7 +98,10 @@ def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
     """Raise an ExecutionError if the activations of a batch exceed the memory of this machine."""
     if data.is_sparse:
         return
-    row, limit = activation_bytes(task.graph.model, task.inputs(data)), memory_bytes()
+    inputs, limit = task.inputs(data), memory_bytes()
+    if _result_bytes(without_large_constants(task.graph.model), inputs, batch_size) <= limit:
+        return
+    row = activation_bytes(task.graph.model, inputs)
     if row * batch_size <= limit:
         return
     fitting = limit // row
