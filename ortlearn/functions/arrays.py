@@ -38,6 +38,21 @@ class FunctionArrays:
     def __repr__(self) -> str:
         return f"differentiable({self._source.name}, {self._output!r}, dtype={self.dtype})"
 
+    @property
+    def wraps_columns(self) -> bool:
+        """Whether X is not one numeric matrix: columns of several types, or steps in scikit-learn."""
+        return not self._source.takes_matrix or self._source.sklearn_steps is not None
+
+    def column_of(self, output: Any) -> int | None:
+        """Return the column of one output; None if there is only one."""
+        index = self._index(output)
+        width = self.graphs.n_outputs
+        if index is None and width not in (None, 1):
+            raise ValueError(f"Each sample has {width} outputs: choose one by output=0, 1, ...")
+        if index is not None and width is not None and not -width <= index < width:
+            raise ValueError(f"output={output!r} is out of range: there are {width} outputs.")
+        return index
+
     def _read(self, X: Any) -> Any:
         """Validate X, and return it in the form of ``bare``."""
         found = self._source.read(X)
