@@ -26,7 +26,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist matrix clean
+.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-bridges test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist matrix clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -103,6 +103,12 @@ test-openvino:
 # Estimators of XGBoost, CatBoost, imbalanced-learn and category_encoders, which make test skips without them.
 test-others: $(OTHERS_STAMP)
 	$(BIN)/python -m pytest $(PARALLEL) tests/models/others
+
+# The bridges to JAX and torch, which make test skips, in an environment of their own.
+test-bridges:
+	$(MAKE) .venv-bridges/.installed VENV=.venv-bridges EXTRA=onnxruntime
+	.venv-bridges/bin/python -m pip install --quiet -e ".[jax,torch]"
+	.venv-bridges/bin/python -m pytest -q tests/functions
 
 # onnxruntime-training on Python 3.11 and 3.12, the newest plain onnxruntime on 3.13.
 test-all: test-3.11 test-3.12 test-3.13

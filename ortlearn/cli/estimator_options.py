@@ -35,7 +35,7 @@ GROUPS = {
     "learning_rate": plugins.LEARNING_RATES,
 }
 #: Plugin that a number stands for, and what a parameter of a plugin names.
-NESTED_GROUPS = {"learning_rate": plugins.SCHEDULES}
+NESTED_GROUPS = {"learning_rate": plugins.SCHEDULES, "schedule": plugins.SCHEDULES}
 #: Defaults that differ from those of the estimator, with the reason.
 DEFAULTS = {"warm_start": True}
 REASONS = {"warm_start": "It is the default of the command line, which is made for retraining models."}

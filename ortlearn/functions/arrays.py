@@ -44,7 +44,23 @@ class FunctionArrays:
         return not self._source.takes_matrix or self._source.sklearn_steps is not None
 
     def column_of(self, output: Any) -> int | None:
-        """Return the column of one output; None if there is only one."""
+        """Return the column of one output.
+
+        Parameters
+        ----------
+        output : int or str
+            Column, or its class if classes are text; None for the only output.
+
+        Returns
+        -------
+        int or None
+            Column; None if there is only one output.
+
+        Raises
+        ------
+        ValueError
+            If there is no such output, or it is None and there are several.
+        """
         index = self._index(output)
         width = self.graphs.n_outputs
         if index is None and width not in (None, 1):

@@ -85,6 +85,6 @@ def to_torch(function: DifferentiableFunction) -> Callable[[Any], Any]:
         if x.ndim == 2:
             return Value.apply(x)
         found = Value.apply(x.reshape(-1, x.shape[-1]))
-        return found.reshape(*x.shape[:-1], *found.shape[1:])
+        return found.reshape((*x.shape[:-1], *found.shape[1:]))
 
     return call

@@ -25,11 +25,13 @@ class LearningRateAdadelta(ScheduledLearningRate):
     epsilon : float, default=1e-6
         Added to both means; its square root is the size of the first steps.
     learning_rate : str or BaseSchedule, default="constant"
-        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
+        Alias of ``schedule``, used if that is None.
     alpha : float, default=0.0001
         Strength of the penalty in the schedule ``"optimal"``.
     power_t : float, default=0.25
         Exponent of the schedule ``"invscaling"``.
+    schedule : str or BaseSchedule, default=None
+        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
 
     References
     ----------
@@ -45,8 +47,19 @@ class LearningRateAdadelta(ScheduledLearningRate):
     elementwise = True
     nonnegative_states = ("square", "squared_step")
 
-    def __init__(self, eta0=1.0, rho=0.9, epsilon=1e-6, learning_rate="constant", alpha=0.0001, power_t=0.25):
-        super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
+    def __init__(
+        self,
+        eta0=1.0,
+        rho=0.9,
+        epsilon=1e-6,
+        learning_rate="constant",
+        alpha=0.0001,
+        power_t=0.25,
+        schedule=None,
+    ):
+        super().__init__(
+            eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
+        )
         self.rho = rho
         self.epsilon = epsilon
 

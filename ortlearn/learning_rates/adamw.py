@@ -27,11 +27,13 @@ class LearningRateAdamW(LearningRateAdam):
     weight_decay : float, default=0.01
         Decay per update, as a share of the weight, divided by the rate.
     learning_rate : str or BaseSchedule, default="constant"
-        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
+        Alias of ``schedule``, used if that is None.
     alpha : float, default=0.0001
         Strength of the penalty in the schedule ``"optimal"``.
     power_t : float, default=0.25
         Exponent of the schedule ``"invscaling"``.
+    schedule : str or BaseSchedule, default=None
+        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
 
     References
     ----------
@@ -55,6 +57,7 @@ class LearningRateAdamW(LearningRateAdam):
         learning_rate="constant",
         alpha=0.0001,
         power_t=0.25,
+        schedule=None,
     ):
         super().__init__(
             eta0=eta0,
@@ -62,6 +65,7 @@ class LearningRateAdamW(LearningRateAdam):
             beta_2=beta_2,
             epsilon=epsilon,
             learning_rate=learning_rate,
+            schedule=schedule,
             alpha=alpha,
             power_t=power_t,
         )

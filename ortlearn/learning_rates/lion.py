@@ -26,11 +26,13 @@ class LearningRateLion(ScheduledLearningRate):
     weight_decay : float, default=0.0
         Decay per update of all weights, intercepts too, as a share of the weight, divided by the rate.
     learning_rate : str or BaseSchedule, default="constant"
-        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
+        Alias of ``schedule``, used if that is None.
     alpha : float, default=0.0001
         Strength of the penalty in the schedule ``"optimal"``.
     power_t : float, default=0.25
         Exponent of the schedule ``"invscaling"``.
+    schedule : str or BaseSchedule, default=None
+        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
 
     References
     ----------
@@ -54,8 +56,11 @@ class LearningRateLion(ScheduledLearningRate):
         learning_rate="constant",
         alpha=0.0001,
         power_t=0.25,
+        schedule=None,
     ):
-        super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
+        super().__init__(
+            eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
+        )
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.weight_decay = weight_decay

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,8 +41,7 @@ class Rates:
 
     def __init__(self, learning_rate: BaseLearningRate, losses: Iterable[float] = ()):
         if isinstance(learning_rate, ScheduledLearningRate):  # resolve the schedule once
-            schedule, learning_rate = learning_rate.schedule(), copy.copy(learning_rate)
-            learning_rate.learning_rate = schedule
+            learning_rate = learning_rate.with_schedule(learning_rate.resolved_schedule())
         self._learning_rate = learning_rate
         self._memory = learning_rate.start()
         for loss in () if self._memory is None else losses:

@@ -31,7 +31,7 @@ def resolve_learning_rate(spec: Any) -> BaseLearningRate:
             if spec.casefold() in {info.name.casefold() for info in plugins.list_plugins(plugins.SCHEDULES)}:
                 raise UnknownPluginError(
                     f"{spec!r} is a schedule, not a learning rate. Pass a learning rate with this schedule, "
-                    f"such as LearningRateSGD(learning_rate={spec!r}) of ortlearn.learning_rates."
+                    f"such as LearningRateSGD(schedule={spec!r}) of ortlearn.learning_rates."
                 ) from error
             raise
     rate.check()

@@ -30,11 +30,13 @@ class LearningRateRMSprop(ScheduledLearningRate):
     centered : bool, default=False
         Whether to divide by the standard deviation.
     learning_rate : str or BaseSchedule, default="constant"
-        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
+        Alias of ``schedule``, used if that is None.
     alpha : float, default=0.0001
         Strength of the penalty in the schedule ``"optimal"``.
     power_t : float, default=0.25
         Exponent of the schedule ``"invscaling"``.
+    schedule : str or BaseSchedule, default=None
+        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
 
     References
     ----------
@@ -62,8 +64,11 @@ class LearningRateRMSprop(ScheduledLearningRate):
         learning_rate="constant",
         alpha=0.0001,
         power_t=0.25,
+        schedule=None,
     ):
-        super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
+        super().__init__(
+            eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
+        )
         self.rho = rho
         self.epsilon = epsilon
         self.momentum = momentum

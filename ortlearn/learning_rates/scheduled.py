@@ -11,7 +11,7 @@ from .schedules import BaseSchedule, resolve_schedule
 
 __all__ = ["ScheduledLearningRate"]
 
-SCHEDULE = ("eta0", "alpha", "power_t", "learning_rate")
+SCHEDULE = ("eta0", "alpha", "power_t", "learning_rate", "schedule")
 
 
 class ScheduledLearningRate(BaseLearningRate):
@@ -26,17 +26,43 @@ class ScheduledLearningRate(BaseLearningRate):
     power_t : float
         Exponent of the schedule ``"invscaling"``.
     learning_rate : str or BaseSchedule
+        Alias of ``schedule``, used if that is None.
+    schedule : str or BaseSchedule, default=None
         Schedule. A schedule given by name has default parameters, except for those above, and spans the
         epochs of the training.
     """
 
-    def __init__(self, eta0, alpha, power_t, learning_rate):
+    schedule: str | BaseSchedule | None = None  # of objects that were pickled without it
+
+    def __init__(self, eta0, alpha, power_t, learning_rate, schedule=None):
         self.eta0 = eta0
         self.alpha = alpha
         self.power_t = power_t
         self.learning_rate = learning_rate
+        self.schedule = schedule
 
-    def schedule(self) -> BaseSchedule:
+    def _given(self) -> str:
+        """Return the name of the parameter that has the schedule."""
+        return "learning_rate" if self.schedule is None else "schedule"
+
+    def with_schedule(self, schedule: BaseSchedule) -> ScheduledLearningRate:
+        """Return a copy with another schedule.
+
+        Parameters
+        ----------
+        schedule : BaseSchedule
+            Schedule.
+
+        Returns
+        -------
+        ScheduledLearningRate
+            Copy.
+        """
+        rate = copy.copy(self)
+        setattr(rate, self._given(), schedule)
+        return rate
+
+    def resolved_schedule(self) -> BaseSchedule:
         """Return the schedule.
 
         Returns
@@ -44,32 +70,30 @@ class ScheduledLearningRate(BaseLearningRate):
         BaseSchedule
             The given schedule, or one created from its name and the shared parameters.
         """
-        return resolve_schedule(self.learning_rate, alpha=self.alpha, power_t=self.power_t)
+        return resolve_schedule(getattr(self, self._given()), alpha=self.alpha, power_t=self.power_t)
 
     def for_epochs(self, n_epochs):
         """Return the learning rate for a training with a given number of epochs."""
-        schedule = self.schedule()
+        schedule = self.resolved_schedule()
         spanning = schedule.for_epochs(n_epochs)
         if spanning is schedule:
             return self
-        rate = copy.copy(self)
-        rate.learning_rate = spanning
-        return rate
+        return self.with_schedule(spanning)
 
     def rate(self, epoch, memory=None):
         """Return the learning rate of an epoch, counted from 0."""
-        schedule = self.schedule()
+        schedule = self.resolved_schedule()
         if memory is None:
             return schedule.rate(epoch, self.eta0)
         return schedule.rate(epoch, self.eta0, memory)
 
     def start(self):
         """Return the memory of the schedule before the first epoch."""
-        return self.schedule().start()
+        return self.resolved_schedule().start()
 
     def remember(self, memory, loss):
         """Return the memory of the schedule after an epoch."""
-        return self.schedule().remember(memory, loss)
+        return self.resolved_schedule().remember(memory, loss)
 
     def graph_key(self):
         """Return a key of the nodes of the update, which do not depend on the schedule."""
@@ -77,7 +101,7 @@ class ScheduledLearningRate(BaseLearningRate):
         return type(self), tuple(sorted(params.items()))
 
     def set_params(self, **params):
-        """Set parameters, including those of the schedule (``learning_rate__period``).
+        """Set parameters, including those of the schedule (``schedule__period``).
 
         Parameters
         ----------
@@ -94,21 +118,23 @@ class ScheduledLearningRate(BaseLearningRate):
         ValueError
             If a parameter is unknown, or belongs to a schedule that is given by name.
         """
-        schedule = params.get("learning_rate", self.learning_rate)
-        nested = [key for key in params if key.startswith("learning_rate__")]
-        if nested and not isinstance(schedule, BaseSchedule):
-            raise ValueError(
-                f"{nested[0]!r} cannot be set, since learning_rate={schedule!r} is not an object. Pass an "
-                "object, such as learning_rate=CosineSchedule()."
-            )
+        for name in ("learning_rate", "schedule"):
+            schedule = params.get(name, getattr(self, name))
+            nested = [key for key in params if key.startswith(f"{name}__")]
+            if nested and not isinstance(schedule, BaseSchedule):
+                raise ValueError(
+                    f"{nested[0]!r} cannot be set, since {name}={schedule!r} is not an object. Pass an object, "
+                    f"such as {name}=CosineSchedule()."
+                )
         return super().set_params(**params)
 
     def check(self):
         """Check the parameters before training."""
         try:
-            schedule = self.schedule()
+            schedule = self.resolved_schedule()
         except PluginError as error:
-            text = f"{type(self).__name__}: learning_rate={self.learning_rate!r} is not a schedule. {error}"
+            name = self._given()
+            text = f"{type(self).__name__}: {name}={getattr(self, name)!r} is not a schedule. {error}"
             raise type(error)(text) from error
         self.check_number("eta0")
         # As in scikit-learn, alpha may be 0 if the schedule does not use it.

@@ -19,6 +19,8 @@ class LearningRateSGD(ScheduledLearningRate):
     power_t : float, default=0.25
         Exponent of the schedule ``"invscaling"``.
     learning_rate : str or BaseSchedule, default="invscaling"
+        Alias of ``schedule``, as in scikit-learn; used if ``schedule`` is None.
+    schedule : str or BaseSchedule, default=None
         Schedule, by name or as an object with its own parameters: ``"constant"``,
         ``"invscaling"``, ``"optimal"``, ``"adaptive"``, ``"exponential"``, ``"step"``, ``"cosine"``,
         ``"one_cycle"``, ``"warmup"``, ``"plateau"``, or a schedule of another distribution.
@@ -33,8 +35,10 @@ class LearningRateSGD(ScheduledLearningRate):
     scales_gradient = True
     elementwise = True
 
-    def __init__(self, eta0=0.01, alpha=0.0001, power_t=0.25, learning_rate="invscaling"):
-        super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
+    def __init__(self, eta0=0.01, alpha=0.0001, power_t=0.25, learning_rate="invscaling", schedule=None):
+        super().__init__(
+            eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
+        )
 
     @property
     def proximal_scale(self):

@@ -23,11 +23,13 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
     power_t : float, default=0.25
         Exponent of the schedule ``"invscaling"``.
     learning_rate : str or BaseSchedule, default="invscaling"
-        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
+        Alias of ``schedule``, used if that is None.
     momentum : float, default=0.9
         Share of the previous step that is kept, in [0, 1).
     nesterov : bool, default=True
         Whether to use Nesterov's update.
+    schedule : str or BaseSchedule, default=None
+        Schedule, see :class:`~ortlearn.learning_rates.LearningRateSGD`.
 
     References
     ----------
@@ -52,8 +54,11 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
         learning_rate="invscaling",
         momentum=0.9,
         nesterov=True,
+        schedule=None,
     ):
-        super().__init__(eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate)
+        super().__init__(
+            eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
+        )
         self.momentum = momentum
         self.nesterov = nesterov
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from ortlearn.functions import differentiable, jax_bridge, to_jax
+from ortlearn.functions import differentiable, to_jax
 
 from .test_function import CLASSES, NETWORK, P, X, Y
 

@@ -40,7 +40,9 @@ def test_constraints_on_another_model():
     low = to_scipy(differentiable(classifier, "predict_proba"), 1)
     constraint = NonlinearConstraint(low.value, 0.7, 1.0, jac=low.gradient)
     objective = to_scipy(differentiable(PROCESS))
-    found = minimize(objective, X[0], jac=True, method="SLSQP", constraints=[constraint], bounds=[(-2, 2)] * 4)
+    found = minimize(
+        objective, X[0], jac=True, method="SLSQP", constraints=[constraint], bounds=[(-2, 2)] * 4
+    )
     assert classifier.predict_proba([found.x])[0, 1] == pytest.approx(0.7, abs=1e-4)
 
 

@@ -80,10 +80,10 @@ def test_alpha_is_checked_for_the_optimal_schedule_only():
 
 
 def test_defaults():
-    params = {"eta0": 0.01, "alpha": 0.0001, "power_t": 0.25, "learning_rate": "invscaling"}
+    params = {"eta0": 0.01, "alpha": 0.0001, "power_t": 0.25, "learning_rate": "invscaling", "schedule": None}
     assert LearningRateSGD().get_params() == params
     assert LearningRateSGDNesterov().get_params() == {**params, "momentum": 0.9, "nesterov": True}
-    constant = {"alpha": 0.0001, "power_t": 0.25, "learning_rate": "constant"}
+    constant = {"alpha": 0.0001, "power_t": 0.25, "learning_rate": "constant", "schedule": None}
     betas = {"beta_1": 0.9, "beta_2": 0.999}
     own = {
         "Adam": {"eta0": 0.001, "epsilon": 1e-8, **betas},

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import SGDRegressor
 from sklearn.neural_network import MLPRegressor
 
@@ -77,11 +78,11 @@ def test_name_means_default_parameters(name):
 
 def test_named_schedule_has_parameters_of_the_learning_rate():
     rate = LearningRateAdam(alpha=0.01, power_t=0.5, learning_rate="invscaling")
-    assert repr(rate.schedule()) == repr(InvScalingSchedule(power_t=0.5))
+    assert repr(rate.resolved_schedule()) == repr(InvScalingSchedule(power_t=0.5))
     rate.set_params(learning_rate="optimal")
-    assert repr(rate.schedule()) == repr(OptimalSchedule(alpha=0.01))
+    assert repr(rate.resolved_schedule()) == repr(OptimalSchedule(alpha=0.01))
     rate.set_params(learning_rate=InvScalingSchedule())
-    assert rate.schedule().power_t == 0.25
+    assert rate.resolved_schedule().power_t == 0.25
     np.testing.assert_allclose(OptimalSchedule(alpha=0.01).rate(0, 1.0), math.sqrt(10))
 
 
@@ -268,3 +269,17 @@ def test_invalid_schedules(spec, error):
     with pytest.raises(error):
         WarmUpSchedule(then=spec).check()
     assert isinstance(resolve_schedule("constant"), ConstantSchedule)
+
+
+@pytest.mark.parametrize("kind", [LearningRateSGD, LearningRateAdam])
+def test_schedule_and_its_alias(kind):
+    named, alias = kind(eta0=0.5, schedule="cosine"), kind(eta0=0.5, learning_rate="cosine")
+    assert [named.for_epochs(8).rate(n) for n in range(9)] == [alias.for_epochs(8).rate(n) for n in range(9)]
+    assert named.graph_key() == alias.graph_key()
+    both = kind(schedule=StepSchedule(), learning_rate="cosine").set_params(schedule__factor=0.5)
+    assert repr(both.resolved_schedule()) == repr(StepSchedule(factor=0.5))
+    assert repr(clone(both)) == repr(both) and Rates(both).of(0) == both.rate(0)
+    with pytest.raises(ValueError, match="schedule='cosine' is not an object"):
+        named.set_params(schedule__period=3)
+    with pytest.raises(PluginError, match="schedule='fast' is not a schedule"):
+        kind(schedule="fast").check()

@@ -34,13 +34,14 @@ def test_names_of_plugins_in_any_case(rows):
     found = trained(learning_rate="adam", learning_loss="Huber", learning_penalty={"coef_": "L2"})
     np.testing.assert_array_equal(found["coef"], expected["coef"])
     assert (
-        resolve_learning_rate(LearningRateSGD(learning_rate="OPTIMAL", alpha=0.01)).schedule().alpha == 0.01
+        resolve_learning_rate(LearningRateSGD(learning_rate="OPTIMAL", alpha=0.01)).resolved_schedule().alpha
+        == 0.01
     )
 
 
 @pytest.mark.parametrize("schedule", ["constant", "Adaptive", "invscaling", "optimal"])
 def test_schedule_as_learning_rate(schedule):
-    expected = f"'{schedule}' is a schedule.*LearningRateSGD\\(learning_rate='{schedule}'\\)"
+    expected = f"'{schedule}' is a schedule.*LearningRateSGD\\(schedule='{schedule}'\\)"
     with pytest.raises(UnknownPluginError, match=expected):
         resolve_learning_rate(schedule)
 
