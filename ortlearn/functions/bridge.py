@@ -13,7 +13,8 @@ def one_matrix(function: DifferentiableFunction) -> BareFunction:
     """Return the bare function, whose argument must be one numeric matrix."""
     if not isinstance(function, DifferentiableFunction):
         raise ValueError(
-            f"function must be the result of ortlearn.functions.differentiable, not {type(function).__name__}."
+            "function must be the result of ortlearn.functions.differentiable, not "
+            f"{type(function).__name__}."
         )
     if function.wraps_columns:
         raise GradientError(

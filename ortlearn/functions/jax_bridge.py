@@ -17,8 +17,8 @@ __all__ = ["to_jax"]
 def to_jax(function: DifferentiableFunction) -> Callable[[Any], Any]:
     """Return a function of JAX arrays, for ``jit``, ``grad``, ``vmap`` and ``jax.numpy``.
 
-    It calls ONNX Runtime on the host, and its derivative is a ``jax.custom_vjp``. It can be differentiated twice
-    in reverse mode (``jax.jacrev(jax.grad(g))``), but not in forward mode, as ``jax.hessian`` does.
+    It calls ONNX Runtime on the host, and its derivative is a ``jax.custom_vjp``. It can be differentiated
+    twice in reverse mode (``jax.jacrev(jax.grad(g))``), but not in forward mode, as ``jax.hessian`` does.
 
     Parameters
     ----------

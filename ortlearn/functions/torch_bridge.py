@@ -16,8 +16,8 @@ __all__ = ["to_torch"]
 def to_torch(function: DifferentiableFunction) -> Callable[[Any], Any]:
     """Return a function of torch tensors, differentiable by ``torch.autograd``, twice where the graph is.
 
-    Tensors on the CPU of the type of the function are read without a copy. Those on other devices are copied to
-    the CPU, and results to their device.
+    Tensors on the CPU of the type of the function are read without a copy. Those on other devices are copied
+    to the CPU, and results to their device.
 
     Parameters
     ----------

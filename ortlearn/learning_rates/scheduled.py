@@ -123,8 +123,8 @@ class ScheduledLearningRate(BaseLearningRate):
             nested = [key for key in params if key.startswith(f"{name}__")]
             if nested and not isinstance(schedule, BaseSchedule):
                 raise ValueError(
-                    f"{nested[0]!r} cannot be set, since {name}={schedule!r} is not an object. Pass an object, "
-                    f"such as {name}=CosineSchedule()."
+                    f"{nested[0]!r} cannot be set, since {name}={schedule!r} is not an object. Pass an "
+                    f"object, such as {name}=CosineSchedule()."
                 )
         return super().set_params(**params)
 
