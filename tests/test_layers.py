@@ -80,12 +80,14 @@ RESTRICTED = {
     "distributed": {"distributed"},
     "flatbuffers": {"onnx_files.low_rank.files"},
     "graphviz": {"graphs.drawing"},
+    "jax": {"functions.jax_bridge"},
     "matplotlib": {"inspection.axes"},
     "pandas": {"cli.data_files", "cli.table_checks", "cli.compare"},
     "pyarrow": {"data.tables", "data.arrow"},
+    "torch": {"functions.torch_bridge"},
     "skops": {"cli.model_files", "cli.train", "saving.sklearn_objects"},
 }
-FORBIDDEN = ("torch", "onnxruntime.training")
+FORBIDDEN = ("onnxruntime.training",)
 
 
 def imports(source, module, is_package=False):
