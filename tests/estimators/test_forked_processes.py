@@ -1,12 +1,16 @@
 """Estimators fitted with several threads are used, trained and deleted in forked processes."""
 
+import faulthandler
 import gc
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,30 +34,39 @@ Y = X[:, 0] - X[:, 1]
 LIMIT = 60
 
 
-def end_of(process):
-    """Return the exit code of a child; kill it and fail if it hangs."""
+def end_of(process, stacks):
+    """Return the exit code of a child; kill it and fail with its stack if it hangs."""
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         found, status = os.waitpid(process, os.WNOHANG)
         if found:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.01)
+    os.kill(process, signal.SIGUSR1)
+    time.sleep(1)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
-    pytest.fail(f"the child hangs: it was killed after {LIMIT} seconds")
+    stack = (stacks / str(process)).read_text()
+    pytest.fail(f"the child hangs: it was killed after {LIMIT} seconds, in\n{stack}")
 
 
 def in_child(function):
     """Run a function in a forked process, and check that it succeeds."""
-    process = os.fork()
-    if process == 0:
-        code = 1
-        try:
-            function()
-            code = 0
-        finally:
-            os._exit(code)
-    assert end_of(process) == 0
+    with tempfile.TemporaryDirectory() as folder:
+        stacks = Path(folder)
+        process = os.fork()
+        if process == 0:
+            code = 1
+            with open(stacks / str(os.getpid()), "w") as file:
+                faulthandler.register(signal.SIGUSR1, file)
+                try:
+                    function()
+                    code = 0
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(code)
+        assert end_of(process, stacks) == 0
 
 
 @pytest.fixture
