@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 __all__ = [
     "OrtlearnError",
     "PackageError",
+    "CalibrationWarning",
     "ClusterError",
     "ConversionError",
     "ConvergenceError",
@@ -135,6 +136,10 @@ class ProviderWarning(UserWarning):
 
 class FidelityWarning(UserWarning):
     """The ONNX model does not compute what the scikit-learn estimator it came from does."""
+
+
+class CalibrationWarning(UserWarning):
+    """Calibration samples do not allow a promise about coverage."""
 
 
 class ObjectiveWarning(UserWarning):

@@ -15,25 +15,28 @@ from onnx import numpy_helper
 from ..graphs import GraphBuilder
 from ..losses.quantile import quantiles_of_scores
 
-__all__ = ["Base", "Centre", "Increments", "Separate", "named"]
+__all__ = ["Base", "Centre", "Copies", "Distribution", "Increments", "Laplace", "Separate", "named", "spread"]
+
+#: Smallest difference of two values of a distribution function; smaller ones would magnify rounding.
+TINY = 1e-3
 
 
 def named(op: GraphBuilder, name: str, value: np.ndarray, dtype=None) -> str:
-    """Add a constant with a name of its own."""
+    """Add a constant under a given name."""
     op.claim(name)
     array = np.asarray(value, dtype=dtype or op.float_dtype)
     op.initializers.append(numpy_helper.from_array(array, name))
     return name
 
 
+def spread(op: GraphBuilder, values: str, levels: np.ndarray) -> str:
+    """Write a column once per level."""
+    return op.Add(values, np.zeros((1, len(levels)), dtype=op.float_dtype))
+
+
 @dataclass(frozen=True)
 class Base:
     """A base of intervals."""
-
-    @property
-    def keeps_own(self) -> bool:
-        """Whether the output of the first member is a prediction of the model."""
-        return False
 
     def write(self, op: GraphBuilder, outputs: Sequence[str], levels: np.ndarray) -> tuple[str, str]:
         """Write values and scale from the outputs of the members, of shape (n, k) each."""
@@ -48,11 +51,8 @@ class Increments(Base):
     spread: float
     is_shift: bool = False  # whether they are added to the prediction of the first member
 
-    @property
-    def keeps_own(self) -> bool:
-        return self.is_shift
-
     def write(self, op: GraphBuilder, outputs: Sequence[str], levels: np.ndarray) -> tuple[str, str]:
+        """Write the quantiles of the scores."""
         found = quantiles_of_scores(op, outputs[-1], levels)
         found = op.Mul(found, named(op, "quantiles.spread", np.array(self.spread)))
         found = op.Add(found, named(op, "quantiles.centre", np.array(self.centre)))
@@ -61,11 +61,33 @@ class Increments(Base):
 
 @dataclass(frozen=True)
 class Separate(Base):
-    """Quantiles of one member per level, put in order."""
+    """Quantiles of one member per level, put in order (Chernozhukov et al. 2010)."""
 
     def write(self, op: GraphBuilder, outputs: Sequence[str], levels: np.ndarray) -> tuple[str, str]:
-        found = op.Concat(*outputs, axis=1) if len(outputs) > 1 else outputs[0]
+        """Write the sorted outputs."""
+        found = op.Concat(*outputs, axis=1)
         return op.TopK(found, [len(levels)], axis=1, largest=0, sorted=1, n_outputs=2)[0], ""
+
+
+@dataclass(frozen=True)
+class Distribution(Base):
+    """Quantiles of a distribution function, whose values at ``thresholds`` the member predicts.
+
+    Between two thresholds the function is linear.
+    """
+
+    thresholds: np.ndarray
+
+    def write(self, op: GraphBuilder, outputs: Sequence[str], levels: np.ndarray) -> tuple[str, str]:
+        """Write ``t_0 + sum_g (t_{g+1} - t_g) clip((q - F_g) / (F_{g+1} - F_g), 0, 1)``."""
+        low = op.Unsqueeze(op.Slice(outputs[0], [0], [-1], [1]), [1])
+        high = op.Unsqueeze(op.Slice(outputs[0], [1], [np.iinfo(np.int64).max], [1]), [1])
+        above = op.Sub(levels.reshape(1, -1, 1).astype(op.float_dtype), low)
+        share = op.Div(above, op.Max(op.Sub(high, low), op.constant(TINY)))
+        share = op.Clip(share, op.constant(0.0), op.constant(1.0))
+        steps = named(op, "quantiles.steps", np.diff(self.thresholds).reshape(-1, 1))
+        sums = op.Squeeze(op.MatMul(share, steps), [2])
+        return op.Add(sums, named(op, "quantiles.lowest", self.thresholds[:1])), ""
 
 
 @dataclass(frozen=True)
@@ -77,12 +99,60 @@ class Centre(Base):
 
     smallest: float = 0.0  # added to the scale
 
-    @property
-    def keeps_own(self) -> bool:
-        return True
-
     def write(self, op: GraphBuilder, outputs: Sequence[str], levels: np.ndarray) -> tuple[str, str]:
-        values = op.Add(outputs[0], np.zeros((1, len(levels)), dtype=op.float_dtype))
+        """Write the prediction, and the scale if there is one."""
+        values = spread(op, outputs[0], levels)
         if len(outputs) == 1:
             return values, ""
         return values, op.Add(op.Exp(outputs[1]), named(op, "scale.smallest", np.array(self.smallest)))
+
+
+@dataclass(frozen=True)
+class Copies(Base):
+    """Mean of copies of a model; the squared scale is their variance plus that of the noise."""
+
+    noise: float
+    has_own: bool = False  # whether the first member is a given model, not a copy
+
+    def write(self, op: GraphBuilder, outputs: Sequence[str], levels: np.ndarray) -> tuple[str, str]:
+        """Write mean and standard deviation."""
+        copies = outputs[1:] if self.has_own else outputs
+        joined = op.Concat(*copies, axis=1)
+        shares = np.full((len(copies), 1), 1 / len(copies), dtype=op.float_dtype)
+        mean = op.MatMul(joined, shares)
+        deviation = op.Sub(joined, mean)
+        variance = op.MatMul(op.Mul(deviation, deviation), shares)
+        noise = named(op, "scale.noise", np.array(self.noise))
+        scale = op.Sqrt(op.Add(variance, op.Mul(noise, noise)))
+        return spread(op, outputs[0] if self.has_own else mean, levels), scale
+
+
+@dataclass(frozen=True)
+class Laplace(Base):
+    """A prediction with the posterior of the last layer (MacKay 1992; Daxberger et al. 2021).
+
+    The second output has the gradients of the prediction of a sample by the weights of the last layer: the
+    inputs of the layer, and 1 for the intercept. Their covariance is ``factor @ factor.T``.
+    """
+
+    factor: np.ndarray
+    noise: float
+
+    def write(self, op: GraphBuilder, outputs: Sequence[str], levels: np.ndarray) -> tuple[str, str]:
+        """Write the prediction and the standard deviation of the label."""
+        factor = named(op, "laplace.factor", self.factor[:-1])
+        points = op.Add(op.MatMul(outputs[1], factor), named(op, "laplace.intercept", self.factor[-1]))
+        noise = named(op, "scale.noise", np.array(self.noise))
+        variance = op.MatMul(op.Mul(points, points), np.ones((self.factor.shape[1], 1), op.float_dtype))
+        return spread(op, outputs[0], levels), op.Sqrt(op.Add(variance, op.Mul(noise, noise)))
+
+
+@dataclass(frozen=True)
+class Folds(Base):
+    """Predictions of the models of folds, after that of a given model if there is one."""
+
+    has_own: bool = False
+
+    def write(self, op: GraphBuilder, outputs: Sequence[str], levels: np.ndarray) -> tuple[str, str]:
+        """Write the predictions, a column per fold."""
+        return op.Concat(*outputs[self.has_own :], axis=1), ""

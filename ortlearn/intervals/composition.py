@@ -41,7 +41,8 @@ def composed(
     outputs. ``named`` is stored as metadata. The outputs of the first member are kept if ``keeps_own``.
     """
     first = members[0].estimator
-    model = first.get_trained_onnx()
+    plain = any(member.tensor for member in members)
+    model = first.get_trained_onnx(fused=not plain)
     if opset_versions(model).get("", OLDEST) < OLDEST:
         model = first.get_trained_onnx(keep_upgrade=True)
     model = _with_free_names(model, first)
@@ -54,6 +55,9 @@ def composed(
     )
     outputs = [_column(op, _output_name(first, model))]
     for number, member in enumerate(members[1:], start=1):
+        if member.tensor:  # of the first member
+            outputs.append(_inner(member.tensor, model))
+            continue
         outputs.append(_appended(op, model, member, outputs[0], f"member{number}_"))
     row, inputs = "", []
     if groups:
@@ -97,6 +101,13 @@ def _output_name(estimator: Any, model: ModelProto) -> str:
     if not found:
         raise ConversionError(f"The file lacks the output {plan[0]!r}, which predictions are read from.")
     return found[0]
+
+
+def _inner(tensor: str, model: ModelProto) -> str:
+    """Return a tensor of the training graph that the file has, too."""
+    if tensor not in graph_names(model.graph):
+        raise ConversionError(f"The file lacks the tensor {tensor!r} of the training: use another method.")
+    return tensor
 
 
 def _column(op: GraphBuilder, name: str) -> str:

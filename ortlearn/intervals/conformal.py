@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["checked_coverage", "checked_levels", "conformal_quantile", "level_quantiles", "needed", "rank"]
+__all__ = [
+    "checked_coverage",
+    "checked_levels",
+    "conformal_quantile",
+    "level_quantiles",
+    "needed",
+    "rank",
+    "sorted_quantile",
+]
 
 #: Rounding error of a product of a count and a level.
 ROUNDING = 1e-9
@@ -27,8 +35,13 @@ def needed(coverage: float) -> int:
 
 def conformal_quantile(scores: np.ndarray, coverage: float) -> float:
     """Return the conformal quantile of scores; infinity if there are too few (Vovk et al. 2005)."""
+    return sorted_quantile(np.sort(scores), coverage)
+
+
+def sorted_quantile(scores: Sequence[float] | np.ndarray, coverage: float) -> float:
+    """Return the conformal quantile of sorted scores."""
     position = rank(len(scores), coverage)
-    return math.inf if position > len(scores) else float(np.sort(scores)[max(position, 1) - 1])
+    return math.inf if position > len(scores) else float(scores[max(position, 1) - 1])
 
 
 def level_quantiles(residuals: np.ndarray, levels: np.ndarray) -> np.ndarray:

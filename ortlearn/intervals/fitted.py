@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import bisect
+from collections import deque
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto
 
+from ..exceptions import SavedFileError
 from ..graphs import GraphBuilder
 from ..inference.result_types import as_floats_of
 from ..runtime.checked_sessions import open_session
 from ..runtime.devices import Device
 from ..runtime.forks import PerProcess
 from .bases import Base
+from .calibration import Calibration, FoldCalibration, SplitCalibration, interval_graph
 from .composition import composed
-from .conformal import conformal_quantile, level_quantiles, needed
-from .graphs import Calibration, interval_graph, write_intervals
+from .conformal import conformal_quantile, level_quantiles, needed, rank, sorted_quantile
 from .members import Member
 
 __all__ = ["CalibrationSamples", "FittedIntervals", "too_few"]
+
+#: Largest number of values in a matrix of samples and calibration samples.
+CHUNK = 1 << 22
+#: Key of the scores of all groups.
+EVERY = -1
 
 
 @dataclass(frozen=True)
 class CalibrationSamples:
     """What the base says about calibration samples, and their labels and groups.
 
-    ``groups`` are the names of groups of sufficient size; ``rows`` their numbers, or that after the last one.
+    ``groups`` are the names of groups of sufficient size; ``rows`` the numbers of the groups of samples, or
+    for CV+ those of their folds.
     """
 
     values: np.ndarray  # (n, levels)
@@ -38,6 +47,19 @@ class CalibrationSamples:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def scores(self, columns: np.ndarray) -> np.ndarray:
+        """Return how far labels are outside of the ends, in units of the scale; inside it is negative."""
+        low, high = self.values[:, columns[:1]], self.values[:, columns[1:]]
+        return (np.maximum(low - self.y, self.y - high) / self.scale)[:, 0]
+
+    def joined(self, other: CalibrationSamples, last: int) -> CalibrationSamples:
+        """Return the ``last`` samples of both."""
+        parts: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])[-last:]
+            for name in ("values", "scale", "y", "rows")
+        }
+        return replace(self, **parts)
 
 
 def too_few(n: int, coverage: float) -> ValueError:
@@ -58,12 +80,16 @@ class FittedIntervals:
     levels: np.ndarray
     coverage: float
     center: str  # "median", or "model" for the prediction of the first member
+    keeps_own: bool  # whether the first member predicts labels
+    by_folds: bool = False  # whether calibration samples are those of CV+
     samples: CalibrationSamples | None = None
+    adapted: float | None = None  # coverage to aim at after a stream
+    trained_on: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     def __getstate__(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype:
         """Floating-point type of the graphs."""
         return self.members[0].estimator._model().problem.dtype
@@ -74,86 +100,156 @@ class FittedIntervals:
         assert self.samples is not None
         return self.samples
 
-    def outputs(self, X: Any) -> list[np.ndarray]:
-        """Return the outputs of the members, of shape (n, k)."""
-        found: list[np.ndarray] = []
-        for member in self.members:
-            predicted = member.estimator.predict(member.features(X, found[0] if found else None))
-            found.append(np.asarray(predicted, self.dtype).reshape(len(predicted), -1))
-        return found
-
     @cached_property
     def _sessions(self) -> PerProcess:
         return PerProcess()
 
+    def check(self) -> None:
+        """Raise a SavedFileError unless the parts that were read from a file belong together."""
+        samples, n = self.calibrated, len(self.calibrated)
+        widths = {len(self.members), len(self.members) - 1} if self.by_folds else {len(self.levels)}
+        last = len(self.members) - 1 if self.by_folds else len(samples.groups)
+        shapes = (samples.y.shape, samples.scale.shape, samples.rows.shape) == ((n, 1), (n, 1), (n,))
+        fine = shapes and samples.values.ndim == 2 and samples.values.shape[1] in widths
+        numbers = np.isin(samples.rows, np.arange(last + 1)).all() and np.all(samples.scale > 0)
+        parts = (samples.values, samples.scale, samples.y)
+        if not (n and fine and numbers and all(np.isfinite(part).all() for part in parts)):
+            raise SavedFileError("Its calibration samples do not match its model.")
+        if not (np.all(np.diff(self.levels) > 0) and 0 < self.coverage < 1 and self.members):
+            raise SavedFileError("Its levels, coverage or members are invalid.")
+
+    def outputs(self, X: Any) -> list[np.ndarray]:
+        """Return the outputs of the members, of shape (n, k)."""
+        found: list[np.ndarray] = []
+        for member in self.members:
+            found.append(member.output(X, found[0] if found else None))
+        return found
+
     def evaluate(self, X: Any, constants: Calibration, rows: np.ndarray | None = None) -> dict[str, Any]:
         """Return the outputs of the graph of intervals, with calibration constants."""
-        outputs = self.outputs(X)
-        sessions, widths = self._sessions.values, tuple(part.shape[1] for part in outputs)
-        if widths not in sessions:
-            model = interval_graph(self.base, widths, self.levels, constants, self.dtype)
-            sessions[widths] = open_session(model, Device("cpu"), 1)
-        session, n = sessions[widths], len(outputs[0])
-        last = len(constants.interval) - 1
-        feeds = {f"output_{number}": part for number, part in enumerate(outputs)}
-        feeds["row"] = np.full(n, last, dtype=np.int64) if rows is None else rows.astype(np.int64)
-        feeds |= constants.arrays(self.dtype)
+        outputs, arrays = self.outputs(X), constants.arrays(self.dtype)
+        n, key = len(outputs[0]), (type(constants), *(part.shape[1] for part in outputs))
+        if rows is None:
+            rows = np.full(n, len(arrays["calibration.interval"]) - 1)
+        if key not in self._sessions.values:
+            model = interval_graph(self.base, key[1:], self.levels, constants, self.dtype)
+            self._sessions.values[key] = open_session(model, Device("cpu"), 1)
+        session = self._sessions.values[key]
         names = [value.name for value in session.get_outputs()]
         known = {value.name for value in session.get_inputs()}
-        results = session.run(names, {name: array for name, array in feeds.items() if name in known})
-        found = dict(zip(names, results, strict=True))
+        feeds = {f"output_{number}": part for number, part in enumerate(outputs)}
+        feeds["row"] = rows.astype(np.int64)
+        feeds = {name: array for name, array in feeds.items() if name in known}
+        size = max(1, CHUNK // max(map(len, arrays.values())))
+        parts = [
+            session.run(names, {name: array[start : start + size] for name, array in feeds.items()} | arrays)
+            for start in range(0, max(n, 1), size)
+        ]
+        found = dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True))
         if self.center == "model":
             found["prediction"] = outputs[0].ravel()
         return found
 
-    def predict(self, X: Any, coverage: float, rows: np.ndarray | None = None) -> dict[str, Any]:
-        """Return prediction, ends and quantiles, with the floats of X."""
+    def predict(self, X: Any, coverage: float | None, rows: np.ndarray | None = None) -> dict[str, Any]:
+        """Return prediction, ends and quantiles, with the floats of X; None is the adapted coverage."""
         found = self.evaluate(X, self.constants(coverage), rows)
         return {name: as_floats_of(X, array) for name, array in found.items()}
 
-    def calibrated_on(self, X: Any, y: np.ndarray, rows: np.ndarray, groups: tuple) -> FittedIntervals:
-        """Return the intervals with new calibration samples."""
+    def measured(self, X: Any, y: np.ndarray, rows: np.ndarray, groups: tuple) -> CalibrationSamples:
+        """Return new calibration samples."""
         n = len(self.levels)
-        nothing = Calibration(np.array([0, n - 1]), np.zeros((1, 1)), np.zeros((1, n)))
+        if self.by_folds:
+            nothing: Calibration = FoldCalibration(np.zeros(1), np.zeros(1), 1, np.zeros(n))
+        else:
+            nothing = SplitCalibration(np.array([0, n - 1]), np.zeros((1, 1)), np.zeros((1, n)))
         found = self.evaluate(X, nothing)
         values = found["values"].astype(np.float64)
         scale = found["scale"].astype(np.float64) if "scale" in found else np.ones((len(values), 1))
-        samples = CalibrationSamples(values, scale, y.reshape(-1, 1), rows, groups)
-        return replace(self, samples=samples)
+        return CalibrationSamples(values, scale, y.reshape(-1, 1), rows, groups)
 
-    def constants(self, coverage: float) -> Calibration:
-        """Return the calibration constants for a coverage."""
-        samples, levels = self.calibrated, self.levels
-        ends = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
-        columns = np.abs(levels[None, :] - ends[:, None]).argmin(axis=1)
-        low, high = samples.values[:, columns[0]], samples.values[:, columns[1]]
-        y, scale = samples.y[:, 0], samples.scale[:, 0]
-        scores = np.maximum(low - y, y - high) / scale
+    def calibrated_on(self, X: Any, y: np.ndarray, rows: np.ndarray, groups: tuple) -> FittedIntervals:
+        """Return the intervals with new calibration samples."""
+        return replace(self, samples=self.measured(X, y, rows, groups), adapted=None)
+
+    def constants(self, coverage: float | None) -> Calibration:
+        """Return the calibration constants for a coverage, by default the adapted one."""
+        wanted = self.coverage if coverage is None else coverage
+        aimed = self.adapted if coverage is None and self.adapted is not None else wanted
+        if len(self.calibrated) < needed(wanted):
+            raise too_few(len(self.calibrated), wanted)
+        if self.by_folds:
+            return self._fold_constants(wanted)
+        samples, columns = self.calibrated, self.columns(wanted)
+        scores = samples.scores(columns)
         residuals = (samples.y - samples.values) / samples.scale
         # A label at an end of its interval stays inside when the graph rounds.
-        rounding = 2 * float(np.finfo(self.dtype).eps) * np.median(np.abs(samples.values) / samples.scale)
+        eps = 2 * float(np.finfo(self.dtype).eps)
+        rounding = eps * float(np.median(np.abs(samples.values) / samples.scale))
         intervals, shifts = [], []
         for row in range(len(samples.groups) + 1):
-            own = samples.rows == row if row < len(samples.groups) else np.ones(len(y), bool)
-            if own.sum() < needed(coverage):
-                own = np.ones(len(y), bool)
-            width = conformal_quantile(scores[own], coverage)
-            if not np.isfinite(width):
-                raise too_few(len(y), coverage)
-            intervals.append(width + rounding + 2 * float(np.finfo(self.dtype).eps) * abs(width))
-            shifts.append(level_quantiles(residuals[own], levels))
-        return Calibration(columns, np.array(intervals)[:, None], np.array(shifts))
+            own = samples.rows == row if row < len(samples.groups) else np.ones(len(samples), bool)
+            if own.sum() < needed(wanted):
+                own = np.ones(len(samples), bool)
+            width = conformal_quantile(scores[own], aimed)
+            intervals.append(width + rounding + eps * abs(width))
+            shifts.append(level_quantiles(residuals[own], self.levels))
+        return SplitCalibration(columns, np.array(intervals)[:, None], np.array(shifts))
+
+    def columns(self, coverage: float) -> np.ndarray:
+        """Return the columns of the levels nearest to both ends."""
+        ends = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
+        return np.abs(self.levels[None, :] - ends[:, None]).argmin(axis=1)
+
+    def _fold_constants(self, coverage: float) -> FoldCalibration:
+        samples = self.calibrated
+        n, folds = len(samples), samples.rows
+        residuals = samples.y[:, 0] - samples.values[np.arange(n), folds]
+        ranks = np.array([min(max(rank(n, float(level)), 1), n) - 1 for level in self.levels])
+        return FoldCalibration(folds, residuals, n + 1 - rank(n, coverage), ranks)
+
+    def adapted_to(self, new: CalibrationSamples, step: float, window: int) -> FittedIntervals:
+        """Return the intervals after a stream of samples (Gibbs and Candes 2021).
+
+        Each sample moves the coverage to aim at by ``step`` times the difference between the wanted share of
+        misses and this miss, then it enters the window of calibration samples.
+        """
+        aimed = self.coverage if self.adapted is None else self.adapted
+        columns, samples = self.columns(self.coverage), self.calibrated
+        passed = deque(zip(samples.rows, samples.scores(columns), strict=True))
+        known: dict[int, list[float]] = {row: [] for row in (*range(len(samples.groups)), EVERY)}
+        for row, score in passed:
+            _put(known, row, score)
+        for row, score in zip(new.rows, new.scores(columns), strict=True):
+            own = known.get(row, known[EVERY])
+            own = own if len(own) >= needed(self.coverage) else known[EVERY]
+            aimed += step * (float(score > sorted_quantile(own, aimed)) - (1 - self.coverage))
+            passed.append((row, score))
+            _put(known, row, score)
+            while len(passed) > window:
+                _take(known, *passed.popleft())
+        return replace(self, samples=samples.joined(new, window), adapted=aimed)
 
     def onnx(self) -> ModelProto:
         """Return one file of all members, with intervals as outputs."""
-        constants, groups = self.constants(self.coverage), self.calibrated.groups
+        constants, groups = self.constants(None), self.calibrated.groups
 
         def write(op: GraphBuilder, outputs: list[str], row: str) -> dict[str, str]:
-            found = write_intervals(op, self.base, outputs, self.levels, constants, row)
+            found = constants.write(op, self.base, outputs, self.levels, row)
             if self.center == "model":
                 found["prediction"] = op.Reshape(outputs[0], [-1])
-            kept = ("prediction", "lower", "upper", "quantiles")
-            return {name: found[name] for name in kept}
+            return {name: found[name] for name in ("prediction", "lower", "upper", "quantiles")}
 
         about = {"coverage": self.coverage, "levels": self.levels.tolist()}
-        return composed(self.members, write, about, groups, self.base.keeps_own)
+        return composed(self.members, write, about, groups, self.keeps_own)
+
+
+def _put(known: dict[int, list[float]], row: int, score: float) -> None:
+    """Insert a score into the sorted scores of its group, and of all samples."""
+    for key in {row, EVERY} & known.keys():
+        bisect.insort(known[key], score)
+
+
+def _take(known: dict[int, list[float]], row: int, score: float) -> None:
+    """Remove a score."""
+    for key in {row, EVERY} & known.keys():
+        del known[key][bisect.bisect_left(known[key], score)]

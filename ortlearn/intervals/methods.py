@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
+from .. import conversion
+from ..exceptions import StartKeptWarning
 from ..losses import QuantileLoss, QuantilesLoss
 from ..problem.samples import Samples
-from .bases import Base, Centre, Increments, Separate
-from .members import Member, as_member, is_given, new_optimizer
+from ..quiet import quiet
+from .bases import Base, Centre, Copies, Distribution, Folds, Increments, Laplace, Separate
+from .leaf_distributions import has_leaves, thresholds_of, with_distributions
+from .members import Member, as_member, is_given, last_features, new_optimizer, template
 
-__all__ = ["METHODS", "Plan"]
+__all__ = ["METHODS", "Plan", "fold_numbers"]
 
 #: Largest number of features of the linear model of the residuals of a given model.
 MOST_FEATURES = 1000
 #: Interquartile range of the standard normal distribution.
 NORMAL_RANGE = 1.349
+#: Share of the scale of residuals that is added to them before the logarithm.
+SMALLEST = 0.05
+#: Number of folds in which residuals for a scale are computed.
+SCALE_FOLDS = 3
+#: Iterations that find the precision of the prior of the last layer.
+EVIDENCE = 50
+#: Parameters of estimators that train a quantile themselves: names to recognise them by, and their values.
+OWN_QUANTILES: tuple[tuple[set[str], Any], ...] = (
+    ({"loss", "quantile"}, lambda level: {"loss": "quantile", "quantile": level}),
+    ({"loss", "alpha", "n_estimators"}, lambda level: {"loss": "quantile", "alpha": level}),
+    ({"objective", "min_child_samples"}, lambda level: {"objective": "quantile", "alpha": level}),
+    ({"objective", "max_leaves"}, lambda level: {"objective": "reg:quantileerror", "quantile_alpha": level}),
+)
+
+Trained = tuple[tuple[Member, ...], Base]
 
 
 @dataclass(frozen=True)
@@ -31,18 +53,28 @@ class Plan:
     estimator: Any
     levels: np.ndarray
     seed: int
-    normalize: bool = False
-    n_members: int = 5
+    normalize: bool
+    n_members: int
 
     @property
     def loss(self) -> QuantilesLoss:
         """Loss of all levels."""
         return QuantilesLoss(levels=tuple(self.levels.tolist()))
 
-    def trained(self, samples: Samples, y: np.ndarray, seed: int = 0, **changed: Any) -> Member:
-        """Return a new model trained on labels y."""
+    def trained(self, samples: Samples, seed: int = 0, y: Any = None, **changed: Any) -> Member:
+        """Return a new model trained on the samples, or on other labels."""
         optimizer = new_optimizer(self.estimator, self.seed + seed, **changed)
-        return Member(optimizer.fit(samples.X, y, sample_weight=samples.sample_weight))
+        labels = samples.y if y is None else y
+        with quiet(StartKeptWarning):  # models such as SVR start from their own fit, and may keep it
+            return Member(optimizer.fit(samples.X, labels, sample_weight=samples.sample_weight))
+
+    def given(self, samples: Samples) -> list[Member]:
+        """Return the given model, if there is one."""
+        return [as_member(self.estimator, samples.X, samples.y)] if is_given(self.estimator) else []
+
+    def own(self, samples: Samples) -> Member:
+        """Return the given model, or a new one trained with its own loss."""
+        return (self.given(samples) or [self.trained(samples)])[0]
 
 
 def spread_of(y: np.ndarray) -> tuple[float, float]:
@@ -51,43 +83,167 @@ def spread_of(y: np.ndarray) -> tuple[float, float]:
     return float(middle), float((high - low) / NORMAL_RANGE or np.std(y) or 1.0)
 
 
-def repeated(y: np.ndarray, centre: float, spread: float, count: int) -> np.ndarray:
+def fold_numbers(n: int, count: int, seed: int) -> np.ndarray:
+    """Return the number of the fold of each sample."""
+    folds = np.zeros(n, dtype=np.int64)
+    for number, (_, held_out) in enumerate(KFold(count, shuffle=True, random_state=seed).split(folds)):
+        folds[held_out] = number
+    return folds
+
+
+def residuals_of(member: Member, samples: Samples) -> np.ndarray:
+    """Return the residuals of a member."""
+    return samples.y - member.output(samples.X, None)[:, 0].astype(np.float64)
+
+
+def repeated(y: np.ndarray, centre: float, scale: float, count: int) -> np.ndarray:
     """Return standardised labels, once per level."""
-    return np.tile(((y - centre) / spread).reshape(-1, 1), (1, count))
+    return np.tile(((y - centre) / scale).reshape(-1, 1), (1, count))
 
 
-def quantile_members(plan: Plan, samples: Samples) -> tuple[tuple[Member, ...], Base]:
+def quantile_members(plan: Plan, samples: Samples) -> Trained:
     """Train quantiles together, or one model per level if the estimator has a single output."""
-    y, n = samples.y, len(plan.levels)
     if is_given(plan.estimator):
         return residual_quantiles(plan, samples)
-    if not get_tags(plan.estimator).target_tags.multi_output:
-        losses = [QuantileLoss(quantile=float(level)) for level in plan.levels]
-        return tuple(plan.trained(samples, y, learning_loss=loss) for loss in losses), Separate()
-    centre, spread = spread_of(y)
-    member = plan.trained(samples, repeated(y, centre, spread, n), learning_loss=plan.loss)
-    return (member,), Increments(centre, spread)
+    model = template(plan.estimator)
+    if not get_tags(model).target_tags.multi_output:
+        return tuple(_of_level(plan, samples, float(level)) for level in plan.levels), Separate()
+    if has_leaves(model):
+        return leaf_quantiles(model, plan, samples)
+    centre, scale = spread_of(samples.y)
+    labels = repeated(samples.y, centre, scale, len(plan.levels))
+    return (plan.trained(samples, y=labels, learning_loss=plan.loss),), Increments(centre, scale)
 
 
-def residual_quantiles(plan: Plan, samples: Samples) -> tuple[tuple[Member, ...], Base]:
+def _of_level(plan: Plan, samples: Samples, level: float) -> Member:
+    """Return a model of one quantile, trained by the estimator itself if it has such a loss."""
+    model = template(plan.estimator)
+    last, prefix = (
+        (model.steps[-1][1], f"{model.steps[-1][0]}__") if isinstance(model, Pipeline) else (model, "")
+    )
+    known = last.get_params(deep=False).keys()
+    for names, changed in OWN_QUANTILES:
+        if names <= known:
+            fitted = clone(model).set_params(**{prefix + name: v for name, v in changed(level).items()})
+            weights = (
+                {} if samples.sample_weight is None else {f"{prefix}sample_weight": samples.sample_weight}
+            )
+            return as_member(fitted.fit(samples.X, samples.y, **weights), samples.X, samples.y)
+    return plan.trained(samples, learning_loss=QuantileLoss(quantile=level), keep_better=False)
+
+
+def leaf_quantiles(model: Any, plan: Plan, samples: Samples) -> Trained:
+    """Fit trees or a forest, and store the distribution of the labels in their leaves."""
+    weights, thresholds = samples.sample_weight, thresholds_of(samples.y)
+    prefix = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+    fitted = clone(model)
+    if fitted.get_params().get(f"{prefix}random_state", 0) is None:
+        fitted.set_params(**{f"{prefix}random_state": plan.seed})
+    fitted.fit(samples.X, samples.y, **({} if weights is None else {f"{prefix}sample_weight": weights}))
+    fitted = with_distributions(fitted, samples.X, samples.y, thresholds, weights)
+    member = as_member(fitted, samples.X, (samples.y.reshape(-1, 1) <= thresholds).astype(float))
+    return (member,), Distribution(thresholds)
+
+
+def residual_quantiles(plan: Plan, samples: Samples) -> Trained:
     """Train a linear model of the quantiles of the residuals of a given model."""
-    own = as_member(plan.estimator, samples.X, samples.y)
-    predicted = np.asarray(own.estimator.predict(samples.X), np.float64).reshape(len(samples.y), -1)
-    residuals, trainable = samples.y - predicted[:, 0], own.estimator._model().problem.trainable
-    count = trainable.n_features if trainable.takes_numbers else None
+    own = plan.own(samples)
+    problem, residuals = own.estimator._model().problem, residuals_of(own, samples)
+    count = problem.trainable.n_features if problem.trainable.takes_numbers else None
     reads = "both" if count is not None and count <= MOST_FEATURES else "prediction"
-    centre, spread = spread_of(residuals)
-    head = new_optimizer(make_pipeline(StandardScaler(), Ridge()), plan.seed, learning_loss=plan.loss)
-    labels = repeated(residuals, centre, spread, len(plan.levels))
-    head.fit(Member(own.estimator, reads).features(samples.X, predicted), labels, samples.sample_weight)
-    return (own, Member(head, reads)), Increments(centre, spread, is_shift=True)
+    centre, scale = spread_of(residuals)
+    head = new_optimizer(
+        make_pipeline(StandardScaler(), Ridge()), plan.seed, learning_loss=plan.loss, dtype=str(problem.dtype)
+    )
+    features = Member(own.estimator, reads).features(samples.X, own.output(samples.X, None))
+    head.fit(features, repeated(residuals, centre, scale, len(plan.levels)), samples.sample_weight)
+    return (own, Member(head, reads)), Increments(centre, scale, is_shift=True)
 
 
-def residual_members(plan: Plan, samples: Samples) -> tuple[tuple[Member, ...], Base]:
-    """Train the model with its own loss, or take a given one."""
+def residual_members(plan: Plan, samples: Samples) -> Trained:
+    """Train a model with its own loss, or take a given one; with ``normalize`` also one of the scale."""
+    own = plan.own(samples)
+    if not plan.normalize:
+        return (own,), Centre()
     if is_given(plan.estimator):
-        return (as_member(plan.estimator, samples.X, samples.y),), Centre()
-    return (plan.trained(samples, samples.y),), Centre()
+        residuals = residuals_of(own, samples)
+    else:
+        residuals = np.empty(len(samples.y))
+        for _, kept, held_out in _folds(samples, SCALE_FOLDS, plan.seed):
+            residuals[held_out] = residuals_of(plan.trained(samples.take(kept)), samples.take(held_out))
+    smallest = SMALLEST * spread_of(residuals)[1]
+    model = template(plan.estimator)
+    if conversion.is_onnx_source(model):
+        raise ValueError(
+            "normalize=True trains a copy of the estimator, and an ONNX file is not trained anew: use "
+            "method='cqr'."
+        )
+    scale = new_optimizer(clone(model), plan.seed, dtype=str(own.estimator._model().problem.dtype))
+    scale.fit(samples.X, np.log(np.abs(residuals) + smallest), sample_weight=samples.sample_weight)
+    return (own, Member(scale)), Centre(smallest)
 
 
-METHODS = {"cqr": quantile_members, "residual": residual_members}
+def copies(plan: Plan, samples: Samples) -> Trained:
+    """Train copies of the model by seeds."""
+    given = plan.given(samples)
+    template_plan = _retrained(plan, "ensemble") if given else plan
+    found = tuple(template_plan.trained(samples, seed) for seed in range(plan.n_members))
+    mean = np.mean([residuals_of(member, samples) for member in found], axis=0)
+    return (*given, *found), Copies(float(np.sqrt(np.mean(mean**2))) or 1.0, bool(given))
+
+
+def folds(plan: Plan, samples: Samples) -> Trained:
+    """Train a model without each fold."""
+    given = plan.given(samples)
+    template_plan = _retrained(plan, "cv+") if given else plan
+    parts = _folds(samples, plan.n_members, plan.seed)
+    found = [template_plan.trained(samples.take(kept), number) for number, kept, _ in parts]
+    return (*given, *found), Folds(bool(given))
+
+
+def _folds(samples: Samples, count: int, seed: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield number, training samples and held-out samples of each fold."""
+    numbers = fold_numbers(len(samples.y), count, seed)
+    for number in range(count):
+        yield number, np.flatnonzero(numbers != number), np.flatnonzero(numbers == number)
+
+
+def _retrained(plan: Plan, method: str) -> Plan:
+    """Return the plan for unfitted copies of a given model."""
+    model = template(plan.estimator)
+    if conversion.is_onnx_source(model):
+        raise ValueError(
+            f"method={method!r} trains the model several times, and an ONNX file is not trained anew: use "
+            "method='cqr' or 'residual'."
+        )
+    return Plan(clone(model), plan.levels, plan.seed, plan.normalize, plan.n_members)
+
+
+def laplace(plan: Plan, samples: Samples) -> Trained:
+    """Compute the posterior of the last layer; its prior and the noise maximise the evidence."""
+    own = plan.own(samples)
+    inputs = Member(own.estimator, tensor=last_features(own.estimator))
+    points = inputs.output(samples.X, None).astype(np.float64)
+    points = np.hstack([points, np.ones((len(points), 1))])
+    residuals = residuals_of(own, samples)
+    values, vectors = np.linalg.eigh(points.T @ points)
+    values = np.maximum(values, 0.0)
+    target = vectors.T @ (points.T @ samples.y)
+    precision, noise, n = 1.0, float(np.mean(residuals**2)) or 1.0, len(residuals)
+    for _ in range(EVIDENCE):
+        ridge = precision * noise
+        effective = float(np.sum(values / (values + ridge)))
+        norm = float(np.sum((target / (values + ridge)) ** 2))
+        noise = float(np.sum(residuals**2)) / max(n - effective, 1.0) or noise
+        precision = min(max(effective / max(norm, 1e-300), 1e-10), 1e10)
+    factor = vectors * np.sqrt(noise / (values + precision * noise))
+    return (own, inputs), Laplace(factor, float(np.sqrt(noise)))
+
+
+METHODS = {
+    "cqr": quantile_members,
+    "residual": residual_members,
+    "cv+": folds,
+    "ensemble": copies,
+    "laplace": laplace,
+}

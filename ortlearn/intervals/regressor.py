@@ -7,56 +7,101 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
-from sklearn.utils import check_array, check_random_state, column_or_1d, get_tags
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.display import DisplayMixin
 from ..fitting.trainer import draw_seed
-from ..preprocessing.columns import count_rows
 from ..problem.samples import Samples, check_lengths
+from .arguments import check_groups, group_rows, kept_groups, numeric_labels, sample_keys, warn_of_trained
 from .conformal import checked_coverage, checked_levels, needed
 from .fitted import FittedIntervals, too_few
 from .members import is_given
-from .methods import METHODS, Plan
+from .methods import METHODS, Plan, fold_numbers
+from .predictions import IntervalPredictions
+from .updates import CalibrationUpdates
 
 __all__ = ["OrtIntervalRegressor"]
 
 
-class OrtIntervalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class OrtIntervalRegressor(
+    CalibrationUpdates, IntervalPredictions, DisplayMixin, MetaEstimatorMixin, RegressorMixin, BaseEstimator
+):
     """A regressor with prediction intervals of a given coverage, in one ONNX file.
 
-    Intervals contain a new label with a probability of at least ``coverage``, if calibration samples and new
-    samples are exchangeable, whatever the model (split conformal prediction). This is an average over
-    samples: intervals of some may contain fewer labels, those of others more.
+    Intervals contain the label of a new sample with a probability of at least ``coverage``, whatever the
+    model, if calibration samples and new samples are exchangeable (split conformal prediction). This is an
+    average over samples: intervals of some contain fewer labels, those of others more.
 
     Parameters
     ----------
     estimator : estimator, onnx.ModelProto, bytes, str or os.PathLike
         A regressor or a pipeline, fitted or not, an ONNX file, or an
         :class:`~ortlearn.OrtGradientOptimizer` with the parameters of the training. It is not changed. The
-        predictions of a fitted model and of a file stay as they are.
+        predictions of a fitted model and of a file stay as they are, bit for bit those of its graph.
     coverage : float, default=0.9
         Probability that an interval contains the label of a new sample.
     levels : sequence of float, default=None
-        Rising levels of the quantiles that are trained, besides 0.5 and those of the ends of intervals.
-    method : {"cqr", "residual"}, default="cqr"
-        ``"cqr"`` trains the quantiles of ``levels`` together and moves the ends of intervals (conformalized
-        quantile regression), so that their width depends on the features; for a given model it trains a
-        linear model of the quantiles of its residuals. ``"residual"`` adds a quantile of the absolute
-        residuals to the predictions of one model.
+        Rising levels of quantiles, besides 0.5 and those of the ends of intervals.
+    method : {"cqr", "residual", "cv+", "ensemble", "laplace"}, default="cqr"
+        ``"cqr"`` trains the quantiles of all levels and moves the ends of intervals (conformalized quantile
+        regression), so that their width depends on the features: quantiles are outputs of one model that
+        cannot cross, distributions in the leaves of trees and forests, or models of one level each if the
+        estimator has a single output. For a given model, it trains a linear model of the quantiles of its
+        residuals. ``"residual"`` adds a quantile of the absolute residuals to the predictions of one model.
+        ``"ensemble"`` and ``"laplace"`` do so in units of a standard deviation: of copies of the model with
+        different seeds, or of the posterior of its last layer. All of these promise ``coverage``.
+        ``"cv+"`` trains a model for each fold and holds no samples out; it promises ``2 * coverage - 1``, and
+        usually reaches ``coverage``.
     calibration : float or int, default=0.2
         Share or number of samples that ``fit`` holds out for calibration, unless ``X_cal`` is given.
     center : {"median", "model"}, default=None
         What is predicted: the median of the quantiles, or what a given model predicts. None is ``"model"``
         for a given model, and ``"median"`` otherwise.
+    normalize : bool, default=False
+        Whether ``method="residual"`` divides residuals by a scale that a second model predicts from the
+        features.
+    n_members : int, default=5
+        Number of folds of ``"cv+"``, or of copies of ``"ensemble"``.
+    group_min_size : int, default=50
+        Smallest number of calibration samples of a group that has constants of its own; other groups share
+        those of all samples.
+    step : float, default=0.01
+        How much a miss in ``partial_fit`` changes the coverage to aim at.
+    window : int, default=1000
+        Number of calibration samples that ``partial_fit`` keeps, the last ones.
     random_state : int, RandomState instance or None, default=None
         Seed of the calibration samples and of the training.
 
+    Attributes
+    ----------
+    estimators_ : list of OrtGradientOptimizer
+        Trained models; the first one is the given model, if there is one.
+    levels_ : ndarray of shape (n_levels,)
+        Levels of the quantiles.
+    coverage_ : float
+        Coverage to aim at, which differs from ``coverage`` after ``partial_fit``.
+    n_calibration_ : int
+        Number of calibration samples.
+    groups_ : list
+        Groups with constants of their own.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names.
+
     References
     ----------
+    Vovk, V., Gammerman, A. and Shafer, G., "Algorithmic learning in a random world", Springer 2005.
+
     Romano, Y., Patterson, E. and Candes, E., "Conformalized quantile regression", NeurIPS 2019.
 
-    Vovk, V., Gammerman, A. and Shafer, G., "Algorithmic learning in a random world", Springer 2005.
+    Barber, R. F., Candes, E., Ramdas, A. and Tibshirani, R., "Predictive inference with the jackknife+",
+    Annals of Statistics 49 (2021), 486-507.
+
+    Gibbs, I. and Candes, E., "Adaptive conformal inference under distribution shift", NeurIPS 2021.
+
+    Meinshausen, N., "Quantile regression forests", JMLR 7 (2006), 983-999.
 
     Examples
     --------
@@ -84,6 +129,11 @@ class OrtIntervalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         "method": [StrOptions(set(METHODS))],
         "calibration": [Interval(Real, 0, 1, closed="neither"), Interval(Integral, 1, None, closed="left")],
         "center": [StrOptions({"median", "model"}), None],
+        "normalize": ["boolean"],
+        "n_members": [Interval(Integral, 2, None, closed="left")],
+        "group_min_size": [Interval(Integral, 1, None, closed="left")],
+        "step": [Interval(Real, 0, 1, closed="left")],
+        "window": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
 
@@ -98,6 +148,11 @@ class OrtIntervalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         method="cqr",
         calibration=0.2,
         center=None,
+        normalize=False,
+        n_members=5,
+        group_min_size=50,
+        step=0.01,
+        window=1000,
         random_state=None,
     ):
         self.estimator = estimator
@@ -106,18 +161,16 @@ class OrtIntervalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.method = method
         self.calibration = calibration
         self.center = center
+        self.normalize = normalize
+        self.n_members = n_members
+        self.group_min_size = group_min_size
+        self.step = step
+        self.window = window
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__") and not isinstance(self.estimator, type):
-            tags.input_tags = get_tags(self.estimator).input_tags
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._fitted is not None
-
-    def fit(self, X, y, sample_weight=None, X_cal=None, y_cal=None):
+    def fit(
+        self, X, y, sample_weight=None, groups=None, X_cal=None, y_cal=None, groups_cal=None
+    ) -> OrtIntervalRegressor:
         """Train, and calibrate on held-out samples.
 
         Parameters
@@ -128,9 +181,14 @@ class OrtIntervalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the training samples; calibration samples count equally.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples, texts or integers: each of sufficient size gets intervals of the given
+            coverage. The file has them as an input.
         X_cal, y_cal : array-like, default=None
             Calibration samples, which must not be among the training samples. By default, ``fit`` holds
             some of X out.
+        groups_cal : array-like of shape (n_calibration_samples,), default=None
+            Groups of the calibration samples.
 
         Returns
         -------
@@ -141,102 +199,66 @@ class OrtIntervalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         ------
         ValueError
             If an argument is invalid, or the calibration samples are too few for the coverage: 9 for 90 %.
+            The object is not changed.
+
+        Warns
+        -----
+        CalibrationWarning
+            If calibration samples are training samples.
         """
         self._validate_params()
-        coverage = checked_coverage(self.coverage)
-        samples = Samples(X, _labels(y), sample_weight).with_checked_weights()
+        coverage, levels = checked_coverage(self.coverage), self._all_levels()
+        samples = Samples(X, numeric_labels(y), sample_weight).with_checked_weights()
         check_lengths(samples.X, samples.y)
+        groups, by_folds = check_groups(groups, len(samples.y)), self.method == "cv+"
         random_state = check_random_state(self.random_state)
-        if X_cal is None:
-            samples, held_out = self._split(samples, random_state)
+        plan_seed = draw_seed(random_state) % 2**31
+        if by_folds:
+            self._check_folds(samples, groups, X_cal)
+            held_out = samples
+        elif X_cal is None:
+            samples, held_out, groups = self._split(samples, groups, random_state)
         else:
-            held_out = Samples(X_cal, _labels(y_cal))
-        if count_rows(held_out.X) < needed(coverage):
-            raise too_few(count_rows(held_out.X), coverage)
-        levels = self._levels(coverage)
-        plan = Plan(self.estimator, levels, draw_seed(random_state) % 2**31)
+            held_out = Samples(X_cal, numeric_labels(y_cal, "y_cal"))
+            check_lengths(held_out.X, held_out.y)
+            groups = check_groups(groups_cal, len(held_out.y))
+        if len(held_out.y) < needed(coverage):
+            raise too_few(len(held_out.y), coverage)
+        keys = sample_keys(samples.X, samples.y)
+        if X_cal is not None:
+            warn_of_trained(keys, held_out.X, held_out.y)
+        plan = Plan(self.estimator, levels, plan_seed, self.normalize, self.n_members)
         members, base = METHODS[self.method](plan, samples)
-        center = self.center or ("model" if is_given(self.estimator) else "median")
-        fitted = FittedIntervals(members, base, levels, coverage, center)
-        rows = np.zeros(count_rows(held_out.X), dtype=np.int64)
-        self._fitted = fitted.calibrated_on(held_out.X, held_out.y, rows, ())
+        given = is_given(self.estimator)
+        center = self.center or ("model" if given else "median")
+        keeps_own = given or self.method in ("residual", "laplace")
+        if center == "model" and not keeps_own:
+            raise ValueError(
+                f"center='model' takes a fitted model, or method='residual': with method={self.method!r} "
+                "nothing but quantiles is trained."
+            )
+        fitted = FittedIntervals(
+            members, base, levels, coverage, center, keeps_own, by_folds, trained_on=keys
+        )
+        names = kept_groups(groups, max(self.group_min_size, needed(coverage)))
+        rows = group_rows(groups, names, len(held_out.y))
+        if by_folds:
+            rows = fold_numbers(len(samples.y), self.n_members, plan_seed)
+        self._fitted = fitted.calibrated_on(held_out.X, held_out.y, rows, names)
         return self
 
-    def _levels(self, coverage: float) -> np.ndarray:
+    def _check_folds(self, samples: Samples, groups: Any, X_cal: Any) -> None:
+        """Raise a ValueError for arguments that CV+ does not take."""
+        if groups is not None or X_cal is not None:
+            raise ValueError(
+                "method='cv+' calibrates by cross-validation, without groups and calibration samples: omit "
+                "them, or use another method."
+            )
+        if len(samples.y) < self.n_members:
+            raise ValueError(f"n_members={self.n_members} folds take as many samples, not {len(samples.y)}.")
+
+    def _all_levels(self) -> np.ndarray:
         """Return the given levels with those of the interval and the median."""
         given: Any = [] if self.levels is None else checked_levels(self.levels)
+        coverage = checked_coverage(self.coverage)
         return np.unique(np.round([*given, (1 - coverage) / 2, 0.5, (1 + coverage) / 2], 12))
-
-    def _split(self, samples: Samples, random_state) -> tuple[Samples, Samples]:
-        """Return training and calibration samples."""
-        n, share = len(samples.y), self.calibration
-        count = int(share) if isinstance(share, Integral) else int(np.ceil(share * n))
-        if count >= n:
-            raise ValueError(f"calibration={share!r} leaves no samples for training, of {n}.")
-        order = random_state.permutation(n)
-        return samples.take(np.sort(order[count:])), samples.take(np.sort(order[:count]))
-
-    def _model(self) -> FittedIntervals:
-        check_is_fitted(self)
-        assert self._fitted is not None
-        return self._fitted
-
-    def predict(self, X):
-        """Predict medians, or with ``center="model"`` what the given model predicts.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Predictions, the output ``prediction`` of the file.
-        """
-        model = self._model()
-        return model.predict(X, model.coverage)["prediction"]
-
-    def predict_interval(self, X, coverage=None):
-        """Predict, with intervals.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-        coverage : float or sequence of float, default=None
-            Coverages of the intervals, that of the constructor by default.
-
-        Returns
-        -------
-        predictions : ndarray of shape (n_samples,)
-            The result of ``predict``.
-        intervals : ndarray of shape (n_samples, 2, n_coverages)
-            Lower and upper ends.
-        """
-        model, found = self._model(), []
-        single = coverage is None or isinstance(coverage, Real)
-        for value in [model.coverage if coverage is None else coverage] if single else coverage:
-            found.append(model.predict(X, checked_coverage(value)))
-        ends = [np.stack([part["lower"], part["upper"]], axis=1) for part in found]
-        return found[0]["prediction"], np.stack(ends, axis=2)
-
-    def get_trained_onnx(self):
-        """Return one ONNX file of the model, its intervals and their calibration.
-
-        Its outputs are those of a given model, ``prediction``, ``lower`` and ``upper`` of shape (n_samples,),
-        and ``quantiles`` of shape (n_samples, n_levels). The calibration constants are the weights
-        ``calibration.interval`` and ``calibration.quantiles``.
-
-        Returns
-        -------
-        onnx.ModelProto
-            Model.
-        """
-        return self._model().onnx()
-
-
-def _labels(y: Any) -> np.ndarray:
-    """Return labels as float64 of shape (n,)."""
-    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    return column_or_1d(y, warn=True)

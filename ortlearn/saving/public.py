@@ -16,6 +16,7 @@ __all__ = ["load", "packed_estimator", "save"]
 KINDS = {
     "OrtGradientOptimizer": "ortlearn.estimators.saved",
     "OrtGradientForwardBackwardOptimizer": "ortlearn.estimators.saved",
+    "OrtIntervalRegressor": "ortlearn.intervals.saved",
 }
 
 

@@ -30,10 +30,10 @@ def inside(intervals, y):
     return (intervals[:, 0, 0] <= y) & (y <= intervals[:, 1, 0])
 
 
-def run_file(model, X):
+def run_file(model, X, **others):
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_outputs()]
-    return dict(zip(names, session.run(names, {session.get_inputs()[0].name: X}), strict=True))
+    return dict(zip(names, session.run(names, {session.get_inputs()[0].name: X, **others}), strict=True))
 
 
 @pytest.mark.parametrize("method", ["cqr", "residual"])
@@ -90,7 +90,7 @@ def test_clone_search_and_pipeline():
         ({"levels": [0.2, 0.2]}, 400, "must rise"),
         ({"levels": [0.0, 0.2]}, 400, "must be numbers between 0 and 1"),
         ({}, 40, "8 calibration samples are too few for a coverage of 0.9, which takes at least 9"),
-        ({"calibration": 400}, 400, "calibration=400 leaves no samples for training, of 400"),
+        ({"calibration": 400}, 400, "calibration=400 leaves none of 400 samples for training"),
     ],
 )
 def test_bad_parameters(parameters, n, message):

@@ -1,0 +1,90 @@
+"""Attributes and methods that interval and set estimators share."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from .. import conversion
+from ..problem.samples import Samples
+from .arguments import check_groups, group_rows
+from .members import template
+
+__all__ = ["CalibratedMethods"]
+
+
+class FittedValue:
+    """Attribute that is computed from the fitted model."""
+
+    def __init__(self, value: Any):
+        self._value = value
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        if instance._fitted is not None:
+            try:
+                return self._value(instance._fitted)
+            except AttributeError:
+                pass
+        raise AttributeError(f"{type(instance).__name__!r} object has no attribute {self._name!r}")
+
+
+class CalibratedMethods:
+    """Attributes and methods of estimators with calibration samples."""
+
+    estimator: Any
+    calibration: Any
+    _fitted: Any
+
+    estimators_ = FittedValue(lambda fitted: [m.estimator for m in fitted.members if not m.tensor])
+    levels_ = FittedValue(lambda fitted: fitted.levels)
+    coverage_ = FittedValue(lambda fitted: fitted.coverage if fitted.adapted is None else fitted.adapted)
+    n_calibration_ = FittedValue(lambda fitted: len(fitted.calibrated))
+    groups_ = FittedValue(lambda fitted: list(fitted.calibrated.groups))
+    n_features_in_ = FittedValue(lambda fitted: fitted.members[0].estimator.n_features_in_)
+    feature_names_in_ = FittedValue(lambda fitted: fitted.members[0].estimator.feature_names_in_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._fitted is not None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        model = template(self.estimator)
+        if hasattr(model, "__sklearn_tags__") and not isinstance(model, type):
+            tags.input_tags = get_tags(model).input_tags
+            tags.input_tags.allow_nan = conversion.accepts_missing(model)
+        for own in (tags.classifier_tags, tags.regressor_tags):
+            if own is not None:
+                own.poor_score = True
+        return tags
+
+    def _model(self) -> Any:
+        """Return the fitted model."""
+        check_is_fitted(self)
+        return self._fitted
+
+    def _rows(self, groups: Any, n: int) -> np.ndarray:
+        """Return the numbers of the groups of samples."""
+        known = self._model().calibrated.groups
+        found = check_groups(groups, n)
+        if found is not None and known and isinstance(known[0], str) != (found.dtype.kind == "U"):
+            raise ValueError(f"groups must be of the type of those of fit, such as {known[0]!r}.")
+        return group_rows(found, known, n)
+
+    def _split(self, samples: Samples, groups: Any, random_state: Any) -> tuple[Samples, Samples, Any]:
+        """Return training samples, calibration samples, and the groups of these."""
+        n, share = len(samples.y), self.calibration
+        count = int(share) if isinstance(share, Integral) else int(np.ceil(share * n))
+        if count >= n:
+            raise ValueError(f"calibration={share!r} leaves none of {n} samples for training.")
+        order = random_state.permutation(n)
+        held_out, kept = np.sort(order[:count]), np.sort(order[count:])
+        return samples.take(kept), samples.take(held_out), None if groups is None else groups[held_out]

@@ -1,0 +1,128 @@
+"""Predictions of interval estimators, and their file."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from ..preprocessing.columns import count_rows
+from .calibrated import CalibratedMethods
+from .conformal import checked_coverage, checked_levels
+
+__all__ = ["IntervalPredictions"]
+
+
+class IntervalPredictions(CalibratedMethods):
+    """Methods that predict values, intervals and quantiles."""
+
+    def predict(self, X, groups=None):
+        """Predict medians, or with ``center="model"`` what the given model predicts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions, the output ``prediction`` of the file.
+        """
+        return self._predicted(X, None, groups)["prediction"]
+
+    def predict_interval(self, X, coverage=None, groups=None):
+        """Predict, with intervals.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        coverage : float or sequence of float, default=None
+            Coverages of the intervals, that of ``fit`` by default.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples; those that ``fit`` has not seen get the intervals of all samples.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,)
+            The result of ``predict``.
+        intervals : ndarray of shape (n_samples, 2, n_coverages)
+            Lower and upper ends; infinite after ``partial_fit`` has seen too many misses.
+
+        Raises
+        ------
+        ValueError
+            If the calibration samples are too few for a coverage.
+        """
+        given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
+        wanted = [None if value is None else checked_coverage(value) for value in given]
+        found = [self._predicted(X, value, groups) for value in wanted]
+        ends = [np.stack([part["lower"], part["upper"]], axis=1) for part in found]
+        return self.predict(X, groups), np.stack(ends, axis=2)
+
+    def predict_quantiles(self, X, levels=None, groups=None):
+        """Predict quantiles, which do not cross.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        levels : float or sequence of float, default=None
+            Levels, by default those of ``levels_``; others are interpolated between them.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_levels)
+            Quantiles.
+
+        Raises
+        ------
+        ValueError
+            If a level is outside of ``levels_``.
+        """
+        known, found = self._model().levels, self._predicted(X, None, groups)["quantiles"]
+        if levels is None:
+            return found
+        wanted = checked_levels(levels)
+        if wanted[0] < known[0] or wanted[-1] > known[-1]:
+            raise ValueError(
+                f"levels={levels!r} are not all between {known[0]:g} and {known[-1]:g}, the levels of this "
+                "model: pass them to the constructor as levels, and fit again."
+            )
+        right = (
+            np.clip(np.searchsorted(known, wanted), 1, len(known) - 1) if len(known) > 1 else np.array([0])
+        )
+        left = np.maximum(right - 1, 0)
+        share = (wanted - known[left]) / np.where(known[right] > known[left], known[right] - known[left], 1.0)
+        return (found[:, left] + share * (found[:, right] - found[:, left])).astype(found.dtype)
+
+    def _predicted(self, X: Any, coverage: float | None, groups: Any) -> dict[str, np.ndarray]:
+        """Return the outputs of the graph of intervals."""
+        model = self._model()
+        return model.predict(X, coverage, self._rows(groups, count_rows(X)))
+
+    def get_trained_onnx(self):
+        """Return one ONNX file of the model, its intervals and their calibration.
+
+        Its outputs are those of a given model, ``prediction``, ``lower`` and ``upper`` of shape (n_samples,),
+        and ``quantiles`` of shape (n_samples, n_levels). The constants of the calibration are weights named
+        ``calibration.interval``, ``calibration.quantiles`` and so on. A model with groups has the input
+        ``group``.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Model.
+
+        Raises
+        ------
+        ConversionError
+            If steps of the model run in scikit-learn.
+        """
+        return self._model().onnx()

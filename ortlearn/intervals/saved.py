@@ -1,0 +1,120 @@
+"""Convert interval and set estimators to the contents of saved files, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from inspect import signature
+from typing import Any
+
+from .. import conversion
+from ..estimators import saved as of_optimizers
+from ..estimators.base import BaseOrtGradientEstimator
+from ..exceptions import OmittedWarning, SavedFileError, warn_user
+from ..fitting.saved_types import TYPES
+from ..onnx_files.loading import read_onnx
+from ..saving.decoder import Decoder
+from ..saving.encoder import Encoder
+from ..saving.files import Content
+from ..saving.record_types import Omitted, RecordType
+from . import bases
+from .fitted import CalibrationSamples, FittedIntervals
+from .members import Member
+from .regressor import OrtIntervalRegressor
+
+__all__ = ["content_of", "estimator_of"]
+
+CLASSES = {"OrtIntervalRegressor": (OrtIntervalRegressor, FittedIntervals)}
+BASES = (
+    *(bases.Increments, bases.Separate, bases.Distribution, bases.Centre, bases.Copies, bases.Laplace),
+    bases.Folds,
+)
+RECORDS: Mapping[str, RecordType] = {
+    **TYPES,
+    **{cls.__name__: RecordType(cls) for cls in (*BASES, CalibrationSamples)},
+}
+PREFIX = "member{}-"
+
+
+def content_of(estimator: Any, written: dict | None = None) -> Content:
+    """Return the content of the file of an estimator: those of its members, and the calibration."""
+    fitted, encoder = estimator._model(), Encoder(RECORDS, written={} if written is None else written)
+    known = list({id(member.estimator): member.estimator for member in fitted.members}.values())
+    contents = [of_optimizers.content_of(own, encoder.written) for own in known]
+    parameters, source = estimator.get_params(deep=False), estimator.estimator
+    optimizer: dict[str, Any] | None = None
+    if isinstance(source, BaseOrtGradientEstimator):
+        own = of_optimizers._parameters(source)
+        optimizer = {"class": type(source).__name__, "parameters": encoder.encode(own)}
+        parameters["estimator"] = None
+    elif conversion.is_onnx_source(source):
+        parameters["estimator"] = read_onnx(source)[0]
+    state = {name: value for name, value in fitted.__getstate__().items() if name != "members"}
+    numbers = [next(i for i, own in enumerate(known) if own is m.estimator) for m in fitted.members]
+    record = {
+        "parameters": {name: encoder.encode(value) for name, value in parameters.items()},
+        "optimizer": optimizer,
+        "estimators": [content.manifest for content in contents],
+        "members": [[i, m.reads, m.tensor] for i, m in zip(numbers, fitted.members, strict=True)],
+        "state": {name: encoder.encode(value) for name, value in state.items()},
+    }
+    files = encoder.all_files()
+    for number, content in enumerate(contents):
+        files |= {PREFIX.format(number) + name: data for name, data in content.files.items()}
+    first = contents[0].manifest
+    summary = {**first["summary"], "estimator": type(estimator).__name__}
+    omitted = [*encoder.omitted, *(text for content in contents for text in content.manifest["omitted"])]
+    manifest = {"versions": first["versions"], "summary": summary, "omitted": omitted, "record": record}
+    return Content(manifest, files)
+
+
+def estimator_of(content: Content, trusted: Sequence[str] = ()) -> Any:
+    """Return the estimator of a file."""
+    decoder, record = (
+        Decoder(RECORDS, content.files, (*trusted, *of_optimizers.OWN)),
+        content.manifest["record"],
+    )
+    cls, kind = CLASSES[content.manifest["summary"]["estimator"]]
+    try:
+        known = [
+            of_optimizers.estimator_of(_part(content, number, manifest), trusted)
+            for number, manifest in enumerate(record["estimators"])
+        ]
+        members = tuple(
+            Member(known[number], str(reads), str(tensor)) for number, reads, tensor in record["members"]
+        )
+        state = {name: decoder.decode(value) for name, value in record["state"].items()}
+        values = {name: decoder.decode(value) for name, value in record["parameters"].items()}
+        optimizer = _optimizer(decoder, record["optimizer"])
+        fitted = RecordType(kind).make({"members": members, **state})
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise SavedFileError(f"Its record is incomplete or of a wrong type: {error!r}.") from error
+    fitted.check()
+    if optimizer is not None:
+        values["estimator"] = optimizer
+    if isinstance(values["estimator"], Omitted):
+        values["estimator"] = known[0].estimator
+    if not values.keys() <= (parameters := signature(cls.__init__).parameters).keys():
+        raise SavedFileError(f"It has unknown parameters {sorted(values.keys() - parameters.keys())}.")
+    if decoder.omitted:
+        warn_user(f"It is loaded without {'; '.join(decoder.omitted)}.", OmittedWarning)
+    estimator = cls(**values)
+    estimator._fitted = fitted
+    return estimator
+
+
+def _part(content: Content, number: int, manifest: dict[str, Any]) -> Content:
+    """Return the content of a member."""
+    prefix = PREFIX.format(number)
+    files = {
+        name.removeprefix(prefix): data for name, data in content.files.items() if name.startswith(prefix)
+    }
+    return Content(manifest, files)
+
+
+def _optimizer(decoder: Decoder, record: dict[str, Any] | None) -> Any:
+    """Return the optimizer that was the parameter of an estimator, not fitted."""
+    if record is None:
+        return None
+    values = decoder.decode(record["parameters"])
+    values = {name: value for name, value in values.items() if not isinstance(value, Omitted)}
+    return of_optimizers.CLASSES[record["class"]](**values)

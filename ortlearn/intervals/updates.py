@@ -1,0 +1,93 @@
+"""New calibration samples for a fitted interval estimator, at once or in a stream."""
+
+from __future__ import annotations
+
+from ..problem.samples import check_lengths
+from .arguments import numeric_labels, warn_of_trained
+from .calibrated import CalibratedMethods
+from .conformal import needed
+from .fitted import too_few
+from .methods import fold_numbers
+
+__all__ = ["CalibrationUpdates"]
+
+
+class CalibrationUpdates(CalibratedMethods):
+    """``recalibrate`` and ``partial_fit``."""
+
+    def recalibrate(self, X, y, groups=None):
+        """Replace the calibration samples: the numbers of the file change, and nothing else.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Fresh samples.
+        y : array-like of shape (n_samples,)
+            Labels.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples, of which ``groups_`` keep constants of their own.
+
+        Returns
+        -------
+        OrtIntervalRegressor
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If the samples are too few for the coverage. The object is not changed.
+
+        Warns
+        -----
+        CalibrationWarning
+            If the samples are training samples.
+        """
+        model, y = self._model(), numeric_labels(y)
+        if len(y) < needed(model.coverage):
+            raise too_few(len(y), model.coverage)
+        warn_of_trained(model.trained_on, X, y)
+        rows = self._rows(groups, len(y))
+        if model.by_folds:
+            rows = fold_numbers(len(y), self.n_members, 0)
+        self._fitted = model.calibrated_on(X, y, rows, model.calibrated.groups)
+        return self
+
+    def partial_fit(self, X, y, groups=None):
+        """Adapt the calibration to samples of a stream, in their order (adaptive conformal inference).
+
+        After a miss, intervals aim at a larger coverage, otherwise at a slightly smaller one, so that over
+        time the share of misses is ``1 - coverage`` whatever the stream does. Samples enter the window of
+        calibration samples once they are counted. The model is not trained; the first call on an unfitted
+        object is ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New samples.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples.
+
+        Returns
+        -------
+        OrtIntervalRegressor
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If ``method`` is ``"cv+"``, whose calibration samples are the training samples.
+        """
+        if self._fitted is None:
+            return self.fit(X, y, groups=groups)
+        self._validate_params()
+        model, y = self._model(), numeric_labels(y)
+        check_lengths(X, y)
+        if model.by_folds:
+            raise ValueError("partial_fit adapts split calibration: use another method than 'cv+'.")
+        if self.window < needed(model.coverage):
+            raise ValueError(f"window={self.window} is too small: {too_few(self.window, model.coverage)}")
+        new = model.measured(X, y, self._rows(groups, len(y)), model.calibrated.groups)
+        self._fitted = model.adapted_to(new, self.step, self.window)
+        return self

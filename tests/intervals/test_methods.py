@@ -1,0 +1,207 @@
+"""Methods of intervals: coverage, files, groups, streams, saved files."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+from ortlearn import OrtGradientOptimizer, OrtIntervalRegressor
+from ortlearn.exceptions import CalibrationWarning
+from ortlearn.intervals.arguments import sample_keys
+from ortlearn.intervals.conformal import conformal_quantile, needed, rank
+from ortlearn.saving import load, save
+from tests.intervals.test_interval_regressor import NETWORK, X_NEW, Y_NEW, X, Y, inside, run_file, samples
+
+FOREST = make_pipeline(StandardScaler(), RandomForestRegressor(10, random_state=0))
+GIVEN = Ridge().fit(*samples(50, 3))
+CASES = [
+    (Ridge(), {"method": "cv+"}),
+    (GIVEN, {"method": "cv+", "n_members": 3}),
+    (NETWORK, {"method": "ensemble", "n_members": 2}),
+    (GIVEN, {"method": "ensemble", "n_members": 2}),
+    (Ridge(), {"method": "laplace"}),
+    (NETWORK, {"method": "laplace"}),
+    (Ridge(), {"method": "residual", "normalize": True}),
+    (FOREST, {}),
+    (GradientBoostingRegressor(n_estimators=10), {}),
+    (OrtGradientOptimizer(Ridge(), learning_rate="Adam", max_iter=20), {}),
+]
+
+
+@pytest.mark.parametrize("estimator, parameters", CASES, ids=[f"{type(e).__name__}-{p}" for e, p in CASES])
+def test_coverage_file_and_saved_file(estimator, parameters, tmp_path):
+    trained = OrtIntervalRegressor(estimator, random_state=0, **parameters).fit(X, Y)
+    points, intervals = trained.predict_interval(X_NEW)
+    assert abs(inside(intervals, Y_NEW).mean() - 0.9) < 0.08
+    found = run_file(trained.get_trained_onnx(), X_NEW.astype(np.float32))
+    for name, values in (
+        ("prediction", points),
+        ("lower", intervals[:, 0, 0]),
+        ("upper", intervals[:, 1, 0]),
+    ):
+        np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=2e-2 if estimator is FOREST else 1e-4)
+    save(trained, tmp_path / "model.zip")
+    later = load(tmp_path / "model.zip")
+    np.testing.assert_array_equal(later.predict_interval(X_NEW)[1], intervals)
+
+
+def test_single_outputs_train_a_model_per_level():
+    trained = OrtIntervalRegressor(SVR(), random_state=0).fit(X[:200], Y[:200])
+    quantiles = trained.predict_quantiles(X_NEW)
+    assert len(trained.estimators_) == 3 and np.all(np.diff(quantiles, axis=1) >= 0)
+    np.testing.assert_allclose((Y_NEW[:, None] <= quantiles).mean(axis=0), trained.levels_, atol=0.12)
+
+
+def test_forest_has_the_weights_of_quantile_forests():
+    """Weights of Meinshausen (2006), by the leaves that samples share, at the stored labels."""
+    model = RandomForestRegressor(7, min_samples_leaf=5, random_state=0)
+    trained = OrtIntervalRegressor(model, random_state=0, calibration=100).fit(X, Y)
+    member, base = trained.estimators_[0], trained._fitted.base
+    forest = member.estimator
+    train = np.flatnonzero(np.isin(sample_keys(X, Y), trained._fitted.trained_on))
+    leaves, new = forest.apply(X[train]), forest.apply(X_NEW[:50])
+    shared = (new[:, None, :] == leaves[None, :, :]).astype(float)
+    weights = (shared / shared.sum(axis=1, keepdims=True)).mean(axis=2)
+    below = Y[train][:, None] <= base.thresholds[None, 1:]
+    np.testing.assert_allclose(member.predict(X_NEW[:50])[:, 1:], weights @ below, atol=1e-5)
+
+
+def test_laplace_has_the_posterior_of_bayesian_regression():
+    """The variance of the prediction is that of a Bayesian linear model with the same noise and prior."""
+    trained = OrtIntervalRegressor(Ridge(), method="laplace", random_state=0).fit(X, Y)
+    base = trained._fitted.base
+    rows = np.hstack([X_NEW, np.ones((len(X_NEW), 1))])
+    scale = np.sqrt(base.noise**2 + ((rows @ base.factor) ** 2).sum(axis=1))
+    measured = trained._fitted.measured(X_NEW, Y_NEW, np.zeros(len(X_NEW)), ())
+    np.testing.assert_allclose(measured.scale[:, 0], scale, rtol=1e-4)
+    train = np.flatnonzero(np.isin(sample_keys(X, Y), trained._fitted.trained_on))
+    points = np.hstack([X[train], np.ones((len(train), 1))])
+    inverse = np.linalg.inv(base.factor @ base.factor.T) * base.noise**2 - points.T @ points
+    np.testing.assert_allclose(inverse, np.eye(4) * inverse[0, 0], atol=1e-6 * len(train))
+
+
+def test_levels_are_interpolated():
+    trained = OrtIntervalRegressor(Ridge(), levels=[0.25, 0.75], random_state=0).fit(X, Y)
+    known = trained.predict_quantiles(X_NEW)
+    np.testing.assert_allclose(trained.levels_, [0.05, 0.25, 0.5, 0.75, 0.95])
+    between = trained.predict_quantiles(X_NEW, [0.25, 0.3, 0.95])
+    expected = np.stack([known[:, 1], 0.8 * known[:, 1] + 0.2 * known[:, 2], known[:, 4]], axis=1)
+    np.testing.assert_allclose(between, expected)
+    with pytest.raises(ValueError, match="are not all between 0.05 and 0.95"):
+        trained.predict_quantiles(X_NEW, [0.01, 0.5])
+
+
+def test_groups_have_their_own_constants():
+    rng = np.random.default_rng(0)
+    groups, new = (np.where(rng.uniform(size=len(x)) < 0.5, "wide", "narrow") for x in (X, X_NEW))
+    y, y_new = (10 + np.where(g == "wide", 5, 0.5) * rng.normal(size=len(g)) for g in (groups, new))
+    settings = {"method": "residual", "calibration": 200, "group_min_size": 30, "random_state": 0}
+    trained = OrtIntervalRegressor(Ridge(), **settings).fit(X, y, groups=groups)
+    intervals = trained.predict_interval(X_NEW, groups=new)[1]
+    for name in ("wide", "narrow"):
+        assert abs(inside(intervals[new == name], y_new[new == name]).mean() - 0.9) < 0.08
+    assert trained.groups_ == ["narrow", "wide"]
+    model = trained.get_trained_onnx()
+    assert [value.name for value in model.graph.input] == ["X", "group"]
+    found = run_file(model, X_NEW.astype(np.float32), group=np.where(new == "wide", "wide", "unknown"))
+    np.testing.assert_allclose(found["lower"][new == "wide"], intervals[new == "wide", 0, 0], rtol=1e-4)
+    other = trained.predict_interval(X_NEW)[1]
+    np.testing.assert_allclose(found["upper"][new != "wide"], other[new != "wide", 1, 0], rtol=1e-4)
+
+
+def test_recalibration_changes_numbers_only():
+    trained = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y)
+    before = trained.get_trained_onnx()
+    X_cal, y_cal = samples(300, 5)
+    after = trained.recalibrate(X_cal, 3 * y_cal).get_trained_onnx()
+    assert [str(node) for node in before.graph.node] == [str(node) for node in after.graph.node]
+    changed = {
+        old.name
+        for old, new in zip(before.graph.initializer, after.graph.initializer, strict=True)
+        if old.SerializeToString() != new.SerializeToString()
+    }
+    assert changed == {"calibration.interval", "calibration.quantiles"}
+    assert inside(trained.predict_interval(X_NEW)[1], 3 * Y_NEW).mean() > 0.85
+
+
+def test_streams_keep_the_coverage_under_drift():
+    """The share of misses approaches the wanted one whatever the stream does (Gibbs and Candes 2021)."""
+    trained = OrtIntervalRegressor(Ridge(), method="residual", step=0.05, window=200, random_state=0).fit(
+        X, Y
+    )
+    X_new, y_new = samples(1000, 7)
+    y_new = y_new + np.linspace(0, 60, 1000)  # labels drift away from the model
+    misses = []
+    for start in range(0, 1000, 10):
+        part = slice(start, start + 10)
+        misses.append(~inside(trained.predict_interval(X_new[part])[1], y_new[part]))
+        trained.partial_fit(X_new[part], y_new[part])
+    assert abs(np.mean(misses) - 0.1) < 0.05
+    fixed = OrtIntervalRegressor(Ridge(), method="residual", random_state=0).fit(X, Y)
+    assert inside(fixed.predict_interval(X_new)[1], y_new).mean() < 0.3
+    assert trained.n_calibration_ == 200
+
+
+def test_stream_bound():
+    """The share of misses is within (max(a, 1 - a) + step) / (T step) of the wanted one, for any labels."""
+    rng = np.random.default_rng(0)
+    trained = OrtIntervalRegressor(Ridge(), method="residual", step=0.05, random_state=0).fit(X, Y)
+    X_new, y_new = samples(400, 7)
+    y_new = np.where(rng.uniform(size=400) < 0.3, 1e3, y_new)
+    count = 0
+    for row in range(400):
+        intervals = trained.predict_interval(X_new[row : row + 1])[1]
+        count += not inside(intervals, y_new[row : row + 1])[0]
+        trained.partial_fit(X_new[row : row + 1], y_new[row : row + 1])
+    assert abs(count / 400 - 0.1) <= (0.9 + 0.05) / (400 * 0.05) + 1e-9
+
+
+def test_calibration_samples_that_were_trained_on():
+    with pytest.warns(CalibrationWarning, match="100% of the calibration samples are training samples"):
+        OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y, X_cal=X[:100], y_cal=Y[:100])
+    trained = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y)
+    with pytest.warns(CalibrationWarning, match="are training samples"):
+        trained.recalibrate(X, Y)
+
+
+@pytest.mark.parametrize("coverage, n", [(0.9, 9), (0.95, 19), (0.99, 99), (0.8, 4), (0.5, 1)])
+def test_smallest_number_of_samples(coverage, n):
+    assert needed(coverage) == n and rank(n, coverage) == n
+    scores = np.random.default_rng(0).normal(size=n)
+    assert conformal_quantile(scores, coverage) == scores.max()
+    assert conformal_quantile(scores[1:], coverage) == np.inf
+
+
+@pytest.mark.parametrize(
+    "estimator, parameters, arguments, message",
+    [
+        (Ridge(), {"method": "cv+"}, {"groups": np.ones(400, int)}, "without groups"),
+        (Ridge(), {"center": "model"}, {}, "center='model' takes a fitted model"),
+        (Ridge(), {}, {"groups": np.ones(400)}, "groups must be all texts or all integers"),
+        (Ridge(), {}, {"groups": np.ones(3, int)}, "groups has 3 values for 400 samples"),
+        (SVR(), {"method": "laplace"}, {}, "ends with a linear layer"),
+    ],
+)
+def test_refusals(estimator, parameters, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        OrtIntervalRegressor(estimator, **parameters).fit(X, Y, **arguments)
+
+
+def test_files_are_not_trained_anew():
+    file = OrtGradientOptimizer(Ridge(), random_state=0).fit(X[:50], Y[:50]).get_trained_onnx()
+    for parameters in ({"method": "cv+"}, {"method": "ensemble"}, {"method": "residual", "normalize": True}):
+        with pytest.raises(ValueError, match="use method='cqr'"):
+            OrtIntervalRegressor(file, **parameters).fit(X, Y)
+
+
+def test_errors_leave_the_object_unchanged():
+    trained = OrtIntervalRegressor(Ridge(), random_state=0).fit(X, Y)
+    before = trained.predict_interval(X_NEW)[1]
+    with pytest.raises(ValueError, match="too few"):
+        trained.recalibrate(X_NEW[:5], Y_NEW[:5])
+    with pytest.raises(ValueError, match="too few"):
+        trained.fit(X[:20], Y[:20])
+    np.testing.assert_array_equal(trained.predict_interval(X_NEW)[1], before)
