@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..problem.samples import check_lengths
 from .arguments import numeric_labels, warn_of_trained
 from .calibrated import CalibratedMethods
@@ -14,6 +16,12 @@ __all__ = ["CalibrationUpdates"]
 
 class CalibrationUpdates(CalibratedMethods):
     """``recalibrate`` and ``partial_fit``."""
+
+    fit: Any
+    _validate_params: Any
+    n_members: int
+    step: float
+    window: int
 
     def recalibrate(self, X, y, groups=None):
         """Replace the calibration samples: the numbers of the file change, and nothing else.
