@@ -18,7 +18,7 @@ from ..training.loop import TrainingResult
 from .measures import Measure, Part, Weights
 
 __all__ = [
-    *("Candidate", "Finished", "FreshPull", "Grown", "KeptStart", "LeafMeans", "Pull"),
+    *("Candidate", "Finished", "FreshPull", "Grown", "KeptStart", "LeafEstimate", "LeafMeans", "Pull"),
     *("RestandardisedPull", "Setting", "ShiftedPull", "Undecided"),
 ]
 
@@ -33,6 +33,8 @@ class Setting:
     centers: Mapping[type[Pull], Callable[[Data], Weights]] = field(default_factory=dict)
     # Averages class shares of leaves, given a strength.
     leaf_means: Callable[[Data, float], Weights] | None = None
+    # Estimates values of leaves, given factors of the start and of all samples.
+    leaf_estimates: Callable[[Data, float, float], Weights] | None = None
     growth: Any = None  # new trees for an ensemble, a Growth or None
     evidence: float = -math.inf  # fewest standard errors that a change of the model requires
 
@@ -140,6 +142,21 @@ class LeafMeans(Candidate):
     def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
         assert setting.leaf_means is not None
         weights = dict(setting.leaf_means(part.data, self.strength))
+        return TrainingResult(weights, {}, weights)
+
+
+@dataclass(frozen=True)
+class LeafEstimate(Candidate):
+    """Values of leaves for a loss, by :class:`~ortlearn.fitting.leaves.estimates.LeafEstimates`."""
+
+    n_parts = 3
+
+    base: float  # factor of the values of the start
+    pooled: float  # weight of all samples, besides those that share leaves
+
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
+        assert setting.leaf_estimates is not None
+        weights = dict(setting.leaf_estimates(part.data, self.base, self.pooled))
         return TrainingResult(weights, {}, weights)
 
 

@@ -14,6 +14,7 @@ class Data:
     """Training samples, C-contiguous and in the types of the graph.
 
     ``features``, the results of the part of the graph that was computed before the training, replace X.
+    ``members`` are weights of the members of an ensemble, of shape (n, n_members); None for equal weights.
     """
 
     def __init__(
@@ -22,17 +23,20 @@ class Data:
         y: np.ndarray,
         sample_weight: np.ndarray | None = None,
         features: dict[str, Any] | None = None,
+        members: np.ndarray | None = None,
     ):
         self.X = X
         self.y = y
         self.sample_weight = sample_weight
         self.features = features
+        self.members = members
 
     def take(self, rows: np.ndarray) -> Data:
         """Return some of the samples."""
         weights = None if self.sample_weight is None else self.sample_weight[rows]
         features = self.features and {name: array[rows] for name, array in self.features.items()}
-        return Data(self.X[rows], self.y[rows], weights, features)
+        members = None if self.members is None else self.members[rows]
+        return Data(self.X[rows], self.y[rows], weights, features, members)
 
     @property
     def is_sparse(self) -> bool:

@@ -29,6 +29,7 @@ from ..training.solvers.full_batch import FullBatchStep
 from .callbacks import FitTask
 from .fitted_model import FittedModel
 from .keep_better import keep_better
+from .leaves.unseen_members import of_unseen_members
 from .resumption import Resumption
 from .start import Start, with_anchor
 from .validation import Validation
@@ -191,7 +192,7 @@ def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Pre
     """Return the training task, and the frozen part of the graph if it is computed in advance."""
     runtime = configuration.runtime
     task = start.problem.task(start.data.sample_weight is not None, start.n_samples, start.state.n_seen)
-    task = with_anchor(task, start)
+    task = of_unseen_members(start.problem, with_anchor(task, start), start.data)
     if configuration.hoist or needs_hoisting(task):
         return split_prefix(task, start.data, runtime.device, runtime.n_jobs)
     return task, None

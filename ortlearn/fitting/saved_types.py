@@ -21,6 +21,7 @@ from ..models.predictors import calibration, gaussian_processes, kernel_density,
 from ..models.transformations import splines
 from ..models.trees import boosting, forests
 from ..models.trees.nodes import FusedTrees, Nodes, TreeLeaves
+from ..models.writer import Members
 from ..onnx_files.low_rank.adapters import Adapter, LoRA
 from ..penalties import PerWeightPenalty
 from ..preprocessing.schema import Input, InputSchema
@@ -43,9 +44,9 @@ RECORDS = (
     *(Adapter, OwnLoss, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
     *(signs.Positive, signs.NotNegative, Positions, FusedTrees, Nodes, FusedLinear, FusedClasses),
-    *(Position, Evaluations, Scale, FirstLayer),
+    *(Position, Evaluations, Scale, FirstLayer, Members),
     *(candidates.KeptStart, candidates.Pull, candidates.FreshPull, candidates.RestandardisedPull),
-    *(candidates.ShiftedPull, candidates.LeafMeans, candidates.Grown),
+    *(candidates.ShiftedPull, candidates.LeafEstimate, candidates.LeafMeans, candidates.Grown),
 )
 #: Kinds of candidates in files of version 0.2.0, by the name of their center.
 KINDS: dict[str, Callable[[float], candidates.Candidate]] = {

@@ -31,6 +31,7 @@ from ..training.graphs.first_layers import first_layers
 from ..training.graphs.rescaling import last_weights
 from ..training.graphs.task import TrainingTask
 from .fitted_model import FittedModel
+from .leaves.unseen_members import with_unseen_members
 from .source_counts import SourceTotals
 from .state import TrainingState
 
@@ -146,7 +147,7 @@ def new_start(
     problem = problem.with_objective_of(
         configuration, labels, weights_of_labels, n_samples, total_weight, None if stream else total
     )
-    data = data_of(problem, rows, samples)
+    data = with_unseen_members(problem, samples, data_of(problem, rows, samples))
     if problem.source is None and problem.trainable.scores is not None:
         # Scores of a wrong shape would otherwise be broadcast to the labels without an error.
         _check_shape_of_scores(problem, data, configuration.runtime)

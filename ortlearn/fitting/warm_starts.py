@@ -15,6 +15,7 @@ from ..comparison.candidates import (
     FreshPull,
     Grown,
     KeptStart,
+    LeafEstimate,
     LeafMeans,
     Pull,
     RestandardisedPull,
@@ -34,7 +35,8 @@ from ..problem.samples import Samples
 from ..training.loop import LoopSettings
 from ..training.solver_loop import run_full_batch, standardised_weights
 from .growth import Growth
-from .leaf_shares import LeafShares
+from .leaves.estimates import LeafEstimates
+from .leaves.shares import LeafShares
 from .start import Start
 from .validation import Validation
 
@@ -44,6 +46,8 @@ __all__ = ["WarmStart", "setting_of"]
 PULLS = {"fresh": FreshPull, "restandardised": RestandardisedPull}
 #: Iterations of the solver for each candidate, from the weights of the previous one of its kind.
 ITERATIONS = 20
+#: Estimates of leaves: a shift of all values, quantiles of residuals, and quantiles of labels.
+ESTIMATES = ((1.0, 1.0), (1.0, 0.5), (1.0, 0.0), (0.5, 0.0), (0.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -124,13 +128,18 @@ def setting_of(
         _offset(configuration, start),
         LeafShares.of(configuration, start.problem, step.task, data),
     )
+    estimates = None
     if offset is not None:
+        problem, runtime = start.problem, configuration.runtime
+        estimates = LeafEstimates.of(problem, runtime, step.task, start.weights, data, offset)
+    if offset is not None and estimates is None:
         runner = ScoreRunner(step.task, configuration.runtime)
         centers[ShiftedPull] = partial(_shifted, runner, start.weights, offset)
     means = None if shares is None else partial(shares.averaged, start.weights)
     evidence = -math.inf if growth is None else growth.rule.evidence
     solve = partial(run_full_batch, step, settings=settings, **hooks)
-    return Setting(start.weights, solve, centers, means, growth, evidence)
+    local = None if estimates is None else estimates.estimated
+    return Setting(start.weights, solve, centers, means, local, growth, evidence)
 
 
 def _rounds(setting: Setting) -> list[list[Candidate]]:
@@ -143,8 +152,10 @@ def _rounds(setting: Setting) -> list[list[Candidate]]:
         [kind for kind in kinds if kind.evidence == evidence]
         for evidence in sorted({kind.evidence for kind in kinds})
     ]
-    rounds += [] if setting.growth is None else [[Grown]]
-    return [[kind(strength) for kind in own for strength in kind.strengths] for own in rounds]
+    found = [[kind(strength) for kind in own for strength in kind.strengths] for own in rounds]
+    if setting.leaf_estimates is not None:
+        found = [[LeafEstimate(*factors) for factors in ESTIMATES]]
+    return found + ([] if setting.growth is None else [[Grown(share) for share in Grown.strengths]])
 
 
 def _offset(configuration: Configuration, start: Start) -> float | None:

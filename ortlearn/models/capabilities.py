@@ -10,7 +10,7 @@ import numpy as np
 
 from .registry import find_definition
 
-__all__ = ["GrowingEnsemble", "ShiftedTables", "capability_of"]
+__all__ = ["Bags", "GrowingEnsemble", "ShiftedTables", "capability_of"]
 
 
 class GrowingEnsemble:
@@ -50,6 +50,43 @@ class ShiftedTables:
     """
 
     offset: Callable[[Any], float | None]
+
+
+class Bags:
+    """Ensembles that know which samples each member was fitted on."""
+
+    def drawn(self, model: Any, X: Any) -> np.ndarray | None:
+        """Return whether each member was fitted on each sample, of shape (n_samples, n_members).
+
+        None if all members were fitted on all samples, or if the model was fitted on other samples than the
+        float32 matrix X: the numbers of drawn samples in the leaves of the first and the last tree decide.
+        """
+        drawn = np.zeros((X.shape[0], len(model.estimators_)), dtype=bool)
+        if getattr(model, "_n_samples", None) != len(drawn):
+            return None
+        bags = list(model.estimators_samples_)
+        for number, rows in enumerate(bags):
+            drawn[rows, number] = True
+        if drawn.all() or not all(_are_of_tree(model, X, bags[i], i) for i in (0, len(bags) - 1)):
+            return None
+        return drawn
+
+
+def _are_of_tree(model: Any, X: Any, rows: np.ndarray, number: int) -> bool:
+    """Return whether a tree of an ensemble was fitted on some samples."""
+    tree, columns = (
+        getattr(model.estimators_[number], "tree_", None),
+        getattr(model, "estimators_features_", None),
+    )
+    X = X if columns is None else X[:, columns[number]]
+    if tree is None or tree.n_features != X.shape[1]:
+        return False
+    leaves, is_leaf = (
+        tree.apply(np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X),
+        tree.children_left < 0,
+    )
+    counts = [np.bincount(leaves[own], minlength=tree.node_count) for own in (rows, np.unique(rows))]
+    return any(np.array_equal(found[is_leaf], tree.n_node_samples[is_leaf]) for found in counts)
 
 
 Capability = TypeVar("Capability")

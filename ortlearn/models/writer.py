@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ OPSET = 18  # of the graphs that definitions write
 PREPARES = "prepares the features of the trained step"
 #: Reason why a parameter that depends on others is not trained.
 FITTED = "it is computed from the training samples and other fitted parameters"
+
+
+@dataclass(frozen=True)
+class Members:
+    """Tensors of the members of an ensemble whose mean it predicts."""
+
+    path: tuple[str, ...]  # from the estimator to the ensemble
+    tensors: tuple[str, ...]  # one of shape (n, n_members, ...), or one of shape (n, ...) for each member
+    rank: int  # number of dimensions of each tensor
 
 
 class ModelWriter(SampleWriter):
@@ -45,6 +55,7 @@ class ModelWriter(SampleWriter):
         # by the id of a member of an ensemble: all members, their samples, and, for members on subsets of the
         # columns, these subsets and the number of columns
         self.siblings: dict[int, tuple[Sequence[Any], Any, Sequence[Any] | None, int | None]] = {}
+        self.members: list[Members] = []
         self.shared: dict[int, str] = {}  # by the id of a member: a tensor computed for all members at once
         self.quotients: dict[str, tuple[str, str]] = {}
         self.undefined = undefined
@@ -125,6 +136,13 @@ class ModelWriter(SampleWriter):
         if type(self.parameters[self._names_of[key]].form) is not type(form):
             raise self.fail(owner, f"its definition declares {attribute} in two forms: use one.")
         return self._names_of[key]
+
+    def add_members(self, *tensors: str, rank: int = 2) -> None:
+        """Declare the tensors of the members of the current ensemble, whose mean it predicts.
+
+        They are one of shape (n, n_members, ...), or one of shape (n, ...) for each member.
+        """
+        self.members.append(Members(self._location, tensors, rank))
 
     def _path_to(self, owner: Any) -> tuple[str, ...] | None:
         """Return the path of the current part; None if the owner of a parameter is another object."""

@@ -14,7 +14,7 @@ from .fusion import ML_OPSET, FusedForm
 from .parameters import Parameter
 from .registry import no_fallback
 from .scores import Scores
-from .writer import OPSET, ModelWriter
+from .writer import OPSET, Members, ModelWriter
 
 IR_VERSION = 8  # the first for this opset, so that older runtimes load the files
 
@@ -31,6 +31,7 @@ class WrittenModel:
     scores: Scores  # names of tensors in the graph
     parameters: dict[str, Parameter]  # by the name of their initializer
     fused: tuple[FusedForm, ...] = ()  # fused operators for inference
+    members: tuple[Members, ...] = ()  # ensembles that predict a mean of members
 
 
 def write_model(
@@ -96,7 +97,7 @@ def write_model(
     model = prune(_model(op, inputs, scores), keep=lambda node: not tensors.isdisjoint(node.output))
     read = {tensor.name for tensor in model.graph.initializer}
     parameters = {name: parameter for name, parameter in op.parameters.items() if name in read}
-    return WrittenModel(model, scores, parameters, tuple(op.fused.values()))
+    return WrittenModel(model, scores, parameters, tuple(op.fused.values()), tuple(op.members))
 
 
 def _samples(

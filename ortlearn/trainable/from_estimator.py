@@ -52,6 +52,7 @@ def trainable_from_definitions(
         link=link,
         declared=True,
         fused=written.fused,
+        members=written.members,
     )
     found = with_trained_weights(candidate, weights_to_train, split.estimator)
     declared = {name: found.parameters[name].constraint for name in found.trained}

@@ -18,6 +18,7 @@ from ..models.constraints.reparametrisation import Reparametrisation
 from ..models.fusion import FusedForm, fuse
 from ..models.parameters import Parameter
 from ..models.weight_names import restored_names
+from ..models.writer import Members
 from ..onnx_files.decompositions import exact_couplings
 from ..onnx_files.low_rank.adapters import Adapter
 from ..onnx_files.running_statistics import NEXT, for_evaluation, running_statistics, with_batch_statistics
@@ -87,6 +88,8 @@ class TrainableModel:
         Fused operators for inference that model definitions declare.
     adapters : tuple of Adapter
         Trained low-rank adapters, with stable names.
+    members : tuple of Members
+        Tensors of the members of ensembles, that definitions declare.
     """
 
     model: ModelProto
@@ -105,6 +108,7 @@ class TrainableModel:
     upgraded: ModelProto | None = None
     fused: tuple[FusedForm, ...] = ()
     adapters: tuple[Adapter, ...] = ()
+    members: tuple[Members, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         # without cached properties, so that equal objects have equal pickles

@@ -57,7 +57,8 @@ class Reparametrisation:
                 return False
             op.float_dtype = op.dtype(name) or op.float_dtype
             rows = op.Gather(name, node.input[1], axis=0)
-            op.node("Identity", self.constraints[name].write(op, rows), outputs=list(node.output))
+            self.constraints[name].write(op, rows)
+            op.nodes[-1].output[:] = node.output
             return True
 
         return graphs.prune(graphs.replace_nodes(model, {("", "Gather"): first_look_up})) if tables else model

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ...losses import LogLoss
 from ...penalties import NoPenalty
 from ..base import ModelDefinition, Objective, Route
-from ..capabilities import ShiftedTables, capability_of
+from ..capabilities import Bags, ShiftedTables, capability_of
 from ..constraints.signs import Positive
 from ..forms import Kept
 from ..objectives import common_objective, objective_of, with_scaled_penalty
@@ -171,7 +171,10 @@ class VotingDefinition(MembersDefinition):
 class BaggingDefinition(MembersDefinition):
     """BaggingRegressor and BaggingClassifier: each member uses a subset of the columns."""
 
-    capabilities = (ShiftedTables(_common_offset),)
+    capabilities = (
+        Bags(),
+        ShiftedTables(_common_offset),
+    )
 
     def routes(self, model: Any, columns: Sequence[int]) -> Iterator[Route]:
         for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
@@ -184,6 +187,7 @@ class BaggingDefinition(MembersDefinition):
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         members = write_members(op, model, x, model.estimators_features_)
         if not hasattr(model, "classes_"):
+            op.add_members(*(member.predicted for member in members))
             return regression(op, mean(op, [m.predicted for m in members]), members[0].n_outputs)
         decisions = [member.decided for member in members]
         has_decision = hasattr(model, "decision_function") and all(decisions)
@@ -191,8 +195,9 @@ class BaggingDefinition(MembersDefinition):
         if not hasattr(model.estimators_[0], "predict_proba"):
             return _voted(op, members, None, model.classes_, has_probabilities=True, decision=decision)
         count = len(model.classes_)
-        shares = mean(op, [expanded(op, probabilities_of(op, m), m.classes, count) for m in members])
-        return classes_of_probabilities(op, shares, model.classes_, decision=decision)
+        shares = [expanded(op, probabilities_of(op, member), member.classes, count) for member in members]
+        op.add_members(*shares)
+        return classes_of_probabilities(op, mean(op, shares), model.classes_, decision=decision)
 
 
 class StackingDefinition(MembersDefinition):

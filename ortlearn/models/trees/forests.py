@@ -14,7 +14,7 @@ from sklearn.ensemble import (
 
 from ... import losses
 from ..base import ModelDefinition, Objective
-from ..capabilities import GrowingEnsemble, ShiftedTables
+from ..capabilities import Bags, GrowingEnsemble, ShiftedTables
 from ..columns import LOWEST
 from ..constraints.sets import Shares
 from ..forms import Form, Reshaped, Scaled
@@ -32,7 +32,7 @@ def _sums(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
     """Append the sums of the values of the leaves that samples reach."""
     expression = "estimators_[*].tree_.value" if hasattr(model, "estimators_") else "tree_.value"
     table = op.parameter(model, expression, role="table", name=STEM, access=TreeLeaves(), **options)
-    return leaf_sums(op, table, _leaf_numbers(op, model, x))
+    return leaf_sums(op, table, _leaf_numbers(op, model, x), is_mean=hasattr(model, "estimators_"))
 
 
 def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
@@ -108,7 +108,7 @@ class _Trees(ModelDefinition):
 class TreeRegressorDefinition(_Trees):
     """Regression trees and forests."""
 
-    capabilities = (GrowingForest(), ShiftedTables(lambda model: 1 / len(trees_of(model))))
+    capabilities = (Bags(), GrowingForest(), ShiftedTables(lambda model: 1 / len(trees_of(model))))
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_trees, n_outputs = len(trees_of(model)), model.n_outputs_
@@ -120,7 +120,7 @@ class TreeRegressorDefinition(_Trees):
 class TreeClassifierDefinition(_Trees):
     """Classification trees and forests; the class probabilities of each leaf stay on the simplex."""
 
-    capabilities = (GrowingForestOfClasses(),)
+    capabilities = (Bags(), GrowingForestOfClasses())
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         several = model.n_outputs_ > 1

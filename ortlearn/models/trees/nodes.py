@@ -178,15 +178,23 @@ def _next(op: ModelWriter, values: str, threshold: Any, following: Any) -> str:
 
 
 def leaf_sums(
-    op: ModelWriter, table: str, numbers: str, n_rounds: int = 0, n_scores: int = 1, first: str = ""
+    op: ModelWriter,
+    table: str,
+    numbers: str,
+    n_rounds: int = 0,
+    n_scores: int = 1,
+    first: str = "",
+    is_mean: bool = False,
 ) -> str:
     """Append the sums of the values of the leaves that samples reach, of shape (n, n_scores).
 
     The table has the values of all leaves, (n_leaves,), or (n_leaves, ...) for sums (n, ...); ``numbers``
     are those of :func:`leaf_numbers`. A boosting round has a tree for each score. ``first`` are initial
-    scores, (n_scores,) or (n, n_scores).
+    scores, (n_scores,) or (n, n_scores). ``is_mean`` declares trees whose mean is predicted.
     """
     values = op.Gather(table, numbers, axis=0)
+    if is_mean:
+        op.add_members(values, rank=1 + len(op.shape(table) or ()))
     if len(op.shape(table) or ()) > 1:
         sums = op.ReduceSum(values, [1], keepdims=0)
     elif n_scores == 1:

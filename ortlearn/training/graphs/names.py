@@ -1,13 +1,15 @@
 """Reserved names of tensors in the graphs of a training."""
 
-__all__ = ["BATCH", "OBJECTIVE", "OWN_NAMES", "RATE", "ROWS", "SAMPLE_WEIGHT", "SMOOTH"]
+__all__ = ["BATCH", "MEMBERS", "OBJECTIVE", "OWN_NAMES", "RATE", "ROWS", "SAMPLE_WEIGHT", "SMOOTH"]
 
 SAMPLE_WEIGHT = "ortlearn_sample_weight"
 ROWS = "ortlearn_rows"
+#: Feature with the weights of the members of an ensemble, of shape (n, n_members).
+MEMBERS = "ortlearn_members"
 RATE = "ortlearn_rate"
 OBJECTIVE = "ortlearn_objective"
 SMOOTH = "ortlearn_smooth_objective"
 #: Name of the dimension of a batch.
 BATCH = "batch"
 #: Names of tensors that no graph of a user may have.
-OWN_NAMES = {SAMPLE_WEIGHT, ROWS, RATE, OBJECTIVE}
+OWN_NAMES = {SAMPLE_WEIGHT, ROWS, RATE, OBJECTIVE, MEMBERS}

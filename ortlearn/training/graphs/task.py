@@ -16,7 +16,7 @@ from ...graphs import TensorType
 from ...learning_rates import BaseLearningRate
 from ...losses import BaseLoss
 from ...penalties import BasePenalty
-from .names import SAMPLE_WEIGHT
+from .names import MEMBERS, SAMPLE_WEIGHT
 
 __all__ = ["Objective", "ScoreGraph", "TrainingTask", "Update"]
 
@@ -46,6 +46,8 @@ class ScoreGraph:
     statistics : dict of str to str
         Running statistics among the weights, with the name of the output that updates each. They have no
         gradient, no penalty and no learning rate.
+    n_members : int
+        Number of members of an ensemble that the feature ``MEMBERS`` weights; 0 without this feature.
     """
 
     model: ModelProto
@@ -57,6 +59,7 @@ class ScoreGraph:
     dtype: np.dtype = field(default_factory=lambda: np.dtype(np.float32))
     sparse: frozenset[str] = frozenset()
     statistics: dict[str, str] = field(default_factory=dict)
+    n_members: int = 0
 
     @cached_property
     def weights(self) -> list[str]:
@@ -148,11 +151,17 @@ class TrainingTask:
 
     def inputs(self, data: Data) -> dict[str, Any]:
         """Return the features of all samples, dense or sparse, by the name of the input."""
+        names = [name for name in self.graph.features if name != MEMBERS]
         if data.features is not None:
-            return dict(data.features)
-        if isinstance(data.X, Columns):
-            return data.X.feeds(list(self.graph.features))
-        return {next(iter(self.graph.features)): data.X}
+            found = dict(data.features)
+        elif isinstance(data.X, Columns):
+            found = data.X.feeds(names)
+        else:
+            found = {names[0]: data.X}
+        if self.graph.n_members and MEMBERS not in found:
+            equal = np.ones((len(data), self.graph.n_members), dtype=self.graph.dtype)
+            found[MEMBERS] = equal if data.members is None else data.members
+        return found
 
     def columns(self, data: Data) -> dict[str, Any]:
         """Return the features, labels and, if given, weights of all samples by the name of the input."""

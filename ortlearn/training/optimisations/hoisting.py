@@ -90,7 +90,7 @@ class Prefix:
         feeds = {name: inputs[name] for name in self._read}
         features = _run_in_chunks(self.session, feeds, self.bytes_of_row, self._limits)
         features.update({name: inputs[name] for name in self._passed})
-        return Data(data.X, data.y, data.sample_weight, features)
+        return Data(data.X, data.y, data.sample_weight, features, data.members)
 
 
 def split_prefix(

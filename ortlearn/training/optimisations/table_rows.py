@@ -62,7 +62,7 @@ class TableRows:
             numbers = features[feature] % len(weights[table])
             found = np.searchsorted(self.rows[table], numbers)
             features[feature] = found.astype(features[feature].dtype)
-        return Data(data.X, data.y, data.sample_weight, features)
+        return Data(data.X, data.y, data.sample_weight, features, data.members)
 
     def of_weights(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the reduced tables, and the other weights."""

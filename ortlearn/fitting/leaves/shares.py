@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..comparison.measures import weights_of
-from ..data.samples import Data
-from ..losses import LogLoss
-from ..models.constraints.sets import Shares
-from ..penalties import NoPenalty
-from ..problem.configuration import Configuration
-from ..problem.problem import Problem
-from ..training.graphs.task import TrainingTask
-from ..training.optimisations.table_rows import looked_up_tables
+from ...comparison.measures import weights_of
+from ...data.samples import Data
+from ...losses import LogLoss
+from ...models.constraints.sets import Shares
+from ...penalties import NoPenalty
+from ...problem.configuration import Configuration
+from ...problem.problem import Problem
+from ...training.graphs.task import TrainingTask
+from ...training.optimisations.table_rows import looked_up_tables
 
 __all__ = ["LeafShares"]
 

@@ -1,0 +1,77 @@
+"""Members of a bagged ensemble that have not seen a sample, which predict it in training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.pipeline import Pipeline
+
+from ...data.samples import Data
+from ...models import fitted_part
+from ...models.capabilities import Bags, capability_of
+from ...models.registry import unwrapped
+from ...models.writer import Members
+from ...problem.problem import Problem
+from ...problem.samples import Samples
+from ...training.graphs.member_weights import with_member_weights
+from ...training.graphs.task import TrainingTask
+
+__all__ = ["after_steps", "of_unseen_members", "with_unseen_members"]
+
+
+def of_unseen_members(problem: Problem, task: TrainingTask, data: Data) -> TrainingTask:
+    """Return the task in which members that have seen a sample do not predict it."""
+    members = None if data.members is None else _members_of(problem)
+    if members is None or data.members is None:
+        return task
+    return with_member_weights(task, members.tensors, members.rank, data.members.shape[1])
+
+
+def with_unseen_members(problem: Problem, samples: Samples, data: Data) -> Data:
+    """Return samples with weights of members, zero for those that were fitted on a sample.
+
+    The samples of members are known if the model was fitted on exactly these samples; for others, all members
+    have the same weight. Samples that all members have seen get the weight zero.
+    """
+    members = _members_of(problem)
+    bags = None if members is None else capability_of(fitted_part(problem.source), Bags)
+    if bags is None:
+        return data
+    try:
+        X = after_steps(problem.source, samples.X)
+        X = X.tocsr().astype(np.float32) if issparse(X) else np.asarray(X, dtype=np.float32)
+    except (TypeError, ValueError):  # columns that are not numbers
+        return data
+    drawn = bags.drawn(fitted_part(problem.source), X)
+    return data if drawn is None else _weighted(data, drawn, problem.dtype)
+
+
+def _weighted(data: Data, drawn: np.ndarray, dtype: Any) -> Data:
+    """Return samples with weights of members, given the samples on which members were fitted."""
+    counts = (~drawn).sum(axis=1)
+    weights = ~drawn * (drawn.shape[1] / np.maximum(counts, 1))[:, np.newaxis]
+    given = data.sample_weight
+    if not counts.all():
+        given = np.ones(len(data), dtype=dtype) if given is None else given.copy()
+        given[counts == 0] = 0.0
+    return Data(data.X, data.y, given, data.features, weights.astype(dtype))
+
+
+def _members_of(problem: Problem) -> Members | None:
+    """Return the tensors of the members of the trained model; None if it is no mean of members."""
+    declared = problem.trainable.members
+    if problem.source is None or not declared:
+        return None
+    outermost = min(declared, key=lambda members: len(members.path))
+    others = [own for own in declared if own.path[: len(outermost.path)] != outermost.path]
+    is_own = capability_of(fitted_part(problem.source), Bags) is not None
+    return outermost if is_own and not others else None
+
+
+def after_steps(source: Any, X: Any) -> Any:
+    """Return X after the preprocessing steps of a model."""
+    model = unwrapped(source)
+    steps = isinstance(model, Pipeline) and len(model.steps) > 1
+    return model[:-1].transform(X) if steps else X

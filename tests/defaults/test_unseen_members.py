@@ -1,0 +1,113 @@
+"""Bagged ensembles are trained with the members that have not seen a sample."""
+
+import numpy as np
+import pytest
+from sklearn.base import is_classifier
+from sklearn.datasets import load_iris, make_friedman1
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.fitting.leaves.estimates import LeafEstimates
+from ortlearn.fitting.run import new_step
+from ortlearn.fitting.start import new_start
+from ortlearn.inference.score_runner import ScoreRunner
+from ortlearn.losses import QuantileLoss
+from ortlearn.problem.samples import Samples
+
+X, Y = make_friedman1(700, noise=1, random_state=0)
+IRIS = load_iris(return_X_y=True)
+OOB = {"oob_score": True, "random_state": 0}
+PAIR = np.stack([Y, Y**2], axis=1)
+MODELS = [
+    (RandomForestRegressor(40, **OOB), X, Y),
+    (RandomForestRegressor(40, max_samples=0.3, **OOB), X, PAIR),
+    (BaggingRegressor(n_estimators=30, max_features=0.6, **OOB), X, Y),
+    (RandomForestClassifier(40, **OOB), *IRIS),
+    (ExtraTreesClassifier(40, bootstrap=True, **OOB), *IRIS),
+    (BaggingClassifier(n_estimators=40, **OOB), *IRIS),
+]
+
+
+def prepared(model, X, y, fit=True, **options):
+    """Return start, step and samples of a training on exactly or nearly the samples of a fit."""
+    trainer = OrtGradientOptimizer(model, dtype="float64", warm_start=fit, random_state=0, **options)
+    configuration = trainer._configuration()
+    start = new_start(configuration, Samples(X, y), np.random.RandomState(0), 0)
+    step, data, _ = new_step(configuration, start)
+    return configuration, start, step, data
+
+
+@pytest.mark.parametrize("model, X, y", MODELS, ids=lambda value: type(value).__name__)
+def test_scores_in_training_are_those_of_scikit_learn_out_of_bag(model, X, y):
+    model.fit(X, y)
+    configuration, start, step, data = prepared(model, X, y)
+    scores = ScoreRunner(step.task, configuration.runtime).scores(start.weights, data)
+    if is_classifier(model):
+        expected = np.maximum(model.oob_decision_function_, 0.1 / 40)  # lowest probability in training
+        np.testing.assert_allclose(np.maximum(np.exp(scores), 0.1 / 40), expected, atol=1e-9)
+    else:
+        expected = model.oob_prediction_.reshape(scores.shape)
+        np.testing.assert_allclose(scores, expected, rtol=1e-9)
+
+
+def test_other_samples_are_predicted_by_all_members():
+    model = RandomForestRegressor(10, random_state=0).fit(X[:300], Y[:300])
+    for rows in (slice(300, 600), slice(200, 500), slice(0, 299)):
+        assert prepared(model, X[rows], Y[rows])[3].members is None
+    assert prepared(model, X[:300][::-1], Y[:300])[3].members is None
+    assert prepared(model, X[:300], Y[:300])[3].members is not None
+    pipeline = make_pipeline(StandardScaler(), RandomForestRegressor(10, random_state=0))
+    assert prepared(pipeline, X[:300], Y[:300], fit=False)[3].members is not None
+    all_seen = RandomForestRegressor(10, bootstrap=False, random_state=0).fit(X[:300], Y[:300])
+    assert prepared(all_seen, X[:300], Y[:300])[3].members is None
+
+
+def test_estimates_are_quantiles_weighted_by_shared_leaves():
+    """Against the definition, for samples that trees have not seen and trees that have seen the others."""
+    model, (X_some, y) = RandomForestRegressor(30, min_samples_leaf=5, random_state=0), (X[:120], Y[:120])
+    configuration, start, step, data = prepared(model, X_some, y, False, learning_loss=QuantileLoss(0.3))
+    found = LeafEstimates.of(start.problem, configuration.runtime, step.task, start.weights, data, 1 / 30)
+    (curves,) = found._curves(data, 0.0)
+    leaves, drawn = start.problem.source.apply(X_some), data.members == 0
+    weights = np.zeros((120, 120))
+    for tree in range(30):
+        shared = (leaves[:, None, tree] == leaves[None, :, tree]) & drawn[None, :, tree]
+        weights += ~drawn[:, None, tree] * shared / np.maximum(shared.sum(axis=1, keepdims=True), 1)
+    weights /= weights.sum(axis=1, keepdims=True)
+    losses = np.maximum(0.3 * (y[:, None] - curves.values), -0.7 * (y[:, None] - curves.values))
+    np.testing.assert_allclose(curves.local, weights @ losses, rtol=1e-4)
+    order = np.argsort(y)
+    expected = y[order][(np.cumsum(weights[:, order], axis=1) >= 0.3).argmax(axis=1)]
+    assert np.abs(curves.minima(0.0)[:-1] - expected).mean() < 0.02 * y.std()
+    estimates = found.estimated(data, 0.0, 0.0)["I0_leaf_values"] * 30
+    first = leaves[:, 0] == leaves[0, 0]
+    assert np.isclose(estimates, curves.minima(0.0)[:-1][first].mean()).any()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestRegressor(40, random_state=0),
+        BaggingRegressor(DecisionTreeRegressor(min_samples_leaf=3), n_estimators=30, random_state=0),
+        make_pipeline(StandardScaler(), RandomForestRegressor(40, random_state=0)),
+    ],
+    ids=["forest", "bagging", "pipeline"],
+)
+def test_quantiles_cover_new_samples(model):
+    low, high = (
+        OrtGradientOptimizer(model, learning_loss=QuantileLoss(level), random_state=0).fit(X[:300], Y[:300])
+        for level in (0.05, 0.95)
+    )
+    inside = (low.predict(X[300:]) <= Y[300:]) & (Y[300:] <= high.predict(X[300:]))
+    assert 0.84 < inside.mean() < 0.96
+    written = high.to_sklearn()
+    np.testing.assert_allclose(written.predict(X[300:]), high.predict(X[300:]), rtol=1e-4)
