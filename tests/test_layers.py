@@ -63,7 +63,8 @@ ALLOWED = {
     "testing": {"graphs", "differentiation", "models"} | PLUGINS,
     "search": BELOW_ESTIMATORS | {"estimators", "transforms"},
     "distributed": BELOW_ESTIMATORS | {"estimators"},
-    "cli": BELOW_ESTIMATORS | {"estimators", "inspection", "_version"},
+    "evaluation": BELOW_ESTIMATORS | {"estimators"},
+    "cli": BELOW_ESTIMATORS | {"estimators", "evaluation", "inspection", "_version"},
     "__main__": {"cli"},
     "": {"estimators", "intervals", "_version"},
 }
@@ -82,10 +83,10 @@ RESTRICTED = {
     "graphviz": {"graphs.drawing"},
     "jax": {"functions.jax_bridge"},
     "matplotlib": {"inspection.axes"},
-    "pandas": {"cli.data_files", "cli.table_checks", "cli.compare"},
+    "pandas": {"evaluation.data_files", "evaluation.table_checks", "cli.compare"},
     "pyarrow": {"data.tables", "data.arrow"},
     "torch": {"functions.torch_bridge"},
-    "skops": {"cli.model_files", "cli.train", "saving.sklearn_objects"},
+    "skops": {"evaluation.model_files", "cli.train", "saving.sklearn_objects"},
 }
 FORBIDDEN = ("onnxruntime.training",)
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from .bootstrap import Bootstrap
-from .data_files import Table, column_options, read_table
-from .metrics import model_metrics
-from .model_files import load_model
+from ..evaluation.bootstrap import Bootstrap
+from ..evaluation.data_files import Table, column_options, read_table
+from ..evaluation.metrics import model_metrics
+from ..evaluation.model_files import load_model
+from ..evaluation.predictions import Model, Predictions, match_labels
 from .output_files import OutputFile
 from .parser import add_data_options, add_model
-from .predictions import Model, Predictions, match_labels
 from .report import number, table
 
 __all__ = ["add_arguments", "as_text", "run"]

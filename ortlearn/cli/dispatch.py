@@ -13,7 +13,8 @@ from importlib import import_module
 from types import ModuleType
 
 from .._version import __version__
-from .messages import error_message, one_line
+from ..evaluation.messages import one_line
+from .messages import error_message
 from .parser import Parser, UsageError
 from .report import to_json
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 
-from .data_files import column_options, read_table
-from .metrics import model_metrics, scores_of
-from .model_files import load_model
+from ..evaluation.data_files import column_options, read_table
+from ..evaluation.metrics import model_metrics, scores_of
+from ..evaluation.model_files import load_model
+from ..evaluation.predictions import match_labels
 from .parser import add_data_options, add_model
-from .predictions import match_labels
 from .report import number, table
 
 __all__ = ["add_arguments", "as_text", "run"]

@@ -13,16 +13,16 @@ from onnx import TensorProto
 
 from .. import onnx_files
 from ..differentiation.registry import NO_GRADIENT, load_rules
+from ..evaluation.data_files import Table, column_options, read_table
+from ..evaluation.messages import shown
+from ..evaluation.model_files import load_model
+from ..evaluation.onnx_model import OnnxModel
 from ..exceptions import ConversionError
 from ..graphs import TensorType, opset_versions
 from ..graphs.nodes import all_nodes
 from ..onnx_files.low_rank.adapters import LoRA
 from ..trainable.conversion import to_trainable
 from ..trainable.explanation import Explanation, explain
-from .data_files import Table, column_options, read_table
-from .messages import shown
-from .model_files import load_model
-from .onnx_model import OnnxModel
 from .parser import add_data_options, add_model
 from .report import table
 

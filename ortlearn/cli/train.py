@@ -21,19 +21,19 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ..estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
+from ..evaluation.data_files import Table, column_options, read_table
+from ..evaluation.messages import check_installed
+from ..evaluation.metrics import model_metrics, scores_of
+from ..evaluation.model_files import ONNX, SAVED, SKOPS, load_model
+from ..evaluation.onnx_model import OnnxModel, with_column_names
+from ..evaluation.predictions import Model, explain_values, match_labels
+from ..evaluation.sklearn_model import SklearnModel
 from ..exceptions import ConversionError, FallbackWarning
 from ..saving.public import packed_estimator
-from .data_files import Table, column_options, read_table
 from .estimator_options import add_nested, add_parameters, check_parameters, given_parameters, set_nested
-from .messages import check_installed
-from .metrics import model_metrics, scores_of
-from .model_files import ONNX, SAVED, SKOPS, load_model
-from .onnx_model import OnnxModel, with_column_names
 from .output_files import OutputFile
 from .parser import add_data_options, add_model
-from .predictions import Model, explain_values, match_labels
 from .report import number, table
-from .sklearn_model import SklearnModel
 
 __all__ = ["add_arguments", "as_text", "run"]
 

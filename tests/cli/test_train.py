@@ -21,8 +21,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.cli.estimator_options import add_parameters, documented, given_parameters, literal, set_nested
-from ortlearn.cli.model_files import load_estimator
 from ortlearn.cli.parser import Parser
+from ortlearn.evaluation.model_files import load_estimator
 from ortlearn.learning_rates import LearningRateAdam
 from tests.cli.conftest import FEATURES, house_frame
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn import metrics as reference
 
-from ortlearn.cli.bootstrap import Bootstrap
-from ortlearn.cli.metrics import metrics_of
-from ortlearn.cli.predictions import Predictions
+from ortlearn.evaluation.bootstrap import Bootstrap
+from ortlearn.evaluation.metrics import metrics_of
+from ortlearn.evaluation.predictions import Predictions
 
 N = 60
 

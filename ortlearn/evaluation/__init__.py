@@ -1,0 +1,1 @@
+"""How well the model of a file, or a fitted one, predicts the samples of a table."""
