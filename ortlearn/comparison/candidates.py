@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data.samples import Data
-from ..training.loop import TrainingResult
+from ..training.state import TrainingState
 from .measures import Measure, Part, Weights
 
 __all__ = [
@@ -27,8 +27,8 @@ __all__ = [
 class Setting:
     """Settings and functions of the training of candidates."""
 
-    start: Weights  # starting weights
-    solve: Callable[..., TrainingResult] | None = None  # trains by a solver, with ``pull`` and ``toward``
+    start: TrainingState
+    solve: Callable[..., TrainingState] | None = None  # trains by a solver, with ``pull`` and ``toward``
     # By kind of pull, the weights to pull towards.
     centers: Mapping[type[Pull], Callable[[Data], Weights]] = field(default_factory=dict)
     # Averages class shares of leaves, given a strength.
@@ -59,7 +59,7 @@ class Candidate:
         """Return the candidate for a comparison with the one that is kept so far."""
         return self
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
         """Return the result on samples; it may begin with that of the previous candidate of the kind."""
         raise NotImplementedError
 
@@ -82,8 +82,8 @@ class Candidate:
 class KeptStart(Candidate):
     """The start, which is the first candidate."""
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
-        return TrainingResult.of_start(dict(setting.start))
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
+        return setting.start.back_to(setting.start.weights)
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,10 @@ class Pull(Candidate):
 
     strength: float = 0.0
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
         assert setting.solve is not None
         of_samples = setting.centers.get(type(self))
-        center = setting.start if of_samples is None else of_samples(part.data)
+        center = setting.start.weights if of_samples is None else of_samples(part.data)
         weights = center if previous is None else previous.weights
         return setting.solve(part.data, weights, pull=self.strength, toward=center)
 
@@ -139,10 +139,9 @@ class LeafMeans(Candidate):
 
     strength: float
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
         assert setting.leaf_means is not None
-        weights = dict(setting.leaf_means(part.data, self.strength))
-        return TrainingResult(weights, {}, weights)
+        return replace(setting.start, weights=dict(setting.leaf_means(part.data, self.strength)))
 
 
 @dataclass(frozen=True)
@@ -154,10 +153,10 @@ class LeafEstimate(Candidate):
     base: float  # factor of the values of the start
     pooled: float  # weight of all samples, besides those that share leaves
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
         assert setting.leaf_estimates is not None
         weights = dict(setting.leaf_estimates(part.data, self.base, self.pooled))
-        return TrainingResult(weights, {}, weights)
+        return replace(setting.start, weights=weights)
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ class Grown(Candidate):
     def upon(self, kept: Candidate) -> Candidate:
         return replace(self, base=kept)
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
         return self.base.train(setting, part)
 
     def tried(
@@ -199,9 +198,9 @@ class Finished(Candidate):
 
     evidence = 0.0
 
-    result: TrainingResult = field(compare=False)
+    result: TrainingState = field(compare=False)
 
-    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingResult:
+    def train(self, setting: Setting, part: Part, previous: Any = None) -> TrainingState:
         return self.result
 
 

@@ -85,7 +85,7 @@ def choose(setting: Setting, measure: Measure, rounds: Iterable[Sequence[Candida
     after the rounds before.
     """
     choice = Choice(KeptStart(), np.zeros(0))
-    scores = [measure.scores(setting.start, left_out) for _, left_out in measure.parts()]
+    scores = [measure.scores(setting.start.weights, left_out) for _, left_out in measure.parts()]
     for others in filter(None, rounds):
         candidates = [candidate.upon(choice.candidate) for candidate in others]
         choice, scores = _round(setting, measure, choice.candidate, candidates, scores)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..fitting.fitted_model import FittedModel
+
 __all__ = ["Mean", "average_arrays", "average_trainers", "merge_in_pairs", "merged"]
 
 Key = TypeVar("Key", bound=Hashable)
@@ -167,27 +169,20 @@ def average_trainers(trainers: Sequence[Any], weights: Sequence[float] | None = 
         check_is_fitted(trainer)
     models = [trainer._fitted for trainer in trainers]
     _check_coordinates([model.state.coordinates for model in models])
-    names = models[0].problem.trainable.trained if models else []
-    parts = [{**_weights_of(model), **model.state.states} for model in models]
+    parts = [{**model.state.points, **model.state.states} for model in models]
     found: dict[Any, np.ndarray] = average_arrays(parts, weights)
-    raw = {name: found[name] for name in names}
-    states = {key: array for key, array in found.items() if key not in raw}
+    updated = {key: array for key, array in found.items() if isinstance(key, str)}
+    states = {key: array for key, array in found.items() if key not in updated}
     state = replace(
-        models[0].state,
+        models[0].state.continued,
         history=_mean_history([model.state.history for model in models], weights),
         n_seen=max(model.state.n_seen for model in models),
         total_weight=max(model.state.total_weight for model in models),
         penalty_weight=max(model.state.penalty_weight for model in models),
-        states=states,
     )
-    result = copy.copy(trainers[0])
-    result._fitted = models[0].continued(raw, state)
+    result, first = copy.copy(trainers[0]), models[0]
+    result._fitted = FittedModel(first.problem, first.features, state.at(updated, states), first.step)
     return result
-
-
-def _weights_of(model: Any) -> dict[str, np.ndarray]:
-    """Return the weights that the next batch would update."""
-    return model.next_weights(model.problem.trainable.trained)
 
 
 def _check_coordinates(found: Sequence[Any]) -> None:

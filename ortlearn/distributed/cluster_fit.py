@@ -14,18 +14,18 @@ from sklearn.utils import check_random_state
 from ..data.rows import Rows
 from ..exceptions import FewUpdatesWarning, warn_user
 from ..fitting.fitted_model import FittedModel
-from ..fitting.resumption import Resumption
 from ..fitting.run import train
 from ..fitting.source_counts import SourceTotals
 from ..fitting.source_fitting import expected_of, in_memory, labels_are_arrays
 from ..fitting.start import Start, new_start, next_start
-from ..fitting.trainer import Trainer, draw_seed, named_classes, stopped
+from ..fitting.trainer import Trainer, draw_seed, named_classes
 from ..onnx_files.loading import is_onnx_source
 from ..problem.configuration import Configuration, Runtime
 from ..runtime.errors import runtime_errors
 from ..training.graphs.task import TrainingTask
-from ..training.positions import Interrupted, ReadingFailed
+from ..training.interrupts import Interrupted, ReadingFailed
 from ..training.solvers.full_batch import FullBatchStep
+from ..training.state import TrainingState
 from ..training.steps.base_step import BaseStep
 from . import tasks
 from .cluster import Cluster
@@ -111,7 +111,7 @@ class _ShardSource(ShardSamples):
         )
 
 
-def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | None) -> FittedModel:
+def fit_on_cluster(trainer: Trainer, request: Request, resumed: TrainingState | None) -> FittedModel:
     """Train on shards and return the model."""
     configuration = trainer.configuration
     configuration.check_fit()
@@ -121,12 +121,12 @@ def fit_on_cluster(trainer: Trainer, request: Request, resumption: Resumption | 
             "early_stopping=False."
         )
     shards = _Shards.of(configuration, request)
-    call = trainer.new_call(resumption)
+    call = trainer.new_call(resumed)
     if call.task is not None:
         call.task.begin(request)  # type: ignore[arg-type]
-    last = trainer.last if configuration.warm_start and call.resumption is None else None
+    last = trainer.last if configuration.warm_start and call.resumed is None else None
     start = shards.on_first(_begin_on, call.random_state, call.seed, last, request.classes, shards.whole)
-    settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
+    settings = configuration.loop_settings(configuration.stopping.max_iter)
     training = shards.training(start, settings.max_iter)
     training.warn_of_few_updates(start.problem.updates.is_solver, trainer.is_automatic)
     start = replace(start, source=training)
@@ -153,14 +153,13 @@ def partial_fit_on_cluster(trainer: Trainer, request: Request, total_weight: flo
         start = shards.on_first(_begin_on, *arguments)
     else:
         start = shards.on_first(_resume_on, last, request.classes, shards.whole, total_weight)
-    settings = configuration.loop_settings(1, start.state.train_losses, True, start.state.n_iter)
-    training = shards.training(start, settings.first_epoch + 1)
+    settings = configuration.loop_settings(start.state.n_iter + 1, trainer.owner)
+    training = shards.training(start, settings.max_iter)
     start = replace(start, source=training)
-    settings = replace(settings, batch_size=1, columns=training.columns, stream=trainer.owner)
+    settings = replace(settings, batch_size=1, columns=training.columns)
     validation = validation_on(trainer, start, request)
     runtime = _with_runtime(configuration, training)
-    model = _without_sessions(lambda: train(runtime, start, settings, validation, task))
-    return stopped(configuration, model)
+    return _without_sessions(lambda: train(runtime, start, settings, validation, task))
 
 
 @dataclass(frozen=True)

@@ -183,11 +183,11 @@ class DaskOrtGradientOptimizer(LazyMethods):
 
         held_out = (X_val, y_val, sample_weight_val)
         request = self._request(X, y, sample_weight, held_out, features, classes)
-        resumption = None if resume_from is None else find_resumption(resume_from)
+        resumed = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
         from .cluster_fit import fit_on_cluster
 
-        return self._commit(lambda trainer: fit_on_cluster(trainer, request, resumption))
+        return self._commit(lambda trainer: fit_on_cluster(trainer, request, resumed))
 
     def partial_fit(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..data.rows import Rows
 from ..data.samples import Data
-from ..fitting.fingerprint import arrays_text
+from ..fitting.fingerprint_texts import arrays_text
 from ..fitting.run import Preparation
 from ..fitting.source_checks import LabelForm
 from ..fitting.source_counts import RowCounter, SourceTotals

@@ -13,13 +13,13 @@ from ..data.tables import Table
 from ..fitting.fitted_model import FittedModel
 from ..fitting.source_counts import SourceTotals
 from ..fitting.start import Start
-from ..fitting.state import TrainingState
 from ..fitting.trainer import Trainer
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures
 from ..problem.problem import Problem
 from ..problem.samples import Samples, check_weights, flat_weights
-from ..training.loop_records import Measured
+from ..training.settings import Measured
+from ..training.state import TrainingState
 from . import readings
 from .cluster import Cluster
 from .partitions import are_on_workers, open_partitions
@@ -66,7 +66,7 @@ def score_rows(
     """Return the means over a partition from which the score of a model with some weights is computed."""
     problem, kind = evaluator.problem, score_kind(evaluator.problem)
     inference = evaluator.inference.with_weights(weights)
-    model = FittedModel(problem, features, inference.model, TrainingState(), inference=inference)
+    model = FittedModel(problem, features, TrainingState(), inference=inference)
     dtype = problem.trainable.input_dtype
     X = rows.X.frame(dtype) if isinstance(rows.X, Table) else rows.X
     counts = flat_weights(rows.sample_weight)

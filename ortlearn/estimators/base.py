@@ -116,9 +116,9 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         _reject_source(X)
         samples = Samples(X, y, sample_weight)
         held_out = _validation_samples(X_val, y_val, sample_weight_val)
-        resumption = None if resume_from is None else find_resumption(resume_from)
+        resumed = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
-        return self._commit(lambda trainer: trainer.fit(samples, held_out, classes, resumption))
+        return self._commit(lambda trainer: trainer.fit(samples, held_out, classes, resumed))
 
     def partial_fit(
         self,
@@ -270,7 +270,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
             ),
             classes=classes,
             shuffle_buffer=shuffle_buffer,
-            resumption=None if resume_from is None else find_resumption(resume_from),
+            resumed=None if resume_from is None else find_resumption(resume_from),
         )
         if source_val is None and (y_val is not None or sample_weight_val is not None):
             raise ValueError("source_val is missing: pass it with y_val and sample_weight_val.")
@@ -282,7 +282,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         from ..fitting.callbacks import EstimatorView
         from ..fitting.trainer import Trainer
         from ..runtime.errors import runtime_errors
-        from ..training.positions import Interrupted, ReadingFailed
+        from ..training.interrupts import Interrupted, ReadingFailed
 
         last = self._fitted if is_final(self._fitted) else None
         estimator = copy.copy(self)  # for callbacks, which may set attributes and fail

@@ -16,8 +16,8 @@ from .parameters import Parameters
 if TYPE_CHECKING:
     from typing import TypeGuard
 
+    from ..fitting.callbacks import Progress
     from ..fitting.fitted_model import FittedModel
-    from ..fitting.state import Progress
     from ..problem.configuration import Configuration
     from ..training.steps.base_step import BaseStep
 
@@ -93,7 +93,7 @@ class FittedEstimator(Parameters):
     validation_losses_ = FittedAttribute("state.validation_losses")
     validation_scores_ = FittedAttribute("state.validation_scores")
     start_kept_ = FittedAttribute("state.start_kept")
-    stopped_ = FittedAttribute("state.window.stopped")
+    stopped_ = FittedAttribute("state.best.stopped")
     coef_ = WrittenAttribute()
     intercept_ = WrittenAttribute()
     feature_importances_ = WrittenAttribute()

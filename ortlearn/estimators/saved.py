@@ -16,9 +16,8 @@ from .. import conversion
 from .._version import __version__
 from ..exceptions import OmittedWarning, SavedFileError, warn_user
 from ..fitting.fitted_model import FittedModel
-from ..fitting.resumed_training import record_of
+from ..fitting.resumed_training import record_of, state_of
 from ..fitting.saved_types import TYPES
-from ..fitting.state import TrainingState
 from ..graphs import initializer_arrays
 from ..onnx_files.loading import read_onnx
 from ..problem.input_validation import InputFeatures
@@ -27,6 +26,7 @@ from ..saving.decoder import Decoder, read_model
 from ..saving.encoder import Encoder
 from ..saving.files import Content
 from ..saving.record_types import Omitted
+from ..training.state import TrainingState
 from .base import BaseOrtGradientEstimator
 from .forward_backward_optimizer import OrtGradientForwardBackwardOptimizer
 from .gradient_optimizer import OrtGradientOptimizer
@@ -60,16 +60,13 @@ def content_of(estimator: BaseOrtGradientEstimator, written: dict | None = None)
         "parameters": {name: encoder.encode(value) for name, value in parameters.items()},
         "problem": encoder.encode(fitted.problem),
         "features": encoder.encode(fitted.features),
-        "weights": encoder.encode(fitted.stable_weights()),
         "state": encoder.encode(fitted.state),
-        "resumption": encoder.encode(fitted.resumption),
     }
-    position = None if fitted.resumption is None else fitted.resumption.position
     summary = {
         "estimator": type(estimator).__name__,
         "epochs": fitted.state.n_iter,
-        "batches": 0 if position is None else len(position.objectives),
-        "finished": position is None,
+        "batches": len(fitted.state.objectives),
+        "finished": fitted.state.fingerprint is None,
     }
     versions = {"ortlearn": __version__, "python": platform.python_version()}
     versions |= {name: version(name) for name in PACKAGES}
@@ -102,8 +99,8 @@ def _is_auto(value: Any) -> bool:
 def estimator_of(content: Content, trusted: Sequence[str] = ()) -> BaseOrtGradientEstimator:
     """Return the estimator of a file."""
     decoder, record = Decoder(TYPES, content.files, (*trusted, *OWN)), record_of(content)
-    parts = {name: decoder.decode(value) for name, value in record.items() if name != "parameters"}
-    fitted = _fitted_of(**parts)
+    problem, features = (decoder.decode(record[name]) for name in ("problem", "features"))
+    fitted = _fitted_of(problem, features, state_of(record, decoder))
     values = {name: decoder.decode(value) for name, value in record["parameters"].items()}
     cls = CLASSES[content.manifest["summary"]["estimator"]]
     known = signature(cls.__init__).parameters
@@ -139,24 +136,18 @@ def _model(content: Content) -> ModelProto:
     return read_model(content.files[MODEL])
 
 
-def _fitted_of(problem: Any, features: Any, weights: Any, state: Any, resumption: Any) -> FittedModel:
+def _fitted_of(problem: Any, features: Any, state: TrainingState) -> FittedModel:
     """Return a fitted model after checks of its parts."""
-    parts = (
-        ("problem", problem, Problem),
-        ("features", features, InputFeatures),
-        ("state", state, TrainingState),
-    )
-    for name, value, cls in parts:
+    for name, value, cls in (("problem", problem, Problem), ("features", features, InputFeatures)):
         if not isinstance(value, cls):
             raise SavedFileError(f"Its {name} has the wrong type {type(value).__name__}.")
     trainable = problem.trainable
     arrays = initializer_arrays(trainable.model, trainable.trained)
-    if not isinstance(weights, dict) or _forms(weights) != _forms(arrays):
+    if _forms(state.weights) != _forms(arrays):
         raise SavedFileError("Its weights do not match its graph.")
     _check_names(trainable)
     _check_parts(problem, state)
-    trained = trainable.with_stable_weights(weights)
-    return FittedModel(problem, features, trained, state, resumption=resumption)
+    return FittedModel(problem, features, state)
 
 
 def _check_names(trainable: Any) -> None:

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from ..inference.running import LiveInference
 from ..problem.samples import Samples
-from ..training.loop import TrainingResult
-from ..training.loop_records import Observer, Snapshot
+from ..training.settings import Observer
+from ..training.state import TrainingState
 from .callback_support import CALLBACKS
 from .fitted_model import FittedModel
-from .state import Progress, TrainingState
 
-__all__ = ["EstimatorView", "FitTask"]
+__all__ = ["EstimatorView", "FitTask", "Progress"]
 
 #: Attribute that tells callbacks during their setup whether the training is resumed.
 RESUMED = "_is_resumed"
+
+
+@dataclass
+class Progress:
+    """Progress of a training, which replaces the fitted model of an estimator in callbacks."""
+
+    is_final: ClassVar[bool] = False
+
+    state: TrainingState  # state with the history so far
+    estimator: Callable[[], Any] | None = None  # returns the estimator with the current weights
 
 
 class EstimatorView:
@@ -79,21 +89,16 @@ class FitTask(_Task):
         return None
 
     def observer(
-        self,
-        name: str,
-        history: list[dict[str, Any]],
-        model_after: Callable[[TrainingResult], FittedModel],
-        resumed: list[dict[str, Any]],
+        self, name: str, state: TrainingState, model_after: Callable[[TrainingState], FittedModel]
     ) -> Observer:
-        """Return an observer that makes a task ``name`` of every epoch."""
+        """Return an observer that makes a task ``name`` of every epoch of a training from a state."""
         # Hooks read the history here; the list of an earlier call is not changed.
-        progress = self._estimator._fitted = Progress(TrainingState(history=[*history, *resumed]))
+        progress = self._estimator._fitted = Progress(replace(state, history=[*state.history]))
         epochs = _Epochs(
             lambda: self._subtask(name),
             progress.state.history,
             model_after,
             partial(self._call_hook, "on_training_pause"),
-            resumed,
         )
         progress.estimator = lambda: EstimatorView(self._estimator).with_model(epochs.model())
         self._epochs = epochs
@@ -125,42 +130,37 @@ class _Epochs:
         self,
         make_task: Callable[[], _Task],
         history: list,
-        model_after: Callable,
+        model_after: Callable[[TrainingState], FittedModel],
         pause: Callable[[], None],
-        resumed: list[dict[str, Any]],
     ):
         self._make_task = make_task
         self._history = history
         self._model_after = model_after
         self._pause = pause
-        self._records: list[dict[str, Any]] = list(resumed)
         self._live: LiveInference | None = None
-        self._snapshot: Callable[[], Snapshot] | None = None
+        self._state: Callable[[], TrainingState] | None = None
 
     def begin(self, epoch: int) -> None:
         self._task = self._make_task()
 
-    def end(self, record: dict[str, Any], snapshot: Callable[[], Snapshot]) -> bool:
-        self._records.append(record)
+    def end(self, record: dict[str, Any], state: Callable[[], TrainingState]) -> bool:
         self._history.append(record)
-        self._snapshot = snapshot
+        self._state = state
         return self._task._end(self.model)
 
-    def pause(self, snapshot: Callable[[], Snapshot]) -> None:
-        self._snapshot = snapshot
+    def pause(self, state: Callable[[], TrainingState]) -> None:
+        self._state = state
         self._pause()
 
     def close(self) -> None:
         """Release weights and states."""
-        self._snapshot = None
+        self._state = None
 
     def model(self) -> FittedModel:
         """Return the model as it is now, with sessions that all epochs share."""
-        assert self._snapshot is not None
-        result = TrainingResult(history=list(self._records))
-        result.keep(self._snapshot())
-        model = self._model_after(result)
+        assert self._state is not None
+        model = self._model_after(self._state())
         if self._live is None:
             self._live = LiveInference(model.problem, model.trained, model.runner.runtime)
-        model.step, model.inference = None, self._live.with_weights(result.weights)
+        model.step, model.inference = None, self._live.with_weights(model.state.weights)
         return model

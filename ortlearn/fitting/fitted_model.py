@@ -12,7 +12,6 @@ from onnx import ModelProto
 from sklearn.utils import check_consistent_length
 
 from ..exceptions import WriteBackError
-from ..graphs import initializer_arrays
 from ..graphs.external_tensors import with_own_locations
 from ..inference.fast_validation import validated_matrix
 from ..inference.method_outputs import check_predictor, flat_decisions
@@ -28,14 +27,11 @@ from ..problem.samples import check_weights, flat_weights
 from ..targets.label_arrays import per_position, with_masked_labels
 from ..trainable.from_estimator import write_weights
 from ..trainable.low_rank import adapter_arrays, with_separate_adapters
-from ..training.graphs.averaging import averages, is_averaged
-from .resumption import Resumption
+from ..training.state import TrainingState
 from .scoring import score_of
-from .state import TrainingState
 
 if TYPE_CHECKING:
     from ..trainable.conversion import TrainableModel
-    from .resumption import Resumption
 
 __all__ = ["FittedModel"]
 
@@ -49,11 +45,9 @@ class FittedModel:
 
     problem: Problem
     features: InputFeatures
-    trained: ModelProto
     state: TrainingState
     step: Any = None
     inference: Inference | None = None
-    resumption: Resumption | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         kept = (item.name for item in fields(self) if item.name not in ("step", "inference"))
@@ -71,6 +65,11 @@ class FittedModel:
         return self.inference
 
     # Weights and attributes
+
+    @cached_property
+    def trained(self) -> ModelProto:
+        """Model with the trained weights and stable names."""
+        return self.problem.trainable.with_stable_weights(self.state.weights)
 
     @cached_property
     def onnx(self) -> ModelProto:
@@ -116,13 +115,7 @@ class FittedModel:
 
     def stable_weights(self) -> dict[str, np.ndarray]:
         """Return copies of the trained weights by stable name."""
-        arrays = initializer_arrays(self.trained, self.problem.trainable.trained)
-        return {name: arrays[name].copy() for name in self.problem.trainable.trained}
-
-    def next_weights(self, names: list[str]) -> dict[str, np.ndarray]:
-        """Return copies of the weights that the next batch would update, which are not averaged."""
-        last = {**initializer_arrays(self.trained, names), **(self.state.raw_weights or {})}
-        return {name: last[name].copy() for name in names if name in last}
+        return {name: self.state.weights[name].copy() for name in self.problem.trainable.trained}
 
     @cached_property
     def origins(self) -> dict[str, str]:
@@ -163,21 +156,8 @@ class FittedModel:
                     raise ValueError(f"Weight {name!r} must be {constraint.text}.")
                 new = np.asarray(constraint.free(new), dtype=arrays[stable_name].dtype)
             arrays[stable_name] = new
-        trained = trainable.with_stable_weights(arrays)
-        state = replace(self.state, raw_weights=None, states={})
-        return FittedModel(self.problem, self.features, trained, state, self.step)
-
-    def continued(self, raw_weights: dict[str, np.ndarray], state: TrainingState) -> FittedModel:
-        """Return the model with updated weights and state."""
-        weights, averaged = raw_weights, is_averaged(state.states)
-        if averaged and state.coordinates is None:
-            weights = averages(state.states, raw_weights)
-        elif averaged and state.coordinates is not None:
-            points = averages(state.states, state.coordinates.as_points(raw_weights))
-            weights = state.coordinates.as_weights(points)
-        trained = self.problem.trainable.with_stable_weights(weights)
-        state = replace(state, raw_weights=raw_weights if averaged else None)
-        return FittedModel(self.problem, self.features, trained, state, self.step)
+        state = replace(self.state, weights=arrays, updated=None, states={})
+        return FittedModel(self.problem, self.features, state, self.step)
 
     # Predictions
 

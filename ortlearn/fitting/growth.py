@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..inference.running import Inference
 from ..models import fitted_part
 from ..models.capabilities import GrowingEnsemble, capability_of
 from ..preprocessing.columns import count_rows
@@ -78,10 +77,12 @@ class Growth:
         with quiet():  # the same warnings were shown before
             random_state = np.random.RandomState(self.seed % 2**32)
             start = new_start(configuration, self.samples, random_state, self.seed, None, self.expected)
-        trained = start.problem.trainable.with_stable_weights(start.weights)
-        state = replace(model.state, anchor=start.weights, start_kept=False, grown=True)
-        inference = Inference(start.problem, trained, configuration.runtime)
-        return FittedModel(start.problem, start.features, trained, state, inference=inference)
+        state = replace(
+            model.state.back_to(start.weights), anchor=start.weights, start_kept=False, grown=True
+        )
+        grown = FittedModel(start.problem, start.features, state)
+        grown.open(configuration.runtime)
+        return grown
 
     def _joined(self, trained: Any, share: float) -> Any:
         """Return the trained source with trees fitted on all samples."""

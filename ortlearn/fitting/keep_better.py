@@ -15,7 +15,7 @@ from ..problem.configuration import Configuration
 from ..runtime.checked_sessions import open_session
 from ..training.graphs.objective import penalty_graph
 from ..training.graphs.task import TrainingTask
-from ..training.loop import TrainingResult
+from ..training.state import TrainingState
 from .start import Start, with_anchor
 from .validation import Validation
 
@@ -25,30 +25,30 @@ __all__ = ["keep_better"]
 def keep_better(
     configuration: Configuration,
     start: Start,
-    result: TrainingResult,
+    state: TrainingState,
     validation: Validation | None,
     trained: tuple[TrainingTask, Data],
-) -> str:
-    """Restore the starting weights if training did not improve the model; return the reason."""
+) -> tuple[TrainingState, str]:
+    """Return the state, with the starting weights if training did not improve the model, and the reason."""
     text = "the training objective"
     value = _objective(configuration, start, trained) if validation is None else validation.loss
     if validation is not None:
         n_samples = validation.data.X.shape[0] if isinstance(validation, Validation) else "the"
         text = f"the loss of {n_samples} held-out samples"
-    choice = _compared(start, Losses(value), Finished(result))
+    choice = _compared(start, Losses(value), Finished(state))
     (before, after), keeps_start = choice.means, isinstance(choice.candidate, KeptStart)
-    if keeps_start and not _is_undecided(configuration, start, result, validation):
-        result.go_back_to(start.weights)
-    return f"{text} is {before:.4g} before and {after:.4g} after training"
+    if keeps_start and not _is_undecided(configuration, start, state, validation):
+        state = state.back_to(start.weights)
+    return state, f"{text} is {before:.4g} before and {after:.4g} after training"
 
 
 def _compared(start: Start, measure: Measure, candidate: Candidate) -> Choice:
     """Return the choice between the start and a candidate."""
-    return choose(Setting(start.weights), measure, [[candidate]])
+    return choose(Setting(start.state), measure, [[candidate]])
 
 
 def _is_undecided(
-    configuration: Configuration, start: Start, result: TrainingResult, validation: Validation | None
+    configuration: Configuration, start: Start, state: TrainingState, validation: Validation | None
 ) -> bool:
     """Return whether held-out samples do not show that training with a chosen learning rate did harm.
 
@@ -58,10 +58,10 @@ def _is_undecided(
     if not is_chosen or not isinstance(validation, Validation) or validation.losses(start.weights) is None:
         return False
     held_out = Losses(validation.losses, Part(validation.data))
-    if isinstance(_compared(start, held_out, Undecided(result)).candidate, KeptStart):
+    if isinstance(_compared(start, held_out, Undecided(state)).candidate, KeptStart):
         return False
     loss = Losses(_mean_loss(configuration, start))
-    return not isinstance(_compared(start, loss, Finished(result)).candidate, KeptStart)
+    return not isinstance(_compared(start, loss, Finished(state)).candidate, KeptStart)
 
 
 def _mean_loss(configuration: Configuration, start: Start) -> Callable[[Weights], float]:

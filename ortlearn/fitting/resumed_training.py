@@ -13,33 +13,37 @@ from ..exceptions import ResumedWarning, SavedFileError, warn_user
 from ..saving.decoder import Decoder
 from ..saving.files import SUFFIX, Content, read
 from ..saving.summaries import by_progress, is_saved
-from . import fingerprint
+from ..training.state import TrainingState
+from . import fingerprint_texts
+from .fingerprint import Fingerprint
 from .fitted_model import FittedModel
-from .resumption import Resumption
+from .former_records import upgraded
 from .saved_types import TYPES
 from .start import Start
 
-__all__ = ["checked_parameters", "find_resumption", "record_of", "resumed_start"]
+__all__ = ["checked_parameters", "find_resumption", "record_of", "resumed_start", "state_of"]
 
 #: Parts of the record of an estimator.
-PARTS = ("parameters", "problem", "features", "weights", "state", "resumption")
+PARTS = {"parameters", "problem", "features", "state"}
+#: Further parts of files of version 0.2.0.
+FORMER_PARTS = {"weights", "resumption"}
 
 
-def find_resumption(source: Any) -> Resumption:
-    """Return the training to resume from a file, a folder, or an interrupted estimator."""
+def find_resumption(source: Any) -> TrainingState:
+    """Return the state of the training to resume, from a file, a folder, or an interrupted estimator."""
     if not isinstance(source, str | os.PathLike):
         fitted = getattr(source, "_fitted", None)
         if not isinstance(fitted, FittedModel):
             raise SavedFileError(_without_training(source))
-        resumption, name = fitted.resumption, "The estimator"
+        state, name = fitted.state, "The estimator"
     else:
-        resumption, name = _last_of(Path(source)), str(source)
-    if resumption is None:
+        state, name = _last_of(Path(source)), str(source)
+    if state.fingerprint is None:
         raise SavedFileError(
             f"{name} has a finished training, which cannot be resumed. Continue from its weights with "
             "warm_start=True or partial_fit."
         )
-    return resumption
+    return state
 
 
 def _without_training(source: Any) -> str:
@@ -53,14 +57,20 @@ def _without_training(source: Any) -> str:
     )
 
 
-def _last_of(path: Path) -> Resumption | None:
+def _last_of(path: Path) -> TrainingState:
     """Return the training of a file, or the one with the most progress in a folder of checkpoints."""
     if not path.is_dir() or is_saved(path):
-        return resumption_of(read(path))
+        return _state_in(path)
     for candidate in by_progress(path):
         with suppress(SavedFileError):  # skip damaged files
-            return resumption_of(read(candidate))
+            return _state_in(candidate)
     raise SavedFileError(f"{path} has no training that can be resumed: {_reason(path)}")
+
+
+def _state_in(path: Path) -> TrainingState:
+    """Return the state of the training in a file."""
+    content = read(path)
+    return state_of(record_of(content), Decoder(TYPES, content.files, ()))
 
 
 def _reason(folder: Path) -> str:
@@ -68,7 +78,7 @@ def _reason(folder: Path) -> str:
     reasons = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
-            resumption_of(read(path))
+            _state_in(path)
         except (OSError, SavedFileError) as error:
             text = str(error)
             reasons.append(text if str(path) in text else f"{path}: {text}")
@@ -86,49 +96,52 @@ def _reason(folder: Path) -> str:
     return f"it has no saved estimators ({SUFFIX}){only}. Pass a file or a folder of ModelCheckpoint."
 
 
-def resumption_of(content: Content) -> Resumption | None:
-    """Return the training in a file, or None if it is finished."""
-    resumption = Decoder(TYPES, content.files, ()).decode(record_of(content)["resumption"])
-    if resumption is not None and not isinstance(resumption, Resumption):
+def state_of(record: Mapping[str, Any], decoder: Decoder) -> TrainingState:
+    """Return the state of the training in the record of a file."""
+    state = decoder.decode(record["state"])
+    if "resumption" in record:  # of version 0.2.0
+        state = upgraded(state, decoder.decode(record["weights"]), decoder.decode(record["resumption"]))
+    if not isinstance(state, TrainingState) or not isinstance(state.fingerprint, Fingerprint | None):
         raise SavedFileError("Its record of the training has the wrong type.")
-    return resumption
+    return state
 
 
 def record_of(content: Content) -> dict[str, Any]:
     """Return the record of a file, after a check of its parts."""
     record = content.manifest["record"]
-    if {*record} != {*PARTS} or not isinstance(record["parameters"], dict):
+    if {*record} - FORMER_PARTS != PARTS or not isinstance(record["parameters"], dict):
         raise SavedFileError(f"Its record must have {sorted(PARTS)}, and has {sorted(record)}.")
     return record
 
 
-def checked_parameters(resumption: Resumption, found: Mapping[str, str]) -> dict[str, str]:
+def checked_parameters(known: Fingerprint, found: Mapping[str, str]) -> dict[str, str]:
     """Return the fingerprint of the parameters, or raise an error if some differ.
 
     A seed of None takes the stored one; a generator may also be in the state after the draws.
     """
-    known = {name: text for name, text in resumption.parameters.items() if name not in fingerprint.WITH_DATA}
-    if found["random_state"] in ("None", resumption.drawn):
-        found = {**found, "random_state": known.get("random_state", found["random_state"])}
-    fingerprint.check(found, known, bool(resumption.data))
-    return {**found, **known}
+    texts = {name: text for name, text in known.parameters.items() if name not in fingerprint_texts.WITH_DATA}
+    if found["random_state"] in ("None", known.drawn):
+        found = {**found, "random_state": texts.get("random_state", found["random_state"])}
+    fingerprint_texts.check(found, texts, bool(known.data))
+    return {**found, **texts}
 
 
-def resumed_start(resumption: Resumption, start: Start, found: Mapping[str, str]) -> Start:
+def resumed_start(resumed: TrainingState, start: Start, found: Mapping[str, str]) -> Start:
     """Return a start with the original starting weights, or raise an error if model or data differ."""
-    if resumption.data:
-        fingerprint.check(found, resumption.data)
+    known = resumed.fingerprint
+    if known.data:
+        fingerprint_texts.check(found, known.data)
     else:
-        _check_digest(resumption, start, found)
-    weights = resumption.weights
-    return replace(start, weights=weights, state=replace(start.state, anchor=weights))
+        _check_digest(known, start, found)
+    weights = resumed.anchor or start.weights
+    return replace(start, state=replace(start.state, weights=weights, anchor=weights))
 
 
-def _check_digest(resumption: Resumption, start: Start, found: Mapping[str, str]) -> None:
+def _check_digest(known: Fingerprint, start: Start, found: Mapping[str, str]) -> None:
     """Check graph and samples of a file of version 0.2.0, and warn of what it lacks."""
-    buffer = resumption.parameters.get("shuffle_buffer", "None")
-    fingerprint.check(found, {"shuffle_buffer": buffer}, is_complete=False)
-    if fingerprint.digest_of(start) != resumption.digest:
+    buffer = known.parameters.get("shuffle_buffer", "None")
+    fingerprint_texts.check(found, {"shuffle_buffer": buffer}, is_complete=False)
+    if fingerprint_texts.digest_of(start) != known.digest:
         raise SavedFileError(
             "The training to resume has another model or other samples: pass the original estimator, "
             "samples, labels and weights, and use the same versions of packages."

@@ -9,11 +9,9 @@ from typing import Any
 
 from ..comparison.candidates import Candidate, FreshPull, Pull, Setting
 from ..comparison.measures import Part
-from ..data.orders import ORDER_VERSION
 from ..data.samples import Data
 from ..differentiation import require_gradients
 from ..exceptions import StartKeptWarning, warn_user
-from ..inference.running import Inference
 from ..problem.configuration import Configuration
 from ..problem.feature_scales import scale_advice
 from ..training.graphs.averaging import reset_pending_averages
@@ -21,16 +19,18 @@ from ..training.graphs.names import OBJECTIVE
 from ..training.graphs.objective import objective_graph
 from ..training.graphs.rescaling import unit_lengths
 from ..training.graphs.task import TrainingTask
-from ..training.loop import LoopSettings, TrainingResult, run_training
+from ..training.interrupts import Interrupted, ReadingFailed
+from ..training.loop import run_training
 from ..training.optimisations.hoisting import Prefix, needs_hoisting, split_prefix
-from ..training.positions import Interrupted, Position, ReadingFailed
+from ..training.settings import LoopSettings
 from ..training.solvers.coordinates import Coordinates
 from ..training.solvers.full_batch import FullBatchStep
+from ..training.state import TrainingState
 from .callbacks import FitTask
+from .fingerprint import Fingerprint
 from .fitted_model import FittedModel
 from .keep_better import keep_better
 from .leaves.unseen_members import of_unseen_members
-from .resumption import Resumption
 from .start import Start, with_anchor
 from .validation import Validation
 from .warm_starts import WarmStart, setting_of
@@ -51,55 +51,54 @@ def train(
     validation: Validation | None = None,
     task: FitTask | None = None,
     warm: WarmStart | None = None,
-    resumption_of: Callable[[Candidate | None], Callable[[Position], Resumption]] | None = None,
-    position: Position | None = None,
+    fingerprint_of: Callable[[Candidate | None], Callable[[], Fingerprint]] | None = None,
+    resumed: TrainingState | None = None,
 ) -> FittedModel:
     """Return the trained model.
 
-    ``resumption_of`` returns, for the chosen candidate of the warm start ``warm``, the function that returns
-    the state to resume at a position; a resumed training begins at ``position``.
+    ``fingerprint_of`` returns, for the chosen candidate of the warm start ``warm``, the function that returns
+    the fingerprint of an unfinished training; ``resumed`` is the state of a training to resume.
     """
-    start = _with_coordinates(configuration, start)
+    start = _with_coordinates(configuration, start, resumed)
     step, data, prepare = new_step(configuration, start)
     candidate = None
     if warm is not None:
         candidate = warm.chosen(configuration, start, (step, data, prepare), settings, validation)
-    resumption_at = None if resumption_of is None else resumption_of(candidate)
-    after = partial(model_after, configuration, start, step, resumption_at)
+    fingerprint = None if fingerprint_of is None else fingerprint_of(candidate)
+    unfinished = partial(model_after, configuration, start, step, fingerprint=fingerprint)
+    is_solver = step.task.update.learning_rate.full_batch
+    state = resumed or (start.state if is_solver else _initial_state(start, step))
     observer = None
     if task is not None:
-        name = "iteration" if step.task.update.learning_rate.full_batch else "epoch"
-        resumed = [] if position is None else position.history
-        observer = task.observer(name, start.state.history, after, resumed)
+        observer = task.observer("iteration" if is_solver else "epoch", state, unfinished)
     advice = partial(scale_advice, start.problem, start.features, start.data.X)
+    settings, setting = replace(settings, advice=advice), Setting(start.state)
     hooks: dict[str, Any] = {
         "validate": None if validation is None else validation.measure,
         "observer": observer,
-        "position": position,
     }
+    passes = None
     if start.source is not None:
-        version = ORDER_VERSION if position is None else position.order_version
         seed = start.state.seed if configuration.shuffle else None
-        passes = start.source.passes(prepare, seed, version)
-        hooks |= {} if passes is None else {"passes": passes}
-    settings, setting = replace(settings, advice=advice), Setting(start.weights)
+        passes = start.source.passes(prepare, seed, state.order_version)
     try:
-        if step.task.update.learning_rate.full_batch:
+        if is_solver:
             growth = None if warm is None else warm.growth
-            setting = setting_of(configuration, start, (step, data), settings, growth, **hooks)
+            setting = setting_of(configuration, start, (step, data), settings, growth, state=state, **hooks)
             is_own = start.from_model or FreshPull not in setting.centers
             chosen = candidate or (Pull() if is_own else FreshPull())
-            result = chosen.train(setting, Part(data))
+            state = chosen.train(setting, Part(data))
         else:
-            result = _train_on_batches(start, step, data, settings, hooks)
+            state = run_training(step, data, state, settings, passes=passes, **hooks)
     except (Interrupted, ReadingFailed) as ended:
-        if resumption_at is not None and ended.snapshot.position.has_updates:
-            ended.model = after(TrainingResult.of_snapshot(ended.snapshot))
+        if fingerprint is not None and ended.state.has_updates:
+            ended.model = unfinished(ended.state)
         raise
     reason = "held-out samples do not show an improvement, or none can be held out"
     if candidate is None and start.from_model and configuration.keep_better:
-        reason = keep_better(configuration, start, result, validation, (step.task, data))
-    model = after(result) if candidate is None else candidate.completed(setting, after(result))
+        state, reason = keep_better(configuration, start, state, validation, (step.task, data))
+    model = model_after(configuration, start, step, state)
+    model = model if candidate is None else candidate.completed(setting, model)
     if model.state.start_kept:
         warn_user(START_KEPT.format(reason), StartKeptWarning)
     step.release()
@@ -108,41 +107,39 @@ def train(
     return model
 
 
-def _train_on_batches(
-    start: Start, step: Any, data: Data, settings: LoopSettings, hooks: dict[str, Any]
-) -> TrainingResult:
-    """Train on batches, in coordinates of standardised features if the learning rate uses them."""
-    states = reset_pending_averages(start.state.states, step.task.update.learning_rate)
-    weights, coordinates = start.weights, start.state.coordinates
-    if coordinates is not None:
-        own = start.fresh is None or start.from_model
-        weights = coordinates.as_points(weights) if own else start.others(step.task)["fresh"]
-        states = states or unit_lengths(step.task, weights, start.label_moments()[1])
-        hooks["convert"] = coordinates.as_weights
-    return run_training(step, data, weights, settings, start.state.seed, states=states, **hooks)
+def _initial_state(start: Start, step: Any) -> TrainingState:
+    """Return the state with which a training on batches begins."""
+    state = start.state
+    states = reset_pending_averages(state.states, step.task.update.learning_rate)
+    if state.coordinates is not None:
+        if start.fresh is not None and not start.from_model:
+            state = replace(state, updated=start.others(step.task)["fresh"])
+        states = states or unit_lengths(step.task, state.points, start.label_moments()[1])
+    return replace(state, states=states)
 
 
 def model_after(
     configuration: Configuration,
     start: Start,
     step: Any,
-    resumption_at: Callable[[Position], Resumption] | None,
-    result: TrainingResult,
+    state: TrainingState,
+    fingerprint: Callable[[], Fingerprint] | None = None,
 ) -> FittedModel:
-    """Return the model with the result of a training, which may be unfinished."""
-    resumption = None
-    if result.position is not None and resumption_at is not None:
-        resumption = resumption_at(result.position)
-    trained = start.problem.trainable.with_stable_weights(result.weights)
-    state = start.state.after(result, start.n_samples)
-    inference = Inference(start.problem, trained, configuration.runtime)
-    return FittedModel(start.problem, start.features, trained, state, step, inference, resumption)
+    """Return the model in a state of its training, which is unfinished if it has a fingerprint."""
+    n_epochs = state.n_iter - start.state.n_iter
+    own = None if fingerprint is None else fingerprint()
+    state = replace(state, n_seen=start.state.n_seen + n_epochs * start.n_samples, fingerprint=own)
+    model = FittedModel(start.problem, start.features, state, step)
+    model.open(configuration.runtime)
+    return model
 
 
-def _with_coordinates(configuration: Configuration, start: Start) -> Start:
-    """Return the start with coordinates of standardised features, if the learning rate uses them."""
+def _with_coordinates(configuration: Configuration, start: Start, resumed: TrainingState | None) -> Start:
+    """Return the start in coordinates of standardised features, if the learning rate uses them."""
     if not start.problem.updates.in_units:
-        return replace(start, state=replace(start.state, coordinates=None))
+        return replace(start, state=start.state.in_coordinates(None))
+    if resumed is not None and resumed.coordinates is not None:
+        return replace(start, state=start.state.in_coordinates(resumed.coordinates))
     if start.state.coordinates is not None:
         return start
     task, prefix = _task(configuration, start)
@@ -152,7 +149,7 @@ def _with_coordinates(configuration: Configuration, start: Start) -> Start:
     if start.source is not None:
         measured = start.source.measure(features)
     coordinates = Coordinates(task, data, shapes, of_features=True, measured=measured)
-    return replace(start, state=replace(start.state, coordinates=coordinates))
+    return replace(start, state=start.state.in_coordinates(coordinates))
 
 
 @dataclass(frozen=True)

@@ -31,20 +31,20 @@ from ..problem.problem import Problem, Targets
 from ..saving.record_types import RecordType, check_type, parameters_type
 from ..trainable.trainable_model import Entry, OwnLoss, TrainableModel
 from ..training.graphs.first_layers import FirstLayer
-from ..training.positions import Evaluations, Position
 from ..training.solvers.coordinates import Coordinates, Scale
-from .resumption import Resumption
+from ..training.state import Best, Evaluations, TrainingState
+from .fingerprint import Fingerprint
+from .former_records import Position, Resumption, Window, state_of_values
 from .source_counts import Counts, SourceTotals
-from .state import TrainingState, Window
 
 __all__ = ["TYPES"]
 
 RECORDS = (
-    *(Targets, Updates, InputFeatures, TrainingState, Window, Resumption, Counts, SourceTotals),
+    *(Targets, Updates, InputFeatures, TrainingState, Best, Fingerprint, Counts, SourceTotals),
     *(Adapter, OwnLoss, Reparametrisation, Input, InputSchema, TensorType),
     *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
     *(signs.Positive, signs.NotNegative, Positions, FusedTrees, Nodes, FusedLinear, FusedClasses),
-    *(Position, Evaluations, Scale, FirstLayer, Members),
+    *(Evaluations, Scale, FirstLayer, Members),
     *(candidates.KeptStart, candidates.Pull, candidates.FreshPull, candidates.RestandardisedPull),
     *(candidates.ShiftedPull, candidates.LeafEstimate, candidates.LeafMeans, candidates.Grown),
 )
@@ -104,6 +104,8 @@ TYPES: Mapping[str, RecordType] = {
     "Candidate": RecordType(  # of version 0.2.0
         candidates.Candidate, names=("pull", "center", "share"), build=_candidate
     ),
+    "TrainingState": RecordType(TrainingState, upgraded=state_of_values),
+    **{cls.__name__: RecordType(cls) for cls in (Position, Resumption, Window)},  # of version 0.2.0
     "Weight": RecordType(Parameter, upgraded=_of_weight),  # of version 0.2.0
     "Parameter": RecordType(Parameter, needed=("form",), prepared=_stored),
     "Entry": RecordType(Entry, needed=("sklearn_steps",), former={"front": "sklearn_steps"}),

@@ -29,8 +29,8 @@ from ..problem.samples import Samples
 from ..targets.encoding import check_labels
 from ..targets.given_classes import PartialFitClasses
 from ..targets.label_errors import check_validation_classes
+from ..training.state import TrainingState
 from .fitted_model import FittedModel
-from .resumption import Resumption
 from .source_checks import UniformSource
 from .source_counts import Counts, SourceTotals, count
 from .source_samples import SourceSamples
@@ -54,7 +54,7 @@ class SourceRequest:
     held_out_labels: tuple[Any, Any, Any]
     classes: Any
     shuffle_buffer: int  # number of samples in memory
-    resumption: Resumption | None  # training to resume
+    resumed: TrainingState | None  # state of a training to resume
 
 
 def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
@@ -66,8 +66,8 @@ def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
         with _errors_of_validation():
             held_out = UniformSource(open_source(request.held_out, *request.held_out_labels), name)
     try:
-        call = trainer.new_call(request.resumption)
-        known = {} if call.resumption is None else call.resumption.counts
+        call = trainer.new_call(request.resumed)
+        known = {} if call.resumed is None else call.resumed.fingerprint.counts
         samples = _samples(trainer, source, request.shuffle_buffer, known.get("source"))
         counts = {"source": Counts(samples.whole, source.stamp)}
         start = _begin(trainer, call, samples, request.classes)
@@ -78,7 +78,7 @@ def fit_source(trainer: Trainer, request: SourceRequest) -> FittedModel:
                 validation = _validation(trainer, start, held_out, whole.n_rows, samples.size)
             counts["source_val"] = Counts(whole, held_out.stamp)
         configuration = trainer.configuration
-        settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
+        settings = configuration.loop_settings(configuration.stopping.max_iter)
         if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         given = (configuration, start, settings, validation)
@@ -134,13 +134,13 @@ def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
 
 def _begin(trainer: Trainer, call: FitCall, samples: SourceSamples, classes: Any) -> Start:
     """Return the start of a training on the first samples, with the counts of all samples."""
-    configuration, resumption = trainer.configuration, call.resumption
+    configuration = trainer.configuration
     rows = samples.first()
     first = in_memory(configuration, rows)
     expected = expected_of(classes, samples.whole, first.y, configuration)
     if call.task is not None:
         call.task.begin(first)
-    last = trainer.last if configuration.warm_start and resumption is None else None
+    last = trainer.last if configuration.warm_start and call.resumed is None else None
     random_state, seed = call.random_state, call.seed
     try:
         start = new_start(configuration, first, random_state, seed, last, expected, whole=samples.whole)

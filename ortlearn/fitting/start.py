@@ -30,10 +30,10 @@ from ..trainable.initial_weights import draw_weights
 from ..training.graphs.first_layers import first_layers
 from ..training.graphs.rescaling import last_weights
 from ..training.graphs.task import TrainingTask
+from ..training.state import TrainingState
 from .fitted_model import FittedModel
 from .leaves.unseen_members import with_unseen_members
 from .source_counts import SourceTotals
-from .state import TrainingState
 
 if TYPE_CHECKING:
     from .source_samples import SourceSamples
@@ -55,13 +55,17 @@ class Start:
     problem: Problem
     features: InputFeatures
     data: Data
-    weights: dict[str, np.ndarray]  # starting weights
-    state: TrainingState
+    state: TrainingState  # with the starting weights
     from_model: bool = False  # whether all starting weights are those of the model, none random
     # Random weights for standardised features, if the rate is automatic.
     fresh: dict[str, np.ndarray] | None = None
     # All samples, if ``data`` has the first ones; or an object with the same methods.
     source: SourceSamples | Any = None
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """Starting weights."""
+        return self.state.weights
 
     @property
     def n_samples(self) -> int:
@@ -157,9 +161,9 @@ def new_start(
     weights = _starting_weights(configuration, problem, random_state, last)
     fresh = _fresh_weights(problem, random_state) if configuration.updates.learning_rate is None else None
     seen = problem.total_weight(labels, weights_of_labels, total)
-    state = TrainingState(seed, total_weight=seen, penalty_weight=seen, anchor=weights)
+    state = TrainingState(weights, seed=seed, total_weight=seen, penalty_weight=seen, anchor=weights)
     from_model = not stream and _starts_from_model(configuration, problem)
-    return Start(problem, features, data, weights, state, from_model, fresh)
+    return Start(problem, features, data, state, from_model, fresh)
 
 
 def _starts_from_model(configuration: Configuration, problem: Problem) -> bool:
@@ -183,13 +187,13 @@ def next_start(
     y, weights, known = samples.y, samples.sample_weight, None
     if whole is not None:
         y, weights, known = whole.labels, whole.weights, whole.total
-    state = last.state.with_more(last.problem.total_weight(y, weights, known))
+    state = last.state.continued.with_more(last.problem.total_weight(y, weights, known))
     total = state.penalty_weight if total_weight is None else total_weight
     problem = last.problem.reconfigured(configuration, y, weights, total)
     data = data_of(problem, read_samples(problem, samples.X, last.features), samples)
     if problem.trainable.scores is not None and None in problem.trainable.scores.shape[1:]:
         _check_shape_of_scores(problem, data, configuration.runtime)
-    return Start(problem, last.features, data, last.next_weights(problem.trainable.trained), state)
+    return Start(problem, last.features, data, state)
 
 
 def labelled(problem: Problem, samples: Samples, rows: Any = None) -> tuple[Samples, Any]:
@@ -269,7 +273,7 @@ def _starting_weights(
     if last is None:  # weights of adapters are random, since gradients are zero for zero weights
         adapters = {adapter.a: own[adapter.a] for adapter in trainable.adapters}
         return own | draw_weights(adapters, trainable.parameters, random_state)
-    weights = last.next_weights(trainable.trained)
+    weights = last.state.next_weights
     if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in own.items()}:
         raise ValueError(
             "warm_start=True continues the last solution, whose weights have other shapes than the model for "

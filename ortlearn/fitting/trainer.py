@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,30 +13,29 @@ import numpy as np
 from sklearn.utils import check_random_state, get_tags
 
 from ..comparison.candidates import Candidate
-from ..exceptions import ConvergenceError
 from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
-from ..problem.configuration import TOL, Configuration
+from ..problem.configuration import Configuration
 from ..problem.input_validation import read_samples
 from ..problem.samples import Samples, check_lengths, hold_out
 from ..targets.encoding import check_labels
 from ..targets.given_classes import PartialFitClasses, expected_classes
 from ..targets.label_errors import check_validation_classes
-from ..training.loop import LoopSettings
-from ..training.positions import Position
+from ..training.settings import LoopSettings
+from ..training.state import TrainingState
 from .callbacks import EstimatorView, FitTask
-from .fingerprint import data_texts, parameter_texts, random_state_text
+from .fingerprint import Fingerprint
+from .fingerprint_texts import data_texts, parameter_texts, random_state_text
 from .fitted_model import FittedModel
 from .growth import Growth
 from .resumed_training import checked_parameters, find_resumption, resumed_start
-from .resumption import Resumption
 from .run import train
 from .source_counts import Counts
 from .start import Start, data_of, labelled, new_start, next_start
 from .validation import Validation
 from .warm_starts import WarmStart
 
-__all__ = ["FitCall", "Trainer", "draw_seed", "named_classes", "stopped"]
+__all__ = ["FitCall", "Trainer", "draw_seed", "named_classes"]
 
 #: Smallest number of samples for which some are held out to decide when to stop.
 FEWEST_SAMPLES = 20
@@ -48,7 +46,7 @@ class FitCall:
     """The beginning of a call of ``fit`` or ``fit_stream``, for a new training or one that is resumed."""
 
     task: FitTask | None  # task of the call, for callbacks
-    resumption: Resumption | None  # training to resume
+    resumed: TrainingState | None  # state of a training to resume
     random_state: np.random.RandomState
     initial_random_state: np.random.RandomState  # copy from before the first draw
     seed: int  # seed of the orders of samples, drawn first
@@ -66,22 +64,20 @@ class FitCall:
         counts: dict[str, Counts] | None = None,
     ) -> FittedModel:
         """Train from the start or the position to resume; with ``is_split``, validation is a part of X."""
-        given, own = start, self.resumption
+        given, resumed = start, self.resumed
+        known: Fingerprint | None = None if resumed is None else resumed.fingerprint
         texts = cache(lambda: data_texts(given, settings, validation, shuffle_buffer, is_split))
-        if own is not None:
-            start = resumed_start(own, start, texts())
+        if resumed is not None:
+            start = resumed_start(resumed, start, texts())
         elif shuffle_buffer is not None:
             texts()  # the source may not be readable when the state is written
 
-        def resumption_of(candidate: Candidate | None) -> Callable[[Position], Resumption]:
-            drawn = random_state_text(self.random_state) if own is None or not own.drawn else own.drawn
-            known = (self.initial_random_state, start.weights, None)
-            return lambda position: Resumption(
-                *known, self.parameters(), position, candidate, texts(), drawn, counts or {}
-            )
+        def fingerprint_of(candidate: Candidate | None) -> Callable[[], Fingerprint]:
+            drawn = random_state_text(self.random_state) if known is None or not known.drawn else known.drawn
+            decided: dict[str, Any] = {"drawn": drawn, "candidate": candidate, "counts": counts or {}}
+            return lambda: Fingerprint(self.initial_random_state, self.parameters(), texts(), **decided)
 
-        hooks = (resumption_of, None if own is None else own.position)
-        return train(configuration, start, settings, validation, self.task, warm, *hooks)
+        return train(configuration, start, settings, validation, self.task, warm, fingerprint_of, resumed)
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ class Trainer:
         samples: Samples,
         held_out: Samples | None,
         classes: Any = None,
-        resumption: Resumption | None = None,
+        resumed: TrainingState | None = None,
     ) -> FittedModel:
         """Return a model trained for ``max_iter`` epochs; some samples may be held out.
 
@@ -116,11 +112,11 @@ class Trainer:
         configuration, stopping = self.configuration, self.configuration.stopping
         if self._grown_source is not None and self._grown_source is not configuration.source:
             trainer = replace(self, configuration=replace(configuration, source=self._grown_source))
-            return trainer.fit(samples, held_out, classes, resumption)
+            return trainer.fit(samples, held_out, classes, resumed)
         configuration.check_fit()
         expected = named_classes(configuration, classes, samples.y)
-        call = self.new_call(resumption)
-        resumption, random_state = call.resumption, call.random_state
+        call = self.new_call(resumed)
+        resumed, random_state = call.resumed, call.random_state
         is_split = held_out is None
         if stopping.early_stopping and held_out is None:
             _check_splits(configuration.source)
@@ -128,12 +124,12 @@ class Trainer:
             samples, held_out = samples.take(parts[0]), samples.take(parts[1])
         if call.task is not None:
             call.task.begin(samples)
-        last = self.last if configuration.warm_start and resumption is None else None
+        last = self.last if configuration.warm_start and resumed is None else None
         start = new_start(configuration, samples, random_state, call.seed, last, expected)
         if self._grown_source is not None:
             start = replace(start, state=replace(start.state, grown=True))
         samples, _ = labelled(start.problem, samples)
-        settings = configuration.loop_settings(stopping.max_iter, (), stream=False)
+        settings = configuration.loop_settings(stopping.max_iter)
         adapts = self._adapts(start)
         if not adapts and held_out is None and self._needs_validation(start):
             with suppress(ValueError):  # too few samples of a class: no samples are held out
@@ -142,28 +138,28 @@ class Trainer:
         if not adapts and held_out is not None and self.is_automatic and not stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         validation = None if held_out is None else self.validation(start, held_out)
-        warm, candidate = None, None if resumption is None else resumption.candidate
-        if adapts and (resumption is None or candidate is not None):
+        warm, candidate = None, None if resumed is None else resumed.fingerprint.candidate
+        if adapts and (resumed is None or candidate is not None):
             growth = Growth.of(configuration, start, samples, expected)
             warm = WarmStart(samples, random_state, growth, candidate)
         return call.train(configuration, start, settings, validation, warm, is_split)
 
-    def new_call(self, resumption: Resumption | None) -> FitCall:
+    def new_call(self, resumed: TrainingState | None) -> FitCall:
         """Return the beginning of a call; a callback may also provide a training to resume."""
         configuration = self.configuration
-        task = self.view.task("fit", configuration.stopping.max_iter, resumption is not None)
+        task = self.view.task("fit", configuration.stopping.max_iter, resumed is not None)
         drawn_from = random_state_text(self.parameters["random_state"])  # before the first draw
         texts = cache(lambda: {**parameter_texts(self.parameters), "random_state": drawn_from})
-        if resumption is None and task is not None and task.path_to_resume is not None:
-            resumption = find_resumption(task.path_to_resume)
-        if resumption is None:
+        if resumed is None and task is not None and task.path_to_resume is not None:
+            resumed = find_resumption(task.path_to_resume)
+        if resumed is None:
             random_state = check_random_state(configuration.random_state)
         else:
-            known = checked_parameters(resumption, texts())
+            known = checked_parameters(resumed.fingerprint, texts())
             texts = cache(lambda: known)
-            random_state = resumption.fresh_random_state()
+            random_state = resumed.fingerprint.fresh_random_state()
         initial = copy.deepcopy(random_state)
-        return FitCall(task, resumption, random_state, initial, draw_seed(random_state), texts)
+        return FitCall(task, resumed, random_state, initial, draw_seed(random_state), texts)
 
     def partial_fit(
         self,
@@ -187,10 +183,9 @@ class Trainer:
             start = next_start(configuration, samples, self.last, total_weight)
             if expected is not None:
                 expected.check_known(start.problem.targets.classes, "the first call")
-        settings = configuration.loop_settings(1, start.state.train_losses, True, start.state.n_iter)
-        settings = replace(settings, stream=self.owner)
+        settings = configuration.loop_settings(start.state.n_iter + 1, self.owner)
         validation = None if held_out is None else self.validation(start, held_out)
-        return stopped(configuration, train(configuration, start, settings, validation, task))
+        return train(configuration, start, settings, validation, task)
 
     def _adapts(self, start: Start) -> bool:
         """Return whether training is regularised towards the weights of the model."""
@@ -239,24 +234,6 @@ def _check_splits(source: Any) -> None:
             "matrix with a column for each training sample: pass X_val, the kernel of other samples with "
             "those of X, or a fitted model."
         )
-
-
-def stopped(configuration: Configuration, model: FittedModel) -> FittedModel:
-    """Return a model after ``partial_fit``, with the weights of the best call if early stopping ends it."""
-    watched, stopping = configuration.stopping.watched, configuration.stopping
-    if not stopping.early_stopping or watched is None:
-        return model
-    value = model.state.history[-1][watched]
-    if math.isnan(value):
-        raise ConvergenceError(f"The {watched} is nan: check the validation samples and scoring.")
-    sign = -1.0 if watched == "validation_score" else 1.0
-    tol = TOL if stopping.tol is None else stopping.tol
-    weights = model.stable_weights()
-    state = model.state.validated(weights, sign * value, tol, stopping.n_iter_no_change)
-    if not state.window.stopped:
-        return replace(model, state=state)
-    trained = model.problem.trainable.with_stable_weights(state.window.weights)
-    return replace(model, trained=trained, state=state, inference=None)
 
 
 def draw_seed(random_state: np.random.RandomState) -> int:

@@ -17,12 +17,12 @@ from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures
 from ..problem.problem import Problem
 from ..problem.samples import Samples
-from ..training.loop_records import Measured
+from ..training.settings import Measured
+from ..training.state import TrainingState
 from .checksums import array_text
-from .fingerprint import arrays_text
+from .fingerprint_texts import arrays_text
 from .fitted_model import FittedModel
 from .scoring import takes_weights
-from .state import TrainingState
 
 __all__ = ["Validation"]
 
@@ -45,7 +45,7 @@ class Validation:
         model = problem.trainable.model
         self._runner = LiveInference(problem, model, configuration.runtime)
         self.samples, self.data = samples, data
-        self._live = FittedModel(problem, features, model, TrainingState(), inference=self._runner)
+        self._live = FittedModel(problem, features, TrainingState(), inference=self._runner)
         self._estimator, self._as_estimator, self._problem = as_estimator(self._live), as_estimator, problem
         self._score = _scorer(configuration.stopping.scoring, self._estimator, problem, samples)
 
@@ -74,8 +74,7 @@ class Validation:
 
     def _written(self, weights: Mapping[str, np.ndarray]) -> Any:
         """Return the estimator with given weights, for scores of ``to_sklearn()``."""
-        trained = self._problem.trainable.with_stable_weights(dict(weights))
-        return self._as_estimator(replace(self._live, trained=trained))
+        return self._as_estimator(replace(self._live, state=TrainingState(dict(weights))))
 
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:
         """Return loss and score of the model with given weights."""

@@ -32,8 +32,9 @@ from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
-from ..training.loop import LoopSettings
+from ..training.settings import LoopSettings
 from ..training.solver_loop import run_full_batch, standardised_weights
+from ..training.state import TrainingState
 from .growth import Growth
 from .leaves.estimates import LeafEstimates
 from .leaves.shares import LeafShares
@@ -116,9 +117,13 @@ def setting_of(
     trained: tuple[Any, Data],
     settings: LoopSettings,
     growth: Growth | None = None,
+    state: TrainingState | None = None,
     **hooks: Any,
 ) -> Setting:
-    """Return the setting of candidates; ``trained`` are the step of a solver and its samples."""
+    """Return the setting of candidates; ``trained`` are the step of a solver and its samples.
+
+    ``state`` is that of a training to resume, by default that of the start.
+    """
     step, data = trained
     centers: dict[type, Callable[[Data], Weights]] = {
         PULLS[name]: partial(standardised_weights, step, weights)
@@ -137,9 +142,9 @@ def setting_of(
         centers[ShiftedPull] = partial(_shifted, runner, start.weights, offset)
     means = None if shares is None else partial(shares.averaged, start.weights)
     evidence = -math.inf if growth is None else growth.rule.evidence
-    solve = partial(run_full_batch, step, settings=settings, **hooks)
+    solve = partial(run_full_batch, step, settings=settings, state=state or start.state, **hooks)
     local = None if estimates is None else estimates.estimated
-    return Setting(start.weights, solve, centers, means, local, growth, evidence)
+    return Setting(start.state, solve, centers, means, local, growth, evidence)
 
 
 def _rounds(setting: Setting) -> list[list[Candidate]]:

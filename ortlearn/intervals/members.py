@@ -81,9 +81,8 @@ def as_member(estimator: Any, X: Any, y: Any, **parameters: Any) -> Member:
         return Member(copy.deepcopy(estimator))
     optimizer = OrtGradientOptimizer(estimator, warm_start=True, random_state=0, **parameters)
     start = new_start(optimizer._configuration(), Samples(X, y), check_random_state(0), 0)
-    trained = start.problem.trainable.with_stable_weights(start.weights)
     state = replace(start.state, start_kept=True)
-    optimizer._fitted = FittedModel(start.problem, start.features, trained, state)
+    optimizer._fitted = FittedModel(start.problem, start.features, state)
     return Member(optimizer)
 
 

@@ -14,13 +14,13 @@ from ..data.samples import Data
 from ..estimators.base import BaseOrtGradientEstimator
 from ..exceptions import SavedFileError
 from ..fitting.fitted_model import FittedModel
-from ..graphs import initializer_arrays, make_initializers_of, make_inputs_of, map_names
+from ..graphs import make_initializers_of, make_inputs_of, map_names
 from ..learning_rates import Rates, resolve_learning_rate
 from ..onnx_files.running_statistics import for_evaluation
 from ..problem.problem import Problem
 from ..saving.package_files import CHECKSUM, EPOCH, PREDICT, VALUES, PackageFiles, check_finite, sealed
 from ..saving.tensors import pack_tensors, tensor_offsets
-from ..training.graphs.averaging import Averaged, averages, is_averaged, reset_pending_averages
+from ..training.graphs.averaging import Averaged, reset_pending_averages
 from ..training.graphs.names import SAMPLE_WEIGHT
 from .checks import check_package, class_weights
 from .content import Package, outputs_of, prediction_graph
@@ -74,9 +74,8 @@ def package_of(
 def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict[str, bytes]]:
     fitted, graphs, trained = package.fitted, package.graphs, for_evaluation(package.fitted.trained)
     problem, scores = fitted.problem, fitted.problem.trainable.scores
-    weights = initializer_arrays(trained, problem.trainable.trained)
-    if package.is_averaged:
-        weights |= fitted.state.raw_weights or {}
+    own = fitted.state.next_weights if package.is_averaged else fitted.state.weights
+    weights = {name: own[name] for name in problem.trainable.trained}
     state = _initial_state(package, weights)
     outputs = outputs_of(problem, trained)
     values = {**weights, **state, EPOCH: np.array(0, dtype=np.int64)}
@@ -148,13 +147,9 @@ def continued(estimator: BaseOrtGradientEstimator, package: PackageFiles) -> Bas
         if item["state"] is not None
     }
     _check_states(fitted, package.manifest, states)
-    raw = None
-    if is_averaged(states):
-        raw, weights = weights, averages(states, weights)
-    trained = fitted.problem.trainable.with_stable_weights(weights)
     history = [*fitted.state.history, *_records(fitted, package.manifest, int(values[EPOCH]))]
-    new = replace(fitted.state, history=history, states=states, raw_weights=raw, coordinates=None)
-    estimator._fitted = FittedModel(fitted.problem, fitted.features, trained, new)
+    state = replace(fitted.state.continued, history=history, coordinates=None)
+    estimator._fitted = FittedModel(fitted.problem, fitted.features, state.at(weights, states))
     return estimator
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ from ..training.chosen_step import CheckedFullBatchStep, ChosenStep
 from ..training.graphs.averaging import Averaged
 from ..training.graphs.rescaling import Rescaled
 from ..training.graphs.task import TrainingTask
-from ..training.loop import LoopSettings
+from ..training.settings import LoopSettings
 from ..training.solvers.full_batch import FullBatchStep
 from ..training.steps.base_step import BaseStep
 
@@ -217,24 +217,21 @@ class Configuration:
                 "state: use fit, or another learning rate for partial_fit."
             )
 
-    def loop_settings(
-        self, max_iter: int, past_losses: Sequence[float], stream: bool, first_epoch: int = 0
-    ) -> LoopSettings:
-        """Return the settings of the training loop; a stream has no automatic stopping."""
-        stopping = self.stopping
+    def loop_settings(self, max_iter: int, stream: Any = None) -> LoopSettings:
+        """Return the settings of a training up to an epoch; ``stream`` is an estimator in ``partial_fit``."""
+        stopping, is_fit = self.stopping, stream is None
         return LoopSettings(
             max_iter=max_iter,
             batch_size=self.updates.batch_size,
             shuffle=self.shuffle,
-            first_epoch=first_epoch,
-            past_losses=past_losses,
-            validation_every=stopping.validation_period(max_iter, stream),
-            watch=None if stream else stopping.watched,
+            validation_every=stopping.validation_period(max_iter, not is_fit),
+            watch=stopping.watched if is_fit or stopping.early_stopping else None,
             tol=TOL if stopping.tol is None else stopping.tol,
             n_iter_no_change=stopping.n_iter_no_change,
             exc=self.exc,
             verbose=self.verbose,
             description=self.name,
+            stream=stream,
             chosen_rate=self.updates.learning_rate is None,
         )
 

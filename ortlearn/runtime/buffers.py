@@ -126,6 +126,14 @@ class CarriedBuffers:
             if item.state is None
         }
 
+    def split(
+        self, copy: int | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[tuple[str, str], np.ndarray]]:
+        """Return the weights of a copy, by default the current one, and the states of the update."""
+        values = self.read(copy)
+        weights = {weight: value for (weight, state), value in values.items() if state is None}
+        return weights, {(w, state): value for (w, state), value in values.items() if state is not None}
+
     def read(self, copy: int | None = None) -> dict[tuple[str, str | None], np.ndarray]:
         """Return the values of a copy, by default the current one, copied to numpy arrays."""
         values = self.values[self.current if copy is None else copy]

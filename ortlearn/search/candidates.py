@@ -25,7 +25,7 @@ from ..fitting.trainer import draw_seed, named_classes
 from ..inference.running import LiveInference
 from ..problem.configuration import Configuration, Runtime
 from ..problem.samples import Samples
-from ..training.loop import TrainingResult
+from ..training.state import TrainingState
 from ..training.steps.epoch_step import EpochStep
 from .compiler import StackCompiler
 from .stack import Member, train_together
@@ -114,20 +114,20 @@ class FoldTrainer:
                 _stack_for(stacks, base.data, configuration).members.append((number, key, *prepared))
         live: dict[str, LiveInference] = {}
         for stack in stacks:
-            for number, key, start, result in self._train_stack(stack):
-                model = models[number] = model_after(stack.configuration, start, None, None, result)
+            for number, key, start, state in self._train_stack(stack):
+                model = models[number] = model_after(stack.configuration, start, None, state)
                 # candidates with the same model share a session for predictions, with weights as inputs
                 if key not in live:
                     live[key] = LiveInference(model.problem, model.trained, model.runner.runtime)
-                model.inference = live[key].with_weights(result.weights)
+                model.inference = live[key].with_weights(state.weights)
         return models
 
-    def _train_stack(self, stack: _Stack) -> Iterator[tuple[int, str, Start, TrainingResult]]:
+    def _train_stack(self, stack: _Stack) -> Iterator[tuple[int, str, Start, TrainingState]]:
         """Yield number, model, initial state and result of each candidate of a stack that was trained."""
         runtime, configuration = stack.configuration.runtime, stack.configuration
         if runtime not in self._compilers:
             self._compilers[runtime] = StackCompiler(runtime.device, runtime.n_jobs)
-        settings = configuration.loop_settings(configuration.stopping.max_iter, (), stream=False)
+        settings = configuration.loop_settings(configuration.stopping.max_iter)
         members = [member for *_, member in stack.members]
         try:
             results = train_together(self._compilers[runtime], members, stack.data, settings)
@@ -215,4 +215,4 @@ def _as_member(base: _FoldModel, configuration: Configuration) -> tuple[Start, M
         clip_value=updates.clip_value,
         clip_norm=updates.clip_norm,
     )
-    return start, Member(with_anchor(task, start), start.weights, start.state.seed)
+    return start, Member(with_anchor(task, start), start.state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from ..runtime.calls import BoundCall
 from ..runtime.devices import ort_value
 from ..training.graphs.names import RATE
 from ..training.graphs.task import TrainingTask
-from ..training.loop import LoopSettings, TrainingResult
-from ..training.loop_records import Snapshot
+from ..training.settings import LoopSettings
+from ..training.state import TrainingState
 from ..training.steps.batch_loops import LOSSES
 from ..training.steps.epoch_graph import LAST, order_arrays
 from .compiler import CompiledStack, Sizes, StackCompiler
@@ -34,15 +34,14 @@ class Member:
     """One of several candidates that are trained on the same samples."""
 
     task: TrainingTask
-    weights: dict[str, np.ndarray]
-    seed: int
+    state: TrainingState  # with which it begins
 
 
 def train_together(
     compiler: StackCompiler, members: Sequence[Member], data: Data, settings: LoopSettings
-) -> list[TrainingResult | None]:
+) -> list[TrainingState | None]:
     """Train candidates in stacks of the same graph structure; None for those to be trained alone."""
-    results: list[TrainingResult | None] = [None] * len(members)
+    results: list[TrainingState | None] = [None] * len(members)
     full, rest = [*batch_sizes(len(data), settings.batch_size), 0][:2]
     sizes = Sizes(full, rest, len(data) // full)
     for indices in compiler.groups([member.task for member in members], sizes):
@@ -73,9 +72,9 @@ def _plans(
     """Divide candidates into stacks, such that candidates with the same order of samples share batches."""
     by_seed: dict[int | None, list[int]] = {}
     for number in indices:
-        by_seed.setdefault(members[number].seed if shuffle else None, []).append(number)
+        by_seed.setdefault(members[number].state.seed if shuffle else None, []).append(number)
     seed_groups = list(by_seed.values())
-    size = sum(array.size for array in members[indices[0]].weights.values())
+    size = sum(array.size for array in members[indices[0]].state.weights.values())
     max_candidates = max(1, MAX_ELEMENTS // max(1, size))
     if len(seed_groups) > 1 and 2 * len(seed_groups) <= len(indices) <= max_candidates:
         tasks = [[members[number].task for number in group] for group in seed_groups]
@@ -107,7 +106,9 @@ class _Stack:
         self.compiled, self.members, self.plan, self.data = compiled, members, plan, data
         self.settings, self.sizes, self.device = settings, sizes, compiler.device
         self.dtype = members[0].task.graph.dtype
-        self.seeds = list(dict.fromkeys(member.seed if settings.shuffle else None for member in members))
+        self.seeds = list(
+            dict.fromkeys(member.state.seed if settings.shuffle else None for member in members)
+        )
         self.buffers = CarriedBuffers(compiled.carried, self._starts(), self.device)
         columns = members[0].task.columns(data)
         self._columns = {name: ort_value(array, self.device) for name, array in columns.items()}
@@ -117,7 +118,7 @@ class _Stack:
         parts: list[dict[tuple[str, str | None], np.ndarray]] = []
         for member in self.members:
             own: dict[tuple[str, str | None], np.ndarray] = {}
-            for name, array in member.weights.items():
+            for name, array in member.state.weights.items():
                 states = member.task.update.learning_rate.init(array)
                 own[name, None] = array
                 own |= {(name, state): value for state, value in states.items()}
@@ -130,10 +131,10 @@ class _Stack:
         n_axes, size = len(self.plan.leading), len(self.members)
         return {key: array.reshape(size, *array.shape[n_axes:]) for key, array in self.buffers.read().items()}
 
-    def train(self) -> list[TrainingResult | None]:
+    def train(self) -> list[TrainingState | None]:
         """Train all epochs; return None for candidates whose losses or weights became non-finite."""
         rates = [Rates(member.task.update.learning_rate) for member in self.members]
-        results = [TrainingResult() for _ in self.members]
+        histories: list[list[dict[str, Any]]] = [[] for _ in self.members]
         finite = np.ones(len(self.members), dtype=bool)
         orders: list[np.ndarray] = []
         for epoch in range(self.settings.max_iter):
@@ -147,10 +148,10 @@ class _Stack:
                 break
             losses = self._means(values, orders)
             seconds = (time.perf_counter() - begun) / len(self.members)
-            for result, rate, now, loss in zip(results, rates, current, losses, strict=True):
+            for history, rate, now, loss in zip(histories, rates, current, losses, strict=True):
                 rate.note(float(loss))
-                result.history.append(_record(epoch + 1, float(loss), now, seconds))
-        return self._finished(results, finite & self._stays_finite(orders, current))
+                history.append(_record(epoch + 1, float(loss), now, seconds))
+        return self._finished(histories, finite & self._stays_finite(orders, current))
 
     def _order_of(self, orders: Sequence[np.ndarray]) -> np.ndarray:
         """Return the shared order of samples, or one per seed or candidate."""
@@ -159,7 +160,7 @@ class _Stack:
         if len(self.plan.leading) > 1:
             return np.stack(orders)
         found = dict(zip(self.seeds, orders, strict=True))
-        return np.stack([found[member.seed] for member in self.members])
+        return np.stack([found[member.state.seed] for member in self.members])
 
     def _run(self, orders: Sequence[np.ndarray], rates: Sequence[float]) -> np.ndarray:
         """Run an epoch on these samples and return the losses of all batches."""
@@ -177,7 +178,7 @@ class _Stack:
         """Return the mean loss of each candidate."""
         size, weights = self.settings.batch_size, self.data.row_weight
         found = {s: batch_shares(o, size, weights) for s, o in zip(self.seeds, orders, strict=True)}
-        seeds = [m.seed if len(self.seeds) > 1 else self.seeds[0] for m in self.members]
+        seeds = [m.state.seed if len(self.seeds) > 1 else self.seeds[0] for m in self.members]
         return np.array(
             [np.dot(line, found[s]) / found[s].sum() for line, s in zip(values, seeds, strict=True)]
         )
@@ -192,15 +193,17 @@ class _Stack:
                 finite &= np.isfinite(array.reshape(len(array), -1)).all(axis=1)
         return finite
 
-    def _finished(self, results: list[TrainingResult], finite: np.ndarray) -> list[TrainingResult | None]:
-        """Add weights and states to the results; None for candidates that became non-finite."""
-        arrays = self._read()
-        for number, result in enumerate(results):
+    def _finished(
+        self, histories: list[list[dict[str, Any]]], finite: np.ndarray
+    ) -> list[TrainingState | None]:
+        """Return the states after the training; None for candidates that became non-finite."""
+        arrays, found = self._read(), []
+        for number, (member, history) in enumerate(zip(self.members, histories, strict=True)):
             own = {key: np.array(array[number]) for key, array in arrays.items()}
             weights = {weight: array for (weight, state), array in own.items() if state is None}
             states = {(w, state): array for (w, state), array in own.items() if state is not None}
-            result.keep(Snapshot(weights, states))
-        return [result if good else None for result, good in zip(results, finite, strict=True)]
+            found.append(replace(member.state, history=history).at(weights, states))
+        return [state if good else None for state, good in zip(found, finite, strict=True)]
 
 
 def _record(epoch: int, loss: float, rate: float, seconds: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Detection and report of non-finite losses, and snapshots of weights."""
+"""Detection and report of non-finite losses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..exceptions import ConvergenceError, warn_user
 from ..runtime.buffers import CarriedBuffers
-from .loop_records import Convert, LoopSettings, Snapshot, TrainingResult
+from .settings import LoopSettings
 from .steps.base_step import BaseStep
 
-__all__ = ["Diverged", "check_last", "report", "snapshot_of"]
+__all__ = ["Diverged", "check_last", "report"]
 
 
 class Diverged(Exception):
@@ -23,30 +23,20 @@ class Diverged(Exception):
         self.value, self.where = value, where
 
 
-def snapshot_of(buffers: CarriedBuffers, convert: Convert | None = None, copy: int | None = None) -> Snapshot:
-    """Return weights and states of a copy of the buffers, of the current one by default."""
-    values = buffers.read(copy)
-    return Snapshot(
-        {weight: value for (weight, state), value in values.items() if state is None},
-        {(weight, state): value for (weight, state), value in values.items() if state is not None},
-        convert,
-    )
-
-
 def check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> None:
     """Check the weights after the last batch, with the loss of another run on its samples."""
     value = step.run(rows, buffers)  # its update is discarded
-    weights = snapshot_of(buffers).raw.values()
+    weights = buffers.split()[0].values()
     if not np.isfinite(value) or not all(np.isfinite(weight).all() for weight in weights):
         buffers.step_back(1)
         raise Diverged(value)
 
 
 def report(
-    diverged: Diverged, recent: Sequence[float], rate: float, settings: LoopSettings, result: TrainingResult
+    diverged: Diverged, recent: Sequence[float], rate: float, settings: LoopSettings, n_epochs: int
 ) -> None:
     """Raise an error or warn that a loss is non-finite, depending on the settings."""
-    epoch = settings.first_epoch + min(result.n_iter + 1, settings.max_iter)
+    epoch = min(n_epochs + 1, settings.max_iter)
     message = (
         f"The training diverged (loss {diverged.value}{diverged.where}) in epoch {epoch}, at "
         f"learning rate {rate:.6g}; last losses: {', '.join(f'{loss:.6g}' for loss in recent)}. "

@@ -4,130 +4,170 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..data.orders import ORDER_VERSION
 from ..exceptions import ConvergenceError, warn_user
-from .loop_records import Convert, LoopSettings, Measured, Observer, Snapshot, TrainingResult
-from .positions import Position
+from .settings import LoopSettings, Measured, Observer, Validate
+from .state import Best, Evaluations, States, TrainingState, Weights
 
-__all__ = ["Monitor", "Validate"]
+__all__ = ["Epoch", "Mark", "Monitor"]
 
-Validate = Callable[[dict[str, np.ndarray]], Measured]
+#: Objectives of an epoch that has not begun.
+NO_OBJECTIVES = np.zeros(0)
+
+
+class Epoch:
+    """Objectives of an epoch, as arrays of several batches, and their weights in the mean."""
+
+    def __init__(self, objectives: np.ndarray = NO_OBJECTIVES, shares: np.ndarray = NO_OBJECTIVES):
+        self.objectives, self.n_batches = [objectives.astype(np.float64)], len(objectives)
+        self._shares = [shares]
+
+    def begin_part(self, shares: np.ndarray) -> None:
+        """Add the weights of the next batches."""
+        self._shares.append(shares)
+
+    def end_part(self, objectives: np.ndarray) -> None:
+        """Add the objectives of these batches."""
+        self.objectives.append(objectives)
+        self.n_batches += len(objectives)
+
+    def measured(
+        self, n_parts: int | None = None, others: Sequence[Any] = ()
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the objectives of the first parts, followed by ``others``, and their weights."""
+        values = np.concatenate([*self.objectives[:n_parts], *map(np.atleast_1d, others)])
+        return values, np.concatenate(self._shares)[: len(values)]
+
+
+class Mark(NamedTuple):
+    """What is complete: epochs, and of the current one ``n_parts`` parts and ``n_values`` batches.
+
+    It is replaced in one assignment, so that the state is consistent at any interrupt.
+    """
+
+    n_epochs: int
+    best: Best
+    recent: list[float]  # objectives of the last batches before the current epoch
+    epoch: Epoch
+    copy: int | None = None  # copy of the buffers with the weights
+    n_parts: int = 1
+    values: Sequence[Any] = ()
+    n_values: int = 0
 
 
 class Monitor:
-    """History of a training, validation, early stopping and the selection of the best weights.
+    """Progress of a training from a state: history, validation, early stopping and the best weights.
 
-    Parameters are those of :func:`run_training`; ``advance`` is called with the record of each epoch.
+    ``read`` returns the weights that the next batch updates and the states of the update, of a copy of the
+    buffers; ``advance`` is called with the record of each epoch.
     """
 
     def __init__(
         self,
         settings: LoopSettings,
+        state: TrainingState,
+        read: Callable[[int | None], tuple[Weights, States]],
         validate: Validate | None = None,
         observer: Observer | None = None,
         advance: Callable[[dict], None] | None = None,
-        position: Position | None = None,
-        convert: Convert | None = None,
     ):
-        self.result = TrainingResult()  # history so far; ``finish`` adds the weights
-        self.stopped = False  # whether early stopping or the observer ended the training
-        # Set by the loop: adds to a snapshot a position, with the state of the loop after the epoch.
-        self.locate: Callable[[Snapshot, Position, Any], Snapshot] = lambda snapshot, *_: snapshot
-        self._replayed: list[dict] = []
-        self._settings = settings
-        self._validate = validate
-        self._observer = observer
-        self._advance = advance
+        self._settings, self._read = settings, read
+        self._validate, self._observer, self._advance = validate, observer, advance
+        self._begun = replace(state, best_epoch=None, start_kept=False)
+        #: Returns the evaluations of a solver so far.
+        self.evaluations: Callable[[], Evaluations | None] = lambda: None
         self._sign = -1.0 if settings.watch == "validation_score" else 1.0
-        self._lowest, self._without_change = math.inf, 0
-        self._best: Snapshot | None = None
-        self._failed = False
-        self._order_version = ORDER_VERSION if position is None else position.order_version
-        if position is not None and position.evaluations is not None:
-            self._replayed = position.history  # a solver is run again with the recorded objectives
-        elif position is not None:
-            self._continue_from(position, convert)
-        self._save_state(None)
-
-    def _continue_from(self, position: Position, convert: Convert | None) -> None:
-        self.result.history, self.result.best_epoch = list(position.history), position.best_epoch
-        self._lowest, self._without_change = position.lowest, position.without_change
-        self.stopped, self._failed = position.stopped, position.failed
-        if position.best_weights:
-            self._best = Snapshot(position.best_weights, position.best_states, convert)
-        for record in position.history if self._advance is not None else ():
-            self._advance(record)  # type: ignore[misc]
-
-    def _save_state(self, loop_state: object) -> None:
-        """Store the state after an epoch in one assignment, so that it is consistent at any interrupt."""
-        result = self.result
-        self._saved_state = (
-            (result.n_iter, self._lowest, self._without_change, self._best, result.best_epoch),
-            (self.stopped, self._failed),
-            loop_state,
-        )
+        is_stream, best = settings.stream is not None, state.best
+        self._replayed: list[dict] = []
+        self.history = list(state.history)
+        if state.evaluations is not None:  # a solver is run again with the recorded objectives
+            self._replayed, self.history, best = self.history, [], Best()
+        elif is_stream and best.stopped:
+            best = Best()
+        self.mark = Mark(len(self.history), best, state.recent, Epoch(state.objectives, state.shares))
+        if advance is not None and not is_stream:
+            for record in self.history:
+                advance(record)
 
     @property
-    def loop_state(self) -> object:
-        """State of the loop at the end of the last epoch."""
-        return self._saved_state[2]
+    def stopped(self) -> bool:
+        """Whether early stopping or the observer ended the training."""
+        return self.mark.best.stopped
 
-    def position(self) -> Position:
-        """Return the position at the end of the last epoch, without weights and states."""
-        (n_epochs, lowest, without_change, best, best_epoch), (stopped, failed), _ = self._saved_state
-        return Position(
-            n_epochs=n_epochs,
-            history=self.result.history[:n_epochs],
-            lowest=lowest,
-            without_change=without_change,
-            best_epoch=best_epoch,
-            best_weights={} if best is None else best.raw,
-            best_states={} if best is None else best.states,
-            stopped=stopped,
-            failed=failed,
-            order_version=self._order_version,
+    @property
+    def losses(self) -> list[float]:
+        """Mean loss of each epoch."""
+        return [record["loss"] for record in self.history if record["loss"] is not None]
+
+    def state(self, copy: int | None = None) -> TrainingState:
+        """Return the last consistent state, or that of another copy of the buffers."""
+        mark = self.mark
+        objectives, shares = mark.epoch.measured(mark.n_parts, mark.values[: mark.n_values])
+        state = replace(
+            self._begun,
+            history=self.history[: mark.n_epochs],
+            objectives=objectives,
+            shares=shares,
+            recent=mark.recent,
+            best=mark.best,
+            evaluations=self.evaluations(),
         )
+        return state.at(*self._read(mark.copy if copy is None else copy))
+
+    def finish(self, copy: int | None = None) -> TrainingState:
+        """Return the state of a complete training, with the best weights if they are kept."""
+        state, best, is_stream = self.state(copy), self.mark.best, self._settings.stream is not None
+        state = state.without_progress()
+        if best.epoch is not None and (best.stopped or not is_stream):
+            state = replace(state.at(best.updated, best.states), best_epoch=best.epoch)
+        return replace(state, best=best) if is_stream else state
 
     @property
     def _is_replayed(self) -> bool:
         """Whether the current epoch was recorded by an earlier run."""
-        return self.result.n_iter < len(self._replayed)
+        return len(self.history) < len(self._replayed)
 
     def begin(self, since: float | None = None) -> None:
         """Begin an epoch, now or at an earlier time of ``perf_counter``."""
         if self._observer is not None and not self._is_replayed:
-            self._observer.begin(self._settings.first_epoch + self.result.n_iter)
-        self._begun = time.perf_counter() if since is None else since
+            self._observer.begin(len(self.history))
+        self._begun_at = time.perf_counter() if since is None else since
 
     def end(
-        self,
-        loss: float,
-        rate: float | None,
-        snapshot: Callable[[], Snapshot],
-        loop_state: object = None,
+        self, loss: float, rate: float | None, recent: list[float] | None = None, copy: int | None = None
     ) -> bool:
-        """End an epoch; return whether to stop the training."""
-        seconds = time.perf_counter() - self._begun
-        number = self.result.n_iter + 1
-        taken: list[Snapshot] = []
-
-        def current() -> Snapshot:
-            if not taken:
-                taken.append(snapshot())
-            return taken[0]
-
-        was_replayed, measured = self._is_replayed, None
-        due = (self._settings.first_epoch + number) % self._settings.validation_every == 0
-        if self._validate is not None and due and not was_replayed:
+        """End an epoch, whose weights are in a copy of the buffers; return whether to stop the training."""
+        seconds, number = time.perf_counter() - self._begun_at, len(self.history) + 1
+        current = cache(lambda: self._begun.at(*self._read(copy)))
+        is_replayed, measured = self._is_replayed, None
+        if self._validate is not None and number % self._settings.validation_every == 0 and not is_replayed:
             measured = self._validate(current().weights)
-        record = {
-            "epoch": self._settings.first_epoch + number,
+        record = self._replayed[number - 1] if is_replayed else self._record(loss, rate, seconds, measured)
+        self.history.append(record)
+        if self._advance is not None:
+            self._advance(record)
+        best = self._watched(record, current)
+        self.mark = Mark(number, best, recent or [], Epoch(), copy)
+        if is_replayed or self._observer is None:
+            return best.stopped
+        if self._observer.end(record, self.state):
+            if self._settings.stream is None:
+                self.mark = self.mark._replace(best=replace(best, stopped=True))
+            return True
+        return best.stopped
+
+    def _record(
+        self, loss: float, rate: float | None, seconds: float, measured: Measured | None
+    ) -> dict[str, Any]:
+        return {
+            "epoch": len(self.history) + 1,
             "loss": loss,
             "validation_loss": None if measured is None else measured.loss,
             "validation_score": None if measured is None else measured.score,
@@ -135,64 +175,47 @@ class Monitor:
             "seconds": seconds,
             **self._settings.columns(),
         }
-        if was_replayed:
-            record = self._replayed[number - 1]
-        self.result.history.append(record)
-        if self._advance is not None:
-            self._advance(record)
-        self._watch(record, current)
-        self._save_state(loop_state)
-        if was_replayed or self._observer is None:
-            return self.stopped
-        if self._observer.end(record, lambda: self.locate(current(), self.position(), loop_state)):
-            self.stopped = True
-            self._save_state(loop_state)
-        return self.stopped
 
-    def _watch(self, record: dict, current: Callable[[], Snapshot | None]) -> None:
-        settings = self._settings
+    def _watched(self, record: dict, current: Callable[[], TrainingState]) -> Best:
+        """Return the best weights after an epoch, and whether early stopping ends the training."""
+        settings, best = self._settings, self.mark.best
         if settings.watch is None or record[settings.watch] is None:
-            return
+            return best
         value = self._sign * record[settings.watch]
         if math.isnan(value):
-            self._fail(f"The {settings.watch} is nan in epoch {record['epoch']}")
-        self._without_change = 0 if value < self._lowest - settings.tol else self._without_change + 1
-        if value < self._lowest:
-            self._lowest = value
+            best = self._failed(f"The {settings.watch} is nan in epoch {record['epoch']}")
+        count = 0 if value < best.lowest - settings.tol else best.without_change + 1
+        if value < best.lowest:
+            best = replace(best, lowest=value)
             if settings.keeps_best:
-                self._best, self.result.best_epoch = current(), record["epoch"]
-        if self._without_change >= settings.n_iter_no_change:
-            self.stopped = True
+                state = current()
+                best = replace(best, epoch=record["epoch"], updated=state.points, states=state.states)
+        return replace(best, without_change=count, stopped=best.stopped or count >= settings.n_iter_no_change)
 
-    def _fail(self, reason: str) -> None:
-        self._failed = True
+    def _failed(self, reason: str) -> Best:
+        """Raise an error or warn that the best weights are unknown."""
         message = f"{reason}, so the best weights are unknown. Check the validation data and scoring"
         if self._settings.exc:
             raise ConvergenceError(message + ", or keep the last weights with exc=False.")
         warn_user(message + "; the best weights so far, or the last ones, are kept.", ConvergenceWarning)
-        self.stopped = True
+        return replace(self.mark.best, failed=True, stopped=True)
 
     def check_best(self) -> None:
         """Raise an error or warn if the best weights were to be kept, but no validation was finite."""
-        watch = self._settings.watch
-        measured = any(record[watch] is not None for record in self.result.history) if watch else False
-        if self._settings.keeps_best and measured and self._best is None and not self._failed:
-            self._fail(f"The {watch} was never finite")
+        watch, best = self._settings.watch, self.mark.best
+        if watch is None or not self._settings.keeps_best or self._settings.stream is not None:
+            return
+        if best.epoch is None and not best.failed and any(r[watch] is not None for r in self.history):
+            self.mark = self.mark._replace(best=self._failed(f"The {watch} was never finite"))
 
     def check_end(self) -> None:
         """Warn if max_iter was reached before convergence, or no validation was finite."""
         settings = self._settings
         self.check_best()
-        if settings.watch is not None and not self.stopped:
+        if settings.watch is not None and settings.stream is None and not self.stopped:
             warn_user(
                 f"The training reached max_iter={settings.max_iter} epochs before the {settings.watch} "
                 f"stopped improving by tol={settings.tol:g} for n_iter_no_change="
                 f"{settings.n_iter_no_change} times in a row. Increase max_iter, tol or the learning rate.",
                 ConvergenceWarning,
             )
-
-    def finish(self, last: Snapshot) -> TrainingResult:
-        """Return the result with the best weights, or the last ones."""
-        self.result.keep(last if self._best is None else self._best)
-        self.result.position = None
-        return self.result

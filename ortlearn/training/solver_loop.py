@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -13,11 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from ..data.samples import Data
 from ..exceptions import ConvergenceError, warn_user
 from ..learning_rates import BaseSolver
-from .loop_records import LoopSettings, Observer, Snapshot, TrainingResult
-from .monitor import Monitor, Validate
-from .positions import EvaluationLog, Interrupted, Position
+from .interrupts import Interrupted
+from .monitor import Monitor
 from .progress import progress_bar
+from .settings import LoopSettings, Observer, Validate
 from .solvers.full_batch import FullBatchStep
+from .state import Evaluations, States, TrainingState, Weights
 
 __all__ = ["run_full_batch", "standardised_weights"]
 
@@ -29,6 +29,8 @@ PROBE = 1e-2
 #: Mean relative decrease of the objective in the last iterations up to which a solver that the user did not
 #: choose ends without a warning, and the number of these iterations.
 SLOW, PATIENCE = 2e-4, 10
+#: Maximum bytes of recorded gradients of a solver; later evaluations are repeated.
+MAX_BYTES = 1 << 26
 
 
 class _NotFinite(Exception):
@@ -39,31 +41,63 @@ class _Stopped(Exception):
     """The monitor ends the training."""
 
 
-def _with_position(
-    log: EvaluationLog, snapshot: Snapshot, position: Position, loop_state: object = None
-) -> Snapshot:
-    """Return a snapshot with its position and the recorded evaluations."""
-    return replace(snapshot, position=replace(position, evaluations=log.evaluations()))
+class EvaluationLog:
+    """Records the evaluations of a solver, and replays those of an earlier run."""
+
+    def __init__(self, known: Evaluations | None = None):
+        self._known = known
+        self._next = 0
+        self._checks: list[int] = []
+        self._values: list[float] = []
+        self._gradients: list[np.ndarray] = []
+
+    def evaluate(
+        self,
+        compute: Callable[[np.ndarray, float], tuple[float, np.ndarray]],
+        vector: np.ndarray,
+        width: float,
+    ) -> tuple[float, np.ndarray]:
+        """Return objective and gradient, computed if they are not known."""
+        check = zlib.crc32(np.float64(width).tobytes(), zlib.crc32(np.ascontiguousarray(vector)))
+        found = self._replayed(check)
+        value, gradient = compute(vector, width) if found is None else found
+        if len(self._values) == self._next and gradient.nbytes * (self._next + 1) <= MAX_BYTES:
+            self._checks.append(check)
+            self._values.append(value)
+            self._gradients.append(gradient.copy())
+        self._next += 1
+        return value, gradient
+
+    def _replayed(self, check: int) -> tuple[float, np.ndarray] | None:
+        known, number = self._known, self._next
+        if known is None or number >= len(known.checks):
+            return None
+        if int(known.checks[number]) != check:
+            self._known = None  # the solver differs, for example in its version
+            return None
+        return float(known.values[number]), known.gradients[number].copy()
+
+    def evaluations(self) -> Evaluations:
+        """Return the recorded evaluations."""
+        gradients = np.stack(self._gradients) if self._gradients else np.zeros((0, 0))
+        return Evaluations(np.array(self._checks, dtype=np.uint32), np.array(self._values), gradients)
 
 
 class _SolverRun:
     """The objective for a solver, and the last point (in the step's coordinates) at which it was finite."""
 
+    monitor: Monitor
+
     def __init__(
         self,
         step: FullBatchStep,
-        monitor: Monitor,
-        weights: dict[str, np.ndarray],
+        weights: Weights,
         pull: float,
-        toward: dict[str, np.ndarray],
+        toward: Weights,
         log: EvaluationLog,
         keeps_history: bool,
     ):
-        self.step = step
-        self._keeps_history = keeps_history
-        self.monitor = monitor
-        self._log = log
-        monitor.locate = partial(_with_position, log)
+        self.step, self._log, self._keeps_history = step, log, keeps_history
         self.coordinates = step.coordinates()
         self.units = step.units()
         self.best = self.start = self.coordinates.point(step.pack(weights)) / self.units
@@ -88,14 +122,9 @@ class _SolverRun:
             self.pull, self._last = pull * _curvature(self, self.center), None
         self._since = time.perf_counter()
 
-    @property
-    def snapshot(self) -> Snapshot:
-        """The last weights with a finite objective."""
-        return Snapshot(self.step.unpack(self.coordinates.weights(self.best * self.units)), {})
-
-    def located(self) -> Snapshot:
-        """Return the last weights with the position of the training."""
-        return _with_position(self._log, self.snapshot, self.monitor.position())
+    def read(self, copy: int | None = None) -> tuple[Weights, States]:
+        """Return the last weights with a finite objective; a solver has no states."""
+        return self.step.unpack(self.coordinates.weights(self.best * self.units)), {}
 
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return objective and gradient; those of the last point are cached."""
@@ -140,7 +169,7 @@ class _SolverRun:
             return
         value = self.accept(point)
         self.monitor.begin(self._since)  # solvers report only the end of an iteration
-        if self.monitor.end(value, None, lambda: self.snapshot):
+        if self.monitor.end(value, None):
             raise _Stopped
         self._since = time.perf_counter()
 
@@ -148,43 +177,43 @@ class _SolverRun:
 def run_full_batch(
     step: FullBatchStep,
     data: Data,
-    weights: dict[str, np.ndarray],
+    weights: Weights,
     settings: LoopSettings,
+    state: TrainingState,
     validate: Validate | None = None,
     observer: Observer | None = None,
     *,
     pull: float = 0.0,
-    toward: dict[str, np.ndarray] | None = None,
-    position: Position | None = None,
-) -> TrainingResult:
-    """Train by a solver.
+    toward: Weights | None = None,
+) -> TrainingState:
+    """Train by a solver from some weights, and return the state afterwards.
 
-    ``pull`` adds a quadratic penalty on the distance from the weights ``toward``, relative to the curvature
-    of the objective.
+    A solver begins anew, with the evaluations that a state to resume has recorded. ``pull`` adds a quadratic
+    penalty on the distance from the weights ``toward``, relative to the curvature of the objective.
     """
     solver = step.task.update.learning_rate
     assert isinstance(solver, BaseSolver)
     step.start(data, weights)
     precision = float(np.finfo(step.task.graph.dtype).eps)
     with progress_bar(settings.max_iter, settings.description, bool(settings.verbose)) as advance:
-        monitor = Monitor(settings, validate, observer, advance, position)
-        log = EvaluationLog(None if position is None else position.evaluations)
-        center = weights if toward is None else toward
-        run = _SolverRun(step, monitor, weights, pull, center, log, settings.keeps_history)
+        log, center = EvaluationLog(state.evaluations), weights if toward is None else toward
+        run = _SolverRun(step, weights, pull, center, log, settings.keeps_history)
+        monitor = run.monitor = Monitor(settings, state, run.read, validate, observer, advance)
+        monitor.evaluations = log.evaluations
         try:
             run.accept(run.start)
             found = solver.minimize(run, run.start, settings.max_iter, run.end_iteration, precision)
             run.accept(found.weights)
-            if not found.converged and not (settings.chosen_rate and _is_slow(monitor.result.train_losses)):
-                _warn_of_end(solver, found.message, monitor.result.n_iter, settings.max_iter)
+            if not found.converged and not (settings.chosen_rate and _is_slow(monitor.losses)):
+                _warn_of_end(solver, found.message, len(monitor.history), settings.max_iter)
         except _Stopped:
             pass
         except KeyboardInterrupt as interrupt:
-            raise Interrupted(run.located(), *interrupt.args) from interrupt
+            raise Interrupted(monitor.state(), *interrupt.args) from interrupt
         except _NotFinite as error:
-            _report(f"{error}", monitor.result.train_losses, settings)
+            _report(f"{error}", monitor.losses, settings)
         monitor.check_best()
-    return monitor.finish(run.snapshot)
+    return monitor.finish()
 
 
 def _is_slow(values: Sequence[float]) -> bool:

@@ -86,7 +86,7 @@ def write_result(trainer, path):
     state = trainer._fitted.state
     arrays = {f"weight {name}": array for name, array in trainer.trained_coef_.items()}
     arrays |= {f"state {name}": array for name, array in state.states.items()}
-    arrays |= {f"raw {name}": array for name, array in (state.raw_weights or {}).items()}
+    arrays |= {f"raw {name}": array for name, array in (state.updated or {}).items()}
     measured = ("epoch", "loss", "validation_loss", "validation_score", "rate")
     history = [
         [np.nan if record[key] is None else record[key] for key in measured] for record in state.history

@@ -10,10 +10,10 @@ from ortlearn.comparison.evidence import choose
 from ortlearn.comparison.measures import Measure, Part, folds
 from ortlearn.data.samples import Data
 from ortlearn.models.capabilities import GrowingEnsemble
-from ortlearn.training.loop import TrainingResult
+from ortlearn.training.state import TrainingState
 
 Y = np.random.default_rng(0).normal(3, 1, size=200)
-START = {"mean": np.zeros(1)}
+START = TrainingState({"mean": np.zeros(1)})
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Shrunk(Candidate):
     def train(self, setting, part, previous=None):
         steps = 1 if previous is None else int(previous.weights["steps"][0]) + 1
         weights = {"mean": part.data.y.mean(keepdims=True) * self.factor, "steps": np.array([steps])}
-        return TrainingResult(weights, {}, weights)
+        return TrainingState(weights)
 
 
 class Reluctant(Shrunk):
@@ -78,7 +78,7 @@ def test_start_is_kept_without_evidence():
     assert choose(setting, SquaredErrors(), [of_factors(1.0)]).candidate == KeptStart()
     assert choose(setting, SquaredErrors(), []).candidate == KeptStart()
     kept = KeptStart().train(Setting(START), Part(measure.data))
-    assert kept.start_kept and kept.weights == START
+    assert kept.start_kept and kept.weights == START.weights
 
 
 def test_strongest_of_nearly_equal_candidates_is_chosen():

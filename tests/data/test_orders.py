@@ -10,8 +10,9 @@ from ortlearn.data.passes import PassesInMemory
 from ortlearn.data.samples import Data
 from ortlearn.fitting.saved_types import TYPES
 from ortlearn.runtime.devices import Device
-from ortlearn.training.loop import LoopSettings, run_training
-from ortlearn.training.positions import Position
+from ortlearn.training.loop import run_training
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
 
 KEYS = list(itertools.product([0, 7, 2**63], [0, 1, 5], [0, 1, 2, 100]))
 
@@ -140,14 +141,14 @@ def test_a_resumed_training_keeps_the_version_of_its_orders(version, any_step_cl
     step.run_epoch = lambda order, *rest: (seen.append(order.copy()), run_epoch(order, *rest))[1]
     weights = {"coef": np.array([[0.5], [0.5]], np.float32)}
     history = [{"epoch": 1, "loss": 1.0, "validation_loss": None, "validation_score": None, "rate": 0.1}]
-    position = Position(n_epochs=1, weights=weights, history=history, order_version=version)
-    result = run_training(step, data, weights, LoopSettings(2, 1000), 8, position=position)
+    state = TrainingState(weights, seed=8, history=history, order_version=version)
+    result = run_training(step, data, state, LoopSettings(2, 1000))
     np.testing.assert_array_equal(seen, [epoch_order(len(data), 8, 1, version=version)])
-    assert result.position is None or result.position.order_version == version
+    assert result.order_version == version
 
 
 def test_positions_without_a_version_have_version_1():
-    known = {"n_epochs": 3, "objectives": np.zeros(0)}
+    known = {"objectives": np.zeros(0), "shares": np.zeros(0), "weights": {}, "states": {}}
     assert TYPES["Position"].make(known).order_version == 1
     ((_, order),) = PassesInMemory(Data(np.zeros((5000, 1)), np.zeros(5000)), 4).chunks(0, 0)
     np.testing.assert_array_equal(order, epoch_order(5000, 4, version=3))  # as for new trainings
@@ -160,7 +161,10 @@ def test_orders_of_the_loop(shard, any_step_class, make_task, rows):
     run_epoch = step.run_epoch
     step.run_epoch = lambda order, *rest: (seen.append(order.copy()), run_epoch(order, *rest))[1]
     weights = {"coef": np.array([[0.5], [0.5]], np.float32)}
-    run_training(step, rows, weights, LoopSettings(2, 10, first_epoch=4), 8, shard=shard)
+    history = [{"epoch": epoch, "loss": 1.0} for epoch in range(1, 5)]
+    run_training(
+        step, rows, TrainingState(weights, seed=8, history=history), LoopSettings(6, 10), shard=shard
+    )
     np.testing.assert_array_equal(seen, [epoch_order(len(rows), 8, epoch, shard) for epoch in (4, 5)])
 
 

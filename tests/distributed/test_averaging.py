@@ -147,7 +147,7 @@ def test_averaged_sgd_counts_the_updates_of_all_trainers(rate):
     expected = means if coordinates is None else coordinates.as_weights(means)
     for name, array in found._fitted.stable_weights().items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-5)
-    assert average_trainers([found])._fitted.state.raw_weights is not None
+    assert average_trainers([found])._fitted.state.updated is not None
 
 
 def test_different_standardisation_is_rejected():

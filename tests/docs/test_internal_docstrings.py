@@ -80,6 +80,6 @@ def test_public_methods_are_found():
 
 
 def test_definitions_are_found():
-    module = importlib.import_module("ortlearn.training.loop_records")
+    module = importlib.import_module("ortlearn.training.settings")
     paths = {path.removeprefix(f"{module.__name__}.") for path, *_ in defined_in(module)}
-    assert {"Observer", "TrainingResult.of_start"} <= paths
+    assert {"Observer", "LoopSettings.keeps_best"} <= paths

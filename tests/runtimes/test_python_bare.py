@@ -70,7 +70,7 @@ def test_training_matches_the_estimator(package):
     trainer = Trainer(folder)
     trainer.train_epoch(trainer.columns(X, y), np.arange(len(X)))
     trained.set_params(warm_start=True, max_iter=1, shuffle=False, keep_better=False).fit(X, y)
-    weights = trained._fitted.state.raw_weights or trained._fitted.stable_weights()
+    weights = trained._fitted.state.next_weights
     for key, array in weights.items():
         assert np.abs(trainer.values[key] - array).max() <= 1e-5 * np.abs(array).max(), key
 

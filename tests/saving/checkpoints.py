@@ -9,7 +9,7 @@ def training_state(trained):
     """Return the bytes of all trained arrays, and the other state of a training."""
     state = trained._fitted.state
     history = [{key: value for key, value in record.items() if key != "seconds"} for record in state.history]
-    arrays = {**trained.trained_coef_, **state.states, **(state.raw_weights or {})}
+    arrays = {**trained.trained_coef_, **state.states, **(state.updated or {})}
     rest = history, state.best_epoch, state.n_seen, state.start_kept, state.seed
     return {key: array.tobytes() for key, array in arrays.items()}, rest
 

@@ -401,7 +401,7 @@ def test_interrupt_of_the_counting_pass(kind):
 def of_version_0_2_0(trainer):
     """Write a file whose record has only what files of version 0.2.0 have."""
     fitted = trainer._fitted
-    own = fitted.resumption
+    own = fitted.state.fingerprint
     digest = zlib.crc32(fitted.problem.trainable.model.SerializeToString(deterministic=True))
     for array in (X, Y.reshape(-1, 1)):
         digest = zlib.crc32(array.tobytes(), digest)
@@ -409,7 +409,7 @@ def of_version_0_2_0(trainer):
     parameters = {k: v for k, v in own.parameters.items() if "__" not in k and k not in names}
     parameters["validation_every"] = "0.1"
     old = replace(own, data={}, drawn="", counts={}, parameters=parameters, digest=digest)
-    trainer._fitted = replace(fitted, resumption=old)
+    trainer._fitted = replace(fitted, state=replace(fitted.state, fingerprint=old))
     return trainer
 
 
@@ -438,8 +438,9 @@ def test_files_of_version_0_2_0(kind, tmp_path):
 
 def test_other_version_is_a_warning(kind):
     begun = interrupted(kind(Ridge(), **OPTIONS), X, Y)
-    own = begun._fitted.resumption
+    state = begun._fitted.state
+    own = state.fingerprint
     data = {**own.data, "versions": "onnxruntime 1.0.0, numpy 1.0.0"}
-    begun._fitted = replace(begun._fitted, resumption=replace(own, data=data))
+    begun._fitted = replace(begun._fitted, state=replace(state, fingerprint=replace(own, data=data)))
     with pytest.warns(ResumedWarning, match=r"begun with onnxruntime 1\.0\.0"):
         kind(Ridge(), **OPTIONS).fit(X, Y, resume_from=begun)

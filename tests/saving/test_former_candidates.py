@@ -79,7 +79,7 @@ def test_resuming_from_a_former_record(name, tmp_path):
     expected = make().set_callbacks(checkpoint).fit(X, Y)
     path = tmp_path / "run" / "epoch-000002.zip"
     content = read(path)
-    own = content.manifest["record"]["resumption"]["fields"]
+    own = content.manifest["record"]["state"]["fields"]["fingerprint"]["fields"]
     found = Decoder(TYPES, content.files, ()).decode(own["candidate"])
     own["candidate"] = former_record(found)
     write(tmp_path / "former.zip", content)

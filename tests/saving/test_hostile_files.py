@@ -251,7 +251,7 @@ def missing_file(manifest, parts):
 
 
 def other_weights(manifest, parts):
-    manifest["record"]["weights"] = {"$": "dict", "items": []}
+    manifest["record"]["state"]["fields"]["weights"] = {"$": "dict", "items": []}
 
 
 def nested_deeply(manifest, parts):
@@ -266,7 +266,7 @@ def another_state(manifest, parts):
 
 
 def not_a_training(manifest, parts):
-    manifest["record"]["resumption"] = [1]
+    manifest["record"]["state"]["fields"]["fingerprint"] = [1]
 
 
 def pickled_object(manifest, parts):

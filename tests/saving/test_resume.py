@@ -143,9 +143,8 @@ def test_interrupts_by_a_timer():
             timer.join()
             time.sleep(0.01)
         except KeyboardInterrupt:
-            if (
-                getattr(trainer._fitted, "resumption", None) is not None
-            ):  # the interrupt came within the training
+            fitted = trainer._fitted
+            if fitted is not None and fitted.state.fingerprint is not None:  # not after the training
                 source = trainer
         assert training_state(trainer.fit(X, Y, resume_from=source)) == training_state(expected)
 

@@ -148,7 +148,7 @@ def test_source_with_several_errors():
         failures = {len(reads) + 4: at}  # the first three reads precede the training
         with pytest.raises(SourceError, match="gone"):
             train(**({"resume_from": trainer} if done else {}))
-        done.append(len(trainer._fitted.resumption.position.objectives))
+        done.append(len(trainer._fitted.state.objectives))
     assert done == [8, 8, 16]
     assert training_state(train(resume_from=trainer)) == training_state(fit("adam", "one_graph")[1]())
 

@@ -13,7 +13,9 @@ from ortlearn.learning_rates import (
     Rates,
 )
 from ortlearn.runtime.devices import Device
-from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop import run_training
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
@@ -40,8 +42,8 @@ def train(task, rows, step_class=EpochStep, weights=START, **settings):
     rates, set_rate = [], step.set_rate
     step.set_rate = lambda rate: (rates.append(rate), set_rate(rate))[1]
     options = {"max_iter": 6, "batch_size": 10, "shuffle": False, **settings}
-    states = options.pop("states", None)
-    return run_training(step, rows, weights, LoopSettings(**options), 0, states=states), rates
+    state = options.pop("state", TrainingState(weights))
+    return run_training(step, rows, state, LoopSettings(**options)), rates
 
 
 @pytest.mark.parametrize("step_class", [EpochStep, SingleGraphStep])
@@ -61,13 +63,13 @@ def test_rates_follow_the_losses(schedule, make_task, rows):
     assert rates == [Rates(learning_rate, losses[:e]).of(e) for e in range(12)]
     assert len(set(rates)) > 1
     # The result is that of constant rates with these values: the epoch graph used them.
-    weights, states = START, None
+    state = TrainingState(START)
     for epoch, rate in enumerate(rates):
         fixed = LearningRateSGD(eta0=rate, learning_rate="constant")
-        again, _ = train(make_task(learning_rate=fixed), rows, weights=weights, max_iter=1, states=states)
-        weights, states = again.weights, again.states
-        assert again.train_losses == losses[epoch : epoch + 1]
-    np.testing.assert_array_equal(weights["coef"], result.weights["coef"])
+        again, _ = train(make_task(learning_rate=fixed), rows, state=state, max_iter=epoch + 1)
+        state = again
+        assert again.train_losses == losses[: epoch + 1]
+    np.testing.assert_array_equal(state.weights["coef"], result.weights["coef"])
 
 
 @pytest.mark.parametrize("schedule", [AdaptiveSchedule(tol=0.05), Recorder(), CosineSchedule(period=5)])
@@ -75,15 +77,7 @@ def test_continued_schedule(schedule, make_task, rows):
     task = make_task(learning_rate=LearningRateAdam(eta0=0.1, learning_rate=schedule))
     whole, rates = train(task, rows)
     first, some = train(task, rows, max_iter=2)
-    second, others = train(
-        task,
-        rows,
-        weights=first.weights,
-        states=first.states,
-        max_iter=4,
-        first_epoch=2,
-        past_losses=first.train_losses,
-    )
+    second, others = train(task, rows, state=first)
     assert some + others == rates
     np.testing.assert_array_equal(second.weights["coef"], whole.weights["coef"])
 

@@ -10,8 +10,9 @@ from ortlearn.exceptions import ConvergenceError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
 from ortlearn.penalties import L2Penalty
 from ortlearn.runtime.devices import Device
-from ortlearn.training.loop import LoopSettings, run_training
-from ortlearn.training.loop_records import Measured
+from ortlearn.training.loop import run_training
+from ortlearn.training.settings import LoopSettings, Measured
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
@@ -40,19 +41,27 @@ def settings(**changes):
 
 
 def train(step, rows, seed=0, weights=START, **arguments):
-    options = {key: arguments.pop(key) for key in ("states", "validate") if key in arguments}
-    return run_training(step, rows, weights, settings(**arguments), seed, **options)
+    validate, state = (
+        arguments.pop("validate", None),
+        arguments.pop("state", TrainingState(weights, seed=seed)),
+    )
+    return run_training(step, rows, state, settings(**arguments), validate=validate)
+
+
+def after(n_epochs):
+    """Return the state after some epochs."""
+    return TrainingState(START, history=[{"epoch": n + 1, "loss": 1.0} for n in range(n_epochs)])
 
 
 def test_a_rate_per_epoch_and_every_row_once(step_class, make_task, rows):
     step = recorded(step_class(make_task(), Device("cpu")))
-    result = train(step, rows, first_epoch=2, shuffle=True)
+    result = train(step, rows, state=after(2), max_iter=5, shuffle=True)
     np.testing.assert_allclose(step.rates, [0.1 / np.sqrt(3), 0.1 / 2, 0.1 / np.sqrt(5)])
     for epoch in range(3):
         batches = step.seen[3 * epoch : 3 * epoch + 3]
         assert [len(batch) for batch in batches] == [10, 10, 3]
         assert sorted(np.concatenate(batches)) == list(range(23))
-    assert (result.n_iter, len(result.train_losses)) == (3, 3)
+    assert (result.n_iter, len(result.train_losses)) == (5, 5)
 
 
 def test_losses_are_means_over_rows(step_class, make_task, rows):
@@ -100,9 +109,9 @@ def test_states_of_an_earlier_training(step_class, make_task, rows):
     whole = train(step, rows, max_iter=4)
     first = train(step, rows, max_iter=2)
     assert {state for _, state in first.states} == {"mean", "square", "power_1", "power_2"}
-    second = train(step, rows, max_iter=2, first_epoch=2, weights=first.weights, states=first.states)
+    second = train(step, rows, max_iter=4, state=first)
     np.testing.assert_array_equal(second.weights["coef"], whole.weights["coef"])
-    assert first.train_losses + second.train_losses == whole.train_losses
+    assert second.train_losses == whole.train_losses
 
 
 def test_validation(step_class, make_task, rows):
@@ -121,7 +130,7 @@ def test_validation(step_class, make_task, rows):
 def test_non_finite_loss(step_class, make_task, rows):
     task = make_task(learning_rate=LearningRateSGD(eta0=1e25, learning_rate="constant"))
     with pytest.raises(ConvergenceError, match=r"epoch 6, at learning rate 1e\+25") as caught:
-        train(step_class(task, Device("cpu")), rows, first_epoch=5)
+        train(step_class(task, Device("cpu")), rows, state=after(5), max_iter=8)
     assert caught.value.rate == 1e25 and len(caught.value.losses) <= 10
 
 

@@ -24,8 +24,10 @@ from ortlearn.learning_rates import (
 from ortlearn.penalties import L1Penalty, MaxNormPenalty, NoPenalty
 from ortlearn.runtime.devices import Device
 from ortlearn.training.graphs.averaging import Averaged, averages
-from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop import run_training
 from ortlearn.training.optimisations.packing import is_worth_packing
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_graph import batch_graph
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
@@ -75,13 +77,13 @@ def test_averages_equal_scikit_learns(dtype, begin, any_step_class, make_linear,
     step = any_step_class(make_linear(dtype, learning_rate=learning_rate), CPU)
     start = {name: 0 * array for name, array in linear_start(dtype).items()}
     settings = LoopSettings(max_iter=3, batch_size=1, shuffle=False)
-    result = run_training(step, data, start, settings, 0)
-    means = averages(result.states, result.raw_weights)
+    result = run_training(step, data, TrainingState(start), settings)
+    means = averages(result.states, result.updated)
     rtol = 10 * RTOL[dtype]
     np.testing.assert_allclose(means["coef"].ravel(), reference.coef_, rtol=rtol)
     np.testing.assert_allclose(means["intercept"], reference.intercept_, rtol=rtol)
     np.testing.assert_array_equal(result.weights["coef"], means["coef"])
-    far = np.abs(result.raw_weights["coef"] - means["coef"]).max()
+    far = np.abs(result.updated["coef"] - means["coef"]).max()
     assert far == 0 if begin == 1000 else far > 1e-2  # of sixty-nine updates
 
 
@@ -230,7 +232,7 @@ def test_a_divergence_is_replayed(settled, size, sparse, make_linear, make_rows)
     found = []
     for step_class in (SingleGraphStep, EpochStep):
         step = step_class(task, CPU)
-        found.append(run_training(step, data, linear_start("float32"), settings, 0))
+        found.append(run_training(step, data, TrainingState(linear_start("float32")), settings))
     assert found[0].n_iter == found[1].n_iter
     for name, array in found[0].weights.items():
         assert np.isfinite(array).all()

@@ -12,8 +12,10 @@ from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningR
 from ortlearn.penalties import L1Penalty, L2Penalty
 from ortlearn.runtime.devices import Device
 from ortlearn.training.graphs.clipping import clip_gradients
-from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop import run_training
 from ortlearn.training.optimisations.packing import is_worth_packing
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_graph import epoch_graph
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
@@ -262,7 +264,7 @@ def test_a_divergence_is_replayed(rate, bounds, size, make_linear, make_rows):
     task = make_linear(learning_rate=learning_rate, **BOUNDS[bounds])
     settings = LoopSettings(max_iter=4, batch_size=size, exc=False)
     results = [
-        run_training(step(task, CPU), make_rows(), linear_start("float32"), settings, 0)
+        run_training(step(task, CPU), make_rows(), TrainingState(linear_start("float32")), settings)
         for step in (SingleGraphStep, EpochStep)
     ]
     assert results[0].n_iter == results[1].n_iter < 4

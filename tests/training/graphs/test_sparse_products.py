@@ -41,8 +41,10 @@ from ortlearn.training.graphs import sparse_products
 from ortlearn.training.graphs.averaging import Averaged
 from ortlearn.training.graphs.sparse_products import entry_bytes, sparse_features, stays_sparse
 from ortlearn.training.graphs.task import Objective, ScoreGraph, TrainingTask, Update
-from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop import run_training
+from ortlearn.training.settings import LoopSettings
 from ortlearn.training.solvers.full_batch import FullBatchStep
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_step import EpochStep
 from tests.pairwise import pairwise
 
@@ -281,12 +283,12 @@ def test_rows_are_not_converted_to_dense(made, monkeypatch):
     task = task.changed(learning_rate=steep, penalty=L2Penalty(0.1))
     settings = LoopSettings(max_iter=20, batch_size=7, exc=False)
     with pytest.warns(ConvergenceWarning):
-        result = run_training(EpochStep(task, CPU), rows, weights, settings, 0)
+        result = run_training(EpochStep(task, CPU), rows, TrainingState(weights), settings)
     assert all(np.isfinite(array).all() for array in result.weights.values())
     with monkeypatch.context() as patched:
         patched.undo()
         with pytest.warns(ConvergenceWarning):
-            expected = run_training(EpochStep(task, CPU), data, weights, settings, 0)
+            expected = run_training(EpochStep(task, CPU), data, TrainingState(weights), settings)
     assert result.n_iter == expected.n_iter
     for name, array in expected.weights.items():
         np.testing.assert_allclose(result.weights[name], array, rtol=1e-9)

@@ -11,8 +11,10 @@ from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradient
 from ortlearn.exceptions import GradientError
 from ortlearn.graphs import TensorType, graph_names
 from ortlearn.runtime.devices import Device
-from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop import run_training
 from ortlearn.training.optimisations.hoisting import Limits, hoist
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
@@ -34,7 +36,9 @@ def task_on(make_task):
 
 def trained(task, data, step_class=EpochStep):
     step = step_class(task, CPU)
-    return run_training(step, data, START, LoopSettings(max_iter=3, batch_size=5), 0).weights["coef"]
+    return run_training(step, data, TrainingState(START), LoopSettings(max_iter=3, batch_size=5)).weights[
+        "coef"
+    ]
 
 
 def ops(task):

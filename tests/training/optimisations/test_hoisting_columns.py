@@ -11,8 +11,10 @@ from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType
 from ortlearn.runtime.buffers import row_bytes
 from ortlearn.runtime.devices import Device
-from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop import run_training
 from ortlearn.training.optimisations.hoisting import Limits, hoist, needs_hoisting
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
@@ -70,7 +72,7 @@ def ops(task):
 def trained(task, data, step_class):
     step = step_class(task, CPU)
     settings = LoopSettings(max_iter=3, batch_size=5)
-    return run_training(step, data, START, settings, 0).weights["coef"]
+    return run_training(step, data, TrainingState(START), settings).weights["coef"]
 
 
 PREFIXES = {

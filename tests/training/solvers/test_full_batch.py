@@ -18,10 +18,11 @@ from ortlearn.losses import LogLoss
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty, MaxNormPenalty
 from ortlearn.runtime.calls import BoundCall
 from ortlearn.runtime.devices import Device
-from ortlearn.training.loop import LoopSettings, run_training
-from ortlearn.training.loop_records import Measured
 from ortlearn.training.optimisations import activations
+from ortlearn.training.settings import LoopSettings, Measured
+from ortlearn.training.solver_loop import run_full_batch
 from ortlearn.training.solvers.full_batch import FullBatchStep
+from ortlearn.training.state import TrainingState
 from tests.calls import calls_of
 
 CPU = Device("cpu")
@@ -53,7 +54,7 @@ def settings(**changes):
 
 def train(task, rows, weights=START, validate=None, **changes):
     step = FullBatchStep(task, CPU)
-    return run_training(step, rows, weights, settings(**changes), 0, validate=validate)
+    return run_full_batch(step, rows, weights, settings(**changes), TrainingState(), validate)
 
 
 def weighted(rows):

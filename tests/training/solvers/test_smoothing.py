@@ -10,9 +10,11 @@ from ortlearn.graphs import GraphBuilder, TensorType
 from ortlearn.learning_rates import LearningRateLBFGS
 from ortlearn.losses import AbsoluteErrorLoss, HuberLoss, LogLoss, PerOutputLoss, QuantileLoss
 from ortlearn.runtime.devices import Device
-from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.solver_loop import run_full_batch
 from ortlearn.training.solvers.full_batch import FullBatchStep
 from ortlearn.training.solvers.smoothing import WIDTH, SmoothedLoss, smoothed_objective
+from ortlearn.training.state import TrainingState
 
 CPU = Device("cpu")
 START = {"coef": np.array([[0.5], [0.5]], np.float32)}
@@ -94,7 +96,7 @@ def test_outliers_do_not_matter(loss, make_task, rows):
     rows.y[:4] += 100.0
     step = FullBatchStep(make_task(loss=loss, learning_rate=LearningRateLBFGS()), CPU)
     settings = LoopSettings(max_iter=300, batch_size=10)
-    result = run_training(step, rows, START, settings, 0)
+    result = run_full_batch(step, rows, START, settings, TrainingState())
     np.testing.assert_allclose(result.weights["coef"], [[1], [-2]], atol=0.05)
 
 
@@ -102,5 +104,5 @@ def test_smoothing_at_the_optimum(make_task, rows):
     best = {"coef": np.array([[1.0], [-2.0]], np.float32)}
     rows.y[:] = rows.X @ best["coef"]
     step = FullBatchStep(make_task(loss=AbsoluteErrorLoss(), learning_rate=LearningRateLBFGS()), CPU)
-    result = run_training(step, rows, best, LoopSettings(50, 10), 0)
+    result = run_full_batch(step, rows, best, LoopSettings(50, 10), TrainingState())
     np.testing.assert_allclose(result.weights["coef"], best["coef"], atol=1e-6)

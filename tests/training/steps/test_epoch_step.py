@@ -19,7 +19,9 @@ from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.penalties import ElasticPenalty, NoPenalty
 from ortlearn.runtime.devices import Device
-from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop import run_training
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.single_graph_step import SingleGraphStep
 from tests.pairwise import pairwise
@@ -159,7 +161,7 @@ def test_a_graph_with_its_own_loss(batches_per_iteration, keep, batch_size, own_
 def train(step, data, exc=False, **settings):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = run_training(step, data, START, LoopSettings(exc=exc, **settings), 0)
+        result = run_training(step, data, TrainingState(START), LoopSettings(exc=exc, **settings))
     return result, any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
 

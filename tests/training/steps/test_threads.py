@@ -12,7 +12,9 @@ from ortlearn.data.samples import Data
 from ortlearn.graphs import TensorType
 from ortlearn.learning_rates import LearningRateSGD
 from ortlearn.runtime.devices import Device
-from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop import run_training
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_step import EpochStep
 from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
 from ortlearn.training.steps.threads import LARGE, largest_product, threads_of_training
@@ -96,7 +98,7 @@ def test_sessions_of_a_training(step_class, make_task, columns, expected):
     settings = LoopSettings(max_iter=1, batch_size=SIZE, exc=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        run_training(step, large_data(columns), start, settings, 0)
+        run_training(step, large_data(columns), TrainingState(start), settings)
     if step_class is EpochStep:
         sessions = [step.session]
     else:
@@ -117,5 +119,6 @@ def test_threads_change_rounding_only(make_task):
     found = []
     for n_jobs in (1, 2):
         step = ForwardBackwardStep(task, Device("cpu"), n_jobs=n_jobs)
-        found.append(run_training(step, data, dict(start), LoopSettings(max_iter=2, batch_size=SIZE), 0))
+        settings = LoopSettings(max_iter=2, batch_size=SIZE)
+        found.append(run_training(step, data, TrainingState(start), settings))
     np.testing.assert_allclose(found[0].weights["coef"], found[1].weights["coef"], rtol=1e-5, atol=1e-9)

@@ -11,7 +11,9 @@ from ortlearn.learning_rates import LearningRateAdam, LearningRateSGDNesterov
 from ortlearn.losses import FunctionLoss
 from ortlearn.penalties import ElasticPenalty
 from ortlearn.runtime.devices import Device
-from ortlearn.training.loop import LoopSettings, run_training
+from ortlearn.training.loop import run_training
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.forward_backward_step import ForwardBackwardStep
 from tests.training.examples import FourCallStep
 
@@ -36,7 +38,8 @@ def make_network(make_task):
 
 def trained(step, data, batch_size=5, **settings):
     loop = LoopSettings(max_iter=3, batch_size=batch_size, **settings)
-    return run_training(step, data, {n: a for n, a in START.items() if n in step.task.graph.weights}, loop, 0)
+    weights = {n: a for n, a in START.items() if n in step.task.graph.weights}
+    return run_training(step, data, TrainingState(weights), loop)
 
 
 def n_calls(step, data=None):
@@ -111,7 +114,7 @@ def test_tensors_whose_shapes_depend_on_values_need_four_calls(make_task):
     X = np.ones((8, 2), np.float32)
     weights = {"coef": np.array([[0.5], [0.25]], np.float32)}
     loop = LoopSettings(max_iter=1, batch_size=8, shuffle=False)
-    result = run_training(step, Data(X, np.zeros(8, np.float32)), weights, loop, 0)
+    result = run_training(step, Data(X, np.zeros(8, np.float32)), TrainingState(weights), loop)
     assert n_calls(step) == 4
     assert result.train_losses == pytest.approx([8 * 0.75**2 + 0.5**2])
 
