@@ -3,8 +3,8 @@
 A random forest weights the training samples of a new one by the leaves that they share (Meinshausen, N.,
 "Quantile regression forests", JMLR 7 (2006), 983-999), and the value with the lowest weighted loss estimates
 the minimiser of the loss, such as a quantile (Athey, S., Tibshirani, J. and Wager, S., "Generalized random
-forests", Annals of Statistics 47 (2019), 1148-1178). A forest predicts means of leaves:
-each leaf gets the mean of these estimates over its samples, which are found without the trees that have seen the sample.
+forests", Annals of Statistics 47 (2019), 1148-1178). A forest predicts means of leaves: each leaf gets the
+mean of these estimates over its samples, which are found without the trees that have seen the sample.
 """
 
 from __future__ import annotations
