@@ -26,9 +26,9 @@ class Part:
     data: Data  # inputs of the training graph
     samples: Any = None  # as they were given; None if no candidate needs them
 
-    def take(self, rows: np.ndarray) -> Part:
+    def take(self, samples: np.ndarray) -> Part:
         """Return some of the samples."""
-        return Part(self.data.take(rows), self.samples.take(rows))
+        return Part(self.data.take(samples), self.samples.take(samples))
 
 
 class Measure:

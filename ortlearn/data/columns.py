@@ -20,8 +20,8 @@ class Columns:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: Any) -> Columns:
-        return Columns({name: array[rows] for name, array in self.arrays.items()})
+    def __getitem__(self, samples: Any) -> Columns:
+        return Columns({name: array[samples] for name, array in self.arrays.items()})
 
     def feeds(self, names: list[str]) -> dict[str, np.ndarray]:
         """Return the arrays of some inputs, without copies."""

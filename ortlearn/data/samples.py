@@ -31,12 +31,12 @@ class Data:
         self.features = features
         self.members = members
 
-    def take(self, rows: np.ndarray) -> Data:
+    def take(self, samples: np.ndarray) -> Data:
         """Return some of the samples."""
-        weights = None if self.sample_weight is None else self.sample_weight[rows]
-        features = self.features and {name: array[rows] for name, array in self.features.items()}
-        members = None if self.members is None else self.members[rows]
-        return Data(self.X[rows], self.y[rows], weights, features, members)
+        weights = None if self.sample_weight is None else self.sample_weight[samples]
+        features = self.features and {name: array[samples] for name, array in self.features.items()}
+        members = None if self.members is None else self.members[samples]
+        return Data(self.X[samples], self.y[samples], weights, features, members)
 
     @property
     def is_sparse(self) -> bool:

@@ -52,7 +52,7 @@ class SourceTotals:
     def checked(self) -> SourceTotals:
         """Return this object, or raise a ValueError if all weights are zero or their sum is infinite."""
         if self.largest == 0.0:
-            raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
+            raise ValueError("sample_weight is zero for every sample: at least one must be above 0.")
         if not math.isfinite(self.total):
             raise ValueError("The sum of sample_weight is infinite: divide the weights by their largest one.")
         return self

@@ -30,9 +30,9 @@ def validated_matrix(trainable: TrainableModel, X: Any, features: InputFeatures)
     if X.shape[1] != features.count or not len(X):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        rows = np.ascontiguousarray(X, trainable.input_dtype)
+        samples = np.ascontiguousarray(X, trainable.input_dtype)
         # The sum of finite numbers may overflow; read_samples handles this case.
-        return rows if math.isfinite(rows.sum()) else None
+        return samples if math.isfinite(samples.sum()) else None
 
 
 def _list_as_array(X: list) -> np.ndarray | None:
@@ -41,7 +41,7 @@ def _list_as_array(X: list) -> np.ndarray | None:
         return None
     try:
         return np.asarray(X)
-    except ValueError:  # rows of different lengths
+    except ValueError:  # samples of different lengths
         return None
 
 

@@ -22,38 +22,38 @@ __all__ = ["TOLERANCE", "compare_with_sklearn", "warn_of_differences", "warn_of_
 #: Largest difference that is attributed to rounding.
 TOLERANCE = 1e-3
 #: Number of samples that are compared.
-ROWS = 64
+SAMPLES = 64
 
 
-def warn_of_differences(problem: Problem, samples: Samples, rows: Any, runtime: Runtime) -> None:
+def warn_of_differences(problem: Problem, samples: Samples, inputs: Any, runtime: Runtime) -> None:
     """Warn if float32 is not precise enough for X or y, or if predictions differ from scikit-learn."""
     steps, X = problem.trainable.entry.sklearn_steps, samples.X
-    some = X if steps is None else steps.transform(take(X, _some_samples(rows.shape[0])))
+    some = X if steps is None else steps.transform(take(X, _some_samples(inputs.shape[0])))
     loses_digits = warn_of_rounding(problem, some, samples.y)
     if problem.source is not None and not loses_digits:
         runner = Inference(problem, problem.trainable.model, runtime, fused=False)
-        compare_with_sklearn(runner, problem.source, X, rows, samples.y)
+        compare_with_sklearn(runner, problem.source, X, inputs, samples.y)
 
 
-def _some_samples(n_rows: int) -> np.ndarray:
+def _some_samples(n_samples: int) -> np.ndarray:
     """Return the indices of a few evenly spaced samples."""
-    return np.unique(np.linspace(0, n_rows - 1, ROWS).astype(np.int64))
+    return np.unique(np.linspace(0, n_samples - 1, SAMPLES).astype(np.int64))
 
 
 def compare_with_sklearn(
-    runner: Inference, estimator: BaseEstimator, X: Any, rows: Any, y: Any = None
+    runner: Inference, estimator: BaseEstimator, X: Any, inputs: Any, y: Any = None
 ) -> None:
     """Warn if a graph and the fitted estimator that it was converted from differ on a few samples.
 
-    X is the input of the estimator, ``rows`` that of the graph. Predictions of a regressor are compared
+    X is the input of the estimator, ``inputs`` that of the graph. Predictions of a regressor are compared
     relative to the standard deviation of y.
     """
-    chosen = _some_samples(rows.shape[0])
+    chosen = _some_samples(inputs.shape[0])
     method = _method(runner, estimator)
     # With another link function, predictions differ on purpose.
     if method is None or not hasattr(estimator, method) or runner.problem.trainable.link != "identity":
         return
-    ours = getattr(runner, method)(rows[chosen])
+    ours = getattr(runner, method)(inputs[chosen])
     with quiet():  # the same warnings were shown before
         theirs = getattr(estimator, method)(take(X, chosen))
     difference = _differences(ours, theirs, _spread(y) if method == "predict" else 0.0)
@@ -62,13 +62,13 @@ def compare_with_sklearn(
         warn_user(_message(estimator, method, difference, chosen[worst]), FidelityWarning)
 
 
-def _message(estimator: Any, method: str, difference: np.ndarray, row: int) -> str:
+def _message(estimator: Any, method: str, difference: np.ndarray, number: int) -> str:
     many = int(np.sum(difference > TOLERANCE))
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     return (
         f"The ONNX model of {type(last).__name__} differs from scikit-learn's {method} by up to "
-        f"{difference.max():.3g}, at row {row} ({many} of {len(difference)} compared rows differ by more "
-        f"than {TOLERANCE}). Training and predictions use the ONNX model: compare both on your data. "
+        f"{difference.max():.3g}, at sample {number} ({many} of {len(difference)} compared samples differ by "
+        f"more than {TOLERANCE}). Training and predictions use the ONNX model: compare both on your data. "
         "If float32 is the cause, such as for features equal to thresholds of trees or coefficients of "
         "support vectors above 1000, set dtype='float64'."
     )

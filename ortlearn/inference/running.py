@@ -23,7 +23,7 @@ from ..runtime.errors import runtime_errors
 from ..runtime.forks import PerProcess
 from ..runtime.providers import CPU
 from ..training.graphs.names import SAMPLE_WEIGHT
-from ..training.graphs.objective import row_loss_graph
+from ..training.graphs.objective import sample_loss_graph
 from ..training.graphs.sparse_products import (
     entry_arrays,
     product_widths,
@@ -32,7 +32,7 @@ from ..training.graphs.sparse_products import (
     with_sparse_products,
 )
 from .method_outputs import MethodOutputs, identity, scores_of
-from .row_chunks import BoundedCall, by_chunks
+from .sample_chunks import BoundedCall, by_chunks
 
 if TYPE_CHECKING:
     from ..training.graphs.task import Objective
@@ -61,32 +61,34 @@ class Inference:
         self.fused = fused and runtime.device.provider == CPU
         self._calls = PerProcess()
 
-    def _run(self, output: str, rows: Any) -> np.ndarray:
+    def _run(self, output: str, samples: Any) -> np.ndarray:
         """Return an output of the model, with one entry for each sample."""
-        return self._finished((output,), identity, rows)
+        return self._finished((output,), identity, samples)
 
-    def _finished(self, outputs: Sequence[str], finish: Callable[..., Any], rows: Any) -> Any:
+    def _finished(self, outputs: Sequence[str], finish: Callable[..., Any], samples: Any) -> Any:
         """Apply a function to outputs of the model, chunk by chunk."""
 
         def run(part: Any) -> Any:
             return finish(*self._run_chunk(outputs, part))
 
-        if type(rows) is np.ndarray and len(rows) == 1:  # chunking takes longer than a small model
-            return run(rows)
-        return by_chunks(run, lambda part: self._call_on(part, *outputs).n_samples(self._inputs(part)), rows)
+        if type(samples) is np.ndarray and len(samples) == 1:  # chunking takes longer than a small model
+            return run(samples)
+        return by_chunks(
+            run, lambda part: self._call_on(part, *outputs).n_samples(self._inputs(part)), samples
+        )
 
     @runtime_errors()
-    def _run_chunk(self, outputs: Sequence[str], rows: Any) -> list[np.ndarray]:
-        session, n_rows = self._call_on(rows, *outputs).session, rows.shape[0]
-        found = session.run(list(outputs), self._feeds(rows, session))
+    def _run_chunk(self, outputs: Sequence[str], samples: Any) -> list[np.ndarray]:
+        session, n_samples = self._call_on(samples, *outputs).session, samples.shape[0]
+        found = session.run(list(outputs), self._feeds(samples, session))
         for index, (name, array) in enumerate(zip(outputs, found, strict=True)):
-            if np.shape(array)[:1] != (n_rows,):
-                if np.size(array) != n_rows:
+            if np.shape(array)[:1] != (n_samples,):
+                if np.size(array) != n_samples:
                     raise ExecutionError(
-                        f"{_described(self.model, name)} the shape {np.shape(array)} for {n_rows} samples, "
-                        "not one row for each sample. Export the model with samples on the first axis."
+                        f"{_described(self.model, name)} the shape {np.shape(array)} for {n_samples} "
+                        "samples, not one for each sample. Export the model with samples on the first axis."
                     )
-                found[index] = np.reshape(array, n_rows)
+                found[index] = np.reshape(array, n_samples)
         return found
 
     @runtime_errors()
@@ -99,9 +101,9 @@ class Inference:
         return calls[outputs]
 
     @runtime_errors()
-    def _call_on(self, rows: Any, *outputs: str) -> BoundedCall:
-        """Return the session that computes outputs, from sparse entries if rows are sparse and it can."""
-        if not stays_sparse(rows):
+    def _call_on(self, samples: Any, *outputs: str) -> BoundedCall:
+        """Return the session that computes outputs, from sparse entries if samples are sparse and it can."""
+        if not stays_sparse(samples):
             return self._call_of(*outputs)
         calls, key = self._calls.values, ("entries", *outputs)
         if key not in calls:
@@ -113,7 +115,7 @@ class Inference:
         device, names = self.runtime.device, [self.problem.trainable.input_name]
         if not device.reads_entries or not sparse_features(graph, names):
             return None
-        session = open_session(with_sparse_products(graph, names, "rows"), device, 1)
+        session = open_session(with_sparse_products(graph, names, "samples"), device, 1)
         return BoundedCall(session, graph, product_widths(graph, names))
 
     def _session(self, graph: ModelProto) -> Any:
@@ -123,28 +125,30 @@ class Inference:
         part = extract_model(self.model, outputs)
         return self.problem.trainable.for_inference(part, by_rows=True) if fused else part
 
-    def _inputs(self, rows: Any) -> dict[str, Any]:
-        """Return rows by the name of their input."""
-        return rows.arrays if isinstance(rows, Columns) else {self.problem.trainable.input_name: rows}
+    def _inputs(self, samples: Any) -> dict[str, Any]:
+        """Return samples by the name of their input."""
+        return (
+            samples.arrays if isinstance(samples, Columns) else {self.problem.trainable.input_name: samples}
+        )
 
-    def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
-        """Return the inputs of a session for rows."""
+    def _feeds(self, samples: Any, session: Any) -> dict[str, np.ndarray]:
+        """Return the inputs of a session for samples."""
         names = [value.name for value in session.get_inputs()]
-        if isinstance(rows, Columns):
-            return rows.feeds([name for name in names if name in rows.arrays])
-        if not issparse(rows):
-            return self._inputs(rows)
+        if isinstance(samples, Columns):
+            return samples.feeds([name for name in names if name in samples.arrays])
+        if not issparse(samples):
+            return self._inputs(samples)
         if self.problem.trainable.input_name in names:
-            return self._inputs(rows.toarray())
+            return self._inputs(samples.toarray())
         arrays = entry_arrays(
-            self.problem.trainable.input_name, rows, np.arange(rows.shape[0]), rows.shape[0]
+            self.problem.trainable.input_name, samples, np.arange(samples.shape[0]), samples.shape[0]
         )
         return {name: array for name, array in arrays.items() if name in names}
 
-    def compute(self, method: str, rows: Any) -> Any:
+    def compute(self, method: str, samples: Any) -> Any:
         """Return the result of one of ``METHODS``."""
         outputs, finish = MethodOutputs(self.problem, self.model).plan(method)
-        return self._finished(outputs, finish, rows)
+        return self._finished(outputs, finish, samples)
 
     def predictor(self, method: str) -> Callable[[np.ndarray], Any]:
         """Return a method as a function of arrays without validation."""
@@ -161,31 +165,31 @@ class Inference:
 
         return compute
 
-    def predict(self, rows: Any) -> Any:
+    def predict(self, samples: Any) -> Any:
         """Return classes, cluster indices, or values in the shape of y."""
-        return self.compute("predict", rows)
+        return self.compute("predict", samples)
 
-    def predict_proba(self, rows: Any) -> Any:
+    def predict_proba(self, samples: Any) -> Any:
         """Return the probabilities, of shape (n, n_classes), or one such matrix per output."""
-        return self.compute("predict_proba", rows)
+        return self.compute("predict_proba", samples)
 
-    def scores(self, rows: Any) -> np.ndarray:
+    def scores(self, samples: Any) -> np.ndarray:
         """Return the raw scores that the loss compares with labels."""
-        return self._run(scores_of(self.problem).score, rows)
+        return self._run(scores_of(self.problem).score, samples)
 
-    def decision_function(self, rows: Any) -> np.ndarray:
+    def decision_function(self, samples: Any) -> np.ndarray:
         """Return the raw scores, of shape (n, k)."""
-        return self.compute("decision_function", rows)
+        return self.compute("decision_function", samples)
 
-    def transform(self, rows: Any) -> np.ndarray:
+    def transform(self, samples: Any) -> np.ndarray:
         """Return the transformed samples."""
-        return self.compute("transform", rows)
+        return self.compute("transform", samples)
 
-    def score_samples(self, rows: Any) -> np.ndarray:
+    def score_samples(self, samples: Any) -> np.ndarray:
         """Return the log-likelihood of each sample, of shape (n,)."""
-        return self._run(str(scores_of(self.problem).likelihood), rows).ravel()
+        return self._run(str(scores_of(self.problem).likelihood), samples).ravel()
 
-    def losses(self, rows: Any, labels: np.ndarray) -> np.ndarray:
+    def losses(self, samples: Any, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each sample, of shape (n,), or of its positions, of shape (n, positions)."""
 
         def run(part: np.ndarray, expected: np.ndarray) -> np.ndarray:
@@ -195,35 +199,35 @@ class Inference:
             return np.array([np.sum(self._loss_run(part[i : i + 1], expected[i : i + 1])) for i in numbers])
 
         return by_chunks(
-            run, lambda part: self._loss_call(part)[0].n_samples(self._inputs(part)), rows, labels
+            run, lambda part: self._loss_call(part)[0].n_samples(self._inputs(part)), samples, labels
         )
 
-    def mean_loss(self, rows: Any, labels: np.ndarray, sample_weight: np.ndarray | None) -> float:
+    def mean_loss(self, samples: Any, labels: np.ndarray, sample_weight: np.ndarray | None) -> float:
         """Return the mean loss; a graph with its own loss computes it from all samples at once."""
         if self.problem.loss is None:
-            rows = rows.toarray() if isinstance(rows, SourceRows) or issparse(rows) else rows
-            return float(np.sum(self._loss_run(rows, labels, sample_weight)))
-        return float(np.average(self.losses(rows, labels).astype(np.float64), weights=sample_weight))
+            samples = samples.toarray() if isinstance(samples, SourceRows) or issparse(samples) else samples
+            return float(np.sum(self._loss_run(samples, labels, sample_weight)))
+        return float(np.average(self.losses(samples, labels).astype(np.float64), weights=sample_weight))
 
-    def _loss_call(self, rows: Any) -> tuple[BoundedCall, Objective, Mapping[str, np.ndarray]]:
+    def _loss_call(self, samples: Any) -> tuple[BoundedCall, Objective, Mapping[str, np.ndarray]]:
         """Return the session that computes losses, the objective, and the weights of the model."""
-        calls, key = self._calls.values, ("losses", stays_sparse(rows))
+        calls, key = self._calls.values, ("losses", stays_sparse(samples))
         if key not in calls:
             task = self.problem.task(False, evaluates=True)
             loss = task.objective.loss
             whole = loss is None or loss.in_python
-            graph = task.graph.model if whole else row_loss_graph(task)[0]
+            graph = task.graph.model if whole else sample_loss_graph(task)[0]
             own = initializer_arrays(self.model, task.graph.weights)
             on_entries = self._call_on_entries(graph) if key[1] else None
             calls[key] = on_entries or BoundedCall(self._session(graph), graph), task.objective, own
         return calls[key]
 
     @runtime_errors()
-    def _loss_run(self, rows, labels, sample_weight=None) -> np.ndarray:
-        call, objective, own = self._loss_call(rows)
+    def _loss_run(self, samples, labels, sample_weight=None) -> np.ndarray:
+        call, objective, own = self._loss_call(samples)
         session = call.session
         label, loss = objective.label, objective.loss
-        feeds = {**self._feeds(rows, session), label: labels, **(self.weights or own)}
+        feeds = {**self._feeds(samples, session), label: labels, **(self.weights or own)}
         own_loss = self.problem.trainable.own_loss
         if own_loss is not None and own_loss.row_weight is not None:
             ones = np.ones(len(labels), dtype=self.problem.dtype)
@@ -248,10 +252,10 @@ class LiveInference(Inference):
         names = {tensor.name for tensor in part.graph.initializer}
         return make_inputs_of(part, [n for n in self.problem.trainable.trained if n in names])
 
-    def _feeds(self, rows: Any, session: Any) -> dict[str, np.ndarray]:
+    def _feeds(self, samples: Any, session: Any) -> dict[str, np.ndarray]:
         names = {value.name for value in session.get_inputs()}
         live = {name: array for name, array in self.weights.items() if name in names}
-        return {**super()._feeds(rows, session), **live}
+        return {**super()._feeds(samples, session), **live}
 
     def with_weights(self, weights: Mapping[str, np.ndarray]) -> LiveInference:
         """Return a copy with other weights and the same sessions."""

@@ -9,13 +9,13 @@ import numpy as np
 from ..data.samples import Data
 from ..graphs import extract_model
 from ..problem.configuration import Runtime
-from ..runtime.buffers import row_bytes, take_rows
+from ..runtime.buffers import sample_bytes, take_samples
 from ..runtime.checked_sessions import open_session
 from ..runtime.errors import runtime_errors
-from ..training.graphs.objective import row_loss_graph
+from ..training.graphs.objective import sample_loss_graph
 from ..training.graphs.task import TrainingTask
 from ..training.optimisations.hoisting import CHUNK_BYTES
-from .row_chunks import BoundedCall
+from .sample_chunks import BoundedCall
 
 __all__ = ["ScoreRunner"]
 
@@ -25,7 +25,7 @@ class ScoreRunner:
 
     def __init__(self, task: TrainingTask, runtime: Runtime):
         self._task, self._score, self._label = task, task.graph.output, task.objective.label
-        graph, losses = row_loss_graph(task)
+        graph, losses = sample_loss_graph(task)
         to_scores = extract_model(graph, [self._score])
         to_losses = extract_model(graph, [losses], [self._score, self._label])
         self._scores, self._losses = (
@@ -41,11 +41,11 @@ class ScoreRunner:
         features = {name: array for name, array in inputs.items() if name in names}
         size = min(self._call.n_samples(features), len(data))
         if data.is_sparse:
-            size = min(size, max(1, CHUNK_BYTES // row_bytes(features.values())))
+            size = min(size, max(1, CHUNK_BYTES // sample_bytes(features.values())))
         scores = []
         for start in range(0, len(data), size):
-            rows = np.arange(start, min(start + size, len(data)))
-            chunk = {name: take_rows(array, rows) for name, array in features.items()}
+            samples = np.arange(start, min(start + size, len(data)))
+            chunk = {name: take_samples(array, samples) for name, array in features.items()}
             scores.append(self._scores.run(None, own | chunk)[0])
         return np.concatenate(scores)
 

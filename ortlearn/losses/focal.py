@@ -51,9 +51,9 @@ class FocalLoss(BaseLoss):
         """Write the loss of each sample."""
         n_outputs, gamma = op.shape(predicted)[1], float(self.gamma)
         if op.dtype(expected).kind in "iu" and n_outputs != 1:
-            rows = op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]
-            wrong = op.Sub(1.0, op.Exp(op.Neg(rows)))
-            return rows if gamma == 0 else op.Mul(op.Pow(wrong, gamma), rows)
+            losses = op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]
+            wrong = op.Sub(1.0, op.Exp(op.Neg(losses)))
+            return losses if gamma == 0 else op.Mul(op.Pow(wrong, gamma), losses)
         if op.dtype(expected).kind in "iu":
             expected = op.Reshape(op.Cast(expected, to=op.type(predicted).elem_type), [-1, 1])
         margins = margin(op, expected, predicted)

@@ -30,8 +30,8 @@ class FunctionLoss(BaseLoss):
     >>> import numpy as np
     >>> from ortlearn.losses import FunctionLoss
     >>> loss = FunctionLoss(lambda y, f: (((f - y) ** 4).sum(axis=1), 4 * (f - y) ** 3))
-    >>> rows, gradient = loss.evaluate(np.zeros((2, 1)), np.array([[1.0], [2.0]]))
-    >>> rows.tolist(), gradient.ravel().tolist()
+    >>> losses, gradient = loss.evaluate(np.zeros((2, 1)), np.array([[1.0], [2.0]]))
+    >>> losses.tolist(), gradient.ravel().tolist()
     ([1.0, 16.0], [4.0, 32.0])
     """
 
@@ -56,15 +56,15 @@ class FunctionLoss(BaseLoss):
 
     def evaluate(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the loss of each sample and the gradient of their sum, after checks of types and shapes."""
-        rows, gradient = self._call(expected, predicted)
-        return rows.astype(predicted.dtype), np.ascontiguousarray(gradient, dtype=predicted.dtype)
+        losses, gradient = self._call(expected, predicted)
+        return losses.astype(predicted.dtype), np.ascontiguousarray(gradient, dtype=predicted.dtype)
 
     def check_batch(
-        self, expected: np.ndarray, predicted: np.ndarray, rows: np.ndarray, gradient: np.ndarray
+        self, expected: np.ndarray, predicted: np.ndarray, losses: np.ndarray, gradient: np.ndarray
     ) -> None:
         """Check the gradient of a batch by finite differences, unless ``check_gradient`` is False."""
         if self.check_gradient:
-            check_gradient(self._call, expected, predicted, rows, gradient)
+            check_gradient(self._call, expected, predicted, losses, gradient)
 
     def _call(self, expected: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Call the function, and check the shapes of its results."""
@@ -73,10 +73,10 @@ class FunctionLoss(BaseLoss):
             raise PluginError(
                 f"The loss function returned {type(result).__name__}. Return the tuple (losses, gradient)."
             )
-        rows, gradient = (np.asarray(part) for part in result)
-        if rows.shape != (len(predicted),):
+        losses, gradient = (np.asarray(part) for part in result)
+        if losses.shape != (len(predicted),):
             raise PluginError(
-                f"The loss function returned losses of shape {rows.shape}. Return one loss per sample, of "
+                f"The loss function returned losses of shape {losses.shape}. Return one loss per sample, of "
                 f"shape {(len(predicted),)}."
             )
         if gradient.shape != predicted.shape:
@@ -84,4 +84,4 @@ class FunctionLoss(BaseLoss):
                 f"The loss function returned a gradient of shape {gradient.shape}. Return one with the "
                 f"shape of the outputs, {predicted.shape}."
             )
-        return rows, gradient
+        return losses, gradient

@@ -66,12 +66,12 @@ class LogLoss(BaseLoss):
     def _multinomial(self, op, expected, predicted):
         """Write the multinomial loss."""
         # The gradient reads the second output, the log-probabilities.
-        rows = op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]
+        losses = op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]
         share = float(self.label_smoothing)
         if not share:
-            return rows
+            return losses
         own = op.GatherElements(predicted, op.Reshape(expected, [-1, 1]), axis=1)
         gap = op.Sub(
             self.sum_outputs(op, own), op.Mul(self.sum_outputs(op, predicted), 1 / op.shape(predicted)[1])
         )
-        return op.Add(rows, op.Mul(gap, share))
+        return op.Add(losses, op.Mul(gap, share))

@@ -117,13 +117,13 @@ def add_loss_output(
     op.set_type(label_name, *label)
     op.set_type(output, *known)
     with plugins.blamed(loss, "forward"):
-        rows = loss.forward(op, label_name, output)
+        losses = loss.forward(op, label_name, output)
     inputs = [make_value_info(label_name, label)]
     if weight_name is not None:
         inputs.append(make_value_info(weight_name, TensorType(known.elem_type, n_rows)))
-        rows = op.Mul(rows, weight_name)
+        losses = op.Mul(losses, weight_name)
     weights = {value.name for value in (*onx.graph.input, *onx.graph.initializer)}
-    terms = [op.ReduceSum(rows, keepdims=0), *_penalties(op, penalty or {}, weights)]
+    terms = [op.ReduceSum(losses, keepdims=0), *_penalties(op, penalty or {}, weights)]
     total = terms[0]
     for term in terms[1:]:
         total = op.Add(total, term)

@@ -31,9 +31,9 @@ class PerOutputLoss(BaseLoss):
         for number, count in enumerate(self.groups):
             scores = self._part(op, predicted, start, count)
             if self.loss.integer_labels:
-                rows = op.shape(expected)[0]
+                n_samples = op.shape(expected)[0]
                 labels = op.Gather(expected, number, axis=1)
-                op.set_type(labels, op.type(expected).elem_type, (rows,))
+                op.set_type(labels, op.type(expected).elem_type, (n_samples,))
             else:
                 labels = self._part(op, expected, start, count)
             terms.append(self.loss.forward(op, labels, scores))
@@ -83,30 +83,30 @@ class PerPositionLoss(BaseLoss):
         """
         n_samples, n_positions = op.shape(predicted)[:2]
         known = isinstance(n_samples, int) and isinstance(n_positions, int)
-        n_rows = n_samples * n_positions if known else None
+        n_flat = n_samples * n_positions if known else None
         kind = op.type(expected).elem_type
         if op.dtype(expected).kind in "iu":
-            labels = op.set_type(op.Reshape(expected, [-1]), kind, (n_rows,))
+            labels = op.set_type(op.Reshape(expected, [-1]), kind, (n_flat,))
         else:
-            labels = op.set_type(op.Reshape(expected, [-1, self.n_outputs]), kind, (n_rows, self.n_outputs))
+            labels = op.set_type(op.Reshape(expected, [-1, self.n_outputs]), kind, (n_flat, self.n_outputs))
         scores = op.Reshape(predicted, [-1, self.n_outputs])
-        op.set_type(scores, op.type(predicted).elem_type, (n_rows, self.n_outputs))
-        rows = self.loss.forward(op, labels, scores)
+        op.set_type(scores, op.type(predicted).elem_type, (n_flat, self.n_outputs))
+        values = self.loss.forward(op, labels, scores)
         if isinstance(n_positions, int):
-            rows = op.Reshape(rows, [-1, n_positions])
+            values = op.Reshape(values, [-1, n_positions])
             count = op.constant(float(n_positions))
         else:
             sizes = op.Slice(op.Shape(expected), [0], [2])
-            rows = op.Reshape(rows, sizes)
+            values = op.Reshape(values, sizes)
             count = op.Cast(op.Gather(sizes, 1), to=op.type(predicted).elem_type)
-        op.set_type(rows, op.type(predicted).elem_type, (n_samples, n_positions))
-        return op.Mul(rows, count) if self.summed else rows
+        op.set_type(values, op.type(predicted).elem_type, (n_samples, n_positions))
+        return op.Mul(values, count) if self.summed else values
 
     def evaluate(self, expected, predicted):
         """Return the losses of a Python loss, of shape (n, positions), and the gradient of their sum."""
-        rows, gradient = self.loss.evaluate(*self._flat(expected, predicted))
+        values, gradient = self.loss.evaluate(*self._flat(expected, predicted))
         factor = predicted.shape[1] if self.summed else 1
-        return rows.reshape(predicted.shape[:2]) * factor, gradient.reshape(predicted.shape) * factor
+        return values.reshape(predicted.shape[:2]) * factor, gradient.reshape(predicted.shape) * factor
 
     def check_batch(self, expected, predicted, rows, gradient):
         """Check the gradient of a batch if the loss of one position does."""

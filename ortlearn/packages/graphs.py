@@ -22,7 +22,7 @@ from ..graphs import (
 from ..runtime.buffers import Carried
 from ..runtime.sessions import CONDITION
 from ..training.graphs.names import SAMPLE_WEIGHT
-from ..training.graphs.objective import elem_type, mean_loss, row_loss_graph
+from ..training.graphs.objective import elem_type, mean_loss, sample_loss_graph
 from ..training.graphs.step_graphs import append_model, step_graph
 from ..training.graphs.task import TrainingTask
 from ..training.steps.epoch_graph import epoch_graph
@@ -58,7 +58,7 @@ def evaluation_graph(
     task: TrainingTask, model: ModelProto, predicted: str | None, classes: np.ndarray | None
 ) -> ModelProto:
     """Return the graph of the mean loss of samples, without penalty, and of their score."""
-    graph, losses = row_loss_graph(task)
+    graph, losses = sample_loss_graph(task)
     weighted = SAMPLE_WEIGHT if task.objective.weighted else None
     scalar = TensorType(elem_type(task), ())
     outputs = [make_value_info(EVALUATED, scalar)]

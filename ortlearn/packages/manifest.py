@@ -12,7 +12,7 @@ from ..exceptions import PackageError
 from ..learning_rates import BaseLearningRate
 from ..problem.problem import Problem
 from ..saving.package_files import FORMAT, KIND, VALUES
-from ..training.graphs.names import OBJECTIVE, RATE, ROWS
+from ..training.graphs.names import OBJECTIVE, RATE, SAMPLE_INDICES
 from ..training.steps.epoch_graph import LOSSES, ORDER
 from .content import Package
 from .graphs import EVALUATED, SCORE
@@ -37,7 +37,7 @@ def manifest_of(package: Package, outputs: dict[str, str], evaluation: ModelProt
         "label": _label(problem, graphs.step),
         "sample_weight": weight_of(package),
         "penalty_in_objective": type(objective.penalty).__name__ != "NoPenalty",
-        "step": {"rows": ROWS, "rate": RATE, "objective": OBJECTIVE},
+        "step": {"rows": SAMPLE_INDICES, "rate": RATE, "objective": OBJECTIVE},
         "epoch": {"rows": ORDER, "rate": RATE, "objective": LOSSES},
         "evaluate": {
             "loss": EVALUATED,

@@ -14,7 +14,7 @@ from ..problem.input_validation import read_samples
 from ..problem.samples import Samples, check_lengths
 from ..saving.tensors import pack_tensors
 from ..training.graphs.averaging import averages
-from ..training.graphs.names import OBJECTIVE, RATE, ROWS, SAMPLE_WEIGHT
+from ..training.graphs.names import OBJECTIVE, RATE, SAMPLE_INDICES, SAMPLE_WEIGHT
 from ..training.steps.epoch_graph import LOSSES, ORDER
 from .content import Package, outputs_of, prediction_graph
 from .manifest import weight_of
@@ -81,7 +81,7 @@ def record_of(
             objectives += found[LOSSES].tolist()
             values = {name: found[other.result] for name, (_, other) in graphs.carried.items()}
         if len(data) % size:
-            feeds = {**columns, ROWS: order[n_full * size :], RATE: rate, **values}
+            feeds = {**columns, SAMPLE_INDICES: order[n_full * size :], RATE: rate, **values}
             found = _run(step, feeds)
             objectives.append(found[OBJECTIVE].item())
             values = {name: found[item.result] for name, (item, _) in graphs.carried.items()}

@@ -14,7 +14,7 @@ from .columns import (
     column_values,
     is_frame,
     is_missing,
-    missing_rows,
+    missing_samples,
 )
 from .schema import Input, InputSchema
 
@@ -56,7 +56,7 @@ def _read(X: Any, item: Input, schema: InputSchema) -> np.ndarray:
     if categories is not None:
         _check_categories(values, item.column, categories)
     label = "X" if item.column is None else f"Column {item.column!r} of X"
-    missing = missing_rows(values.ravel()) if item.column in schema.documents else np.empty(0)
+    missing = missing_samples(values.ravel()) if item.column in schema.documents else np.empty(0)
     if missing.size:
         raise ValueError(
             f"{label} has missing texts, in samples {missing[:10].tolist()}, which vectorizers do not "
@@ -119,10 +119,10 @@ def _as_integers(values: np.ndarray, dtype: np.dtype, label: str) -> np.ndarray:
     return numbers.astype(dtype)
 
 
-def check_categories(rows: Any, schema: InputSchema) -> None:
+def check_categories(matrix: Any, schema: InputSchema) -> None:
     """Raise a ValueError if a matrix has categories unknown to an encoder with ``handle_unknown="error"``."""
     for column, categories in schema.categories.items():
-        values = rows[:, [column]].toarray() if hasattr(rows, "toarray") else rows[:, column]
+        values = matrix[:, [column]].toarray() if hasattr(matrix, "toarray") else matrix[:, column]
         _check_categories(values, column, categories)
 
 

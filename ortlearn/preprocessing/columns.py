@@ -147,7 +147,7 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and value != value
 
 
-def missing_rows(values: np.ndarray) -> np.ndarray:
+def missing_samples(values: np.ndarray) -> np.ndarray:
     """Return the positions of missing values."""
     if values.dtype.kind == "f":
         return np.flatnonzero(np.isnan(values))
@@ -217,7 +217,7 @@ def _with_dtype_of(column: Any, old: np.ndarray, new: Any) -> Any:
         return new
     if new is old:
         return column
-    all_missing = len(missing_rows(np.asarray(new))) == len(old)
+    all_missing = len(missing_samples(np.asarray(new))) == len(old)
     return type(column)(new, index=column.index, dtype=column.dtype) if all_missing else new
 
 

@@ -18,7 +18,7 @@ from .columns import (
     columns_of,
     count_rows,
     is_frame,
-    missing_rows,
+    missing_samples,
     with_new_columns,
 )
 from .initial_fit import untouched
@@ -36,13 +36,13 @@ UNKNOWN = "ortlearn: a text not seen before"
 
 def probe_samples(X: Any) -> Any:
     """Return evenly spaced samples, and the first ones with a missing value in each column."""
-    n_rows, wanted, missing = count_rows(X), SAMPLES, [0]
+    n_samples, wanted, missing = count_rows(X), SAMPLES, [0]
     for _, values in [] if issparse(X) else columns_of(X):
-        missing.extend(missing_rows(values)[:1])
+        missing.extend(missing_samples(values)[:1])
         wanted = TEXT_SAMPLES if column_kind(values) == "text" else wanted
-    spread = np.linspace(0, n_rows - 1, min(wanted, n_rows)).astype(int)
-    rows = np.union1d(spread, missing)
-    return _safe_indexing(X, rows) if len(rows) < n_rows else X
+    spread = np.linspace(0, n_samples - 1, min(wanted, n_samples)).astype(int)
+    chosen = np.union1d(spread, missing)
+    return _safe_indexing(X, chosen) if len(chosen) < n_samples else X
 
 
 def difference(transformer: Any, graph: ModelProto, schema: InputSchema, probe: Any, run: Run) -> str | None:
@@ -50,10 +50,10 @@ def difference(transformer: Any, graph: ModelProto, schema: InputSchema, probe: 
     found = _compare(transformer, graph, schema, probe, run)
     if found is not None or issparse(probe):
         return found
-    rows = as_columns(probe)
-    if all(column_kind(values) != "text" for _, values in columns_of(rows)):
+    frame = as_columns(probe)
+    if all(column_kind(values) != "text" for _, values in columns_of(frame)):
         return None
-    few = _safe_indexing(rows, np.arange(min(2, count_rows(rows))))
+    few = _safe_indexing(frame, np.arange(min(2, count_rows(frame))))
     few = few if is_frame(few) else few.astype(object)
     new = with_new_columns(few, lambda _, values, kind: [UNKNOWN] * len(values) if kind == "text" else values)
     return _compare(transformer, graph, schema, new, run)
@@ -108,8 +108,8 @@ def _moved(
     unchanged = np.zeros(expected.shape)
     if issparse(probe) or schema.inputs[0].column is None and not schema.is_number_matrix:
         return unchanged
-    rows = as_columns(probe)
-    names = (selected_names(transformer) if is_frame(rows) else None) or column_keys(rows)
+    frame = as_columns(probe)
+    names = (selected_names(transformer) if is_frame(frame) else None) or column_keys(frame)
     readers = first_readers(transformer, range(len(names)))
     # Categories must not change.
     encoded = {names[reader.position] for reader in readers if reader.encodes}
@@ -119,7 +119,7 @@ def _moved(
         return values if exact else np.asarray(values, dtype=np.float64) * (1 + share)
 
     try:
-        nudged = transformed(transformer, with_new_columns(rows, nudge))
+        nudged = transformed(transformer, with_new_columns(frame, nudge))
     except ValueError:  # a step rejects the changed numbers
         return unchanged
     return np.nan_to_num(np.abs(nudged - expected))

@@ -169,21 +169,21 @@ def _few_samples(X: Any, y: Any, by_class: bool):
     if np.shape(y)[0] <= FEW_SAMPLES:
         return X, y
     y = y if issparse(y) else np.asarray(y)
-    rows = np.arange(FEW_SAMPLES)
+    chosen = np.arange(FEW_SAMPLES)
     if by_class and y.ndim == 1:
-        rows = np.union1d(rows, _first_of_each_class(y))
-    return _safe_indexing(X, rows), y[rows]
+        chosen = np.union1d(chosen, _first_of_each_class(y))
+    return _safe_indexing(X, chosen), y[chosen]
 
 
 def _first_of_each_class(y: np.ndarray) -> np.ndarray:
     """Return the index of the first sample of each class, in blocks to avoid a copy of y."""
-    known, rows = y[:0], np.empty(0, dtype=np.int64)
+    known, chosen = y[:0], np.empty(0, dtype=np.int64)
     for start in range(0, len(y), BLOCK):
         classes, first = np.unique(y[start : start + BLOCK], return_index=True)
         is_new = ~np.isin(classes, known)
         known = np.concatenate([known, classes[is_new]])
-        rows = np.concatenate([rows, start + first[is_new]])
-    return rows
+        chosen = np.concatenate([chosen, start + first[is_new]])
+    return chosen
 
 
 def _missing_labels(y: np.ndarray, classes: Any) -> np.ndarray:
@@ -203,8 +203,8 @@ def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes:
         missing = _missing_labels(np.asarray(y), classes)
     else:
         missing = np.setdiff1d(classes, y)
-    rows = np.zeros(len(missing), dtype=int)
-    X = _safe_indexing(X, np.concatenate([np.arange(len(y)), rows]))
+    repeated = np.zeros(len(missing), dtype=int)
+    X = _safe_indexing(X, np.concatenate([np.arange(len(y)), repeated]))
     y = np.concatenate([np.asarray(y), missing])
     if sample_weight is not None:
         sample_weight = np.concatenate([sample_weight, np.ones(len(missing))])

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from ..models.registry import definition_or_default
 from ..models.transformations.pipelines import working_steps
-from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_rows, with_new_columns
+from .columns import NUMBERS, as_columns, column_kind, columns_of, is_frame, missing_samples, with_new_columns
 from .estimator_checks import outcome
 
 MAX_COLUMNS = 64  # maximum number of columns to try one by one
@@ -43,33 +43,35 @@ def accepts_missing(estimator: Any) -> bool:
 
 def missing_columns(estimator: Any, X: Any) -> frozenset[int]:
     """Return the columns in which a fitted estimator supports missing values, by trial."""
-    row = _safe_indexing(X, np.array([0]))
-    if issparse(row):
-        row = row.toarray()
-    row = as_columns(row)
-    if not is_frame(row) and row.ndim < 2:
+    sample = _safe_indexing(X, np.array([0]))
+    if issparse(sample):
+        sample = sample.toarray()
+    sample = as_columns(sample)
+    if not is_frame(sample) and sample.ndim < 2:
         return frozenset()
-    positions = {key: position for position, (key, _) in enumerate(columns_of(row))}
-    numbers = [key for key, values in columns_of(row) if column_kind(values) in NUMBERS.values()]
-    if _accepts(estimator, row, {*numbers}):
+    positions = {key: position for position, (key, _) in enumerate(columns_of(sample))}
+    numbers = [key for key, values in columns_of(sample) if column_kind(values) in NUMBERS.values()]
+    if _accepts(estimator, sample, {*numbers}):
         return frozenset(positions.values())
     if len(numbers) > MAX_COLUMNS:
-        gaps = set() if issparse(X) else {key for key, values in columns_of(X) if len(missing_rows(values))}
+        gaps = (
+            set() if issparse(X) else {key for key, values in columns_of(X) if len(missing_samples(values))}
+        )
         numbers = [key for key in numbers if key in gaps]
-    return frozenset(positions[key] for key in numbers if _accepts(estimator, row, {key}))
+    return frozenset(positions[key] for key in numbers if _accepts(estimator, sample, {key}))
 
 
-def _accepts(estimator: Any, row: Any, keys: Set[Hashable]) -> bool:
+def _accepts(estimator: Any, sample: Any, keys: Set[Hashable]) -> bool:
     """Return whether an estimator supports a sample with missing values in given columns."""
 
     def drop(key: Hashable, values: np.ndarray, kind: str) -> Any:
         return np.full(len(values), np.nan) if key in keys else values
 
-    if not is_frame(row) and row.dtype.kind in "iub":
-        row = row.astype(np.float64)
+    if not is_frame(sample) and sample.dtype.kind in "iub":
+        sample = sample.astype(np.float64)
     try:
         with np.errstate(all="ignore"):
-            result = outcome(estimator, with_new_columns(row, drop))
+            result = outcome(estimator, with_new_columns(sample, drop))
     except Exception:  # rejects missing values
         return False
     values = result.toarray() if issparse(result) else np.asarray(result)

@@ -17,7 +17,7 @@ __all__ = ["scale_advice"]
 #: Smallest root mean square of a feature that is reported.
 LARGE = 10.0
 #: Largest number of features that are reported, and approximate number of samples that are read.
-MOST_NAMED, MOST_ROWS = 3, 10_000
+MOST_NAMED, MOST_SAMPLES = 3, 10_000
 
 
 def scale_advice(problem: Problem, features: InputFeatures, X: Any) -> str:
@@ -27,10 +27,12 @@ def scale_advice(problem: Problem, features: InputFeatures, X: Any) -> str:
     """
     if not problem.trainable.takes_numbers or getattr(X, "ndim", 0) != 2:
         return ""
-    rows, names = _inputs_of_last_step(problem.source, X[:: max(1, X.shape[0] // MOST_ROWS)], features.names)
-    if rows is None:
+    samples, names = _inputs_of_last_step(
+        problem.source, X[:: max(1, X.shape[0] // MOST_SAMPLES)], features.names
+    )
+    if samples is None:
         return ""
-    values = (abs(rows).toarray() if issparse(rows) else np.asarray(rows)).astype(np.float64)
+    values = (abs(samples).toarray() if issparse(samples) else np.asarray(samples)).astype(np.float64)
     scales = np.sqrt(np.mean(values**2, axis=0))
     largest = [int(i) for i in np.argsort(-scales, kind="stable")[:MOST_NAMED]]
     largest = [i for i in largest if scales[i] >= max(LARGE, scales[largest[0]] / 10)]

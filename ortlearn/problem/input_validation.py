@@ -136,10 +136,10 @@ def read_before_fit(X: Any, features: InputFeatures, source: Any, dtype: np.dtyp
     return None
 
 
-def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = None) -> Any:
+def read_samples(problem: Problem, X: Any, features: InputFeatures, matrix: Any = None) -> Any:
     """Check X, and return it as an array, CSR matrix or Columns for the graph.
 
-    ``rows`` is the result of :func:`read_before_fit`, if X was read before.
+    ``matrix`` is the result of :func:`read_before_fit`, if X was read before.
     """
     if isinstance(X, SourceRows):
         return X.reading(lambda part: read_samples(problem, part, features))
@@ -151,7 +151,7 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, rows: Any = 
             X = X.frame(schema.float_dtype)
     X = matrix_of(problem, X)
     if steps is None and schema.is_number_matrix:
-        return _read_numbers(problem, X, features, rows)
+        return _read_numbers(problem, X, features, matrix)
     if schema.is_array:
         arrays = read_columns(_as_one_array(X), schema)
         _check_finite(arrays, schema, problem.missing)
@@ -181,25 +181,25 @@ def _as_one_array(X: Any) -> Any:
     return np.asarray(list(X) if holds_arrays(X) else X)
 
 
-def _read_numbers(problem: Problem, X: Any, features: InputFeatures, rows: Any) -> Any:
+def _read_numbers(problem: Problem, X: Any, features: InputFeatures, matrix: Any) -> Any:
     """Check a numeric X, and return it as a matrix."""
-    schema, was_read = problem.trainable.entry.schema, rows is not None
+    schema, was_read = problem.trainable.entry.schema, matrix is not None
     if not was_read and (isinstance(X, list) or holds_arrays(X)):
         shape_of(X, "X")
     if not was_read:
         _check_are_numbers(X)
-    if rows is None or rows.dtype != schema.float_dtype:
-        rows = features.read_matrix(X, schema.float_dtype, bool(problem.missing))
+    if matrix is None or matrix.dtype != schema.float_dtype:
+        matrix = features.read_matrix(X, schema.float_dtype, bool(problem.missing))
     expected = problem.trainable.n_features
-    if expected is not None and rows.shape[1] != expected:
+    if expected is not None and matrix.shape[1] != expected:
         raise ValueError(
-            f"X has {rows.shape[1]} features, but the model to train is expecting {expected} features "
+            f"X has {matrix.shape[1]} features, but the model to train is expecting {expected} features "
             "as input."
         )
-    check_categories(rows, schema)
+    check_categories(matrix, schema)
     if was_read or problem.missing:
-        _check_missing(rows, problem.missing)
-    return rows
+        _check_missing(matrix, problem.missing)
+    return matrix
 
 
 def _checked(X: Any, dtype: np.dtype, allow_missing: bool, estimator: str | None = None) -> Any:
@@ -243,15 +243,15 @@ def _check_are_numbers(X: Any) -> None:
         )
 
 
-def _check_missing(rows: Any, allowed: frozenset) -> None:
+def _check_missing(matrix: Any, allowed: frozenset) -> None:
     """Raise an error for missing values in columns that must not have any."""
-    if len(allowed) == rows.shape[1]:
+    if len(allowed) == matrix.shape[1]:
         return
-    values = rows.data if issparse(rows) else rows
+    values = matrix.data if issparse(matrix) else matrix
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
             return
-    found = np.isnan(rows.toarray() if issparse(rows) else rows).any(axis=0)
+    found = np.isnan(matrix.toarray() if issparse(matrix) else matrix).any(axis=0)
     bad = [int(column) for column in np.flatnonzero(found) if column not in allowed]
     if bad:
         raise ValueError(

@@ -66,7 +66,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     weights = sample_weight if np.ndim(sample_weight) else np.full(n_samples, sample_weight)
     weights = weights_of_rows(weights, n_samples)
     if not weights.max() > 0:
-        raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
+        raise ValueError("sample_weight is zero for every sample: at least one must be above 0.")
     return weights
 
 
@@ -74,7 +74,7 @@ def weights_of_rows(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Check weights of shape (n_samples,), which may all be zero, and return them as float64."""
     weights = np.asarray(sample_weight)
     if weights.shape != (n_samples,):
-        raise ValueError(weights_fault(f"the shape {weights.shape} for {n_samples} rows"))
+        raise ValueError(weights_fault(f"the shape {weights.shape} for {n_samples} samples"))
     try:
         numbers = None if weights.dtype.kind in "USTMmVc" else weights.astype(np.float64)
     except (TypeError, ValueError):
@@ -140,7 +140,9 @@ def take(X: Any, numbers: np.ndarray) -> Any:
     """Return a copy of some samples of an array, a sparse matrix or a frame."""
     if hasattr(X, "iloc"):
         some = X.iloc[numbers]
-        return some.copy() if hasattr(some, "copy") else some  # a pandas view would keep all rows in memory
+        return (
+            some.copy() if hasattr(some, "copy") else some
+        )  # a pandas view would keep all samples in memory
     if isinstance(X, list):  # an array of numbers and texts would contain texts
         return [X[number] for number in numbers]
     return X[numbers] if hasattr(X, "shape") else np.asarray(X)[numbers]

@@ -1,4 +1,4 @@
-"""Tensors that are allocated once per training, and their rows."""
+"""Tensors that are allocated once per training, and their samples."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = [
     "BatchBuffer",
     "Carried",
     "CarriedBuffers",
-    "row_bytes",
-    "take_rows",
+    "sample_bytes",
+    "take_samples",
 ]
 
 
@@ -29,23 +29,23 @@ class BatchBuffer:
         self.value = ort_value(self._staging, device)
         self._shared = device.is_cpu
 
-    def load(self, array: np.ndarray, rows: np.ndarray) -> None:
-        """Copy rows of an array, or of a sparse matrix, into the tensor."""
-        take_rows(array, rows, self._staging)
+    def load(self, array: np.ndarray, samples: np.ndarray) -> None:
+        """Copy samples of an array, or of a sparse matrix, into the tensor."""
+        take_samples(array, samples, self._staging)
         if not self._shared:
             self.value.update_inplace(self._staging)
 
 
-def row_bytes(arrays: Iterable[Any]) -> int:
+def sample_bytes(arrays: Iterable[Any]) -> int:
     """Return the bytes of a row of arrays or sparse matrices, in dense form."""
     return sum(math.prod(array.shape[1:]) * array.dtype.itemsize for array in arrays)
 
 
-def take_rows(array: Any, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return rows of an array or of a sparse matrix, as a C-contiguous array."""
+def take_samples(array: Any, samples: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return samples of an array or of a sparse matrix, as a C-contiguous array."""
     if issparse(array):
-        return array[rows].toarray(order="C" if out is None else None, out=out)
-    return np.take(array, rows, axis=0, out=out, mode="clip")  # other modes buffer the output
+        return array[samples].toarray(order="C" if out is None else None, out=out)
+    return np.take(array, samples, axis=0, out=out, mode="clip")  # other modes buffer the output
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from .running import Run, check_graph, run_reference
 __all__ = ["check_loss"]
 
 
-ROWS = 7
+N_SAMPLES = 7
 TASKS = {"classification", "multilabel", "regression", "unsupervised"}
 
 
@@ -73,7 +73,7 @@ def check_loss(
     rng, run = np.random.default_rng(random_state), run or run_reference
     for task in sorted(loss.tasks):
         for count in n_outputs:
-            predicted = rng.normal(scale=1.5, size=(ROWS, count))
+            predicted = rng.normal(scale=1.5, size=(N_SAMPLES, count))
             expected = _labels(loss, task, count, rng)
             for dtype in (np.float32, np.float64):
                 _check_rows(loss, expected, predicted.astype(dtype), run)
@@ -85,12 +85,12 @@ def check_loss(
 def _labels(loss: BaseLoss, task: str, count: int, rng: np.random.Generator) -> np.ndarray:
     if task in ("classification", "multilabel"):
         if loss.integer_labels and task == "classification":
-            return rng.integers(0, max(count, 2), size=ROWS)
-        return rng.integers(0, 2, size=(ROWS, count)).astype(np.float64)
+            return rng.integers(0, max(count, 2), size=N_SAMPLES)
+        return rng.integers(0, 2, size=(N_SAMPLES, count)).astype(np.float64)
     if task == "unsupervised":
-        return np.zeros((ROWS, count))
+        return np.zeros((N_SAMPLES, count))
     low, high = loss.domain.low, loss.domain.high
-    values = rng.normal(size=(ROWS, count))
+    values = rng.normal(size=(N_SAMPLES, count))
     if np.isfinite(low) and np.isfinite(high):
         return low + (high - low) * rng.uniform(0.1, 0.9, size=values.shape)
     if np.isfinite(low):
@@ -135,8 +135,8 @@ def _check_rows(loss: BaseLoss, expected: np.ndarray, predicted: np.ndarray, run
         return np.asarray(run(model, {"expected": expected[rows], "predicted": predicted[rows]})[0])
 
     every = values(slice(None))
-    assert every.shape == (ROWS,), (
-        f"{name}: returns shape {every.shape} for {ROWS} samples, it must be one loss per sample"
+    assert every.shape == (N_SAMPLES,), (
+        f"{name}: returns shape {every.shape} for {N_SAMPLES} samples, it must be one loss per sample"
     )
     assert every.dtype == predicted.dtype, f"{name}: returns {every.dtype}, not {predicted.dtype}"
     assert np.isfinite(every).all(), f"{name}: returns {every}, which is not finite"

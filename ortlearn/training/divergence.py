@@ -23,9 +23,9 @@ class Diverged(Exception):
         self.value, self.where = value, where
 
 
-def check_last(step: BaseStep, buffers: CarriedBuffers, rows: np.ndarray) -> None:
+def check_last(step: BaseStep, buffers: CarriedBuffers, samples: np.ndarray) -> None:
     """Check the weights after the last batch, with the loss of another run on its samples."""
-    value = step.run(rows, buffers)  # its update is discarded
+    value = step.run(samples, buffers)  # its update is discarded
     weights = buffers.split()[0].values()
     if not np.isfinite(value) or not all(np.isfinite(weight).all() for weight in weights):
         buffers.step_back(1)

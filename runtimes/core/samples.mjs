@@ -104,7 +104,7 @@ export function checkOptions(options, known) {
 export function checkWeights(data) {
   const wrong = data.find((value) => !(value >= 0 && value < Infinity));
   if (wrong !== undefined) fail(`sample_weight must be finite and not negative, and has ${text(wrong)}.`);
-  if (!data.some((value) => value > 0)) fail("sample_weight is zero for every row: at least one must be above 0.");
+  if (!data.some((value) => value > 0)) fail("sample_weight is zero for every sample: at least one must be above 0.");
 }
 
 // A tensor as nested arrays of numbers, texts and booleans.

@@ -223,7 +223,7 @@ class Trainer:
             for wrong in found[~(np.isfinite(found) & (found >= 0))][:1]:
                 raise ValueError(f"sample_weight must be finite and not negative, and has {text(wrong)}.")
             if not found.any():
-                raise ValueError("sample_weight is zero for every row: at least one must be above 0.")
+                raise ValueError("sample_weight is zero for every sample: at least one must be above 0.")
         counts = [f"{name}: {len(array)}" for name, array in values.items()]
         if any(len(array) != n_rows for array in values.values()):
             raise ValueError(f"Inputs must have as many rows, and have {', '.join(counts)}.")

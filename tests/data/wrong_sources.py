@@ -159,7 +159,7 @@ ITERATORS = {
     ),
     "nothing": Wrong(lambda folder: [], "The source has no rows: check"),
     "empty batches": Wrong(lambda folder: [(X[:0], Y[:0])], "The source has no rows: check"),
-    "all weights zero": Wrong(lambda folder: [(X, Y, 0 * W)], "sample_weight is zero for every row"),
+    "all weights zero": Wrong(lambda folder: [(X, Y, 0 * W)], "sample_weight is zero for every sample"),
     "no labels": Wrong(lambda folder: [X], "requires y to be passed"),
     "number": Wrong(lambda folder: 7, "int is not a source of rows: pass a folder"),
     "None": Wrong(lambda folder: None, "NoneType is not a source of rows: pass a folder"),

@@ -131,7 +131,7 @@ def test_sample_weights_are_relative_to_all_shards(client, regression):
         found = trained(client, LinearRegression(), cut(X, sizes), cut(y, sizes), cut(zero, sizes), **options)
         rest = trained(client, LinearRegression(), items((X[300:], y[300:], zero[300:])), None, **options)
         assert np.isfinite(found.train_losses_).all() and largest_difference(found, rest) < 0.1
-    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+    with pytest.raises(ValueError, match="sample_weight is zero for every sample"):
         trained(client, LinearRegression(), cut(X, sizes), cut(y, sizes), cut(0 * zero, sizes))
 
 

@@ -273,7 +273,7 @@ def test_invalid_data(optimizer, rows):
     unlabelled[300] = None
     with pytest.raises(ValueError, match="no label"):
         optimizer(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, unlabelled), shuffle_buffer=64)
-    with pytest.raises(ValueError, match="zero for every row"):
+    with pytest.raises(ValueError, match="zero for every sample"):
         optimizer(LogisticRegression(), **OPTIONS).fit_stream(cut(50, X, y, np.zeros(501)))
     for weights, message in (
         (np.full(501, -1.0), "negative"),

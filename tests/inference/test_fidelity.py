@@ -13,7 +13,7 @@ from sklearn.svm import NuSVC
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import FidelityWarning
-from ortlearn.inference.fidelity import ROWS, compare_with_sklearn
+from ortlearn.inference.fidelity import SAMPLES, compare_with_sklearn
 from ortlearn.inference.running import Inference
 from ortlearn.problem.problem import Problem
 
@@ -44,14 +44,14 @@ def test_difference_of_values(changed):
     assert warning.category is FidelityWarning
     message = str(warning.message)
     assert re.search(r"ONNX model of Ridge differs from scikit-learn's predict by up to 0\.0", message)
-    assert f"{ROWS} of {ROWS} compared rows" in message and "compare both on your data" in message
+    assert f"{SAMPLES} of {SAMPLES} compared samples" in message and "compare both on your data" in message
 
 
 def test_difference_of_probabilities():
     model = LogisticRegression(max_iter=500).fit(X, CLASSES)
     runner = runner_of(model, CLASSES)
     model.coef_[0] *= 3
-    with pytest.warns(FidelityWarning, match="predict_proba by up to .* at row [0-9]+ "):
+    with pytest.warns(FidelityWarning, match="predict_proba by up to .* at sample [0-9]+ "):
         compare_with_sklearn(runner, model, X, X)
 
 
@@ -59,12 +59,12 @@ def test_fit_compares_few_samples(monkeypatch):
     model = KNeighborsRegressor().fit(X, X[:, 0])
     seen = []
     monkeypatch.setattr(
-        KNeighborsRegressor, "predict", lambda self, rows: seen.append(rows) or rows[:, 0] + 9
+        KNeighborsRegressor, "predict", lambda self, samples: seen.append(samples) or samples[:, 0] + 9
     )
     with pytest.warns(FidelityWarning, match="KNeighborsRegressor"):
         OrtGradientOptimizer(model, weights_to_train="_y", **STILL).fit(X, X[:, 0])
-    (rows,) = seen
-    assert len(rows) == ROWS
+    (samples,) = seen
+    assert len(samples) == SAMPLES
 
 
 def test_equal_infinite_predictions():
@@ -79,13 +79,13 @@ def test_equal_infinite_predictions():
 def test_decisions_of_large_coefficients_are_compared():
     """Kernels cancel, so that votes of pairs tie differently in float32, although most classes agree."""
     rng = np.random.RandomState(5)
-    rows = rng.normal(size=(60, 4))
+    samples = rng.normal(size=(60, 4))
     y = rng.randint(0, 4, 60)
-    model = NuSVC(nu=0.3, kernel="linear").fit(rows, y)
+    model = NuSVC(nu=0.3, kernel="linear").fit(samples, y)
     assert np.abs(model.dual_coef_).max() > 1e4
     with pytest.warns(FidelityWarning, match="NuSVC differs from scikit-learn's decision_function by up to"):
-        OrtGradientOptimizer(model, **STILL).fit(rows, y)
+        OrtGradientOptimizer(model, **STILL).fit(samples, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FidelityWarning)
-        ours = OrtGradientOptimizer(model, dtype="float64", **STILL).fit(rows, y)
-    np.testing.assert_allclose(ours.decision_function(rows), model.decision_function(rows), atol=1e-6)
+        ours = OrtGradientOptimizer(model, dtype="float64", **STILL).fit(samples, y)
+    np.testing.assert_allclose(ours.decision_function(samples), model.decision_function(samples), atol=1e-6)

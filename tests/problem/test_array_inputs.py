@@ -189,7 +189,7 @@ def test_images_are_processed_in_chunks(optimizer, monkeypatch):
     X, y = file.samples(20)
     trained = trainer(optimizer, file).fit(X, y)
     whole = trained.predict_proba(X), trained.losses(X, y)
-    monkeypatch.setattr("ortlearn.inference.row_chunks.CHUNK_BYTES", 3 * X[0].nbytes)
+    monkeypatch.setattr("ortlearn.inference.sample_chunks.CHUNK_BYTES", 3 * X[0].nbytes)
     np.testing.assert_allclose(trained.predict_proba(X), whole[0], rtol=1e-5)
     np.testing.assert_allclose(trained.losses(X, y), whole[1], rtol=1e-5)
 

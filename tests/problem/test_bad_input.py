@@ -52,7 +52,7 @@ DATA = {
     "nan_weight": (as_is, {"sample_weight": with_value(np.ones(40), np.nan)}, "sample_weight contains NaN"),
     "weight_length": (as_is, {"sample_weight": np.ones(39)}, r"has the shape \(39,\) for 40 rows"),
     "weight_shape": (as_is, {"sample_weight": np.ones((40, 2))}, "[Ss]ample.?weights? must be 1D"),
-    "zero_weights": (as_is, {"sample_weight": np.zeros(40)}, "zero for every row|at least one non-zero"),
+    "zero_weights": (as_is, {"sample_weight": np.zeros(40)}, "zero for every sample|at least one non-zero"),
     "X_val_alone": (as_is, {"X_val": np.ones((3, 10))}, "pass both X_val and y_val, or neither"),
     "y_val_alone": (as_is, {"y_val": np.ones(3)}, "X_val is missing"),
     "features_of_X_val": (as_is, {"X_val": np.ones((3, 9)), "y_val": np.ones(3)}, "X has 9 features"),

@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import LinearSVC
 
-from ortlearn.inference import row_chunks
+from ortlearn.inference import sample_chunks
 from tests.estimators.mixed_frames import N_ROWS, columns, small_step
 
 
@@ -319,6 +319,6 @@ def test_columns_are_predicted_in_chunks(pipeline, people, both, monkeypatch):
     X, y = people
     model = small_step(both[0], pipeline).fit(X, y)
     expected, losses = model.predict(X), model.losses(X, y)
-    monkeypatch.setattr(row_chunks, "ROWS_OF_COLUMNS", 7)
+    monkeypatch.setattr(sample_chunks, "SAMPLES_OF_COLUMNS", 7)
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6)
     np.testing.assert_allclose(model.losses(X, y), losses, rtol=1e-4, atol=1e-6)

@@ -108,7 +108,7 @@ NEGATIVE = "sample_weight must be finite and not negative, and has {}."
 WEIGHT = "sample_weight must be of type float32, and row {} has {}."
 #: Weights of two samples.
 WRONG_WEIGHTS = [
-    ([0, 0], "sample_weight is zero for every row: at least one must be above 0."),
+    ([0, 0], "sample_weight is zero for every sample: at least one must be above 0."),
     ([1, -0.5], NEGATIVE.format("-0.5")),
     ([NAN, 1], NEGATIVE.format("NaN")),
     ([1, INFINITY], WEIGHT.format(1, "Infinity")),

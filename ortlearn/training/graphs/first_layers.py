@@ -17,7 +17,7 @@ __all__ = ["FirstLayer", "Moments", "first_layers", "is_product", "moments"]
 #: Standard deviation relative to the mean below which columns are constant up to rounding.
 CONSTANT = 1e-6
 #: Rows per chunk for moments, so that X is not copied.
-ROWS = 8192
+CHUNK = 8192
 
 
 @dataclass(frozen=True)
@@ -135,14 +135,14 @@ def _mean_and_variance(
         mean = np.asarray(shares @ features.astype(np.float64)).ravel() if centred else np.zeros(len(squares))
         return mean, squares - mean**2
     weights = np.ones(len(features)) if sample_weight is None else sample_weight.astype(np.float64)
-    mean, chunks = np.zeros(features.shape[1]), range(0, len(features), ROWS)
+    mean, chunks = np.zeros(features.shape[1]), range(0, len(features), CHUNK)
     if centred:
-        for rows in (slice(start, start + ROWS) for start in chunks):
-            mean += weights[rows] @ features[rows].astype(np.float64)
+        for samples in (slice(start, start + CHUNK) for start in chunks):
+            mean += weights[samples] @ features[samples].astype(np.float64)
         mean /= weights.sum()
     squares = np.zeros(features.shape[1])
-    for rows in (slice(start, start + ROWS) for start in chunks):
-        squares += weights[rows] @ (features[rows] - mean) ** 2
+    for samples in (slice(start, start + CHUNK) for start in chunks):
+        squares += weights[samples] @ (features[samples] - mean) ** 2
     return mean, squares / weights.sum()
 
 

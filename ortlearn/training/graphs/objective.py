@@ -32,7 +32,7 @@ __all__ = [
     "objective_graph",
     "penalty_graph",
     "penalty_terms",
-    "row_loss_graph",
+    "sample_loss_graph",
     "statistic_outputs",
 ]
 
@@ -61,11 +61,11 @@ def batch_inputs(task: TrainingTask, batch: int | str) -> list[ValueInfoProto]:
     if objective.loss is not None:
         inputs.append(make_value_info(objective.label, batch_type(objective.label_type, batch)))
     if objective.weighted and objective.loss is not None:
-        inputs.append(make_value_info(SAMPLE_WEIGHT, row_type(task, batch)))
+        inputs.append(make_value_info(SAMPLE_WEIGHT, sample_type(task, batch)))
     return inputs
 
 
-def row_type(task: TrainingTask, batch: int | str) -> TensorType:
+def sample_type(task: TrainingTask, batch: int | str) -> TensorType:
     """Return the type of the losses of a batch and of sample weights: per sample, or per position."""
     loss, labels = task.objective.loss, task.objective.label_type.shape or ()
     positions = labels[1:2] if loss is not None and loss.by_position else ()
@@ -87,31 +87,31 @@ def with_batch_dimension(task: TrainingTask, batch: int | str) -> ModelProto:
         elif value.name == task.objective.label:
             value.CopyFrom(make_value_info(value.name, batch_type(task.objective.label_type, batch)))
         elif value.name == SAMPLE_WEIGHT:
-            value.CopyFrom(make_value_info(SAMPLE_WEIGHT, row_type(task, batch)))
+            value.CopyFrom(make_value_info(SAMPLE_WEIGHT, sample_type(task, batch)))
     del model.graph.value_info[:]
     if task.graph.sparse:
         model = with_sparse_products(model, task.graph.sparse, batch)
     return model
 
 
-def row_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
+def sample_losses(task: TrainingTask, op: GraphBuilder, batch: int | str) -> str:
     """Write the loss of each sample of a batch, or of each of its positions."""
     objective, output = task.objective, task.graph.output
     assert objective.loss is not None
     op.set_type(objective.label, *batch_type(objective.label_type, batch))
     op.set_type(output, *batch_type(task.graph.output_type, batch))
-    n_axes = len(row_type(task, batch).shape or ())
+    n_axes = len(sample_type(task, batch).shape or ())
     return write_losses(objective.loss, op, objective.label, output, n_axes)
 
 
-def row_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
+def sample_loss_graph(task: TrainingTask) -> tuple[ModelProto, str]:
     """Return the graph of the loss of each sample or position, and the name of its output."""
     model = with_batch_dimension(task, BATCH)
     op = builder(task, model, "loss_")
-    rows = row_losses(task, op, BATCH)
+    losses = sample_losses(task, op, BATCH)
     inputs = [value for value in batch_inputs(task, BATCH) if value.name != SAMPLE_WEIGHT]
-    output = make_value_info(rows, row_type(task, BATCH))
-    return without_float64_softplus(append_nodes(model, op, inputs=inputs, outputs=[output])), rows
+    output = make_value_info(losses, sample_type(task, BATCH))
+    return without_float64_softplus(append_nodes(model, op, inputs=inputs, outputs=[output])), losses
 
 
 def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
@@ -126,7 +126,9 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
         if len(task.graph.output_type.shape or ()) > 0:
             value = op.ReduceSum(value, keepdims=0)
     else:
-        value = mean_loss(op, row_losses(task, op, batch), SAMPLE_WEIGHT if task.objective.weighted else None)
+        value = mean_loss(
+            op, sample_losses(task, op, batch), SAMPLE_WEIGHT if task.objective.weighted else None
+        )
     for info in model.graph.input:
         if info.name in task.graph.intercepts:
             shape = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
@@ -171,11 +173,11 @@ def differentiated(task: TrainingTask) -> str:
     return SMOOTH if task.is_proximal else OBJECTIVE
 
 
-def mean_loss(op: GraphBuilder, rows: str, sample_weight: str | None) -> str:
+def mean_loss(op: GraphBuilder, losses: str, sample_weight: str | None) -> str:
     """Write ``sum(w * l) / sum(w)``, or the mean without weights."""
     if sample_weight is None:
-        return op.ReduceMean(rows, keepdims=0)
-    total = op.ReduceSum(op.Mul(rows, sample_weight), keepdims=0)
+        return op.ReduceMean(losses, keepdims=0)
+    total = op.ReduceSum(op.Mul(losses, sample_weight), keepdims=0)
     tiny = float(np.finfo(op.float_dtype).tiny)
     return op.Div(total, op.Max(op.ReduceSum(sample_weight, keepdims=0), tiny))
 

@@ -15,7 +15,7 @@ from ...data.samples import Data
 from ...graphs import GraphBuilder, TensorType, make_value_info, opset_versions
 from ...graphs.editing import with_fields
 from ...graphs.view import GraphView
-from ...runtime.buffers import take_rows
+from ...runtime.buffers import take_samples
 from .first_layers import is_product
 from .task import TrainingTask
 
@@ -28,9 +28,9 @@ __all__ = [
     "product_widths",
     "sparse_features",
     "stays_sparse",
-    "taken_rows",
+    "taken_samples",
     "with_sparse_products",
-    "with_sparse_rows",
+    "with_sparse_samples",
 ]
 
 #: Inputs of a sparse feature: values, column indices and row indices (within the batch) of its entries, row
@@ -168,18 +168,18 @@ def entry_arrays(feature: str, csr: Any, rows: np.ndarray, size: int) -> dict[st
 def entry_bytes(csr: Any, width: int = 0) -> int:
     """Return the average bytes of the entries of a sample, rounded up."""
     of_entry = csr.dtype.itemsize * (1 + width) + 2 * np.dtype(np.int32).itemsize
-    of_row = len(BOUNDS) * np.dtype(np.int64).itemsize
-    return of_row - -csr.nnz * of_entry // max(1, csr.shape[0])
+    of_sample = len(BOUNDS) * np.dtype(np.int64).itemsize
+    return of_sample - -csr.nnz * of_entry // max(1, csr.shape[0])
 
 
-def with_sparse_rows(task: TrainingTask, data: Data) -> TrainingTask:
+def with_sparse_samples(task: TrainingTask, data: Data) -> TrainingTask:
     """Return a task that reads the entries of sparse features if the graph only multiplies them."""
     names = [name for name, array in task.inputs(data).items() if stays_sparse(array)]
     sparse = sparse_features(task.graph.model, names)
     return task.changed(sparse=sparse) if sparse else task
 
 
-def taken_rows(
+def taken_samples(
     task: TrainingTask, columns: Iterable[tuple[str, Any]], rows: np.ndarray, size: int
 ) -> dict[str, np.ndarray]:
     """Return samples as arrays: the entries of sparse features of the task, others dense."""
@@ -188,5 +188,5 @@ def taken_rows(
         if name in task.graph.sparse:
             taken |= entry_arrays(name, array, rows, size)
         else:
-            taken[name] = take_rows(array, rows)
+            taken[name] = take_samples(array, rows)
     return taken

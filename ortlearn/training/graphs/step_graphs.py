@@ -16,7 +16,7 @@ from ...graphs.queries import copy_value, renamed_value
 from ...runtime.buffers import Carried
 from .averaging import append_sums
 from .clipping import clip_gradients
-from .names import BATCH, OBJECTIVE, RATE, ROWS
+from .names import BATCH, OBJECTIVE, RATE, SAMPLE_INDICES
 from .objective import builder, differentiated, elem_type, objective_graph
 from .task import TrainingTask
 
@@ -48,13 +48,13 @@ def step_graph(task: TrainingTask) -> StepGraph:
     gradient = map_names(gradient, {value.name: f"ortlearn_batch_{value.name}" for value in columns})
     op = builder(task, gradient, "gather_")
     for value in columns:
-        op.node("Gather", value.name, ROWS, outputs=[f"ortlearn_batch_{value.name}"], axis=0)
+        op.node("Gather", value.name, SAMPLE_INDICES, outputs=[f"ortlearn_batch_{value.name}"], axis=0)
         if value.type.tensor_type.shape.dim:
             value.type.tensor_type.shape.dim[0].dim_param = "rows"
-    rows = make_value_info(ROWS, TensorType(TensorProto.INT64, (BATCH,)))
+    indices = make_value_info(SAMPLE_INDICES, TensorType(TensorProto.INT64, (BATCH,)))
     gathered = append_nodes(gradient, op, first=True)
     weights = [value for value in gathered.graph.input if value.name in names]
-    gathered = with_fields(gathered, input=[*columns, rows, *weights])
+    gathered = with_fields(gathered, input=[*columns, indices, *weights])
     return append_updates(task, gathered, gradients, OBJECTIVE)
 
 

@@ -11,7 +11,7 @@ from onnx import ModelProto, helper
 from ...data.samples import Data
 from ...exceptions import ExecutionError
 from ...graphs import copy_model, make_inputs_of, value_types
-from ...runtime.buffers import row_bytes
+from ...runtime.buffers import sample_bytes
 from ...runtime.machine import memory_bytes
 from ..graphs.sparse_products import entry_bytes, product_widths
 from ..graphs.task import TrainingTask
@@ -20,8 +20,8 @@ from .hoisting import CHUNK_BYTES
 __all__ = [
     "activation_bytes",
     "check_memory",
-    "rows_per_call",
-    "rows_per_copy",
+    "samples_per_evaluation",
+    "samples_per_copy",
     "samples_per_call",
     "without_large_constants",
 ]
@@ -68,7 +68,7 @@ def _result_bytes(model: ModelProto, inputs: Mapping[str, Any], samples: int) ->
     return total
 
 
-def rows_per_call(
+def samples_per_evaluation(
     task: TrainingTask, data: Data, chunk_bytes: int = CHUNK_BYTES, activations: int = MAX_ACTIVATIONS
 ) -> int | None:
     """Return the number of samples per call for objective and gradient; None for all.
@@ -80,11 +80,11 @@ def rows_per_call(
         return None
     if task.graph.sparse:
         inputs, widths = task.inputs(data), product_widths(task.graph.model, task.graph.sparse)
-        dense = row_bytes(array for name, array in inputs.items() if name not in widths)
-        row = dense + sum(entry_bytes(inputs[name], width) for name, width in widths.items())
-        return max(1, min(chunk_bytes // row, samples_per_call(task.graph.model, inputs, activations)))
+        dense = sample_bytes(array for name, array in inputs.items() if name not in widths)
+        sample = dense + sum(entry_bytes(inputs[name], width) for name, width in widths.items())
+        return max(1, min(chunk_bytes // sample, samples_per_call(task.graph.model, inputs, activations)))
     if data.is_sparse:
-        return max(1, chunk_bytes // row_bytes(task.inputs(data).values()))
+        return max(1, chunk_bytes // sample_bytes(task.inputs(data).values()))
     size = samples_per_call(task.graph.model, task.inputs(data), activations)
     return size if size < len(data) else None
 
@@ -101,22 +101,22 @@ def check_memory(task: TrainingTask, data: Data, batch_size: int) -> None:
     inputs, limit = task.inputs(data), memory_bytes()
     if _result_bytes(without_large_constants(task.graph.model), inputs, batch_size) <= limit:
         return
-    row = activation_bytes(task.graph.model, inputs)
-    if row * batch_size <= limit:
+    sample = activation_bytes(task.graph.model, inputs)
+    if sample * batch_size <= limit:
         return
-    fitting = limit // row
+    fitting = limit // sample
     advice = f"use batch_size={fitting} or less" if fitting else "pass smaller samples, or a smaller model"
     raise ExecutionError(
-        f"A batch of {batch_size} samples takes about {row * batch_size / 2**30:.3g} GiB for the results of "
-        f"all operators, more than the {limit / 2**30:.3g} GiB of this machine: {advice}."
+        f"A batch of {batch_size} samples takes about {sample * batch_size / 2**30:.3g} GiB for the results "
+        f"of all operators, more than the {limit / 2**30:.3g} GiB of this machine: {advice}."
     )
 
 
-def rows_per_copy(task: TrainingTask, data: Data, chunk_bytes: int = CHUNK_BYTES) -> int:
+def samples_per_copy(task: TrainingTask, data: Data, chunk_bytes: int = CHUNK_BYTES) -> int:
     """Return the number of samples to copy per call: all of them unless features are sparse."""
     if not data.is_sparse:
         return len(data)
     inputs, sparse = task.inputs(data), task.graph.sparse
-    dense = row_bytes(array for name, array in inputs.items() if name not in sparse)
+    dense = sample_bytes(array for name, array in inputs.items() if name not in sparse)
     entries = sum(entry_bytes(inputs[name]) for name in sparse)
     return min([len(data), *([chunk_bytes // dense] if dense else []), ENTRY_BYTES // max(1, entries)])

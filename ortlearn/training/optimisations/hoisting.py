@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix, issparse, vstack
 from ...data.samples import Data
 from ...exceptions import ConversionError
 from ...graphs import TensorType, extract_model, make_value_info, node_inputs
-from ...runtime.buffers import row_bytes, take_rows
+from ...runtime.buffers import sample_bytes, take_samples
 from ...runtime.checked_sessions import open_session
 from ...runtime.devices import Device
 from ..graphs.names import SAMPLE_WEIGHT
@@ -23,7 +23,7 @@ __all__ = ["Limits", "Prefix", "hoist", "needs_hoisting", "split_prefix"]
 #: Approximate bytes of a chunk of samples, which bounds the memory.
 CHUNK_BYTES = 2**24
 #: Samples for the check that the frozen part computes each sample independently.
-PROBE_ROWS = 8
+PROBE_SAMPLES = 8
 
 
 class Limits(NamedTuple):
@@ -59,7 +59,7 @@ class Prefix:
     """The frozen part of a graph.
 
     It has the inputs ``read``; the remaining graph also reads the inputs ``passed`` of the task. Inputs or
-    results take up to ``bytes_of_row`` per sample.
+    results take up to ``bytes_per_sample`` per sample.
     """
 
     def __init__(
@@ -70,11 +70,12 @@ class Prefix:
         n_jobs: int | None,
         read: list[str],
         passed: list[str],
-        bytes_of_row: int,
+        bytes_per_sample: int,
         limits: Limits,
     ):
         self._task, self._model, self._read, self._passed = task, model, read, passed
-        self._device, self._n_jobs, self.bytes_of_row, self._limits = device, n_jobs, bytes_of_row, limits
+        self._device, self._n_jobs = device, n_jobs
+        self.bytes_per_sample, self._limits = bytes_per_sample, limits
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "session"}
@@ -88,7 +89,7 @@ class Prefix:
         """Return samples with the features of the remaining graph."""
         inputs = self._task.inputs(data)
         feeds = {name: inputs[name] for name in self._read}
-        features = _run_in_chunks(self.session, feeds, self.bytes_of_row, self._limits)
+        features = _run_in_chunks(self.session, feeds, self.bytes_per_sample, self._limits)
         features.update({name: inputs[name] for name in self._passed})
         return Data(data.X, data.y, data.sample_weight, features, data.members)
 
@@ -102,11 +103,11 @@ def split_prefix(
     own = [name for name in frontier if name not in inputs]
     if not own:
         return _checked(task), None
-    prefix = _with_dynamic_rows(extract_model(task.graph.model, own, inputs=list(inputs)))
+    prefix = _with_dynamic_batch(extract_model(task.graph.model, own, inputs=list(inputs)))
     feeds = {value.name: inputs[value.name] for value in prefix.graph.input}
     passed = [name for name in frontier if name in inputs]
-    found = Prefix(task, prefix, device, n_jobs, list(feeds), passed, row_bytes(feeds.values()), limits)
-    some = _rowwise_results(found.session, feeds)
+    found = Prefix(task, prefix, device, n_jobs, list(feeds), passed, sample_bytes(feeds.values()), limits)
+    some = _samplewise_results(found.session, feeds)
     if some is None or not (needs_hoisting(task) or _fits(some, feeds, limits)):
         return _checked(task), None
     outputs = (value.name for value in found.session.get_outputs())
@@ -120,7 +121,7 @@ def split_prefix(
     for value in rest.graph.input:
         if value.name in known:
             value.CopyFrom(make_value_info(value.name, known[value.name]))
-    found.bytes_of_row = max(found.bytes_of_row, row_bytes(some))
+    found.bytes_per_sample = max(found.bytes_per_sample, sample_bytes(some))
     return _checked(task.changed(model=rest, features=known)), found
 
 
@@ -156,7 +157,7 @@ def _frontier(task: TrainingTask) -> list[str]:
     return list(dict.fromkeys(read))
 
 
-def _with_dynamic_rows(prefix: ModelProto) -> ModelProto:
+def _with_dynamic_batch(prefix: ModelProto) -> ModelProto:
     """Return a prefix with a dynamic number of samples."""
     for source in prefix.graph.input:
         for dim in source.type.tensor_type.shape.dim[:1]:
@@ -167,19 +168,24 @@ def _with_dynamic_rows(prefix: ModelProto) -> ModelProto:
     return prefix
 
 
-def _rowwise_results(session: Any, feeds: dict[str, Any]) -> list[np.ndarray] | None:
+def _samplewise_results(session: Any, feeds: dict[str, Any]) -> list[np.ndarray] | None:
     """Return the results for some samples, or None if they depend on the other samples of a batch."""
     # Spread over the data, since neighbours are often equal.
-    last = _n_rows(feeds) - 1
-    rows = np.linspace(0, last, min(PROBE_ROWS, last + 1)).astype(np.int64)
-    probe = {name: take_rows(array, rows) for name, array in feeds.items()}
+    last = _n_samples(feeds) - 1
+    samples = np.linspace(0, last, min(PROBE_SAMPLES, last + 1)).astype(np.int64)
+    probe = {name: take_samples(array, samples) for name, array in feeds.items()}
     together = session.run(None, probe)
     single = [
-        session.run(None, {name: array[i : i + 1] for name, array in probe.items()}) for i in range(len(rows))
+        session.run(None, {name: array[i : i + 1] for name, array in probe.items()})
+        for i in range(len(samples))
     ]
     for position, whole in enumerate(together):
         parts = [result[position] for result in single]
-        if whole.ndim == 0 or len(whole) != len(rows) or {p.shape for p in parts} != {(1, *whole.shape[1:])}:
+        if (
+            whole.ndim == 0
+            or len(whole) != len(samples)
+            or {p.shape for p in parts} != {(1, *whole.shape[1:])}
+        ):
             return None
         if not _is_close(whole, np.concatenate(parts)):
             return None
@@ -194,32 +200,34 @@ def _is_close(left: np.ndarray, right: np.ndarray) -> bool:
 
 def _fits(values: list[np.ndarray], feeds: dict[str, Any], limits: Limits) -> bool:
     """Return whether results can be stored for all samples, given those for some of them."""
-    n_rows, total = _n_rows(feeds), 0.0
+    n_samples, total = _n_samples(feeds), 0.0
     for value in values:
-        is_sparse = _stays_sparse(value, n_rows, limits)
-        of_row = (
-            3 * np.count_nonzero(value) * value.itemsize / len(value) if is_sparse else row_bytes([value])
+        is_sparse = _stays_sparse(value, n_samples, limits)
+        of_sample = (
+            3 * np.count_nonzero(value) * value.itemsize / len(value) if is_sparse else sample_bytes([value])
         )
-        total += n_rows * of_row
-    return total <= max(limits.results, n_rows * row_bytes(feeds.values()))
+        total += n_samples * of_sample
+    return total <= max(limits.results, n_samples * sample_bytes(feeds.values()))
 
 
-def _n_rows(feeds: dict[str, Any]) -> int:
+def _n_samples(feeds: dict[str, Any]) -> int:
     return next(iter(feeds.values())).shape[0]
 
 
-def _run_in_chunks(session: Any, feeds: dict[str, Any], bytes_of_row: int, limits: Limits) -> dict[str, Any]:
+def _run_in_chunks(
+    session: Any, feeds: dict[str, Any], bytes_per_sample: int, limits: Limits
+) -> dict[str, Any]:
     """Return the results of a session for all samples; large ones with few nonzeros as CSR matrices."""
     outputs = [value.name for value in session.get_outputs()]
-    n_rows = _n_rows(feeds)
-    size = max(1, limits.chunk // max(1, bytes_of_row))
+    n_samples = _n_samples(feeds)
+    size = max(1, limits.chunk // max(1, bytes_per_sample))
     results: dict[str, Any] = {}
-    for start in range(0, n_rows, size):
+    for start in range(0, n_samples, size):
         chunk = {name: _dense(array[start : start + size]) for name, array in feeds.items()}
         for output, value in zip(outputs, session.run(outputs, chunk), strict=True):
             if start == 0:
-                sparse = _stays_sparse(value, n_rows, limits)
-                results[output] = [] if sparse else np.empty((n_rows, *value.shape[1:]), dtype=value.dtype)
+                sparse = _stays_sparse(value, n_samples, limits)
+                results[output] = [] if sparse else np.empty((n_samples, *value.shape[1:]), dtype=value.dtype)
             if isinstance(results[output], list):
                 results[output].append(_as_sparse(value))
             else:
@@ -231,8 +239,8 @@ def _dense(part: Any) -> np.ndarray:
     return part.toarray() if issparse(part) else np.ascontiguousarray(part)
 
 
-def _stays_sparse(value: np.ndarray, n_rows: int, limits: Limits) -> bool:
-    n_bytes = n_rows * value.itemsize * (value.shape[1] if value.ndim == 2 else 0)
+def _stays_sparse(value: np.ndarray, n_samples: int, limits: Limits) -> bool:
+    n_bytes = n_samples * value.itemsize * (value.shape[1] if value.ndim == 2 else 0)
     if value.dtype.kind != "f" or n_bytes < max(1, limits.sparse):
         return False
     return bool(np.count_nonzero(value) <= limits.density * value.size)

@@ -15,7 +15,7 @@ from ...graphs.nodes import attributes_of, node_inputs
 from ...graphs.view import GraphView
 from ..graphs.names import OBJECTIVE
 
-__all__ = ["JoinedLosses", "joined_losses", "with_joined_rows"]
+__all__ = ["JoinedLosses", "joined_losses", "with_joined_samples"]
 
 #: Maximum bytes of the samples of an iteration, so that they stay in the cache of a core.
 MAX_BYTES = 2**16
@@ -31,13 +31,13 @@ ELEMENTWISE = set("Abs Add Clip Div Max Min Mul Neg Relu Sqrt Sub".split())
 VECTORIZED = ELEMENTWISE | set("Erf Exp Log Pow Sigmoid Softplus Tanh".split())
 
 
-def with_joined_rows(
+def with_joined_samples(
     op: GraphBuilder, batch: ModelProto, joined: Mapping[str, str], n_batches: int
 ) -> tuple[ModelProto, dict[str, str]]:
     """Move nodes that depend only on samples out of the batches, and write them once for all of them."""
     graph, found, nodes = GraphView(batch), dict(joined), []
     for node in graph.nodes:
-        if _is_rowwise(graph, node, found) and _nbytes(graph, node.output[0]) * n_batches <= MAX_BYTES:
+        if _is_samplewise(graph, node, found) and _nbytes(graph, node.output[0]) * n_batches <= MAX_BYTES:
             (name,) = node.output
             found[name] = op.unique(f"joined_{name}")
             op.nodes.append(renamed_node(node, found))
@@ -47,7 +47,7 @@ def with_joined_rows(
     return with_fields(batch, node=nodes), {name: tensor for name, tensor in found.items() if name in read}
 
 
-def _is_rowwise(graph: GraphView, node: NodeProto, joined: Mapping[str, str]) -> bool:
+def _is_samplewise(graph: GraphView, node: NodeProto, joined: Mapping[str, str]) -> bool:
     """Return whether a node computes each sample independently, and depends only on samples and constants."""
     if node.domain != "" or len(node.output) != 1 or graph.keeps_name(node.output[0]):
         return False

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from ...data.samples import Data
 from ...penalties import BasePenalty
-from ..graphs.first_layers import ROWS, FirstLayer, Moments, first_layers, moments
+from ..graphs.first_layers import CHUNK, FirstLayer, Moments, first_layers, moments
 from ..graphs.task import TrainingTask
 
 __all__ = ["Coordinates", "Scale"]
@@ -156,10 +156,10 @@ class Coordinates:
                 found = features.multiply(1 / scale.spread).tocsr().astype(features.dtype)
             else:
                 found = np.empty(features.shape, dtype=features.dtype)
-                for start in range(0, features.shape[0], ROWS):  # float64 only for a chunk at a time
-                    rows = slice(start, start + ROWS)
-                    part = features[rows].toarray() if issparse(features) else features[rows]
-                    found[rows] = (part - scale.mean) / scale.spread
+                for start in range(0, features.shape[0], CHUNK):  # float64 only for a chunk at a time
+                    samples = slice(start, start + CHUNK)
+                    part = features[samples].toarray() if issparse(features) else features[samples]
+                    found[samples] = (part - scale.mean) / scale.spread
             columns[scale.layer.features] = found
         return Data(data.X, data.y, data.sample_weight, columns)
 

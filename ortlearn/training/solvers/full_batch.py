@@ -18,9 +18,9 @@ from ..fusions.scatter import scatter_rows
 from ..graphs.names import OBJECTIVE
 from ..graphs.objective import objective_graph
 from ..graphs.rescaling import last_weights
-from ..graphs.sparse_products import taken_rows, with_sparse_rows
+from ..graphs.sparse_products import taken_samples, with_sparse_samples
 from ..graphs.task import TrainingTask
-from ..optimisations.activations import CHUNK_BYTES, MAX_ACTIVATIONS, rows_per_call
+from ..optimisations.activations import CHUNK_BYTES, MAX_ACTIVATIONS, samples_per_evaluation
 from ..optimisations.table_rows import TableRows
 from ..steps.compiled import compiled_graph
 from .coordinates import Coordinates
@@ -161,13 +161,13 @@ class FullBatchStep:
             self._data = self._rows.data(self.task, data, weights)
         self._all, self._first, weights = data, weights, self._rows.of_weights(weights)
         task, data = self._rows.task(self.task), self._data
-        self._trained = with_sparse_rows(task, data) if self.device.reads_entries else task
+        self._trained = with_sparse_samples(task, data) if self.device.reads_entries else task
         self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in weights.items()}
         self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
         self._gradients = [ort_value(np.zeros_like(weights[n]), self.device) for n in self.task.graph.weights]
         self._calls: dict[bool, BoundCall] = {}
-        self._size = rows_per_call(self._trained, data, self.chunk_bytes, self.max_activations)
+        self._size = samples_per_evaluation(self._trained, data, self.chunk_bytes, self.max_activations)
         self._whole = self._values(slice(0, len(data))) if self._size is None else None
 
     def _call(self, rounded: bool) -> BoundCall:
@@ -189,7 +189,7 @@ class FullBatchStep:
         """Return some samples as inputs of the graph."""
         columns, numbers = self.task.columns(self._data), np.arange(rows.start, rows.stop)
         if self._data.is_sparse:
-            arrays = taken_rows(self._trained, columns.items(), numbers, len(numbers))
+            arrays = taken_samples(self._trained, columns.items(), numbers, len(numbers))
         else:
             arrays = {name: array[rows] for name, array in columns.items()}
         return {name: ort_value(array, self.device) for name, array in arrays.items()}

@@ -33,10 +33,10 @@ def run_batches(
 ) -> np.ndarray:
     """Run batches one by one, up to the first non-finite objective."""
     values: list[Any] = []
-    for rows in split_batches(order, batch_size):
+    for samples in split_batches(order, batch_size):
         if pause is not None and values:
             pause(values)
-        value = run(rows, buffers)
+        value = run(samples, buffers)
         values.append(value)
         if not isfinite(value):
             buffers.step_back(1)  # to the weights before those that gave this objective
@@ -138,7 +138,7 @@ class BaseStep:
         """Set the learning rate of the next steps."""
         self._rate.update_inplace(np.array(rate, dtype=self.task.graph.dtype))
 
-    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+    def run(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective; the caller advances the buffers to keep the update."""
         raise NotImplementedError
 

@@ -14,13 +14,13 @@ from ...graphs.view import GraphView
 from ...runtime.buffers import Carried
 from ...runtime.sessions import CONDITION
 from ..graphs.names import OBJECTIVE
-from ..optimisations.joined_batches import JoinedLosses, joined_losses, with_joined_rows
+from ..optimisations.joined_batches import JoinedLosses, joined_losses, with_joined_samples
 
-__all__ = ["LOSSES", "ORDER", "ROWS_OF_BATCH", "PerBatch", "append_loops", "batches_per_iteration"]
+__all__ = ["LOSSES", "ORDER", "SAMPLES_OF_BATCH", "PerBatch", "append_loops", "batches_per_iteration"]
 
 ORDER = "ortlearn_order"
 LOSSES = "ortlearn_losses"
-ROWS_OF_BATCH = "ortlearn_rows_of_batch"
+SAMPLES_OF_BATCH = "ortlearn_rows_of_batch"
 NUMBER = "ortlearn_number"
 FINITE = "ortlearn_loss_is_finite"
 #: Minimum number of iterations of several batches, the most preferred first: an iteration takes up to 2 us
@@ -154,7 +154,7 @@ def _iteration(
             parts[name] = [op.node("Gather", tensor, NUMBER, outputs=[name], axis=0)]
     else:
         joined_values = {name: op.Gather(tensor, NUMBER, axis=0) for name, tensor in per_batch.items()}
-        batch, joined_values = with_joined_rows(op, batch, joined_values, n_batches)
+        batch, joined_values = with_joined_samples(op, batch, joined_values, n_batches)
         # Before opset 18, Split without sizes always gives equal parts.
         count = n_batches if op.opset >= 18 else None
         for name, value in joined_values.items():

@@ -13,7 +13,7 @@ from ...data.samples import Data
 from ...runtime.buffers import BatchBuffer, Carried, CarriedBuffers
 from ...runtime.calls import BoundCall
 from ...runtime.devices import ort_scalar, ort_value
-from ..graphs.names import OBJECTIVE, RATE, ROWS
+from ..graphs.names import OBJECTIVE, RATE, SAMPLE_INDICES
 from .base_step import BaseStep
 
 __all__ = ["BatchStep", "Part", "Plan", "Tensors"]
@@ -62,9 +62,9 @@ class BatchStep(BaseStep):
         """Release data and weights; keep graphs and sessions."""
         self._batches, self._loaded = {}, None
 
-    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+    def run(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
         """Update on a batch and return its objective."""
-        return self._batches[len(rows)].run(rows, buffers.current)
+        return self._batches[len(samples)].run(samples, buffers.current)
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graphs of a batch by name."""
@@ -78,10 +78,10 @@ class _Batch:
         self._task, self._device, self._plan = step.task, step.device, step.plan
         self._size, self._parts, self._is_cpu = size, step.plan.parts(size), step.device.is_cpu
         self._numbers = np.zeros(size, dtype=np.int64)
-        self._rows = ort_value(self._numbers, self._device)
+        self._indices = ort_value(self._numbers, self._device)
         self._terms = {name: np.zeros((), dtype=self._task.graph.dtype) for name in self._plan.terms}
         scalars = {name: ort_value(array, self._device) for name, array in self._terms.items()}
-        self._fixed = {ROWS: self._rows, RATE: rate, **scalars}
+        self._fixed = {SAMPLE_INDICES: self._indices, RATE: rate, **scalars}
         self._loads: list[tuple[BatchBuffer, Any]] = []
         self.rebind(data, buffers)
 
@@ -93,7 +93,7 @@ class _Batch:
             self._loads = [(b, a) for (b, _), a in zip(self._loads, columns.values(), strict=True)]
             return
         self._loads = []
-        self._set_rows(0 if gathers else np.arange(self._size))  # old indices may be out of bounds
+        self._set_samples(0 if gathers else np.arange(self._size))  # old indices may be out of bounds
         if gathers:
             values = {name: ort_value(array, self._device) for name, array in columns.items()}
         else:
@@ -116,12 +116,12 @@ class _Batch:
             for part in self._parts
         ]
 
-    def run(self, rows: np.ndarray, copy: int) -> float:
+    def run(self, samples: np.ndarray, copy: int) -> float:
         """Update on a batch and return its objective."""
         for buffer, array in self._loads:
-            buffer.load(array, rows)
+            buffer.load(array, samples)
         if not self._loads:
-            self._set_rows(rows)
+            self._set_samples(samples)
         for call in self._calls[copy]:
             call()
         value = self._first()
@@ -129,11 +129,11 @@ class _Batch:
             value += term()
         return value
 
-    def _set_rows(self, rows: Any) -> None:
+    def _set_samples(self, samples: Any) -> None:
         """Write the sample indices of a batch."""
-        self._numbers[:] = rows
+        self._numbers[:] = samples
         if not self._is_cpu:
-            self._rows.update_inplace(self._numbers)
+            self._indices.update_inplace(self._numbers)
 
     def _reader(self, name: str) -> Callable[[], float]:
         """Return a function that reads a scalar, whose memory is an array on the CPU."""

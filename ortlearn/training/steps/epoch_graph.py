@@ -32,7 +32,7 @@ from ..graphs.task import TrainingTask
 from ..optimisations.intercept_column import loop_weights
 from ..optimisations.layouts import Layout, faster_layouts
 from ..optimisations.packing import Packing
-from .batch_loops import LOSSES, ORDER, ROWS_OF_BATCH, PerBatch, append_loops
+from .batch_loops import LOSSES, ORDER, SAMPLES_OF_BATCH, PerBatch, append_loops
 from .batch_timer import BatchTimer
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
     "ORDER",
     "REST",
     "EpochGraph",
-    "all_rows",
+    "all_samples",
     "batch_graph",
     "epoch_graph",
     "gathered_columns",
@@ -126,13 +126,13 @@ def epoch_graph(
     single = [name for name in columns if _is_single(inputs[name])]
     wide = [name for name in columns if name not in single]
     renamed = map_names(step.model, {name: BATCH_OF.format(name) for name in single})
-    gathered = with_gathers(renamed, wide, ROWS_OF_BATCH, task.graph.sparse)
-    read = {ROWS_OF_BATCH, *map(BATCH_OF.format, single)}
+    gathered = with_gathers(renamed, wide, SAMPLES_OF_BATCH, task.graph.sparse)
+    read = {SAMPLES_OF_BATCH, *map(BATCH_OF.format, single)}
     body, invariant = _split_invariant(gathered, {*wide, *read, RATE})
     op = GraphBuilder(opset_versions(step.model)[""], prefix="ortlearn_epoch_")
     op.nodes.extend(invariant.nodes)
     op.initializers.extend(invariant.initializers)
-    per_batch = {ROWS_OF_BATCH: PerBatch(ORDER, (size,))}
+    per_batch = {SAMPLES_OF_BATCH: PerBatch(ORDER, (size,))}
     per_batch |= {BATCH_OF.format(name): _in_order(op, inputs[name]) for name in single}
     if packing is None:
         starts = [START_OF.format(item.source) for item in step.carried]
@@ -187,16 +187,16 @@ def _in_order(op: GraphBuilder, column: ValueInfoProto) -> PerBatch:
 
 
 def with_gathers(
-    model: ModelProto, columns: list[str], rows: str, sparse: Collection[str] = ()
+    model: ModelProto, columns: list[str], samples: str, sparse: Collection[str] = ()
 ) -> ModelProto:
     """Return a step that gathers its batch from the columns, or entries, of all samples."""
     op = GraphBuilder(opset_versions(model)[""], existing_names=graph_names(model.graph), prefix="gather_")
     names = {name: BATCH_OF.format(name) for name in columns}
     for name in sparse:
-        names |= append_slices(op, name, rows)
+        names |= append_slices(op, name, samples)
     model = map_names(model, names)
     for name in columns:
-        op.node("Gather", name, rows, outputs=[BATCH_OF.format(name)], axis=0)
+        op.node("Gather", name, samples, outputs=[BATCH_OF.format(name)], axis=0)
     return append_nodes(model, op, first=True)
 
 
@@ -265,7 +265,7 @@ def _assemble(
     elem_type = helper.np_dtype_to_tensor_dtype(task.graph.dtype)
     size = own[columns[0]].type.tensor_type.shape.dim[0].dim_value
     inputs = [
-        *map(all_rows, (own[name] for name in columns)),
+        *map(all_samples, (own[name] for name in columns)),
         *all_entries(task.graph.model, task.graph.sparse).values(),
     ]
     inputs.append(make_value_info(ORDER, TensorType(TensorProto.INT64, ("batches", size))))
@@ -286,7 +286,7 @@ def _assemble(
     return model
 
 
-def all_rows(value: ValueInfoProto) -> ValueInfoProto:
+def all_samples(value: ValueInfoProto) -> ValueInfoProto:
     """Return the input with all samples of a column of a batch."""
     copied = copy_value(value)
     copied.type.tensor_type.shape.dim[0].dim_param = "rows"

@@ -13,8 +13,8 @@ from ...runtime.buffers import Carried, CarriedBuffers
 from ...runtime.calls import BoundCall
 from ...runtime.devices import Device, ort_scalar, ort_value
 from ..graphs.names import RATE
-from ..graphs.sparse_products import taken_rows, with_sparse_rows
-from ..optimisations.activations import rows_per_copy
+from ..graphs.sparse_products import taken_samples, with_sparse_samples
+from ..optimisations.activations import samples_per_copy
 from ..optimisations.hoisting import CHUNK_BYTES
 from ..optimisations.layouts import faster_layouts
 from . import batch_timer
@@ -57,7 +57,7 @@ class EpochStep(BaseStep):
     def prepare(self, data: Data, sizes: list[int]) -> None:
         """Build the graph for the batch sizes."""
         self.size, self.rest = sizes[0], sizes[1] if len(sizes) > 1 else 0
-        self._trained = with_sparse_rows(self.task, data) if self.device.reads_entries else self.task
+        self._trained = with_sparse_samples(self.task, data) if self.device.reads_entries else self.task
         # Other providers may return wrong results for a loop without iterations.
         n_batches = self.n_samples // self.size
         self._n_joined = batches_per_iteration(n_batches, self.min_iterations) if self.device.is_native else 1
@@ -110,14 +110,14 @@ class EpochStep(BaseStep):
     def _tensors(self, columns: dict[str, np.ndarray]) -> dict[str, Any]:
         return {name: ort_value(array, self.device) for name, array in columns.items()}
 
-    def _inputs(self, rows: np.ndarray) -> dict[str, Any]:
+    def _inputs(self, samples: np.ndarray) -> dict[str, Any]:
         """Return the inputs of a call on some samples, without weights and states."""
         assert self._data is not None
         columns = self._columns
         if self._data.is_sparse or self._trained.graph.sparse:
-            taken = taken_rows(self._trained, self.task.columns(self._data).items(), rows, self.size)
-            columns, rows = self._tensors(taken), np.arange(len(rows), dtype=np.int64)
-        return {**columns, **self._tensors(order_arrays(rows, self.size)), RATE: self._rate}
+            taken = taken_samples(self._trained, self.task.columns(self._data).items(), samples, self.size)
+            columns, samples = self._tensors(taken), np.arange(len(samples), dtype=np.int64)
+        return {**columns, **self._tensors(order_arrays(samples, self.size)), RATE: self._rate}
 
     def release(self) -> None:
         """Release data and weights; keep graphs and sessions."""
@@ -166,8 +166,8 @@ class EpochStep(BaseStep):
         if self._timer.is_known or n_batches <= 1 or self._graph.draws:  # a trial would advance the generator
             return
         for count in (1, min(TRIAL_BATCHES, n_batches)):
-            rows = np.append(order[: count * self.size], order[n_batches * self.size :])
-            self._run_rows(rows, buffers)  # its updates are discarded
+            samples = np.append(order[: count * self.size], order[n_batches * self.size :])
+            self._run_samples(samples, buffers)  # its updates are discarded
             if self._timer.seconds * TRIAL_BATCHES > TRIAL_SECONDS:
                 return
 
@@ -185,16 +185,16 @@ class EpochStep(BaseStep):
         self._timer.note(max(1, len(values)), seconds)
         return np.append(values, self._last.numpy()) if rest and len(values) == n_batches else values
 
-    def _run_rows(self, rows: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
+    def _run_samples(self, samples: np.ndarray, buffers: CarriedBuffers) -> np.ndarray:
         """Update on some batches, of which the last may be short; return their objectives."""
-        rest = len(rows) % self.size
-        if rest == len(rows) and not self.device.is_native:
-            values, own = self._replay(rows, self._rate_value, buffers)
+        rest = len(samples) % self.size
+        if rest == len(samples) and not self.device.is_native:
+            values, own = self._replay(samples, self._rate_value, buffers)
             buffers.write(own.read(), buffers.next)
             return values
-        compiled, inputs = self._compiled(rest), self._inputs(rows)
+        compiled, inputs = self._compiled(rest), self._inputs(samples)
         call = self._bound(buffers, buffers.current, inputs, compiled)
-        return self._call(call, len(rows) // self.size, rest)
+        return self._call(call, len(samples) // self.size, rest)
 
     def _run_in_parts(
         self, order: np.ndarray, buffers: CarriedBuffers, pause: Pause | None = None
@@ -203,14 +203,14 @@ class EpochStep(BaseStep):
         assert self._data is not None
         initial = buffers.read()
         n_left = len(order) // self.size
-        most = max(1, rows_per_copy(self._trained, self._data, self.chunk_bytes) // self.size)
+        most = max(1, samples_per_copy(self._trained, self._data, self.chunk_bytes) // self.size)
         values: list[np.ndarray] = []
         start = 0
         while start < len(order):
             count = min(self._timer.batches(n_left), most)
             n_left = max(0, n_left - count)
             stop = start + count * self.size if n_left else len(order)
-            values.append(self._run_rows(order[start:stop], buffers))
+            values.append(self._run_samples(order[start:stop], buffers))
             if not np.isfinite(values[-1]).all():
                 buffers.write(initial)
                 return self._repeat_epoch(order, buffers)
@@ -268,8 +268,8 @@ class EpochStep(BaseStep):
         step.set_rate(rate)
         return step.run_epoch(order, self.size, own), own
 
-    def _run_batch(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
-        return float(self._run_rows(rows, buffers)[0])
+    def _run_batch(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
+        return float(self._run_samples(samples, buffers)[0])
 
     def _single_step(self) -> SingleGraphStep:
         if self._single is None:
@@ -277,9 +277,9 @@ class EpochStep(BaseStep):
             self._single = SingleGraphStep(self.task, device, self.n_jobs)
         return self._single
 
-    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+    def run(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
         """Return the objective of a last batch with the current weights; the update is discarded."""
-        value = self._run_batch(rows, buffers)
+        value = self._run_batch(samples, buffers)
         carried = buffers.read()
         if not np.isfinite(value) or not all(np.isfinite(array).all() for array in carried.values()):
             self._undo_last_batch(buffers)  # the caller steps back to these weights

@@ -99,15 +99,15 @@ def _evaluate(
 ) -> tuple[float, np.ndarray]:
     """Return the objective of a Python loss and its gradient."""
     # copies, since the function may overwrite its arguments, and backward reads the outputs
-    rows, gradient = loss.evaluate(labels.copy(), predicted.copy())
+    losses, gradient = loss.evaluate(labels.copy(), predicted.copy())
     if step.checks_loss and hasattr(loss, "check_batch"):
-        loss.check_batch(labels, predicted, rows, gradient)
+        loss.check_batch(labels, predicted, losses, gradient)
         step.checks_loss = False
-    weights = np.ones_like(rows) if weights is None else weights
+    weights = np.ones_like(losses) if weights is None else weights
     # zero if all weights are zero, as in mean_loss
-    shares = weights / max(weights.sum(), np.finfo(rows.dtype).tiny)
+    shares = weights / max(weights.sum(), np.finfo(losses.dtype).tiny)
     axes = tuple(range(shares.ndim, gradient.ndim))
-    return float(rows.ravel() @ shares.ravel()), gradient * np.expand_dims(shares, axes)
+    return float(losses.ravel() @ shares.ravel()), gradient * np.expand_dims(shares, axes)
 
 
 def _output_shape(task: TrainingTask, size: int, labels: np.ndarray) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from ...graphs import TensorType, append_nodes, make_value_info, map_names, node
 from ...graphs.editing import with_fields
 from ...graphs.nodes import needed_nodes
 from ...graphs.queries import copy_value, renamed_value
-from ..graphs.names import BATCH, OBJECTIVE, ROWS, SAMPLE_WEIGHT, SMOOTH
+from ..graphs.names import BATCH, OBJECTIVE, SAMPLE_INDICES, SAMPLE_WEIGHT, SMOOTH
 from ..graphs.objective import (
     add_terms,
     batch_inputs,
@@ -21,11 +21,11 @@ from ..graphs.objective import (
     elem_type,
     mean_loss,
     penalty_terms,
-    row_losses,
+    sample_losses,
 )
 from ..graphs.step_graphs import StepGraph, append_updates
 from ..graphs.task import TrainingTask
-from .epoch_graph import all_rows, batch_graph, gathered_columns, with_gathers
+from .epoch_graph import all_samples, batch_graph, gathered_columns, with_gathers
 
 __all__ = ["TwoCallGraphs", "loss_gradient_graph", "two_call_graphs", "update_graph"]
 
@@ -44,16 +44,16 @@ def two_call_graphs(task: TrainingTask, size: int | str = BATCH) -> TwoCallGraph
     if task.gradient == "auto":
         task = task.changed(gradient="rules")
     step = batch_graph(task, size, keep_output=True)
-    columns = {name: all_rows(copy_value(_input(step, name))) for name in gathered_columns(task, step)}
-    model = with_gathers(step.model, list(columns), ROWS)
+    columns = {name: all_samples(copy_value(_input(step, name))) for name in gathered_columns(task, step)}
+    model = with_gathers(step.model, list(columns), SAMPLE_INDICES)
     nodes, output = list(model.graph.node), task.graph.output
     first = needed_nodes(nodes, [output])
     made = {name for node in first for name in node.output}
     late = [node for node in nodes if made.isdisjoint(node.output)]
     read = {name for node in late for name in node_inputs(node)}
     saved = [name for node in first for name in node.output if name in read]
-    rows = make_value_info(ROWS, TensorType(TensorProto.INT64, (size,)))
-    inputs = [*columns.values(), rows, *(v for v in step.model.graph.input if v.name not in columns)]
+    indices = make_value_info(SAMPLE_INDICES, TensorType(TensorProto.INT64, (size,)))
+    inputs = [*columns.values(), indices, *(v for v in step.model.graph.input if v.name not in columns)]
     types = value_types(with_fields(model, input=inputs))
     infos = [make_value_info(name, types[name]) for name in saved]
     results = [value for value in model.graph.output if value.name not in saved]
@@ -86,7 +86,7 @@ def loss_gradient_graph(task: TrainingTask) -> ModelProto:
     scores = make_value_info(task.graph.output, batch_type(task.graph.output_type, BATCH))
     model = _empty_model(task, [scores])
     op = builder(task, model, "loss_")
-    value = mean_loss(op, row_losses(task, op, BATCH), SAMPLE_WEIGHT if task.objective.weighted else None)
+    value = mean_loss(op, sample_losses(task, op, BATCH), SAMPLE_WEIGHT if task.objective.weighted else None)
     op.node("Identity", value, outputs=[OBJECTIVE])
     output = make_value_info(OBJECTIVE, TensorType(elem_type(task), ()))
     model = append_nodes(model, op, inputs=batch_inputs(task, BATCH), outputs=[output])

@@ -9,7 +9,7 @@ from ortlearn.data.columns import Columns
 from ortlearn.data.samples import Data
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType
-from ortlearn.runtime.buffers import row_bytes
+from ortlearn.runtime.buffers import sample_bytes
 from ortlearn.runtime.devices import Device
 from ortlearn.training.loop import run_training
 from ortlearn.training.optimisations.hoisting import Limits, hoist, needs_hoisting
@@ -186,4 +186,4 @@ def test_columns():
     rows = Columns({"a": np.arange(4), "b": np.ones((4, 2))})
     assert len(rows) == 4 and rows.shape == (4,)
     assert rows[np.array([3, 1])].arrays["a"].tolist() == [3, 1] and len(rows[1:3]) == 2
-    assert row_bytes(rows.arrays.values()) == 8 + 16
+    assert sample_bytes(rows.arrays.values()) == 8 + 16

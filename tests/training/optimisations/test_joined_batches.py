@@ -9,7 +9,7 @@ from ortlearn.training.optimisations.joined_batches import (
     ALIGNED,
     MAX_SAMPLES,
     joined_losses,
-    with_joined_rows,
+    with_joined_samples,
 )
 
 BATCH = """<ir_version: 8, opset_import: ["": {opset}]>
@@ -98,9 +98,9 @@ ROWS = """<ir_version: 8, opset_import: ["": 18]>
 def test_rowwise_nodes_are_joined():
     text = ROWS.replace("float[3,2] w,", "float[3,2] w, float[9,2] data,")
     op = GraphBuilder(18)
-    rest, joined = with_joined_rows(op, parser.parse_model(text), {"rows": "all_rows", "y": "all_y"}, 4)
+    rest, joined = with_joined_samples(op, parser.parse_model(text), {"rows": "all_samples", "y": "all_y"}, 4)
     assert [node.op_type for node in op.nodes] == ["Gather", "Pad", "Neg"]
     assert [(node.op_type, node.output[0]) for node in rest.graph.node] == [
         ("Pad", "a"), ("Neg", "q"), ("Gather", "u"), ("MatMul", "out")
     ]  # fmt: skip
-    assert set(joined) == {"x", "p", "rows"} and joined["rows"] == "all_rows"
+    assert set(joined) == {"x", "p", "rows"} and joined["rows"] == "all_samples"

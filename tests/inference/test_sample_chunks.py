@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
 
 from ortlearn.data.columns import Columns
-from ortlearn.inference.row_chunks import BoundedCall, by_chunks
+from ortlearn.inference.sample_chunks import BoundedCall, by_chunks
 from ortlearn.training.optimisations import activations
 from tests.estimators.array_graphs import FILES, trainer
 

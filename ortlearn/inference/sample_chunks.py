@@ -12,7 +12,7 @@ from scipy.sparse import issparse, vstack
 
 from ..data.columns import Columns
 from ..data.source_rows import SourceRows
-from ..runtime.buffers import row_bytes
+from ..runtime.buffers import sample_bytes
 from ..training.graphs.sparse_products import entry_bytes
 from ..training.optimisations.activations import samples_per_call, without_large_constants
 from ..training.optimisations.hoisting import CHUNK_BYTES
@@ -20,7 +20,7 @@ from ..training.optimisations.hoisting import CHUNK_BYTES
 __all__ = ["BoundedCall", "by_chunks"]
 
 #: Largest chunk of columns, since a text may be encoded as thousands of numbers.
-ROWS_OF_COLUMNS = 4096
+SAMPLES_OF_COLUMNS = 4096
 
 
 class BoundedCall:
@@ -44,35 +44,39 @@ class BoundedCall:
         for name, array in inputs.items():
             if issparse(array):
                 known = name in self._widths
-                of_row = entry_bytes(array, self._widths[name]) if known else row_bytes([array])
-                size = min(size, max(1, CHUNK_BYTES // max(1, of_row)))
+                of_sample = entry_bytes(array, self._widths[name]) if known else sample_bytes([array])
+                size = min(size, max(1, CHUNK_BYTES // max(1, of_sample)))
         return size
 
 
-def by_chunks(function: Callable[..., Any], n_samples: Callable[[Any], int], rows: Any, *others: Any) -> Any:
+def by_chunks(
+    function: Callable[..., Any], n_samples: Callable[[Any], int], samples: Any, *others: Any
+) -> Any:
     """Return the concatenated results of a function of chunks."""
-    return _joined([function(*part) for part in _parts(n_samples, rows, *others)])
+    return _joined([function(*part) for part in _parts(n_samples, samples, *others)])
 
 
-def _parts(n_samples: Callable[[Any], int], rows: Any, *others: Any) -> Iterator[tuple]:
+def _parts(n_samples: Callable[[Any], int], samples: Any, *others: Any) -> Iterator[tuple]:
     """Yield chunks of samples, with the matching parts of other arrays."""
-    if isinstance(rows, SourceRows):
+    if isinstance(samples, SourceRows):
         start = 0
-        with closing(rows.chunks()) as chunks:
+        with closing(samples.chunks()) as chunks:
             for chunk in chunks:
                 stop = start + chunk.shape[0]
                 yield from _parts(n_samples, chunk, *(other[start:stop] for other in others))
                 start = stop
         return
-    size, number = n_samples(rows), rows.shape[0]
-    if isinstance(rows, Columns):
-        size = min(size, ROWS_OF_COLUMNS, max(1, CHUNK_BYTES // max(1, row_bytes(rows.arrays.values()))))
+    size, number = n_samples(samples), samples.shape[0]
+    if isinstance(samples, Columns):
+        size = min(
+            size, SAMPLES_OF_COLUMNS, max(1, CHUNK_BYTES // max(1, sample_bytes(samples.arrays.values())))
+        )
     elif number <= size:
-        yield rows, *others
+        yield samples, *others
         return
     for start in range(0, max(number, 1), size):
         part = slice(start, start + size)
-        yield rows[part], *(other[part] for other in others)
+        yield samples[part], *(other[part] for other in others)
 
 
 def _joined(results: list) -> Any:
