@@ -76,13 +76,13 @@ def rows_of(item: Any, where: str = "") -> Rows:
         except ValueError as error:
             raise SourceError(str(error)) from error
     if rows.sample_weight is not None and rows.sample_weight.shape[0] != len(rows):
-        raise SourceError(weights_fault(f"the shape {rows.sample_weight.shape} for {len(rows)} rows"))
+        raise SourceError(weights_fault(f"the shape {rows.sample_weight.shape} for {len(rows)} samples"))
     return rows
 
 
 def weights_fault(fault: str) -> str:
     """Return the message for sample weights that have a fault."""
-    return f"sample_weight has {fault}: it must have one number >= 0 per row."
+    return f"sample_weight has {fault}: it must have one number >= 0 per sample."
 
 
 def _features(X: Any) -> Any:

@@ -87,7 +87,7 @@ BATCHES = {
     "label instead of labels": _batch("y is 1, which has no rows: pass an array", (X, 1)),
     "weight instead of weights": _batch("sample_weight is 2.0, which has no rows", (X, Y, 2.0)),
     "fewer labels": _batch(r"inconsistent numbers of samples: \[80, 79\]", (X, Y[:-1]), RIGHT),
-    "fewer weights": _batch(r"sample_weight has the shape \(79,\) for 80 rows", (X, Y, W[:-1]), WEIGHTED),
+    "fewer weights": _batch(r"sample_weight has the shape \(79,\) for 80 samples", (X, Y, W[:-1]), WEIGHTED),
     "two weights per row": _batch("sample_weight must be 1D", (X, Y, np.ones((ROWS, 2)))),
     "text weights": _batch("sample_weight must contain numbers, and has type <U1", (X, Y, W.astype("<U1"))),
     "labels missing later": _batch("y is missing, unlike in batch 0: pass y for all", X, RIGHT, **ONE),

@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, random_array
 from sklearn.linear_model import LogisticRegression
-from sklearn.multioutput import MultiOutputClassifier
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.data.columns import Columns
-from ortlearn.inference.sample_chunks import BoundedCall, by_chunks
-from ortlearn.training.optimisations import activations
+from ortlearn.inference.running import Inference
+from ortlearn.inference.sample_chunks import by_chunks
+from ortlearn.training.optimisations.activations import MAX_ACTIVATIONS, activation_bytes
+from tests.calls import calls_of
 from tests.estimators.array_graphs import FILES, trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -19,51 +21,45 @@ def results(model, X, y):
     return [*(getattr(model, name)(X) for name in methods), model.losses(X, y), model.score(X, y)]
 
 
-@pytest.mark.parametrize("name", ["pixels", "steps", "forecast"])
-@pytest.mark.parametrize("named", [False, True])
-def test_positions(name, named, monkeypatch):
-    from ortlearn import OrtGradientOptimizer
-
+@pytest.mark.parametrize("name, named", [("pixels", True), ("pixels", False), ("forecast", False)])
+def test_positions(name, named):
+    """The results of many samples are those of a few, repeated."""
     file = FILES[name]
     X, y = file.samples(40)
     y = np.array(["a", "b", "c", "d"])[y] if named and file.n_classes else y
-    options = {"early_stopping": True, "max_iter": 2, "estimator": file.model(np.float32, symbolic=True)}
-    whole = trainer(OrtGradientOptimizer, file, **options).fit(X, y)
-    expected = results(whole, X, y)
-    limit = 3 * activations.activation_bytes(file.model(np.float32))
-    monkeypatch.setattr(activations, "MAX_ACTIVATIONS", limit)
-    calls, n_samples = [], BoundedCall.n_samples
-
-    def recorded(self, inputs):
-        calls.append(n_samples(self, inputs))
-        return calls[-1]
-
-    monkeypatch.setattr(BoundedCall, "n_samples", recorded)
-    parts = trainer(OrtGradientOptimizer, file, **options).fit(X, y)
-    for own, known in zip(results(parts, X, y), expected, strict=True):
-        if getattr(known, "dtype", np.dtype(float)).kind == "f":
+    options = {"max_iter": 2, "estimator": file.model(np.float32, symbolic=True)}
+    model = trainer(OrtGradientOptimizer, file, **options).fit(X, y)
+    *few, few_losses, few_score = results(model, X, y)
+    repeats = MAX_ACTIVATIONS // (len(X) * activation_bytes(file.model(np.float32))) + 2
+    many = [np.concatenate([part] * repeats) for part in (X, y)]
+    with calls_of(Inference._run_chunk) as calls:
+        *found, losses, score = results(model, *many)
+    assert len(calls) >= 2 * len(few)
+    for own, known in zip([*found, losses], [*few, few_losses], strict=True):
+        known = np.concatenate([known] * repeats)
+        if known.dtype.kind == "f":
             np.testing.assert_allclose(own, known, rtol=1e-5, atol=1e-5)
         else:
             np.testing.assert_array_equal(own, known)
-    np.testing.assert_allclose(parts.validation_scores_, whole.validation_scores_, rtol=1e-5)
-    assert calls and all(1 <= size <= 4 for size in calls)
+    assert score == pytest.approx(few_score, rel=1e-4)
 
 
-def test_several_outputs_and_matrices(monkeypatch, optimizer):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 3))
-    y = np.stack([X[:, 0] > 0, X[:, 1] > X[:, 2]], axis=1).astype(int)
-    models = [
-        optimizer(MultiOutputClassifier(LogisticRegression()), max_iter=3).fit(X, y),
-        optimizer(LogisticRegression(), max_iter=3).fit(csr_matrix(X), y[:, 0]),
-    ]
-    whole = [models[0].predict_proba(X), [models[1].predict_proba(csr_matrix(X))]]
-    monkeypatch.setattr(activations, "MAX_ACTIVATIONS", 100)
-    for model, rows, expected in zip(models, (X, csr_matrix(X)), whole, strict=True):
-        model._fitted.inference._calls.values.clear()
-        found = model.predict_proba(rows)
-        for own, known in zip(found if isinstance(found, list) else [found], expected, strict=True):
-            np.testing.assert_allclose(own, known, rtol=1e-6)
+def test_sparse_matrices(optimizer):
+    """Chunks that are made dense have a limited size."""
+    X = random_array((600, 20_000), density=0.04, format="csr", random_state=0)
+    model = optimizer(LogisticRegression(), max_iter=1, learning_rate="SGD").fit(X[:40], np.arange(40) % 2)
+    with calls_of(Inference._run_chunk) as calls:
+        found = model.predict_proba(X)
+    assert len(calls) > 2
+    np.testing.assert_allclose(found, model.predict_proba(X.toarray()), rtol=1e-5)
+
+
+def test_lists_of_results():
+    """As of several outputs."""
+    X = np.arange(20.0).reshape(10, 2)
+    first, second = by_chunks(lambda part: [part, part.sum(axis=1)], lambda part: 3, X)
+    np.testing.assert_array_equal(first, X)
+    np.testing.assert_array_equal(second, X.sum(axis=1))
 
 
 @pytest.mark.parametrize("size", [1, 3, 10, 100])

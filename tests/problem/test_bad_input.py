@@ -50,7 +50,7 @@ DATA = {
     "features": (lambda X, y: (X[:, :9], y), {}, "X has 9 features, but .* 10 features"),
     "negative_weight": (as_is, {"sample_weight": with_value(np.ones(40), -1)}, "[Nn]egative"),
     "nan_weight": (as_is, {"sample_weight": with_value(np.ones(40), np.nan)}, "sample_weight contains NaN"),
-    "weight_length": (as_is, {"sample_weight": np.ones(39)}, r"has the shape \(39,\) for 40 rows"),
+    "weight_length": (as_is, {"sample_weight": np.ones(39)}, r"has the shape \(39,\) for 40 samples"),
     "weight_shape": (as_is, {"sample_weight": np.ones((40, 2))}, "[Ss]ample.?weights? must be 1D"),
     "zero_weights": (as_is, {"sample_weight": np.zeros(40)}, "zero for every sample|at least one non-zero"),
     "X_val_alone": (as_is, {"X_val": np.ones((3, 10))}, "pass both X_val and y_val, or neither"),

@@ -126,9 +126,8 @@ def objective_graph(task: TrainingTask, batch: int | str = BATCH) -> ModelProto:
         if len(task.graph.output_type.shape or ()) > 0:
             value = op.ReduceSum(value, keepdims=0)
     else:
-        value = mean_loss(
-            op, sample_losses(task, op, batch), SAMPLE_WEIGHT if task.objective.weighted else None
-        )
+        weight = SAMPLE_WEIGHT if task.objective.weighted else None
+        value = mean_loss(op, sample_losses(task, op, batch), weight)
     for info in model.graph.input:
         if info.name in task.graph.intercepts:
             shape = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)

@@ -172,20 +172,15 @@ def _samplewise_results(session: Any, feeds: dict[str, Any]) -> list[np.ndarray]
     """Return the results for some samples, or None if they depend on the other samples of a batch."""
     # Spread over the data, since neighbours are often equal.
     last = _n_samples(feeds) - 1
-    samples = np.linspace(0, last, min(PROBE_SAMPLES, last + 1)).astype(np.int64)
-    probe = {name: take_samples(array, samples) for name, array in feeds.items()}
+    chosen = np.linspace(0, last, min(PROBE_SAMPLES, last + 1)).astype(np.int64)
+    probe = {name: take_samples(array, chosen) for name, array in feeds.items()}
     together = session.run(None, probe)
-    single = [
-        session.run(None, {name: array[i : i + 1] for name, array in probe.items()})
-        for i in range(len(samples))
-    ]
+    parts_of = [{name: array[i : i + 1] for name, array in probe.items()} for i in range(len(chosen))]
+    single = [session.run(None, part) for part in parts_of]
     for position, whole in enumerate(together):
         parts = [result[position] for result in single]
-        if (
-            whole.ndim == 0
-            or len(whole) != len(samples)
-            or {p.shape for p in parts} != {(1, *whole.shape[1:])}
-        ):
+        shapes = {part.shape for part in parts}
+        if whole.ndim == 0 or len(whole) != len(chosen) or shapes != {(1, *whole.shape[1:])}:
             return None
         if not _is_close(whole, np.concatenate(parts)):
             return None
@@ -214,13 +209,11 @@ def _n_samples(feeds: dict[str, Any]) -> int:
     return next(iter(feeds.values())).shape[0]
 
 
-def _run_in_chunks(
-    session: Any, feeds: dict[str, Any], bytes_per_sample: int, limits: Limits
-) -> dict[str, Any]:
+def _run_in_chunks(session: Any, feeds: dict[str, Any], n_bytes: int, limits: Limits) -> dict[str, Any]:
     """Return the results of a session for all samples; large ones with few nonzeros as CSR matrices."""
     outputs = [value.name for value in session.get_outputs()]
     n_samples = _n_samples(feeds)
-    size = max(1, limits.chunk // max(1, bytes_per_sample))
+    size = max(1, limits.chunk // max(1, n_bytes))
     results: dict[str, Any] = {}
     for start in range(0, n_samples, size):
         chunk = {name: _dense(array[start : start + size]) for name, array in feeds.items()}

@@ -66,7 +66,7 @@ class EpochStep(BaseStep):
 
     def _compiled(self, rest: int) -> tuple[EpochGraph, Any]:
         """Return graph and session, always the same ones for this step since bindings belong to a session."""
-        sizes = self.size, rest, self._n_joined
+        sizes, layout = (self.size, rest, self._n_joined), self.layout if self.device.is_native else None
         key = (*sizes, self._trained.graph.sparse)
         if key not in self._sessions:
             self._sessions[key] = compiled_graph(
@@ -74,13 +74,7 @@ class EpochStep(BaseStep):
                 sizes,
                 self.device,
                 1 if self._trained.graph.sparse else self.threads(self.size),
-                lambda: epoch_graph(
-                    self._trained,
-                    self.size,
-                    rest,
-                    self._n_joined,
-                    self.layout if self.device.is_native else None,
-                ),
+                lambda: epoch_graph(self._trained, self.size, rest, self._n_joined, layout),
             )
         return self._sessions[key]
 
