@@ -7,7 +7,7 @@ from .deviances import GammaLoss, PoissonLoss, TweedieLoss
 from .elastic import ElasticLoss
 from .epsilon_insensitive import EpsilonInsensitiveLoss, SquaredEpsilonInsensitiveLoss
 from .focal import FocalLoss
-from .function import FunctionLoss
+from .function import ExpressionLoss, FunctionLoss
 from .huber import HuberLoss
 from .interval import Interval
 from .log_loss import LogLoss
@@ -25,6 +25,7 @@ __all__ = [
     "CrossEntropyLoss",
     "ElasticLoss",
     "EpsilonInsensitiveLoss",
+    "ExpressionLoss",
     "FocalLoss",
     "FunctionLoss",
     "GammaLoss",

@@ -1,14 +1,93 @@
-"""A loss written as a Python function."""
+"""Losses given by an expression, or by a Python function."""
 
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
 
 from ..exceptions import PluginError
+from ..graphs import GraphBuilder, TensorType
+from ..graphs.arithmetic import parse_expression, uses, write_expression
 from .base import BaseLoss
 from .gradient_check import check_gradient
 
-__all__ = ["FunctionLoss"]
+__all__ = ["PREFIX", "ExpressionLoss", "FunctionLoss"]
+
+#: Start of a ``learning_loss`` that is the text of an expression.
+PREFIX = "expression:"
+NAMES = ("label", "score")
+DEFAULT = "(label - score)**2 / 2"
+
+
+class ExpressionLoss(BaseLoss):
+    """Loss given by an expression of labels and raw scores; its gradient is derived.
+
+    ``learning_loss="expression: ..."`` is short for ``ExpressionLoss("...")``.
+
+    Parameters
+    ----------
+    expression : str or callable, default="(label - score)**2 / 2"
+        Text, an arithmetic expression of ``label`` and ``score``, such as
+        ``"where(label > score, 5, 1) * (label - score)**2"``: numbers, ``+ - * / **``, comparisons, ``and``,
+        ``or``, ``not``, ``a if condition else b``, and the functions abs, ceil, clip, cos, erf, exp, expm1,
+        floor, log, log1p, maximum, minimum, relu, sigmoid, sign, sin, softplus, sqrt, square, tan, tanh and
+        where. It is parsed, never evaluated. Or ``expression(op, label, score)``, which writes it with
+        operators of a :class:`~ortlearn.graphs.GraphBuilder` and returns the name of the losses. Labels and
+        scores have the shape (n, k); losses of shape (n, k) are summed over outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from ortlearn import OrtGradientOptimizer
+    >>> from ortlearn.losses import ExpressionLoss
+    >>> X = np.linspace(0, 1, 100).reshape(-1, 1)
+    >>> y = X.ravel() + np.tile([-0.5, 0.5], 50)
+    >>> loss = "expression: where(label > score, 9, 1) * (label - score)**2"  # an expectile
+    >>> high = OrtGradientOptimizer(LinearRegression(), learning_loss=loss, random_state=0).fit(X, y)
+    >>> bool(np.mean(high.predict(X) - X.ravel()) > 0.3)
+    True
+    >>> quartic = ExpressionLoss(lambda op, label, score: op.Pow(op.Sub(label, score), 4.0))
+    """
+
+    tasks = frozenset({"classification", "multilabel", "regression"})
+
+    def __init__(self, expression=DEFAULT):
+        self.expression = expression
+
+    @property
+    def kinks(self):  # type: ignore[override]
+        """Whether the expression uses absolute values or positive parts."""
+        shape = TensorType(TensorProto.FLOAT, (None, 1))
+        op = GraphBuilder(types=dict.fromkeys(NAMES, shape), existing_names=NAMES)
+        self.forward(op, *NAMES)
+        return any(node.op_type in ("Abs", "Relu") for node in op.nodes)
+
+    def check(self):
+        """Check the parameters before training."""
+        if isinstance(self.expression, str):
+            names = uses(parse_expression(self.expression, NAMES))
+            if "score" not in names:
+                raise PluginError(f"The expression {self.expression!r} does not depend on score.")
+        elif not callable(self.expression):
+            raise PluginError(
+                f"ExpressionLoss: expression={self.expression!r} must be text, or a function of op, label "
+                "and score."
+            )
+
+    def forward(self, op, expected, predicted):
+        """Write the loss of each sample."""
+        if isinstance(self.expression, str):
+            tree = parse_expression(self.expression, NAMES)
+            losses = write_expression(op, tree, {"label": expected, "score": predicted})
+        else:
+            losses = self.expression(op, expected, predicted)
+            if not isinstance(losses, str):
+                raise PluginError(
+                    f"The function of an ExpressionLoss returned {type(losses).__name__}: return the name of "
+                    "the losses, such as op.Abs(op.Sub(label, score))."
+                )
+        return self.sum_outputs(op, op.Flatten(losses, axis=1))
 
 
 class FunctionLoss(BaseLoss):

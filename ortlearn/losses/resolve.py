@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import plugins
 from .base import BaseLoss
-from .function import FunctionLoss
+from .function import PREFIX, ExpressionLoss, FunctionLoss
 from .wrappers import RowObjective
 
 __all__ = ["default_loss", "resolve_loss"]
@@ -26,7 +26,9 @@ def default_loss(task: str) -> BaseLoss:
 
 
 def resolve_loss(spec: Any, **params: Any) -> BaseLoss:
-    """Return a new loss from a name, a class, an object or a Python function."""
+    """Return a new loss from a name, a class, an object, a Python function or the text of an expression."""
+    if isinstance(spec, str) and spec.strip().startswith(PREFIX):
+        spec, params = ExpressionLoss(spec.strip().removeprefix(PREFIX).strip(), **params), {}
     if callable(spec) and not isinstance(spec, type | BaseLoss):
         return FunctionLoss(spec, **params)
     loss = plugins.create(plugins.LOSSES, spec, BaseLoss, **params)

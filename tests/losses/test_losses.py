@@ -121,7 +121,22 @@ class Case:
         return self.definition(self.predicted, self.expected)
 
 
+def softplus_of(op, y, f):
+    return op.Softplus(op.Neg(op.Abs(op.Sub(f, y))))
+
+
 CASES = {
+    "expression": [
+        Case(lambda f, y: ((f - y) ** 2).sum(1) / 2),
+        Case(
+            lambda f, y: (np.where(y > f, 5, 1) * (y - f) ** 2).sum(1),
+            params={"expression": "where(label > score, 5, 1) * (label - score)**2"},
+        ),
+        Case(
+            lambda f, y: (np.log1p(np.exp(-np.abs(f - y))) + np.abs(f) ** 1.5).sum(1),
+            params={"expression": lambda op, y, f: op.Add(softplus_of(op, y, f), op.Pow(op.Abs(f), 1.5))},
+        ),
+    ],
     "squared_error": [
         Case(lambda f, y: ((f - y) ** 2).sum(1)),
         Case(lambda f, y: 3 * ((f - y) ** 2).sum(1), params={"factor": 3.0}),
