@@ -1,0 +1,1 @@
+"""Boosting with any loss: derivatives of losses, and estimators that grow trees on them."""

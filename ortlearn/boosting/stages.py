@@ -1,0 +1,171 @@
+"""The objective of boosting stages: initial scores, and derivatives that trees are fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import ConvergenceError
+from ..losses import BaseLoss
+from .derivatives import LossDerivatives
+
+__all__ = ["StageObjective"]
+
+#: Largest step of a leaf, in standard deviations of the labels, or in units of the scores of classes.
+LARGEST_STEP = 10.0
+#: Halvings of the interval that contains the value of a leaf.
+HALVINGS = 30
+#: The same for one leaf: divisions of the interval, and the number of parts of each.
+DIVISIONS, PARTS = 3, 32
+
+
+@dataclass(frozen=True)
+class StageObjective:
+    """A loss, and what boosting needs to know about the labels.
+
+    Attributes
+    ----------
+    derivatives : LossDerivatives
+        Losses and derivatives of samples.
+    baseline : ndarray of shape (n_scores,)
+        Initial scores: the constant with the lowest loss, or the logarithms of class frequencies.
+    largest_step : float
+        Largest value of a leaf before it is multiplied by the learning rate.
+    is_classifier : bool
+        Whether labels are class indices.
+    """
+
+    derivatives: LossDerivatives
+    baseline: np.ndarray
+    largest_step: float
+    is_classifier: bool
+
+    @classmethod
+    def of(
+        cls, loss: BaseLoss, y: np.ndarray, sample_weight: np.ndarray | None, is_classifier: bool
+    ) -> StageObjective:
+        """Return the objective for labels of shape (n,)."""
+        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if is_classifier:
+            classes, indices = np.unique(y, return_inverse=True)
+            n_scores = 1 if len(classes) == 2 else len(classes)
+            shares = np.bincount(indices, weights) / weights.sum()
+            logarithms = np.log(np.maximum(shares, np.finfo(np.float64).eps))
+            baseline = logarithms[1:] - logarithms[:1] if n_scores == 1 else logarithms - logarithms.mean()
+            return cls(LossDerivatives(loss, n_scores), baseline, LARGEST_STEP, True)
+        labels = np.asarray(y, dtype=np.float64)
+        derivatives = LossDerivatives(loss)
+        step = LARGEST_STEP
+        if loss.link == "identity":
+            mean = np.average(labels, weights=weights)
+            step *= float(np.sqrt(np.average((labels - mean) ** 2, weights=weights))) or 1.0
+        return cls(derivatives, _best_constant(derivatives, labels, weights), step, False)
+
+    @property
+    def loss(self) -> BaseLoss:
+        """Loss of a sample."""
+        return self.derivatives.loss
+
+    def losses(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Return the loss of each sample, of shape (n,)."""
+        return self.derivatives.losses(self._labels(y), self._scores(scores))
+
+    def gradient(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Return the gradient with respect to the scores, of shape (n, n_scores)."""
+        return self.derivatives.gradient(self._labels(y), self._scores(scores))
+
+    def pair(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return gradient and curvature, of shape (n, n_scores); no step of a leaf exceeds the largest one.
+
+        The second derivative may be zero or negative where a loss is linear or not convex.
+        """
+        first, second = self.derivatives.gradient_hessian(self._labels(y), self._scores(scores))
+        if not (np.isfinite(first).all() and np.isfinite(second).all()):
+            raise ConvergenceError(
+                f"Derivatives of {type(self.loss).__name__} are not finite for scores of the boosted trees: "
+                "lower the learning_rate of the model, or use another loss."
+            )
+        return first, np.maximum(second, np.abs(first) / self.largest_step)
+
+    def leaf_values(
+        self, y: np.ndarray, scores: np.ndarray, weights: np.ndarray, leaves: np.ndarray, column: int = 0
+    ) -> np.ndarray:
+        """Return the value of each leaf that minimises the loss of its samples, by one Newton step.
+
+        ``leaves`` has the number of the leaf of each sample. Losses with kinks are minimised by a search of
+        the interval where the derivative changes its sign (Friedman, J. H., "Greedy function approximation: a
+        gradient boosting machine", Annals of Statistics 29 (2001), step 5 of algorithm 1).
+        """
+        if self.loss.kinks:
+            return self._searched(y, scores, weights, leaves, column)
+        first, second = (np.bincount(leaves, weights * part[:, column]) for part in self.pair(y, scores))
+        return np.divide(-first, second, out=np.zeros_like(first), where=second > 0)
+
+    def _searched(
+        self, y: np.ndarray, scores: np.ndarray, weights: np.ndarray, leaves: np.ndarray, column: int
+    ) -> np.ndarray:
+        """Return the value of each leaf where the derivative of the loss changes its sign."""
+        total = np.bincount(leaves, weights)
+        low, high = self._interval(y, scores, leaves, column)
+        moved = np.array(scores)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            moved[:, column] = scores[:, column] + middle[leaves]
+            falls = np.bincount(leaves, weights * self.gradient(y, moved)[:, column]) < 0
+            low, high = np.where(falls, middle, low), np.where(falls, high, middle)
+        return np.where(total > 0, (low + high) / 2, 0.0)
+
+    def leaf_value(self, y: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
+        """Return the value of one leaf as :meth:`leaf_values` does, with few calls of the graph."""
+        none = np.zeros(len(y), dtype=np.int64)
+        (low,), (high,) = self._interval(y, scores, none, 0)
+        for _ in range(DIVISIONS):
+            steps = np.linspace(low, high, PARTS + 1)
+            moved = (scores + steps[1:-1]).T.reshape(-1, 1)
+            slopes = self.gradient(np.tile(y, PARTS - 1), moved).reshape(PARTS - 1, -1) @ weights
+            number = int(np.searchsorted(-(slopes < 0).astype(int), 0))
+            low, high = steps[number], steps[number + 1]
+        return float(low + high) / 2
+
+    def _interval(
+        self, y: np.ndarray, scores: np.ndarray, leaves: np.ndarray, column: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the interval of the value of each leaf."""
+        size = int(leaves.max()) + 1
+        if self.is_classifier or self.loss.link != "identity":
+            return np.full(size, -self.largest_step), np.full(size, self.largest_step)
+        residuals = y - scores[:, column]
+        low, high = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(low, leaves, residuals)
+        np.maximum.at(high, leaves, residuals)
+        used = low <= high
+        return np.where(used, low, 0.0), np.where(used, high, 0.0)
+
+    def _labels(self, y: np.ndarray) -> np.ndarray:
+        n_scores = self.derivatives.n_scores
+        if n_scores == 1 or self.derivatives.integer_labels:
+            return y
+        return np.eye(n_scores)[np.asarray(y, dtype=np.int64)]
+
+    def _scores(self, scores: np.ndarray) -> np.ndarray:
+        return scores.reshape(len(scores), -1)
+
+
+def _best_constant(derivatives: LossDerivatives, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the constant score with the lowest loss, of shape (1,)."""
+    from scipy.optimize import minimize_scalar  # slow import
+
+    low, high = float(y.min()), float(y.max())
+    if derivatives.loss.link == "log":
+        mean = max(float(np.average(y, weights=weights)), np.finfo(np.float64).tiny)
+        low, high = float(np.log(mean)) - 5.0, float(np.log(mean)) + 5.0
+
+    def total(score: float) -> float:
+        return float(weights @ derivatives.losses(y, np.full((len(y), 1), score)))
+
+    if low == high:
+        return np.array([low])
+    return np.array([minimize_scalar(total, bounds=(low, high), method="bounded").x])
+
