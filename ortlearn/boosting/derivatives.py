@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 
-from ..differentiation import gradient_model
+from ..differentiation.gradient_model import gradient_model
 from ..differentiation.stable_softplus import with_softplus, without_float64_softplus
 from ..exceptions import PluginError
 from ..graphs import (
@@ -18,7 +18,6 @@ from ..graphs import (
     make_value_info,
     map_names,
     prune,
-    replace_nodes,
     value_types,
 )
 from ..graphs.editing import with_fields
@@ -26,6 +25,7 @@ from ..graphs.queries import renamed_value
 from ..losses import BaseLoss
 from ..losses.written_losses import write_losses
 from ..runtime.devices import Device
+from ..runtime.onnxruntime_module import runtime_failures
 from ..runtime.sessions import make_session
 
 __all__ = ["LossDerivatives"]
@@ -34,30 +34,20 @@ LABEL, SCORE, TOTAL, ROWS, FIRST, SECOND = (
     f"ortlearn_{name}" for name in ("label", "score", "total", "rows", "first", "second")
 )
 OPSET = 18
-#: Smallest distance from a kink that a curvature is computed for, relative to the mean distance.
+CPU = Device("cpu")
+#: Smallest distance of a score from a label in the slope of a secant, relative to the mean distance.
 NEAREST = 0.1
-
-
-class _PlainKinks:
-    """A builder that writes Relu by the absolute value, so that all kinks are absolute values."""
-
-    def __init__(self, op: GraphBuilder):
-        self._op = op
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._op, name)
-
-    def Relu(self, values: str) -> str:
-        return self._op.Mul(self._op.Add(values, self._op.Abs(values)), 0.5)
+#: Largest step of scores that are no predictions, such as those of classes.
+LARGEST_STEP = 10.0
+#: Second derivatives that count as zero, relative to the curvature of the largest step.
+SMALL = 0.01
 
 
 class LossDerivatives:
     """Losses of samples, and their first and second derivatives with respect to raw scores.
 
-    The Hessian diagonal is the derivative of the gradient, by reverse mode applied twice. Where a loss has a
-    kink ``|u|``, the second derivative is that of ``u^2 / (2 |u_0|)``, the parabola that touches it at the
-    current ``u_0`` and lies above it elsewhere (Hunter, D. R. and Lange, K., "A tutorial on MM algorithms",
-    The American Statistician 58 (2004), 30-37). ``|u_0|`` counts as at least a tenth of its mean.
+    The Hessian diagonal is the derivative of the gradient, by reverse mode applied twice: once for all scores
+    of a regression, whose losses are sums over scores, and once for each class otherwise.
     """
 
     def __init__(self, loss: BaseLoss, n_scores: int = 1, dtype: Any = np.float64, n_jobs: int | None = None):
@@ -67,6 +57,7 @@ class LossDerivatives:
                 "a subclass of BaseLoss."
             )
         self.loss, self.n_scores, self.dtype = loss, n_scores, np.dtype(dtype)
+        self.predicts_labels = loss.tasks == {"regression"} and loss.link == "identity"
         self._by_class = n_scores > 1 and bool(loss.tasks & {"classification"})
         self.integer_labels = n_scores > 1 and loss.integer_labels
         self._n_jobs = n_jobs
@@ -82,20 +73,51 @@ class LossDerivatives:
 
     def gradient_hessian(self, labels: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the gradient and the diagonal of the Hessian, of shape (n, n_scores)."""
-        *first, hessian = self._run("pair", labels, scores)
-        return first[0] if first else self.gradient(labels, scores), hessian
+        first, second = self._run("pair", labels, scores)
+        return first, second
+
+    def curvature(self, labels: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradient and a positive curvature, with which no sample asks for too large a step.
+
+        Where a second derivative is not positive, since the loss is linear or not convex, the curvature of a
+        score f that predicts the label y is the slope of the gradient between f and its mirror image
+        ``2 y - f``: that of the parabola that touches a symmetric loss at f and lies above it (Hunter, D. R.
+        and Lange, K., "A tutorial on MM algorithms", The American Statistician 58 (2004), 30-37). Other
+        scores, of classes and logarithms, are not compared with labels: their largest step is
+        :data:`LARGEST_STEP`, or one if the loss has kinks.
+        """
+        first, second = self.gradient_hessian(labels, scores)
+        if not self.predicts_labels:
+            steps = np.abs(first) / (1.0 if self.loss.kinks else LARGEST_STEP)
+            return first, np.where(second > SMALL * steps, second, steps)
+        if (second > 0).all():
+            return first, second
+        residuals = scores - labels.reshape(scores.shape)
+        size = np.abs(residuals)
+        size = np.maximum(size, NEAREST * size.mean() + np.finfo(np.float32).tiny)
+        slopes = np.abs(first - self.gradient(labels, scores - 2 * residuals)) / (2 * size)
+        return first, np.where(second > 0, second, slopes)
 
     def _run(self, kind: str, labels: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
+        try:
+            return self._run_in(kind, labels, scores)
+        except runtime_failures():  # onnxruntime has some operators, such as Cosh, for float32 only
+            if self.dtype != np.float64:
+                raise
+            self.dtype = np.dtype(np.float32)
+            self._sessions.clear()
+            return self._run_in(kind, labels, scores)
+
+    def _run_in(self, kind: str, labels: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
         if kind not in self._sessions:
             model = {"rows": self._rows, "gradient": self._gradient, "pair": self._pair}[kind]()
-            model = without_float64_softplus(prune(model))
-            self._sessions[kind] = make_session(model, Device("cpu"), self._n_jobs)
+            self._sessions[kind] = make_session(without_float64_softplus(prune(model)), CPU, self._n_jobs)
         shape, dtype = ((-1,), np.int64) if self.integer_labels else (scores.shape, self.dtype)
         labels = np.ascontiguousarray(np.reshape(labels, shape), dtype)
         scores = np.ascontiguousarray(scores, self.dtype)
         return self._sessions[kind].run(None, {LABEL: labels, SCORE: scores})
 
-    def _rows(self, kinks: bool = False) -> ModelProto:
+    def _rows(self) -> ModelProto:
         """Return the graph of the losses of samples, and of their sum."""
         elem_type = helper.np_dtype_to_tensor_dtype(self.dtype)
         score = TensorType(elem_type, ("N", self.n_scores))
@@ -103,8 +125,7 @@ class LossDerivatives:
         op = GraphBuilder(OPSET, dtype=self.dtype, existing_names={LABEL, SCORE, TOTAL, ROWS})
         op.set_type(LABEL, *label)
         op.set_type(SCORE, *score)
-        builder: Any = _PlainKinks(op) if kinks else op
-        rows = op.node("Identity", write_losses(self.loss, builder, LABEL, SCORE), outputs=[ROWS])
+        rows = op.node("Identity", write_losses(self.loss, op, LABEL, SCORE), outputs=[ROWS])
         op.node("ReduceSum", rows, keepdims=0, outputs=[TOTAL])
         inputs = [make_value_info(LABEL, label), make_value_info(SCORE, score)]
         types = {ROWS: TensorType(elem_type, ("N",)), TOTAL: TensorType(elem_type, ())}
@@ -113,16 +134,14 @@ class LossDerivatives:
         opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
-    def _gradient(self, kinks: bool = False) -> ModelProto:
+    def _gradient(self) -> ModelProto:
         """Return the graph of the gradient."""
-        model = gradient_model(with_softplus(self._rows(kinks)), TOTAL, [SCORE], keep_outputs=False)
+        model = gradient_model(with_softplus(self._rows()), TOTAL, [SCORE], keep_outputs=False)
         return map_names(model, {model.graph.output[0].name: FIRST})
 
     def _pair(self) -> ModelProto:
-        """Return the graph of the gradient and the diagonal of the Hessian, or of the latter at kinks."""
-        kinks = self.loss.kinks
-        model, slopes = _with_slopes(self._gradient(True)) if kinks else (self._gradient(), {})
-        parts = []
+        """Return the graph of the gradient and of the diagonal of the Hessian."""
+        model, parts = self._gradient(), []
         for number in range(self.n_scores) if self._by_class else (None,):
             model, name = _directional(model, number)
             parts.append(name)
@@ -130,39 +149,8 @@ class LossDerivatives:
         if self._by_class:
             parts = [op.Slice(name, [number], [number + 1], [1]) for number, name in enumerate(parts)]
         op.node("Concat", *parts, axis=1, outputs=[SECOND])
-        first = [value for value in model.graph.output if value.name == FIRST and not kinks]
-        second = renamed_value(model.graph.output[0], SECOND)
-        return _with_computed(append_nodes(model, op, outputs=[*first, second]), slopes)
-
-
-def _with_slopes(model: ModelProto) -> tuple[ModelProto, dict[str, str]]:
-    """Return a gradient with ``u * slope`` for each sign of u; slopes are inputs, whose u is returned."""
-    known, slopes = value_types(model)[SCORE], {}
-
-    def replaced(node: NodeProto, op: GraphBuilder) -> str:
-        name = op.unique("slope")
-        slopes[name] = node.input[0]
-        return op.Mul(node.input[0], op.set_type(name, *known))
-
-    model = replace_nodes(model, {("", "Sign"): replaced})
-    added = [make_value_info(name, known) for name in slopes]
-    return with_fields(model, input=[*model.graph.input, *added]), slopes
-
-
-def _with_computed(model: ModelProto, slopes: dict[str, str]) -> ModelProto:
-    """Return a graph that computes the slopes ``1 / |u|`` instead of taking them as inputs."""
-    nodes = list(model.graph.node)
-    op = GraphBuilder(OPSET, existing_names=graph_names(model.graph))
-    op.float_dtype = helper.tensor_dtype_to_np_dtype(value_types(model)[SCORE].elem_type)
-    for name, values in slopes.items():
-        begin = len(op.nodes)
-        size = op.Abs(values)
-        least = op.Add(op.Mul(op.ReduceMean(size, keepdims=0), NEAREST), float(np.finfo(np.float32).tiny))
-        op.node("Reciprocal", op.Max(size, least), outputs=[name])
-        after = next((i for i, node in enumerate(nodes) if values in node.output), -1)
-        nodes[after + 1 : after + 1] = op.nodes[begin:]
-    inputs = [value for value in model.graph.input if value.name not in slopes]
-    return with_fields(model, node=nodes, input=inputs, initializer=[*model.graph.initializer, *op.initializers])
+        first = next(value for value in model.graph.output if value.name == FIRST)
+        return append_nodes(model, op, outputs=[first, renamed_value(first, SECOND)])
 
 
 def _directional(model: ModelProto, number: int | None) -> tuple[ModelProto, str]:

@@ -103,7 +103,7 @@ def grows_by_histograms(model: Any, objective: StageObjective) -> Iterator[None]
         native = model._get_loss(sample_weight=None)
         own = StageLoss(objective, native)
     is_free = getattr(model, "monotonic_cst", None) is None
-    own.differentiable = not (objective.loss.kinks and is_free and objective.derivatives.n_scores == 1)
+    own.differentiable = not (objective.searches and is_free and objective.derivatives.n_scores == 1)
     model.loss = own
     try:
         yield
@@ -128,7 +128,7 @@ def grows_by_gradients(model: Any, objective: StageObjective) -> Iterator[None]:
         model.init = DummyRegressor(strategy="constant", constant=objective.baseline[0])
     elif objective.loss.link == "log":
         raise ValueError(f"{type(objective.loss).__name__} has a log link, which requires init=None.")
-    names = {"_get_loss": lambda sample_weight: StageLoss(objective, native)}
+    names: dict[str, Any] = {"_get_loss": lambda sample_weight: StageLoss(objective, native)}
     names["_fit_stage"] = partial(_fit_stage, model, objective)
     vars(model).update(names)
     try:
@@ -157,7 +157,11 @@ def _fit_stage(
 
     In the place of the method of the same name of scikit-learn, whose leaves depend on the class of its loss.
     """
-    first = objective.gradient(y, raw_predictions)
+    before, second = np.array(raw_predictions), None
+    if objective.searches:
+        first = objective.gradient(y, before)
+    else:
+        first, second = objective.pair(y, before)
     weights = sample_weight * sample_mask if model.subsample < 1 else sample_weight
     options = {name: getattr(model, name) for name in OF_TREES}
     is_ignored = type(model)().criterion == "deprecated"  # from scikit-learn 1.9 on
@@ -168,9 +172,20 @@ def _fit_stage(
         tree.fit(rows, -first[:, column], sample_weight=weights, check_input=False)
         leaves = tree.tree_.apply(X if X_csr is None else X_csr)
         values = tree.tree_.value[:, 0, 0]
-        found = objective.leaf_values(y, raw_predictions, weights, leaves, column)
+        if second is None:
+            found = objective.leaf_values(y, before, weights, leaves, column)
+        else:
+            found = _newton_steps(first[:, column], second[:, column], weights, leaves)
         is_leaf = np.flatnonzero(tree.tree_.children_left[: len(found)] < 0)
         values[is_leaf] = found[is_leaf]
         raw_predictions[:, column] += model.learning_rate * values[leaves]
         model.estimators_[i, column] = tree
     return raw_predictions
+
+
+def _newton_steps(
+    first: np.ndarray, second: np.ndarray, weights: np.ndarray, leaves: np.ndarray
+) -> np.ndarray:
+    """Return the Newton step of each leaf."""
+    first, second = (np.bincount(leaves, weights * part) for part in (first, second))
+    return np.divide(-first, second, out=np.zeros_like(first), where=second > 0)

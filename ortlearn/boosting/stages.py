@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,9 @@ __all__ = ["StageObjective"]
 #: Largest step of a leaf, in standard deviations of the labels, or in units of the scores of classes.
 LARGEST_STEP = 10.0
 #: Halvings of the interval that contains the value of a leaf.
-HALVINGS = 30
+HALVINGS = 20
 #: The same for one leaf: divisions of the interval, and the number of parts of each.
-DIVISIONS, PARTS = 3, 32
+DIVISIONS, PARTS = 2, 64
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,15 @@ class StageObjective:
         Largest value of a leaf before it is multiplied by the learning rate.
     is_classifier : bool
         Whether labels are class indices.
+    level : float or None
+        Level of the quantile that minimises the loss, if its slope is constant on either side of the label.
     """
 
     derivatives: LossDerivatives
     baseline: np.ndarray
     largest_step: float
     is_classifier: bool
+    level: float | None = None
 
     @classmethod
     def of(
@@ -61,7 +63,12 @@ class StageObjective:
         if loss.link == "identity":
             mean = np.average(labels, weights=weights)
             step *= float(np.sqrt(np.average((labels - mean) ** 2, weights=weights))) or 1.0
-        return cls(derivatives, _best_constant(derivatives, labels, weights), step, False)
+        level = _level(derivatives, labels)
+        if level is not None:
+            baseline = _quantiles(labels, weights, np.zeros(len(labels), dtype=np.int64), level)
+        else:
+            baseline = _best_constant(derivatives, labels, weights)
+        return cls(derivatives, baseline, step, False, level)
 
     @property
     def loss(self) -> BaseLoss:
@@ -81,33 +88,29 @@ class StageObjective:
 
         The second derivative may be zero or negative where a loss is linear or not convex.
         """
-        first, second = self.derivatives.gradient_hessian(self._labels(y), self._scores(scores))
+        first, second = self.derivatives.curvature(self._labels(y), self._scores(scores))
         if not (np.isfinite(first).all() and np.isfinite(second).all()):
             raise ConvergenceError(
                 f"Derivatives of {type(self.loss).__name__} are not finite for scores of the boosted trees: "
                 "lower the learning_rate of the model, or use another loss."
             )
-        return first, np.maximum(second, np.abs(first) / self.largest_step)
+        return first, second
+
+    @property
+    def searches(self) -> bool:
+        """Whether the values of leaves are searched, since Newton steps do not apply to kinks."""
+        return self.loss.kinks or self.level is not None
 
     def leaf_values(
         self, y: np.ndarray, scores: np.ndarray, weights: np.ndarray, leaves: np.ndarray, column: int = 0
     ) -> np.ndarray:
-        """Return the value of each leaf that minimises the loss of its samples, by one Newton step.
+        """Return the value of each leaf with the lowest loss, in the order of their numbers ``leaves``.
 
-        ``leaves`` has the number of the leaf of each sample. Losses with kinks are minimised by a search of
-        the interval where the derivative changes its sign (Friedman, J. H., "Greedy function approximation: a
-        gradient boosting machine", Annals of Statistics 29 (2001), step 5 of algorithm 1).
+        It is in the interval where the derivative changes its sign (Friedman, J. H., "Greedy function
+        approximation: a gradient boosting machine", Annals of Statistics 29 (2001), step 5 of algorithm 1).
         """
-        if self.loss.kinks:
-            return self._searched(y, scores, weights, leaves, column)
-        first, second = (np.bincount(leaves, weights * part[:, column]) for part in self.pair(y, scores))
-        return np.divide(-first, second, out=np.zeros_like(first), where=second > 0)
-
-    def _searched(
-        self, y: np.ndarray, scores: np.ndarray, weights: np.ndarray, leaves: np.ndarray, column: int
-    ) -> np.ndarray:
-        """Return the value of each leaf where the derivative of the loss changes its sign."""
-        total = np.bincount(leaves, weights)
+        if self.level is not None:
+            return _quantiles(y - scores[:, column], weights, leaves, self.level)
         low, high = self._interval(y, scores, leaves, column)
         moved = np.array(scores)
         for _ in range(HALVINGS):
@@ -115,17 +118,19 @@ class StageObjective:
             moved[:, column] = scores[:, column] + middle[leaves]
             falls = np.bincount(leaves, weights * self.gradient(y, moved)[:, column]) < 0
             low, high = np.where(falls, middle, low), np.where(falls, high, middle)
-        return np.where(total > 0, (low + high) / 2, 0.0)
+        return np.where(np.bincount(leaves, weights) > 0, (low + high) / 2, 0.0)
 
     def leaf_value(self, y: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
-        """Return the value of one leaf as :meth:`leaf_values` does, with few calls of the graph."""
+        """Return the value of one leaf with the lowest loss, with few calls of the graph."""
         none = np.zeros(len(y), dtype=np.int64)
+        if self.level is not None:
+            return float(_quantiles(y - scores[:, 0], weights, none, self.level)[0])
         (low,), (high,) = self._interval(y, scores, none, 0)
         for _ in range(DIVISIONS):
             steps = np.linspace(low, high, PARTS + 1)
             moved = (scores + steps[1:-1]).T.reshape(-1, 1)
             slopes = self.gradient(np.tile(y, PARTS - 1), moved).reshape(PARTS - 1, -1) @ weights
-            number = int(np.searchsorted(-(slopes < 0).astype(int), 0))
+            number = int(np.searchsorted(slopes >= 0, True))
             low, high = steps[number], steps[number + 1]
         return float(low + high) / 2
 
@@ -169,3 +174,34 @@ def _best_constant(derivatives: LossDerivatives, y: np.ndarray, weights: np.ndar
         return np.array([low])
     return np.array([minimize_scalar(total, bounds=(low, high), method="bounded").x])
 
+
+def _level(derivatives: LossDerivatives, y: np.ndarray) -> float | None:
+    """Return the level of the quantile that minimises a loss, of two constant slopes; None for others."""
+    if not derivatives.predicts_labels:
+        return None
+    distances = np.geomspace(1e-6, 10.0, len(y)) * (np.std(y) or 1.0)
+    sides = [derivatives.gradient(y, (y + side * distances)[:, None]) for side in (-1.0, 1.0)]
+    if any(np.ptp(side) > 1e-9 * np.abs(side).max() for side in sides) or not sides[0][0] < 0 < sides[1][0]:
+        return None
+    below, above = (float(abs(side[0, 0])) for side in sides)
+    return below / (below + above)
+
+
+def _quantiles(values: np.ndarray, weights: np.ndarray, groups: np.ndarray, level: float) -> np.ndarray:
+    """Return a quantile of each group, by linear interpolation between the middles of weights, 0 if empty."""
+    size, used = int(groups.max()) + 1, weights > 0
+    values, weights, groups = values[used], weights[used], groups[used]
+    order = np.lexsort((values, groups))
+    values, weights = values[order], weights[order]
+    counts, middles = np.bincount(groups, minlength=size), np.cumsum(weights) - weights / 2
+    filled = np.flatnonzero(counts)
+    last = np.cumsum(counts)[filled] - 1
+    first = last - counts[filled] + 1
+    wanted = middles[first] + level * (middles[last] - middles[first])
+    above = np.clip(np.searchsorted(middles, wanted), np.minimum(first + 1, last), last)
+    below = np.maximum(above - 1, first)
+    gaps = middles[above] - middles[below]
+    shares = np.divide(wanted - middles[below], gaps, out=np.zeros(len(filled)), where=gaps > 0)
+    found = np.zeros(size)
+    found[filled] = values[below] + shares * (values[above] - values[below])
+    return found

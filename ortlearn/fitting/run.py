@@ -12,6 +12,8 @@ from ..comparison.measures import Part
 from ..data.samples import Data
 from ..differentiation import require_gradients
 from ..exceptions import StartKeptWarning, warn_user
+from ..inference.running import Inference
+from ..problem.boosted_stages import boosting_of
 from ..problem.configuration import Configuration
 from ..problem.feature_scales import scale_advice
 from ..training.graphs.averaging import reset_pending_averages
@@ -21,6 +23,7 @@ from ..training.graphs.rescaling import unit_lengths
 from ..training.graphs.task import TrainingTask
 from ..training.interrupts import Interrupted, ReadingFailed
 from ..training.loop import run_training
+from ..training.monitor import Monitor
 from ..training.optimisations.hoisting import Prefix, needs_hoisting, split_prefix
 from ..training.settings import LoopSettings
 from ..training.solvers.coordinates import Coordinates
@@ -35,7 +38,7 @@ from .start import Start, with_anchor
 from .validation import Validation
 from .warm_starts import WarmStart, setting_of
 
-__all__ = ["model_after", "new_step", "train"]
+__all__ = ["grown_model", "is_grown", "model_after", "new_step", "train"]
 
 START_KEPT = (
     "Training did not improve the model, and the starting weights are kept (start_kept_ is True): {}. "
@@ -193,3 +196,35 @@ def _task(configuration: Configuration, start: Start) -> tuple[TrainingTask, Pre
     if configuration.hoist or needs_hoisting(task):
         return split_prefix(task, start.data, runtime.device, runtime.n_jobs)
     return task, None
+
+
+def is_grown(configuration: Configuration, last: FittedModel | None) -> bool:
+    """Return whether a fit is complete once the trees are grown, as no training of leaves is asked for."""
+    stopping = configuration.stopping
+    asked = configuration.updates.learning_rate is not None or configuration.penalty is not None
+    if last is not None or asked or stopping.early_stopping:
+        return False
+    return boosting_of(configuration) is not None
+
+
+def grown_model(
+    configuration: Configuration,
+    start: Start,
+    settings: LoopSettings,
+    validation: Validation | None,
+    task: FitTask | None,
+) -> FittedModel:
+    """Return a model with the weights of its start, and a history of one record."""
+    after = partial(model_after, configuration, start, None)
+    observer = None if task is None else task.observer("iteration", start.state, after)
+    validate = None if validation is None else validation.measure
+    settings = replace(settings, validation_every=1)
+    monitor = Monitor(settings, start.state, lambda copy: (start.weights, {}), validate, observer)
+    monitor.begin()
+    data, model = start.data, start.problem.trainable.model
+    runner = Inference(start.problem, model, configuration.runtime, fused=False)
+    monitor.end(runner.mean_loss(data.X, data.y, data.sample_weight), None)
+    found = after(monitor.finish())
+    if task is not None:
+        task.end(found)
+    return found

@@ -29,7 +29,7 @@ from .fingerprint_texts import data_texts, parameter_texts, random_state_text
 from .fitted_model import FittedModel
 from .growth import Growth
 from .resumed_training import checked_parameters, find_resumption, resumed_start
-from .run import train
+from .run import grown_model, is_grown, train
 from .source_counts import Counts
 from .start import Start, data_of, labelled, new_start, next_start
 from .validation import Validation
@@ -131,13 +131,20 @@ class Trainer:
         samples, _ = labelled(start.problem, samples)
         settings = configuration.loop_settings(stopping.max_iter)
         adapts = self._adapts(start)
-        if not adapts and held_out is None and self._needs_validation(start):
+        if (
+            not adapts
+            and held_out is None
+            and not is_grown(configuration, last)
+            and self._needs_validation(start)
+        ):
             with suppress(ValueError):  # too few samples of a class: no samples are held out
                 kept, others = hold_out(samples, configuration, random_state)
                 start, held_out = replace(start, data=start.data.take(kept)), samples.take(others)
         if not adapts and held_out is not None and self.is_automatic and not stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
         validation = None if held_out is None else self.validation(start, held_out)
+        if is_grown(configuration, last):
+            return grown_model(configuration, start, settings, validation, call.task)
         warm, candidate = None, None if resumed is None else resumed.fingerprint.candidate
         if adapts and (resumed is None or candidate is not None):
             growth = Growth.of(configuration, start, samples, expected)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
+from ..boosting.stages import StageObjective
+from ..losses import BaseLoss
 from .registry import find_definition
 
-__all__ = ["Bags", "GrowingEnsemble", "ShiftedTables", "capability_of"]
+__all__ = ["Bags", "BoostedStages", "GrowingEnsemble", "ShiftedTables", "capability_of"]
 
 
 class GrowingEnsemble:
@@ -87,6 +90,29 @@ def _are_of_tree(model: Any, X: Any, rows: np.ndarray, number: int) -> bool:
     )
     counts = [np.bincount(leaves[own], minlength=tree.node_count) for own in (rows, np.unique(rows))]
     return any(np.array_equal(found[is_leaf], tree.n_node_samples[is_leaf]) for found in counts)
+
+
+@dataclass(frozen=True)
+class BoostedStages:
+    """Boosting whose trees are fitted to derivatives of a loss, which may be any.
+
+    Attributes
+    ----------
+    grows : callable
+        Function of an unfitted estimator and a :class:`~ortlearn.boosting.stages.StageObjective` that returns
+        a context, in which the fit of the estimator grows trees on the objective.
+    own_loss : callable
+        Function of an unfitted estimator that returns the loss of its fit, or None if it is unknown.
+    scores_of : callable
+        Function of a fitted estimator and X that returns the scores, of shape (n,) or (n, n_scores).
+    shift : callable
+        Function of a fitted estimator and a number that is added to its scores, in place.
+    """
+
+    grows: Callable[[Any, StageObjective], AbstractContextManager[None]]
+    own_loss: Callable[[Any], BaseLoss | None]
+    scores_of: Callable[[Any, Any], np.ndarray]
+    shift: Callable[[Any, float], None]
 
 
 Capability = TypeVar("Capability")

@@ -1,8 +1,8 @@
 """Fit a clone of an estimator, and copy arrays that an estimator might overwrite."""
 
 import copy
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -64,12 +64,14 @@ def fit_clone(
     shapes_only: bool = False,
     random_state: np.random.RandomState | None = None,
     classes: Any = None,
+    within: Callable[[Any, Any, Any], AbstractContextManager[None]] | None = None,
 ) -> BaseEstimator:
     """Return a fitted clone of an estimator.
 
     The fit gets sample weights if it supports them. With ``shapes_only``, a single iteration is sufficient.
     ``random_state`` draws the seeds of parameters ``random_state=None``. The first sample is repeated for
-    ``classes`` that y lacks.
+    ``classes`` that y lacks. The fit runs in the context that ``within`` returns for the last step, y and the
+    weights.
     """
     last = _last(estimator)
     if y is None and any(get_tags(part).target_tags.required for part in (estimator, last)):
@@ -94,7 +96,8 @@ def fit_clone(
     X, y, sample_weight = untouched(fitted, X, y, sample_weight)
     name = None if sample_weight is None else _weight_parameter(fitted)
     weights = {} if name is None else {name: sample_weight}
-    with quiet(ConvergenceWarning) if shapes_only else nullcontext():
+    context = nullcontext() if within is None else within(_last(fitted), y, sample_weight)
+    with context, quiet(ConvergenceWarning) if shapes_only else nullcontext():
         try:
             return fitted.fit(X, y, **weights)
         except (TypeError, ValueError) as error:

@@ -14,6 +14,7 @@ from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..runtime.devices import Device
 from ..runtime.sessions import make_session, session_options
 from ..trainable.conversion import to_trainable
+from .boosted_stages import boosting_of, fit_stages
 from .configuration import Configuration
 from .objectives import is_for_classes_only
 
@@ -28,6 +29,9 @@ def fitted_source(configuration: Configuration, X, y, sample_weight, random_stat
     source = configuration.source
     if is_onnx_source(source) or is_fitted(source):
         return source
+    boosted = boosting_of(configuration)
+    if boosted is not None:
+        return fit_stages(configuration, boosted, X, y, sample_weight, random_state, classes)
     return fit_clone(
         source,
         X,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..models import Scores
     from ..trainable.conversion import TrainableModel
 
-__all__ = ["is_for_classes_only", "loss_for_model", "penalty_for_weights", "sum_over_outputs"]
+__all__ = ["check_task", "is_for_classes_only", "loss_for_model", "penalty_for_weights", "sum_over_outputs"]
 
 
 def is_for_classes_only(loss: BaseLoss | None) -> bool:
@@ -48,12 +48,17 @@ def loss_for_model(loss: BaseLoss | None, trainable: TrainableModel) -> BaseLoss
     task = trainable.scores.task
     if loss is None:
         return default_loss(task)
+    check_task(loss, task)
+    return loss
+
+
+def check_task(loss: BaseLoss, task: str) -> None:
+    """Raise a PluginError if a loss is not for the task of a model."""
     if task not in loss.tasks:
         raise PluginError(
             f"{type(loss).__name__} is for {' or '.join(sorted(loss.tasks))}, and the model is for {task}: "
             "choose another loss."
         )
-    return loss
 
 
 def penalty_for_weights(

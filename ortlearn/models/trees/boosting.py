@@ -10,8 +10,9 @@ from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from ... import losses
+from ...boosting.scikit_learn import grows_by_gradients, grows_by_histograms
 from ..base import ModelDefinition, Objective
-from ..capabilities import GrowingEnsemble
+from ..capabilities import BoostedStages, GrowingEnsemble
 from ..categories import category_numbers
 from ..forms import Reshaped, Scaled
 from ..objectives import elastic
@@ -34,6 +35,32 @@ LOSSES: dict[str, Callable[[Any], losses.BaseLoss]] = {
 }
 
 
+def _own_loss(model: Any) -> losses.BaseLoss | None:
+    """Return the loss of an unfitted model; None if the fit chooses its parameters."""
+    loss = None if model.loss == "huber" else LOSSES.get(model.loss)
+    return None if loss is None else loss(model)
+
+
+def _scores(model: Any, X: Any) -> np.ndarray:
+    return model.decision_function(X) if is_classifier(model) else model.predict(X)
+
+
+def _raw_scores_of(model: Any, X: Any) -> np.ndarray:
+    return model._raw_predict(X)
+
+
+def _shift_init(model: Any, shift: float) -> None:
+    if model.init_ != "zero" and _starts_from_constants(model):
+        model.init_.constant_ = model.init_.constant_ + shift
+        return
+    for member in model.estimators_[0]:  # each sample reaches one leaf
+        member.tree_.value[member.tree_.children_left < 0] += shift / model.learning_rate
+
+
+def _shift_baseline(model: Any, shift: float) -> None:
+    model._baseline_prediction = model._baseline_prediction + shift
+
+
 def _predictors(model: Any) -> list[Any]:
     return [tree for round_ in model._predictors for tree in round_]
 
@@ -45,7 +72,7 @@ class GrowingBoosting(GrowingEnsemble):
         return model.loss != "exponential" and (model.init_ == "zero" or _starts_from_constants(model))
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
-        found = model.decision_function(X) if is_classifier(model) else model.predict(X)
+        found = _scores(model, X)
         return found.reshape(len(found), -1)
 
     def joined(self, model: Any, other: Any, share: float) -> Any:
@@ -70,7 +97,7 @@ class GrowingHistogramBoosting(GrowingEnsemble):
         return not np.any(model.is_categorical_)
 
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
-        return model._raw_predict(X)
+        return _raw_scores_of(model, X)
 
     def joined(self, model: Any, other: Any, share: float) -> Any:
         found, more = copy.deepcopy(model), copy.deepcopy(other)
@@ -87,7 +114,7 @@ class GrowingHistogramBoosting(GrowingEnsemble):
 class GradientBoostingDefinition(ModelDefinition):
     """GradientBoostingClassifier and GradientBoostingRegressor."""
 
-    capabilities = (GrowingBoosting(),)
+    capabilities = (GrowingBoosting(), BoostedStages(grows_by_gradients, _own_loss, _scores, _shift_init))
 
     def children(self, model: Any) -> Iterator[Any]:
         if model.init_ != "zero" and not _starts_from_constants(model):
@@ -169,7 +196,10 @@ class HistGradientBoostingDefinition(ModelDefinition):
     """HistGradientBoostingClassifier and HistGradientBoostingRegressor."""
 
     takes_columns = True
-    capabilities = (GrowingHistogramBoosting(),)
+    capabilities = (
+        GrowingHistogramBoosting(),
+        BoostedStages(grows_by_histograms, _own_loss, _raw_scores_of, _shift_baseline),
+    )
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:
         # A round minimises sum(w * l) + l2_regularization / 2 * sum(v^2), v the values of its leaves before

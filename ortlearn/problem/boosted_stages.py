@@ -1,0 +1,110 @@
+"""Unfitted boosting models grow their trees on the loss of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.class_weight import compute_sample_weight
+
+from ..boosting.stages import StageObjective
+from ..losses import BaseLoss
+from ..models.capabilities import BoostedStages, capability_of
+from ..onnx_files.loading import is_onnx_source
+from ..preprocessing.initial_fit import fit_clone, is_fitted
+from .configuration import Configuration
+from .objectives import check_task
+
+__all__ = ["boosting_of", "fit_stages"]
+
+#: Folds whose left-out samples determine the constant that is added to scores, and fewest samples for them.
+FOLDS, FEWEST_SAMPLES = 3, 30
+
+#: A context of a fit, for an estimator, its labels and their weights.
+Within = Callable[[Any, Any, Any], AbstractContextManager[None]]
+
+
+def boosting_of(configuration: Configuration) -> BoostedStages | None:
+    """Return how the boosting at the end of an unfitted model grows on any loss; None for other models."""
+    source, loss = configuration.source, configuration.loss
+    if is_onnx_source(source) or is_fitted(source) or configuration.conversion.weights_to_train is not None:
+        return None
+    if loss is not None and loss.in_python:
+        return None
+    return capability_of(_last(source), BoostedStages)
+
+
+def fit_stages(
+    configuration: Configuration,
+    boosted: BoostedStages,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    random_state: np.random.RandomState | None,
+    classes: Any,
+) -> Any:
+    """Return a clone of the model of a configuration, fitted by its own fit or grown on another loss.
+
+    Scores of training samples are too close to their labels, so that a quantile of them is not one of other
+    samples. A regression that is grown is therefore shifted by the constant with the lowest loss of samples
+    that a third of the folds leaves out, of models grown on the others.
+    """
+    source, loss = configuration.source, configuration.loss
+    weights = _class_weighted(configuration, y, sample_weight)
+    if loss is None or _is_own(boosted, source, loss):
+        options: Any = {"random_state": random_state, "classes": classes}
+        return fit_clone(source, X, y, sample_weight=weights, **options)
+    within = _stages(boosted, loss)
+    options = {"random_state": random_state, "classes": classes, "within": within}
+    fitted = fit_clone(source, X, y, sample_weight=weights, **options)
+    if is_classifier(fitted) or np.shape(y)[0] < FEWEST_SAMPLES:
+        return fitted
+    from sklearn.model_selection import KFold  # slow import
+
+    labels, scores = np.ravel(y).astype(np.float64), np.zeros((np.shape(y)[0], 1))
+    for kept, others in KFold(FOLDS, shuffle=True, random_state=random_state).split(labels):
+        parts = (None if own is None else _safe_indexing(own, kept) for own in (X, y, weights))
+        part, labels_of_part, weights_of_part = parts
+        model = fit_clone(source, part, labels_of_part, sample_weight=weights_of_part, **options)
+        rows = _safe_indexing(X, others)
+        rows = model[:-1].transform(rows) if isinstance(model, Pipeline) else rows
+        scores[others] = np.reshape(boosted.scores_of(_last(model), rows), (-1, 1))
+    objective = StageObjective.of(loss, labels, weights, False)
+    share = np.ones(len(labels)) if weights is None else weights
+    boosted.shift(_last(fitted), objective.leaf_value(labels, scores, share))
+    return fitted
+
+
+def _stages(boosted: BoostedStages, loss: BaseLoss) -> Within:
+    """Return the context of a fit that grows trees on a loss."""
+
+    def within(estimator: Any, y: Any, sample_weight: Any) -> AbstractContextManager[None]:
+        check_task(loss, "classification" if is_classifier(estimator) else "regression")
+        objective = StageObjective.of(loss, np.ravel(y), sample_weight, is_classifier(estimator))
+        return boosted.grows(estimator, objective)
+
+    return within
+
+
+def _is_own(boosted: BoostedStages, source: Any, loss: BaseLoss) -> bool:
+    """Return whether a loss is the one that the fit of a model minimises."""
+    own = boosted.own_loss(_last(source))
+    return type(loss) is type(own) and loss.get_params() == own.get_params()
+
+
+def _class_weighted(configuration: Configuration, y: Any, sample_weight: Any) -> Any:
+    """Return sample weights times the class weights of a configuration, which a fit does not know."""
+    given = configuration.class_weight
+    if given is None or (isinstance(given, str) and given == "auto"):
+        return sample_weight
+    weights = compute_sample_weight(given, np.ravel(y))
+    return weights if sample_weight is None else weights * sample_weight
+
+
+def _last(source: Any) -> Any:
+    return source.steps[-1][1] if isinstance(source, Pipeline) else source

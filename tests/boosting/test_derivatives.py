@@ -1,0 +1,119 @@
+"""Gradients and Hessian diagonals of losses agree with finite differences."""
+
+import numpy as np
+import pytest
+
+from ortlearn import losses
+from ortlearn.boosting.derivatives import LossDerivatives
+from ortlearn.boosting.stages import StageObjective
+from ortlearn.exceptions import PluginError
+
+STEP = 1e-5
+RANDOM = np.random.default_rng(0)
+POSITIVE, BINARY = RANDOM.gamma(2, size=(40, 1)), RANDOM.integers(2, size=(40, 1)).astype(float)
+CLASSES = RANDOM.integers(3, size=40)
+
+
+class LogCosh(losses.BaseLoss):
+    """A smooth loss that is not built in."""
+
+    def forward(self, op, expected, predicted):
+        return self.sum_outputs(op, op.Log(op.Cosh(op.Sub(predicted, expected))))
+
+
+def test_operators_of_float32_are_used_where_there_are_no_others():
+    derivatives, scores = LossDerivatives(LogCosh()), np.array([[0.5]])
+    gradient, hessian = derivatives.gradient_hessian(np.zeros((1, 1)), scores)
+    np.testing.assert_allclose([gradient, hessian], [np.tanh(scores), 1 - np.tanh(scores) ** 2], rtol=1e-5)
+
+
+class FiveTimes(losses.BaseLoss):
+    """A cost of five for predicting too little, which does not declare its kink."""
+
+    def forward(self, op, expected, predicted):
+        short = op.Sub(expected, predicted)
+        return self.sum_outputs(op, op.Max(op.Mul(short, 5.0), op.Neg(short)))
+
+
+SMOOTH = [
+    *((loss, 1, POSITIVE) for loss in (losses.SquaredErrorLoss(), losses.HuberLoss(), losses.PoissonLoss())),
+    *((loss, 1, POSITIVE) for loss in (losses.GammaLoss(), losses.TweedieLoss(1.5))),
+    (losses.SquaredEpsilonInsensitiveLoss(0.3), 1, POSITIVE),
+    *((loss, 1, BINARY) for loss in (losses.LogLoss(), losses.LogLoss(0.1), losses.FocalLoss())),
+    *((loss, 1, BINARY) for loss in (losses.SquaredHingeLoss(), losses.ModifiedHuberLoss())),
+    *((loss, 3, CLASSES) for loss in (losses.LogLoss(), losses.LogLoss(0.1), losses.FocalLoss())),
+    (losses.SquaredHingeLoss(), 3, np.eye(3)[CLASSES]),
+    (losses.SquaredErrorLoss(), 3, RANDOM.normal(size=(40, 3))),
+]
+
+
+@pytest.mark.parametrize("loss, n_scores, labels", SMOOTH)
+def test_derivatives_are_those_of_finite_differences(loss, n_scores, labels):
+    derivatives, scores = LossDerivatives(loss, n_scores), RANDOM.normal(size=(40, n_scores))
+    gradient, hessian = derivatives.gradient_hessian(labels, scores)
+    for column in range(n_scores):
+        step = STEP * np.eye(n_scores)[column]
+        high, low = derivatives.losses(labels, scores + step), derivatives.losses(labels, scores - step)
+        np.testing.assert_allclose(gradient[:, column], (high - low) / (2 * STEP), atol=1e-7)
+        high, low = (derivatives.gradient(labels, scores + sign * step) for sign in (1, -1))
+        expected = (high - low)[:, column] / (2 * STEP)
+        np.testing.assert_allclose(hessian[:, column], expected, atol=1e-7)
+
+
+def test_large_scores_have_finite_derivatives():
+    scores = np.array([[800.0], [-800.0]])
+    gradient, hessian = LossDerivatives(losses.LogLoss()).gradient_hessian(np.array([[0.0], [1.0]]), scores)
+    assert gradient.ravel().tolist() == [1.0, -1.0] and hessian.ravel().tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("loss, slopes", [(losses.QuantileLoss(0.9), 1.0), (FiveTimes(), 6.0)])
+def test_curvature_at_kinks_is_that_of_the_touching_parabola(loss, slopes):
+    labels, scores = POSITIVE, POSITIVE + np.linspace(-3, 3, 40)[:, None]
+    gradient, curvature = LossDerivatives(loss).curvature(labels, scores)
+    distances = np.abs(scores - labels)
+    expected = slopes / (2 * distances.clip(0.1 * distances.mean()))
+    np.testing.assert_allclose(curvature, expected, rtol=1e-6)
+    assert set(np.round(gradient.ravel(), 6)) in ({-0.9, 0.1}, {-5.0, 1.0})
+
+
+def test_curvature_is_positive_where_a_loss_is_not_convex():
+    labels, scores = np.ones((40, 1)), np.linspace(-6, 6, 40)[:, None]
+    derivatives = LossDerivatives(losses.FocalLoss())
+    assert (derivatives.gradient_hessian(labels, scores)[1] < 0).any()
+    gradient, curvature = derivatives.curvature(labels, scores)
+    assert (np.abs(gradient) <= 1000 * curvature + 1e-12).all() and (curvature > 0).all()
+
+
+def test_python_functions_have_no_second_derivative():
+    with pytest.raises(PluginError, match="subclass of BaseLoss"):
+        LossDerivatives(losses.FunctionLoss(lambda y, f: ((f - y) ** 2, 2 * (f - y))))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "loss", [losses.QuantileLoss(0.8), losses.EpsilonInsensitiveLoss(0.2), FiveTimes(), losses.ElasticLoss()]
+)
+def test_values_of_leaves_have_the_lowest_loss(loss, weighted):
+    y, scores = RANDOM.normal(size=60), RANDOM.normal(size=(60, 1))
+    weights = RANDOM.uniform(0.5, 2, size=60) if weighted else np.ones(60)
+    objective, leaves = StageObjective.of(loss, y, weights, False), np.arange(60) % 3
+    values = objective.leaf_values(y, scores, weights, leaves)
+    for leaf, value in enumerate(values):
+        own = leaves == leaf
+        grid = np.linspace(-5, 5, 2001)
+        totals = [weights[own] @ objective.losses(y[own], scores[own] + step) for step in grid]
+        found = weights[own] @ objective.losses(y[own], scores[own] + value)
+        assert found <= 1.02 * min(totals)  # quantiles are interpolated between samples
+        one = objective.leaf_value(y[own], scores[own], weights[own])
+        assert weights[own] @ objective.losses(y[own], scores[own] + one) <= 1.02 * min(totals)
+
+
+def test_initial_score_has_the_lowest_loss():
+    y = RANDOM.gamma(2, size=200)
+    assert StageObjective.of(losses.SquaredErrorLoss(), y, None, False).baseline == pytest.approx(y.mean())
+    found = StageObjective.of(losses.PoissonLoss(), y, None, False).baseline
+    np.testing.assert_allclose(found, np.log(y.mean()), atol=1e-4)
+    level = StageObjective.of(FiveTimes(), y, None, False)
+    assert level.level == pytest.approx(5 / 6) and (y <= level.baseline).mean() == pytest.approx(
+        5 / 6, abs=0.01
+    )
