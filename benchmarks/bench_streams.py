@@ -115,7 +115,7 @@ def train(
 def _count(folder: Path) -> int:
     import pyarrow.dataset as datasets
 
-    return datasets.dataset(folder).count_rows()
+    return datasets.dataset(folder).count_samples()
 
 
 def _in_memory(folder: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -42,31 +42,31 @@ def best_of(
     whose loss exceeds the lowest one by less than a fraction of the standard error (a variant of the
     one-standard-error rule: Breiman, L. et al., "Classification and regression trees", 1984, section 3.4.3).
     """
-    share = weights / weights.sum()
+    weights = weights / weights.sum()
     with np.errstate(invalid="ignore"):  # infinite losses of both
         gains = losses[0] - losses[1:]
-        means = gains @ share
-    possible = np.isfinite(losses[1:] @ share) & (means > (0 if evidence >= 0 else -np.inf))
+        means = gains @ weights
+    possible = np.isfinite(losses[1:] @ weights) & (means > (0 if evidence >= 0 else -np.inf))
     if not possible.any():
         return None
     best = int(np.argmax(np.where(possible, means, -np.inf)))
-    if means[best] <= evidence * _standard_error(gains[best], share):
+    if means[best] <= evidence * _standard_error(gains[best], weights):
         return None
     for number in range(best):
-        margin = SLACK * _standard_error(gains[best] - gains[number], share)
+        margin = SLACK * _standard_error(gains[best] - gains[number], weights)
         same = families[number] == families[best] and possible[number]
         if same and means[best] - means[number] <= margin:
             return number
     return best
 
 
-def _standard_error(differences: np.ndarray, share: np.ndarray) -> float:
+def _standard_error(differences: np.ndarray, weights: np.ndarray) -> float:
     """Return the standard error of a weighted mean of float64 values; the weights sum to one."""
-    mean = float(share @ differences)
+    mean = float(weights @ differences)
     if not np.isfinite(mean):
         return np.inf
-    n_effective = 1 / float(share @ share)
-    variance = float(share @ (differences - mean) ** 2) / max(n_effective - 1, 1.0)
+    n_effective = 1 / float(weights @ weights)
+    variance = float(weights @ (differences - mean) ** 2) / max(n_effective - 1, 1.0)
     return float(np.sqrt(variance)) if np.isfinite(variance) else np.inf
 
 
@@ -111,11 +111,11 @@ def _round(
         tried.append(rows)
         losses.append(np.array([measure.losses(own, parts[1]) for own in rows], dtype=np.float64))
         weights.append(measure.weights(parts[1]))
-    table, shares = np.concatenate(losses, axis=1), np.concatenate(weights)
+    table, of_samples = np.concatenate(losses, axis=1), np.concatenate(weights)
     evidence = max(candidates[0].evidence, setting.evidence)
-    best = best_of(table, shares, [candidate.family for candidate in candidates], evidence)
+    best = best_of(table, of_samples, [candidate.family for candidate in candidates], evidence)
     chosen = kept if best is None else candidates[best]
     number = 0 if best is None else best + 1
     with np.errstate(invalid="ignore"):  # infinite losses of samples without weight
-        means = table @ (shares / shares.sum())
+        means = table @ (of_samples / of_samples.sum())
     return Choice(chosen, means), [rows[number] for rows in tried]

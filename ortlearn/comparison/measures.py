@@ -70,7 +70,7 @@ class Losses(Measure):
 
 def weights_of(data: Data) -> np.ndarray:
     """Return the weights of samples as float64."""
-    return np.ones(len(data)) if data.row_weight is None else data.row_weight.astype(np.float64)
+    return np.ones(len(data)) if data.weight_per_sample is None else data.weight_per_sample.astype(np.float64)
 
 
 def folds(labels: np.ndarray | None, n_samples: int, random_state: np.random.RandomState) -> Iterator[Any]:

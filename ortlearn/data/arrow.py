@@ -12,7 +12,7 @@ from typing import Any
 from ..exceptions import SourceError
 from .plain_pages import NotPlain, PlainReader
 from .prefetch import prefetched
-from .rows import Rows
+from .sample_blocks import SampleBlock
 from .schemas import common_schema, file_schemas
 from .selection import Selection
 from .sources import ROWS_OF_BLOCK, Source
@@ -59,7 +59,7 @@ class DatasetSource(_ArrowSource):
         if self._groups is not None and _is_local(dataset):
             self.stamp = _stamp(dataset.files, self._selection)
 
-    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[SampleBlock]:
         """Yield row groups of parquet files, or batches of other files.
 
         pyarrow decodes in a separate thread. Plain columns are read too fast for a thread to be useful.
@@ -76,7 +76,7 @@ class DatasetSource(_ArrowSource):
 
     def _decoded(
         self, groups: Sequence[Any], columns: list[str], plain: PlainReader | None
-    ) -> Iterator[Rows]:
+    ) -> Iterator[SampleBlock]:
         """Yield the rows of row groups; check their numbers against the metadata."""
         try:
             for group in groups:
@@ -93,7 +93,9 @@ class DatasetSource(_ArrowSource):
         finally:
             pyarrow().default_memory_pool().release_unused()
 
-    def _rows(self, group: Any, columns: list[str], where: str, plain: PlainReader | None) -> Iterator[Rows]:
+    def _rows(
+        self, group: Any, columns: list[str], where: str, plain: PlainReader | None
+    ) -> Iterator[SampleBlock]:
         """Yield the rows of a row group, read directly if they are plain, else decoded by pyarrow."""
         n_rows = 0
         if plain is not None:
@@ -165,7 +167,7 @@ def row_groups(fragments: list[Any] | None) -> list[Any] | None:
 
 def _batches(
     data: Any, columns: list[str], selection: Selection, where: str, **options: Any
-) -> Iterator[Rows]:
+) -> Iterator[SampleBlock]:
     """Yield the rows of a dataset or a fragment; errors name it by ``where``."""
     fewest, most = SAMPLES_OF_BATCH
     n_rows = min(max(NUMBERS_OF_BATCH // selection.width, fewest), most)
@@ -194,7 +196,7 @@ class TableSource(_ArrowSource):
         starts = range(0, table.num_rows, ROWS_OF_BLOCK)
         self.sizes = [min(ROWS_OF_BLOCK, table.num_rows - start) for start in starts]
 
-    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[SampleBlock]:
         """Yield slices of the table."""
         assert self.sizes is not None
         table = self._table.select(self._selection.columns(features))
@@ -212,7 +214,7 @@ class BatchSource(_ArrowSource):
         super().__init__(reader.schema, features, y, sample_weight)
         self._open, self._first, self._schema = open_reader, reader, reader.schema
 
-    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[SampleBlock]:
         """Yield the batches of a new reader."""
         reader, self._first = self._first or self._open(), None
         if not reader.schema.equals(self._schema):
@@ -251,7 +253,7 @@ class SpooledSource(_ArrowSource):
                     self.sizes.append(batch.num_rows)
         self._path = path
 
-    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[SampleBlock]:
         """Yield the batches of the file."""
         assert self.sizes is not None
         pa = pyarrow()

@@ -9,7 +9,7 @@ import numpy as np
 
 __all__ = [
     "ORDER_VERSION",
-    "batch_shares",
+    "batch_weights",
     "batch_sizes",
     "epoch_batches",
     "epoch_order",
@@ -112,14 +112,14 @@ def epoch_batches(
     return split_batches(epoch_order(n_samples, seed, epoch, shard), batch_size)
 
 
-def batch_sizes(n_rows: int, batch_size: int) -> list[int]:
+def batch_sizes(n_samples: int, batch_size: int) -> list[int]:
     """Return the batch sizes of an epoch: that of full batches and, if smaller, that of the last one."""
-    full = min(batch_size, n_rows)
-    rest = n_rows % full
+    full = min(batch_size, n_samples)
+    rest = n_samples % full
     return [full, rest] if rest else [full]
 
 
-def batch_shares(order: np.ndarray, batch_size: int, sample_weight: np.ndarray | None) -> np.ndarray:
+def batch_weights(order: np.ndarray, batch_size: int, sample_weight: np.ndarray | None) -> np.ndarray:
     """Return the weight of each batch in the mean loss of an epoch: number or weight of its samples."""
     starts = np.arange(0, len(order), batch_size)
     if sample_weight is None:

@@ -23,8 +23,8 @@ class Passes(Protocol):
     def n_samples(self) -> int:
         """Number of samples of an epoch."""
 
-    def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
-        """Yield the samples of an epoch in chunks, without the first ``n_rows``.
+    def chunks(self, epoch: int, n_skipped: int) -> Generator[Chunk, None, None]:
+        """Yield the samples of an epoch in chunks, without the first ``n_skipped``.
 
         All chunks but the last consist of full batches. Closing the iterator stops reading ahead.
         """
@@ -41,9 +41,9 @@ class PassesInMemory:
         """Number of samples of an epoch."""
         return len(self._data)
 
-    def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
+    def chunks(self, epoch: int, n_skipped: int) -> Generator[Chunk, None, None]:
         """Yield all samples, and the order of those to visit."""
         # For sparse data, the order is a large part of the memory.
         dtype = np.int32 if self._data.is_sparse and len(self._data) < 2**30 else np.int64
         order = epoch_order(len(self._data), self._seed, epoch, self._shard, self._version, dtype)
-        yield self._data, order[n_rows:]
+        yield self._data, order[n_skipped:]

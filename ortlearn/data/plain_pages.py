@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .page_headers import HEADER, NotPlain, Page, levels_without_nulls, literals, read_page
-from .rows import Rows
+from .sample_blocks import SampleBlock
 from .selection import Selection
 from .tables import PADDING, Block, pyarrow
 
@@ -51,7 +51,7 @@ class PlainReader:
         except NotPlain:
             return False
 
-    def rows(self, group: Any, where: str) -> Iterator[Rows]:
+    def rows(self, group: Any, where: str) -> Iterator[SampleBlock]:
         """Yield the rows of a row group in blocks of some thousand."""
         selection, n_rows = self._selection, group.row_groups[0].num_rows
         with _as_not_plain():

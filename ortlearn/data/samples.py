@@ -44,7 +44,7 @@ class Data:
         return any(map(issparse, (self.features or {"": self.X}).values()))
 
     @property
-    def row_weight(self) -> np.ndarray | None:
+    def weight_per_sample(self) -> np.ndarray | None:
         """Weights of the samples, averaged over positions."""
         weights = self.sample_weight
         return weights if weights is None or weights.ndim == 1 else weights.mean(axis=1, dtype=np.float64)

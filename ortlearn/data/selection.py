@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import SourceError
-from .rows import Rows
+from .sample_blocks import SampleBlock
 from .schemas import check_kinds, check_unique
 from .tables import Table, values_of
 
@@ -61,7 +61,7 @@ class Selection:
         """Names of the features."""
         return self.features
 
-    def rows(self, batch: Any, where: str) -> Rows:
+    def rows(self, batch: Any, where: str) -> SampleBlock:
         """Return the rows of a record batch; X is None if it has no features."""
         has_features = self.features[0] in batch.schema.names
         y = None
@@ -70,7 +70,7 @@ class Selection:
         elif self.y is not None:
             y = np.stack([_column(batch, name, where) for name in self.y], axis=1)
         weight = None if self.sample_weight is None else _column(batch, self.sample_weight, where)
-        return Rows(Table(batch.select(self.features)) if has_features else None, y, weight, where)
+        return SampleBlock(Table(batch.select(self.features)) if has_features else None, y, weight, where)
 
 
 def _check_are_names(parameter: str, names: Any, schema: Any) -> None:

@@ -1,4 +1,4 @@
-"""Errors of rows of a source, which name the file and the row group, or the batch."""
+"""Errors of samples of a source, which name the file and the row group, or the batch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..exceptions import SourceError
-from .rows import Rows
+from .sample_blocks import SampleBlock
 
 __all__ = ["errors_in", "first_fault", "located"]
 
@@ -28,9 +28,9 @@ def _placed(error: Exception, where: str) -> Exception:
     return SourceError(f"In {where} of the source: {error}")
 
 
-def first_fault(rows: Rows, check: Callable[[Rows], Any]) -> Exception | None:
-    """Return the error, with its position, of the first part of rows for which a check fails."""
-    for part in rows.parts:
+def first_fault(block: SampleBlock, check: Callable[[SampleBlock], Any]) -> Exception | None:
+    """Return the error, with its position, of the first part of a block for which a check fails."""
+    for part in block.parts:
         try:
             check(part)
         except (ValueError, TypeError) as found:
@@ -38,6 +38,6 @@ def first_fault(rows: Rows, check: Callable[[Rows], Any]) -> Exception | None:
     return None
 
 
-def located(rows: Rows, check: Callable[[Rows], Any], error: Exception) -> Exception:
-    """Return the error of rows that failed a check, with the position of the first part that fails alone."""
-    return first_fault(rows, check) or _placed(error, rows.where)
+def located(block: SampleBlock, check: Callable[[SampleBlock], Any], error: Exception) -> Exception:
+    """Return the error of a block that failed a check, with the position of the first part that fails alone."""
+    return first_fault(block, check) or _placed(error, block.where)

@@ -1,4 +1,4 @@
-"""Sources of rows, which can be read in blocks and several times."""
+"""Sources of samples, which can be read in blocks and several times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import SourceError
-from .rows import Rows, part_of, rows_of
+from .sample_blocks import SampleBlock, block_of, part_of
 
 __all__ = ["ArraySource", "IterableSource", "Source", "called"]
 
@@ -18,7 +18,7 @@ ROWS_OF_BLOCK = 65_536
 
 
 class Source:
-    """Source of rows in blocks, in the same order in each pass.
+    """Source of samples in blocks, in the same order in each pass.
 
     Blocks whose ``sizes`` are known before reading can be read in any order. ``stamp``, if there is one, is a
     text that changes with the content, without reading it.
@@ -28,8 +28,8 @@ class Source:
     names: list[str] | None = None
     stamp: str | None = None
 
-    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
-        """Yield the rows of blocks, each in one or several non-empty parts.
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[SampleBlock]:
+        """Yield the samples of blocks, each in one or several non-empty parts.
 
         ``numbers`` selects blocks and their order, if their sizes are known. Without ``features``, X may be
         None.
@@ -44,11 +44,11 @@ class ArraySource(Source):
     """Array, memory map, sparse matrix or frame, with labels and weights of the same length."""
 
     def __init__(self, X: Any, y: Any, sample_weight: Any):
-        rows = rows_of((X, y, sample_weight))
-        self._X, self._y, self._weight, n_rows = rows.X, rows.y, rows.sample_weight, len(rows)
-        self.sizes = np.diff([*range(0, n_rows, ROWS_OF_BLOCK), n_rows]).tolist()
+        block = block_of((X, y, sample_weight))
+        self._X, self._y, self._weight, n_samples = block.X, block.y, block.sample_weight, len(block)
+        self.sizes = np.diff([*range(0, n_samples, ROWS_OF_BLOCK), n_samples]).tolist()
 
-    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[SampleBlock]:
         """Yield slices of all arrays."""
         assert self.sizes is not None
         for number in range(len(self.sizes)) if numbers is None else numbers:
@@ -57,7 +57,9 @@ class ArraySource(Source):
             parts = [part_of(values, start, start + self.sizes[number]) for values in own]
             if not features and self._y is None and self._weight is None:
                 parts[0] = part_of(self._X, start, start + self.sizes[number])
-            yield Rows(parts[0], parts[1], parts[2], f"rows {start} to {start + self.sizes[number] - 1}")
+            yield SampleBlock(
+                parts[0], parts[1], parts[2], f"rows {start} to {start + self.sizes[number] - 1}"
+            )
 
 
 class IterableSource(Source):
@@ -67,7 +69,7 @@ class IterableSource(Source):
         self._source = source
         self._last: Callable[[], Any] = lambda: None
 
-    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[SampleBlock]:
         """Yield the batches of a new iterator; errors name the batch."""
         items, number = self._iterator(), 0
         while True:
@@ -81,11 +83,11 @@ class IterableSource(Source):
                     "or omit it."
                 ) from error
             try:
-                rows = rows_of(item, f"batch {number}")
+                block = block_of(item, f"batch {number}")
             except SourceError as error:
                 raise SourceError(f"In batch {number} of the source: {error}") from error
-            if len(rows):
-                yield rows
+            if len(block):
+                yield block
             number += 1
 
     def _iterator(self) -> Iterator[Any]:

@@ -85,7 +85,7 @@ def average_arrays(
     >>> average_arrays([{"coef": np.array([0.0, 1.0])}, {"coef": np.array([4.0, 1.0])}], weights=[300, 100])
     {'coef': array([1., 1.])}
     """
-    shares = _checked_weights(weights, len(parts))
+    weights = _checked_weights(weights, len(parts))
     forms = [{name: (array.shape, array.dtype) for name, array in part.items()} for part in parts]
     for number, form in enumerate(forms):
         if form != forms[0]:
@@ -94,7 +94,7 @@ def average_arrays(
                 f"Part {number} has other arrays than part 0: {differ[:3]} differ in name, shape or type. "
                 "Average trainings that started from the same model."
             )
-    mean = merge_in_pairs([Mean(part, share) for part, share in zip(parts, shares, strict=True)], merged)
+    mean = merge_in_pairs([Mean(part, weight) for part, weight in zip(parts, weights, strict=True)], merged)
     return {name: np.array(array, dtype=parts[0][name].dtype) for name, array in mean.arrays.items()}
 
 
@@ -210,10 +210,10 @@ def _mean_history(
 ) -> list[dict[str, Any]]:
     """Return the longest history, with the mean loss of each epoch."""
     longest = max(histories, key=len)
-    shares = _checked_weights(weights, len(histories))
+    weights = _checked_weights(weights, len(histories))
     records = []
     for number, record in enumerate(longest):
-        known = [(h[number]["loss"], w) for h, w in zip(histories, shares, strict=True) if number < len(h)]
+        known = [(h[number]["loss"], w) for h, w in zip(histories, weights, strict=True) if number < len(h)]
         losses, counts = zip(*known, strict=True)
         loss = float(np.average(losses, weights=counts)) if any(counts) else record["loss"]
         records.append({**record, "loss": loss})

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..data.rows import Rows
+from ..data.sample_blocks import SampleBlock
 from ..exceptions import FewUpdatesWarning, warn_user
 from ..fitting.fitted_model import FittedModel
 from ..fitting.run import train
@@ -206,12 +206,12 @@ class _Shards:
         return training
 
 
-def _call(task: Callable, rows: Rows, arguments: tuple) -> Any:
+def _call(task: Callable, rows: SampleBlock, arguments: tuple) -> Any:
     return task(rows, *arguments)
 
 
 def _begin_on(
-    rows: Rows,
+    rows: SampleBlock,
     configuration: Configuration,
     random_state: np.random.RandomState,
     seed: int,
@@ -231,7 +231,7 @@ def _begin_on(
 
 
 def _resume_on(
-    rows: Rows,
+    rows: SampleBlock,
     configuration: Configuration,
     last: FittedModel,
     classes: Any,

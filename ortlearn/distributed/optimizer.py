@@ -150,7 +150,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         sample_weight : as y, default=None
             Weights of the samples, not negative.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, or arrays in memory, default=None
-            Rows on which loss and score are measured: on the workers, or on the driver if they are in
+            SampleBlock on which loss and score are measured: on the workers, or on the driver if they are in
             memory. By default, labels and weights are the columns that y and sample_weight name.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
             All classes of a classifier; the classes of all shards by default.
@@ -217,7 +217,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         total_weight : float, default=None
             Sum of the weights of all samples of the stream; it scales the penalty of the model.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, or arrays in memory, default=None
-            Rows on which loss and score are measured.
+            SampleBlock on which loss and score are measured.
         features : list of str, default=None
             Columns of parquet files that are features; all others by default.
 

@@ -14,7 +14,7 @@ from dask.delayed import Delayed
 from distributed import Future
 
 from ..data.opening import columns_of_files, open_source, parquet_columns, parquet_files
-from ..data.rows import Rows, rows_of
+from ..data.sample_blocks import SampleBlock, block_of
 from ..exceptions import SourceError
 from .cluster import Cluster
 
@@ -159,14 +159,14 @@ def _aligned(name: str, values: Any, X: Any) -> list[Delayed] | None:
     return parts
 
 
-def _rows_of_item(item: Any) -> Rows:
+def _rows_of_item(item: Any) -> SampleBlock:
     """Return the samples of an item of a list: X, (X, y) or (X, y, sample_weight)."""
-    return rows_of(tuple(item) if isinstance(item, list) else item)
+    return block_of(tuple(item) if isinstance(item, list) else item)
 
 
-def _rows_of_parts(X: Any, y: Any, sample_weight: Any) -> Rows:
+def _rows_of_parts(X: Any, y: Any, sample_weight: Any) -> SampleBlock:
     """Return the samples of a partition."""
-    return rows_of((X, y, sample_weight))
+    return block_of((X, y, sample_weight))
 
 
 def _of_files(cluster: Cluster, paths: Any, y: Any, sample_weight: Any, features: Any) -> Partitions:
@@ -190,11 +190,11 @@ def _of_files(cluster: Cluster, paths: Any, y: Any, sample_weight: Any, features
 
 def _rows_of_file(
     path: str, numbers: list[int] | None, y: Any, sample_weight: Any, features: Any, schema: Any
-) -> Rows:
+) -> SampleBlock:
     """Return the samples of a file, or of some of its row groups."""
     source = open_source(path, y, sample_weight, features, schema)
     try:
         parts = list(source.blocks(numbers))
     finally:
         source.close()
-    return Rows.join(parts) if parts else Rows(np.zeros((0, len(features))))
+    return SampleBlock.join(parts) if parts else SampleBlock(np.zeros((0, len(features))))

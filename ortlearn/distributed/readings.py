@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.rows import Rows
+from ..data.sample_blocks import SampleBlock
 from ..data.samples import Data
 from ..fitting.fingerprint_texts import arrays_text
 from ..fitting.run import Preparation
 from ..fitting.source_checks import LabelForm
-from ..fitting.source_counts import RowCounter, SourceTotals
+from ..fitting.source_counts import SampleCounter, SourceTotals
 from ..fitting.source_samples import SourceReader
 from ..inference.running import LiveInference
 from ..problem.configuration import Runtime
@@ -26,7 +26,7 @@ from .averaging import Mean
 __all__ = [
     "Evaluator",
     "LabelMoments",
-    "count_rows",
+    "count_samples",
     "label_moments",
     "mean_loss",
     "moments",
@@ -37,24 +37,28 @@ __all__ = [
 ]
 
 
-def count_rows(
-    rows: Rows, is_classifier: bool, of_file: bool, one_by_one: bool
+def count_samples(
+    rows: SampleBlock, is_classifier: bool, of_file: bool, one_by_one: bool
 ) -> tuple[SourceTotals, LabelForm | None]:
     """Return the counts of a partition, and the form of its labels; None if it is empty."""
     if not len(rows):
         return SourceTotals(0, None, np.zeros(1), None, 0.0), None
     form = LabelForm.of(rows)
-    counter = RowCounter(is_classifier, of_file, one_by_one)
+    counter = SampleCounter(is_classifier, of_file, one_by_one)
     counter.add(rows)
     return counter.result(), form
 
 
 def weight_of(data: Data) -> float:
     """Return the sum of the weights of samples."""
-    return float(len(data)) if data.row_weight is None else float(data.row_weight.sum(dtype=np.float64))
+    return (
+        float(len(data))
+        if data.weight_per_sample is None
+        else float(data.weight_per_sample.sum(dtype=np.float64))
+    )
 
 
-def read(reader: SourceReader, rows: Rows) -> Data:
+def read(reader: SourceReader, rows: SampleBlock) -> Data:
     """Return validated samples as inputs of the graph."""
     return reader.read(rows)
 
@@ -72,7 +76,7 @@ def texts_of(data: Data) -> dict[str, str]:
 
 def moments(preparation: Preparation, data: Data) -> dict[str, Moments]:
     """Return the moments of the features of a shard, by name."""
-    found, weights = {}, data.row_weight
+    found, weights = {}, data.weight_per_sample
     with runtime_errors():
         columns = preparation.features(data)
     for name, features in columns.items():
@@ -104,8 +108,8 @@ def label_moments(data: Data) -> LabelMoments | None:
     if not weight > 0:
         return None
     values = data.y.reshape(len(data), -1).astype(np.float64)
-    mean = np.average(values, axis=0, weights=data.row_weight)
-    squares = np.average((values - mean) ** 2, axis=0, weights=data.row_weight)
+    mean = np.average(values, axis=0, weights=data.weight_per_sample)
+    squares = np.average((values - mean) ** 2, axis=0, weights=data.weight_per_sample)
     return LabelMoments(mean, squares, weight)
 
 

@@ -65,9 +65,9 @@ class Round(Data):
     The arrays are None before the last epoch of a round; ``where`` names a shard that diverged.
     """
 
-    def __init__(self, arrays: dict | None, loss: float, shares: np.ndarray, where: str = ""):
+    def __init__(self, arrays: dict | None, loss: float, weights: np.ndarray, where: str = ""):
         self.arrays, self.loss, self.where = arrays, loss, where
-        self.sample_weight = shares
+        self.sample_weight = weights
 
     def __len__(self) -> int:
         return 1
@@ -182,14 +182,14 @@ class Rounds:
         if self._last is None or self._last[0] != first or len(epochs) == 1:
             self._last = first, self._outcome(epochs, number)
         outcome, is_last = self._last[1], epoch == epochs[-1]
-        shares = np.zeros(self.n_samples)  # weights of the rounds in the mean loss of an epoch
-        shares[number] = 1.0 if self.n_samples == 1 else outcome.mean.weight
+        weights = np.zeros(self.n_samples)  # weights of the rounds in the mean loss of an epoch
+        weights[number] = 1.0 if self.n_samples == 1 else outcome.mean.weight
         failed = [r for r in outcome.reports if not np.isfinite(r.losses).all()]
         if failed:
-            return Round(None, failed[0].losses[-1], shares, f" in {self._samples.names[failed[0].shard]}")
+            return Round(None, failed[0].losses[-1], weights, f" in {self._samples.names[failed[0].shard]}")
         self._samples.add_reports(outcome.reports, epoch - first)
         loss = _mean([(report.losses[epoch - first], report.weight) for report in outcome.reports])
-        return Round(self._arrays(outcome) if is_last else None, loss, shares)
+        return Round(self._arrays(outcome) if is_last else None, loss, weights)
 
     def _arrays(self, outcome: tasks.Outcome) -> dict:
         """Return the averages, with the types of weights and states."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.rows import Rows
+from ..data.sample_blocks import SampleBlock
 from ..data.tables import Table
 from ..fitting.fitted_model import FittedModel
 from ..fitting.source_counts import SourceTotals
@@ -60,8 +60,11 @@ def score_kind(problem: Problem) -> str | None:
     return "r2" if problem.targets.ndim <= 2 else None
 
 
-def score_rows(
-    evaluator: readings.Evaluator, features: InputFeatures, weights: Mapping[str, np.ndarray], rows: Rows
+def score_block(
+    evaluator: readings.Evaluator,
+    features: InputFeatures,
+    weights: Mapping[str, np.ndarray],
+    rows: SampleBlock,
 ) -> ScoreSums:
     """Return the means over a partition from which the score of a model with some weights is computed."""
     problem, kind = evaluator.problem, score_kind(evaluator.problem)
@@ -136,7 +139,7 @@ class ShardValidation:
         if score_kind(samples.problem) is None:
             return None
         arguments = (self._evaluator, self._features, samples.cluster.send(dict(weights)))
-        futures = [samples.cluster.submit(score_rows, *arguments, rows) for rows in self._rows]
+        futures = [samples.cluster.submit(score_block, *arguments, rows) for rows in self._rows]
         return _score(samples.problem, reduce(ScoreSums.merge, samples.gather(futures)))
 
     def measure(self, weights: Mapping[str, np.ndarray]) -> Measured:

@@ -18,7 +18,7 @@ from ..inference.method_outputs import check_predictor, flat_decisions
 from ..inference.result_types import as_floats_of, probabilities_as_floats_of
 from ..inference.running import Inference
 from ..onnx_files.interface import with_zipmap
-from ..preprocessing.columns import as_array_like, count_rows, refuse_masked
+from ..preprocessing.columns import as_array_like, count_samples, refuse_masked
 from ..preprocessing.initial_fit import untouched
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures, read_samples
@@ -216,7 +216,7 @@ class FittedModel:
     def losses(self, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
         """Return the training loss of each sample, times its weight."""
         y = as_array_like(y, "y")
-        check_consistent_length(np.empty(count_rows(X)), y)
+        check_consistent_length(np.empty(count_samples(X)), y)
         rows, sample_weight = self.read(X), flat_weights(sample_weight)
         y = with_masked_labels(y, sample_weight)
         losses = self.runner.losses(rows, self.problem.encoder.encode(y, rows.shape[0]))

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from ..models import fitted_part
 from ..models.capabilities import GrowingEnsemble, capability_of
-from ..preprocessing.columns import count_rows
+from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
@@ -105,7 +105,7 @@ def _with_classes(samples: Samples, classes: np.ndarray) -> Samples:
     missing = np.setdiff1d(classes, samples.y)
     if not len(missing):
         return samples
-    n_samples = count_rows(samples.X)
+    n_samples = count_samples(samples.X)
     taken = samples.take(np.append(np.arange(n_samples), np.zeros(len(missing), dtype=int)))
     weights = np.ones(len(taken.y)) if taken.sample_weight is None else np.array(taken.sample_weight)
     weights[n_samples:] = 0.0

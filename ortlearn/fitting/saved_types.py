@@ -42,12 +42,14 @@ __all__ = ["TYPES"]
 RECORDS = (
     *(Targets, Updates, InputFeatures, TrainingState, Best, Fingerprint, Counts, SourceTotals),
     *(Adapter, OwnLoss, Reparametrisation, Input, InputSchema, TensorType),
-    *(sets.Simplex, sets.Shares, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
+    *(sets.Simplex, sets.ClosedSimplex, sets.LogProbability, sets.Increasing, sets.Rising, sets.Triangular),
     *(signs.Positive, signs.NotNegative, Positions, FusedTrees, Nodes, FusedLinear, FusedClasses),
     *(Evaluations, Scale, FirstLayer, Members),
     *(candidates.KeptStart, candidates.Pull, candidates.FreshPull, candidates.RestandardisedPull),
     *(candidates.ShiftedPull, candidates.LeafEstimate, candidates.LeafMeans, candidates.Grown),
 )
+#: Names in files that differ from the name of the class.
+NAMES: dict[type, str] = {sets.ClosedSimplex: "Shares"}
 #: Kinds of candidates in files of version 0.2.0, by the name of their center.
 KINDS: dict[str, Callable[[float], candidates.Candidate]] = {
     "start": candidates.Pull,
@@ -94,7 +96,7 @@ def _candidate(pull: Any, center: Any, share: Any) -> candidates.Candidate:
 GRAPH = ("model", "entry", "parameters", "trained", "original_names", "reparametrisation")
 KNOWN = {type(None), *RECORDS, *FORMS}
 TYPES: Mapping[str, RecordType] = {
-    **{cls.__name__: RecordType(cls, {"TrainableModel": TrainableModel}) for cls in RECORDS},
+    **{NAMES.get(cls, cls.__name__): RecordType(cls, {"TrainableModel": TrainableModel}) for cls in RECORDS},
     **{cls.__name__: RecordType(cls, names=None if is_dataclass(cls) else ()) for cls in FORMS},
     **{cls.__name__: parameters_type(cls) for cls in PARAMETERS},
     "Problem": RecordType(Problem, {"TrainableModel": TrainableModel}, needed=("trainable", "targets")),

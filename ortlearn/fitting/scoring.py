@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
-from ..preprocessing.columns import as_array_like, count_rows
+from ..preprocessing.columns import as_array_like, count_samples
 from ..preprocessing.initial_fit import untouched
 from ..problem.problem import Problem
 from ..problem.samples import check_weights, flat_weights
@@ -72,7 +72,7 @@ def _own_score(model: Scored, X: Any, y: Any, sample_weight: Any) -> float:
     X, y = untouched(written, X, y)
     if sample_weight is None:
         return float(_with_dense(X, lambda X: written.score(X, y)))
-    weights = check_weights(flat_weights(sample_weight), count_rows(X))
+    weights = check_weights(flat_weights(sample_weight), count_samples(X))
     if _has_weights(written):
         return float(_with_dense(X, lambda X: written.score(X, y, sample_weight=weights)))
     if _is_mean_likelihood(written):

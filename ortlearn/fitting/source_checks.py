@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..data.rows import Rows
+from ..data.sample_blocks import SampleBlock
 from ..data.source_errors import errors_in
 from ..data.sources import Source
 from ..data.tables import Table
@@ -28,7 +28,7 @@ class LabelForm:
     weights: tuple[int, ...] | None  # shape of the weights of a sample; None without weights
 
     @classmethod
-    def of(cls, rows: Rows) -> LabelForm:
+    def of(cls, rows: SampleBlock) -> LabelForm:
         """Return the form of some samples; raise an error for masked arrays."""
         for name, values in (("X", rows.X), ("y", rows.y), ("sample_weight", rows.sample_weight)):
             refuse_masked(values, name)
@@ -75,14 +75,14 @@ class UniformSource(Source):
         self._features: tuple[str, str, InputFeatures] | None = None
         self.sizes, self.names, self.stamp = source.sizes, source.names, source.stamp
 
-    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[Rows]:
+    def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[SampleBlock]:
         """Yield the blocks of the source after the checks."""
         for rows in self._source.blocks(numbers, features):
             with errors_in(rows.where):
                 self._check(rows)
             yield rows
 
-    def _check(self, rows: Rows) -> None:
+    def _check(self, rows: SampleBlock) -> None:
         form, X = LabelForm.of(rows), rows.X
         if self._first is None:
             self._first = rows.where, form

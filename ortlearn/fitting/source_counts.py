@@ -11,18 +11,18 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..data.chunks import cut
-from ..data.rows import Rows
+from ..data.sample_blocks import SampleBlock
 from ..data.source_errors import located
 from ..data.sources import Source
 from ..exceptions import SourceError
-from ..problem.samples import flat_weights, weights_of_rows
+from ..problem.samples import flat_weights, weights_of_samples
 from ..targets.encoding import check_labels
-from ..targets.label_arrays import not_one_per_row, numbers_of_positions, with_masked_labels
+from ..targets.label_arrays import not_one_per_sample, numbers_of_positions, with_masked_labels
 from ..targets.weight_sums import BLOCK, LabelSums
 from ..training.progress import progress_bar
 from .checksums import checksum
 
-__all__ = ["Counts", "RowCounter", "SourceTotals", "checked_weights", "count"]
+__all__ = ["Counts", "SampleCounter", "SourceTotals", "checked_weights", "count"]
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,13 @@ def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarra
     if weights is None:
         return None
     if np.ndim(weights) < 2:
-        return weights_of_rows(weights, n_rows)
+        return weights_of_samples(weights, n_rows)
     if not is_onnx:
-        raise ValueError(not_one_per_row(weights.shape))
+        raise ValueError(not_one_per_sample(weights.shape))
     return numbers_of_positions(weights, n_rows)
 
 
-class RowCounter:
+class SampleCounter:
     """Counter of samples, weights and labels (with ``flat_labels``, elements of arrays), block by block."""
 
     def __init__(self, is_classifier: bool, is_onnx: bool, flat_labels: bool):
@@ -103,7 +103,7 @@ class RowCounter:
         self._sums: list[float] = []
         self._checksum = 0
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: SampleBlock) -> None:
         """Check the labels and weights of some samples, and count them."""
         weights = checked_weights(rows.sample_weight, len(rows), self._is_onnx)
         y = with_masked_labels(rows.y, weights)
@@ -147,17 +147,17 @@ def count(
     if source.sizes is not None and first.sample_weight is None and first.y is None:
         n_rows = sum(source.sizes)
         return SourceTotals(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
-    counter = RowCounter(is_classifier, is_onnx, flat_labels)
+    counter = SampleCounter(is_classifier, is_onnx, flat_labels)
     for rows in _shown(source, description, verbose):
         try:
             counter.add(rows)
         except (ValueError, TypeError) as error:
-            check = RowCounter(is_classifier, is_onnx, flat_labels).add
+            check = SampleCounter(is_classifier, is_onnx, flat_labels).add
             raise located(rows, check, error) from error
     return counter.result().checked()
 
 
-def _shown(source: Source, description: str, verbose: bool) -> Iterator[Rows]:
+def _shown(source: Source, description: str, verbose: bool) -> Iterator[SampleBlock]:
     """Yield chunks of labels and weights, with a progress bar."""
     n_chunks = None if source.sizes is None else -(-sum(source.sizes) // BLOCK)
     with progress_bar(n_chunks, f"{description} counting", verbose) as advance:

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..data.chunks import cut
 from ..data.opening import open_source
-from ..data.rows import Rows
+from ..data.sample_blocks import SampleBlock
 from ..data.samples import Data
 from ..data.source_errors import first_fault
-from ..data.source_rows import SourceRows
+from ..data.source_features import SourceFeatures
 from ..data.sources import Source
 from ..data.tables import Table
 from ..exceptions import PluginError, SourceError
@@ -123,7 +123,7 @@ def _count(trainer: Trainer, source: Source, known: Counts | None, is_classifier
     return count(source, is_classifier, configuration.name, verbose, is_onnx, flat_labels)
 
 
-def labels_are_arrays(configuration: Configuration, first: Rows) -> bool:
+def labels_are_arrays(configuration: Configuration, first: SampleBlock) -> bool:
     """Return whether the labels of a sample of an ONNX file are those of pixels or time steps."""
     if first.y is None or np.ndim(first.y) < 2 or np.shape(first.y)[1:] == (1,):
         return False
@@ -150,12 +150,12 @@ def _begin(trainer: Trainer, call: FitCall, samples: SourceSamples, classes: Any
     return _of_source(start, samples)
 
 
-def _fault_of_start(configuration: Configuration, rows: Rows, error: Exception) -> Exception | None:
+def _fault_of_start(configuration: Configuration, rows: SampleBlock, error: Exception) -> Exception | None:
     """Return the error of a start with the position of the samples that cause it; None if none do."""
     source, dtype = configuration.source, np.dtype(configuration.conversion.dtype)
     given = is_onnx_source(source) or is_fitted(source)
 
-    def check(part: Rows) -> None:
+    def check(part: SampleBlock) -> None:
         samples = in_memory(configuration, part)
         check_labels(samples.y)
         if not given:
@@ -178,7 +178,7 @@ def _of_source(start: Start, samples: SourceSamples) -> Start:
     return replace(start, data=few, source=samples)
 
 
-def in_memory(configuration: Configuration, rows: Rows) -> Samples:
+def in_memory(configuration: Configuration, rows: SampleBlock) -> Samples:
     """Return rows of a source as samples."""
     dtype = np.dtype(configuration.conversion.dtype)
     X = rows.X.frame(dtype) if isinstance(rows.X, Table) else rows.X
@@ -222,11 +222,11 @@ def _validation(trainer: Trainer, start: Start, source: Source, n_rows: int, siz
     if problem.needs_labels and next(source.blocks(features=False)).y is None:
         raise SourceError("It has no labels: pass y_val, or y with the name of their column.")
     if n_rows <= size:
-        return _validation_in_memory(trainer, start, Rows.join(list(source.blocks())))
+        return _validation_in_memory(trainer, start, SampleBlock.join(list(source.blocks())))
     parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]
-    labels = Rows.join([Rows(None, *part) for part in parts])
+    labels = SampleBlock.join([SampleBlock(None, *part) for part in parts])
     check_validation_classes(labels.y, problem.targets.classes)
-    X = SourceRows(source, n_rows, size)
+    X = SourceFeatures(source, n_rows, size)
     samples = Samples(X, labels.y, labels.sample_weight).with_checked_weights()
     y = problem.encoder.encode(samples.y, n_rows)
     weights = objective_weights(problem, samples.y, samples.sample_weight, n_rows)
@@ -234,11 +234,11 @@ def _validation(trainer: Trainer, start: Start, source: Source, n_rows: int, siz
     return Validation(configuration, problem, start.features, samples, data, trainer.view.with_model)
 
 
-def _validation_in_memory(trainer: Trainer, start: Start, rows: Rows) -> Validation:
+def _validation_in_memory(trainer: Trainer, start: Start, rows: SampleBlock) -> Validation:
     """Return the validation on samples in memory; errors of features name the batch."""
     configuration = trainer.configuration
 
-    def check(part: Rows) -> None:
+    def check(part: SampleBlock) -> None:
         read_samples(start.problem, in_memory(configuration, part).X, start.features)
 
     try:

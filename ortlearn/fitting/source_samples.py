@@ -13,7 +13,7 @@ from ..data.chunks import ArrayPool, chunk_size, cut, whole_blocks
 from ..data.orders import epoch_order
 from ..data.passes import Chunk
 from ..data.prefetch import prefetched
-from ..data.rows import Rows
+from ..data.sample_blocks import SampleBlock
 from ..data.samples import Data
 from ..data.source_errors import located
 from ..data.sources import Source
@@ -46,14 +46,14 @@ class SourceReader:
         self.matrix_dtype = entry.schema.float_dtype if takes_matrix else None
         self._features = replace(features, names=None) if takes_matrix and is_named else features
 
-    def read(self, rows: Rows) -> Data:
+    def read(self, rows: SampleBlock) -> Data:
         """Validate samples, and convert them to the inputs of the graph; errors name the batch."""
         try:
             return self._read(rows)
         except (ValueError, TypeError) as error:
             raise located(rows, self._read, error) from error
 
-    def _read(self, rows: Rows) -> Data:
+    def _read(self, rows: SampleBlock) -> Data:
         problem = self.problem
         X = read_samples(problem, rows.X, self._features)
         weights = checked_weights(rows.sample_weight, len(rows), problem.source is None)
@@ -100,12 +100,12 @@ class SourceSamples:
         """Whether all samples fit in the buffer: they are read once, and trained on in memory."""
         return self.size == self.n_samples
 
-    def first(self) -> Rows:
+    def first(self) -> SampleBlock:
         """Return the samples of the first chunk, not shuffled."""
         with closing(cut(self._source.blocks(), self.size)) as chunks:
             return next(chunks)
 
-    def cut(self, blocks: Iterator[Rows], skipped: int = 0) -> Iterator[Rows]:
+    def cut(self, blocks: Iterator[SampleBlock], skipped: int = 0) -> Iterator[SampleBlock]:
         """Yield the samples of blocks in chunks, as a matrix if the graph takes one."""
         return cut(blocks, self.size, self._matrix_dtype, skipped, self._pool)
 
@@ -114,7 +114,7 @@ class SourceSamples:
         self._reader = SourceReader(problem, features, self.whole, self._source.names is not None)
         self._matrix_dtype = self._reader.matrix_dtype
 
-    def read(self, rows: Rows) -> Data:
+    def read(self, rows: SampleBlock) -> Data:
         """Validate samples, and convert them to the inputs of the graph."""
         return self._reader.read(rows)
 
@@ -129,8 +129,8 @@ class SourceSamples:
         for data in self._chunks():
             for name, features in preparation.features(data).items():
                 if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
-                    moments.setdefault(name, Moments()).add(features, data.row_weight)
-            labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.row_weight)
+                    moments.setdefault(name, Moments()).add(features, data.weight_per_sample)
+            labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.weight_per_sample)
         mean, variance = labels.mean_and_variance
         self.label_moments = np.zeros(len(mean)), 1.0
         if self._reader.problem.predicts_labels:
@@ -141,7 +141,7 @@ class SourceSamples:
         """Return the mean of the losses of all samples."""
         total = weight = 0.0
         for data in self._chunks():
-            weights = data.row_weight
+            weights = data.weight_per_sample
             share = float(len(data) if weights is None else weights.sum(dtype=np.float64))
             if share > 0:
                 total += share * runner.mean_loss(data.X, data.y, data.sample_weight)
@@ -154,7 +154,7 @@ class SourceSamples:
 
     def blocks_after(
         self, epoch: int, seed: int | None, skipped: int, version: int
-    ) -> tuple[Iterator[Rows], int]:
+    ) -> tuple[Iterator[SampleBlock], int]:
         """Return the remaining blocks of a pass, and the number of their samples to skip."""
         sizes = self._source.sizes
         if sizes is None:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..data.samples import Data
-from ..data.source_rows import SourceRows
+from ..data.source_features import SourceFeatures
 from ..inference.running import LiveInference
-from ..preprocessing.columns import count_rows
+from ..preprocessing.columns import count_samples
 from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures
 from ..problem.problem import Problem
@@ -52,7 +52,7 @@ class Validation:
     def texts(self) -> dict[str, str]:
         """Return the fingerprint of the samples (of a source, of the first chunk)."""
         data, weights = self.data, self.samples.sample_weight
-        if isinstance(data.X, SourceRows):
+        if isinstance(data.X, SourceFeatures):
             data = Data(data.X.first(), data.y)
         return {
             **arrays_text(data, "_val"),
@@ -90,7 +90,7 @@ def _scorer(scoring: Any, estimator: Any, problem: Problem, samples: Samples) ->
     """Return the scorer for ``scoring``; None for ``"loss"`` if the estimator has no score."""
     if scoring == "loss":
         own_loss = problem.trainable.scores is None  # a graph with its own loss may have no predictions
-        one_value = problem.targets.classes is None and count_rows(samples.X) < 2  # R2 is undefined
+        one_value = problem.targets.classes is None and count_samples(samples.X) < 2  # R2 is undefined
         weighted = samples.sample_weight is not None and problem.has_own_score
         unweighted = weighted and not takes_weights(problem.source)  # the score does not take the weights
         return None if own_loss or one_value or unweighted else type(estimator).score

@@ -11,7 +11,7 @@ from onnx import ModelProto
 from scipy.sparse import issparse
 
 from ..data.columns import Columns
-from ..data.source_rows import SourceRows
+from ..data.source_features import SourceFeatures
 from ..exceptions import ExecutionError
 from ..graphs import extract_model, initializer_arrays, make_inputs_of
 from ..onnx_files.running_statistics import for_evaluation
@@ -205,7 +205,9 @@ class Inference:
     def mean_loss(self, samples: Any, labels: np.ndarray, sample_weight: np.ndarray | None) -> float:
         """Return the mean loss; a graph with its own loss computes it from all samples at once."""
         if self.problem.loss is None:
-            samples = samples.toarray() if isinstance(samples, SourceRows) or issparse(samples) else samples
+            samples = (
+                samples.toarray() if isinstance(samples, SourceFeatures) or issparse(samples) else samples
+            )
             return float(np.sum(self._loss_run(samples, labels, sample_weight)))
         return float(np.average(self.losses(samples, labels).astype(np.float64), weights=sample_weight))
 

@@ -11,7 +11,7 @@ from onnx import ModelProto
 from scipy.sparse import issparse, vstack
 
 from ..data.columns import Columns
-from ..data.source_rows import SourceRows
+from ..data.source_features import SourceFeatures
 from ..runtime.buffers import sample_bytes
 from ..training.graphs.sparse_products import entry_bytes
 from ..training.optimisations.activations import samples_per_call, without_large_constants
@@ -58,7 +58,7 @@ def by_chunks(
 
 def _parts(n_samples: Callable[[Any], int], samples: Any, *others: Any) -> Iterator[tuple]:
     """Yield chunks of samples, with the matching parts of other arrays."""
-    if isinstance(samples, SourceRows):
+    if isinstance(samples, SourceFeatures):
         start = 0
         with closing(samples.chunks()) as chunks:
             for chunk in chunks:

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
 
 from ..exceptions import CalibrationWarning, warn_user
-from ..preprocessing.columns import count_rows
+from ..preprocessing.columns import count_samples
 
 __all__ = ["check_groups", "group_rows", "kept_groups", "numeric_labels", "sample_keys", "warn_of_trained"]
 
@@ -80,7 +80,7 @@ def sample_keys(X: Any, y: Any) -> np.ndarray:
 
 def warn_of_trained(trained: np.ndarray, X: Any, y: Any) -> None:
     """Warn if calibration samples are training samples, more often than these repeat."""
-    if not count_rows(X) or not len(trained):
+    if not count_samples(X) or not len(trained):
         return
     shared = float(np.isin(sample_keys(X, y), trained).mean())
     repeats = 1 - len(np.unique(trained)) / len(trained)

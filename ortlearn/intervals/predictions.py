@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..preprocessing.columns import count_rows
+from ..preprocessing.columns import count_samples
 from .calibrated import CalibratedMethods
 from .conformal import checked_coverage, checked_levels
 
@@ -105,7 +105,7 @@ class IntervalPredictions(CalibratedMethods):
     def _predicted(self, X: Any, coverage: float | None, groups: Any) -> dict[str, np.ndarray]:
         """Return the outputs of the graph of intervals."""
         model = self._model()
-        return model.predict(X, coverage, self._rows(groups, count_rows(X)))
+        return model.predict(X, coverage, self._rows(groups, count_samples(X)))
 
     def get_trained_onnx(self):
         """Return one ONNX file of the model, its intervals and their calibration.

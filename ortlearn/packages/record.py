@@ -65,8 +65,8 @@ def record_of(
     columns.pop(SAMPLE_WEIGHT, None)  # the graphs contain the class weights
     if package.weight_input is not None:
         shape = [len(data), *weight_of(package)["shape"][1:]]  # type: ignore[index]
-        weights_of_rows = np.random.default_rng(2).uniform(0.5, 2.0, size=shape)
-        columns[package.weight_input] = weights_of_rows.astype(package.task.graph.dtype)
+        weights_of_samples = np.random.default_rng(2).uniform(0.5, 2.0, size=shape)
+        columns[package.weight_input] = weights_of_samples.astype(package.task.graph.dtype)
     tensors = {f"column {name}": array for name, array in columns.items()}
     rng, objectives = np.random.default_rng(1), []
     n_full, dtype = len(data) // size, package.task.graph.dtype

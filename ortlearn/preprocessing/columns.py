@@ -100,7 +100,7 @@ def as_columns(X: Any) -> Any:
     return array
 
 
-def count_rows(X: Any) -> int:
+def count_samples(X: Any) -> int:
     """Return the number of samples of an array, a frame, a list or a dictionary of columns."""
     if not isinstance(X, Mapping) or issparse(X):
         return _num_samples(X)

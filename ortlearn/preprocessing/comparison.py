@@ -16,7 +16,7 @@ from .columns import (
     column_keys,
     column_kind,
     columns_of,
-    count_rows,
+    count_samples,
     is_frame,
     missing_samples,
     with_new_columns,
@@ -36,7 +36,7 @@ UNKNOWN = "ortlearn: a text not seen before"
 
 def probe_samples(X: Any) -> Any:
     """Return evenly spaced samples, and the first ones with a missing value in each column."""
-    n_samples, wanted, missing = count_rows(X), SAMPLES, [0]
+    n_samples, wanted, missing = count_samples(X), SAMPLES, [0]
     for _, values in [] if issparse(X) else columns_of(X):
         missing.extend(missing_samples(values)[:1])
         wanted = TEXT_SAMPLES if column_kind(values) == "text" else wanted
@@ -53,7 +53,7 @@ def difference(transformer: Any, graph: ModelProto, schema: InputSchema, probe: 
     frame = as_columns(probe)
     if all(column_kind(values) != "text" for _, values in columns_of(frame)):
         return None
-    few = _safe_indexing(frame, np.arange(min(2, count_rows(frame))))
+    few = _safe_indexing(frame, np.arange(min(2, count_samples(frame))))
     few = few if is_frame(few) else few.astype(object)
     new = with_new_columns(few, lambda _, values, kind: [UNKNOWN] * len(values) if kind == "text" else values)
     return _compare(transformer, graph, schema, new, run)

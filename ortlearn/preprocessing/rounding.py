@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .columns import columns_of, count_rows
+from .columns import columns_of, count_samples
 from .schema import FLOATS, InputSchema
 
 LOST = 1e-3  # maximum rounding error relative to the standard deviation
@@ -34,7 +34,7 @@ def rounded_columns(X: Any, schema: InputSchema) -> list[Hashable]:
     """Return the names or positions of the columns of X that lose significant digits in float32."""
     inputs = [item.column for item in schema.inputs if item.known.elem_type in FLOATS]
     # A sparse matrix contains zeros, so that its columns have no large offset.
-    if issparse(X) or not inputs or count_rows(X) == 0:
+    if issparse(X) or not inputs or count_samples(X) == 0:
         return []
     lost = []
     for key, values in columns_of(X):

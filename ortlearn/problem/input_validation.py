@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from ..data.columns import Columns
-from ..data.source_rows import SourceRows
+from ..data.source_features import SourceFeatures
 from ..data.tables import Table
 from ..preprocessing.column_reading import check_categories, read_columns
 from ..preprocessing.columns import (
@@ -27,7 +27,7 @@ from ..preprocessing.columns import (
     column_keys,
     column_kind,
     column_values,
-    count_rows,
+    count_samples,
     holds_arrays,
     is_frame,
     shape_of,
@@ -91,7 +91,7 @@ class InputFeatures:
 
     def check_columns(self, X: Any, by_name: bool = False) -> None:
         """Check that X has samples and, unless columns are selected by name, the same columns."""
-        if count_rows(X) < 1:
+        if count_samples(X) < 1:
             raise ValueError(
                 f"Found array with 0 sample(s) while a minimum of 1 is required by {self.estimator}."
             )
@@ -141,7 +141,7 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, matrix: Any 
 
     ``matrix`` is the result of :func:`read_before_fit`, if X was read before.
     """
-    if isinstance(X, SourceRows):
+    if isinstance(X, SourceFeatures):
         return X.reading(lambda part: read_samples(problem, part, features))
     steps, schema = problem.trainable.entry.sklearn_steps, problem.trainable.entry.schema
     if isinstance(X, Table):
@@ -158,11 +158,11 @@ def read_samples(problem: Problem, X: Any, features: InputFeatures, matrix: Any 
         return Columns(arrays)
     features.check_columns(X, problem.trainable.entry.selects_by_name)
     if steps is not None:
-        n_samples, X = count_rows(X), steps.transform(*untouched(steps, X))
-        if count_rows(X) != n_samples:
+        n_samples, X = count_samples(X), steps.transform(*untouched(steps, X))
+        if count_samples(X) != n_samples:
             raise ValueError(
                 f"The steps that run in scikit-learn changed the number of samples from {n_samples} to "
-                f"{count_rows(X)}, so that labels do not match: transform X first, and train the other steps."
+                f"{count_samples(X)}, so labels do not match: transform X first, and train the other steps."
             )
         if schema.is_number_matrix:
             return _checked(X, schema.float_dtype, bool(problem.missing))

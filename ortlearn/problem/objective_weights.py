@@ -8,7 +8,7 @@ import numpy as np
 
 from ..exceptions import ConversionError
 from ..targets.class_weights import times_class_weights, weights_with_classes
-from ..targets.label_arrays import not_one_per_row, per_position
+from ..targets.label_arrays import not_one_per_sample, per_position
 from ..targets.weight_sums import scale_of
 from .problem import Problem
 
@@ -62,5 +62,5 @@ def _for_positions(problem: Problem, weights: np.ndarray, y: Any) -> np.ndarray:
     if positions is not None and positions.per_position:
         return per_position(weights, np.shape(y))
     if weights.ndim > 1:
-        raise ValueError(not_one_per_row(weights.shape))
+        raise ValueError(not_one_per_sample(weights.shape))
     return weights

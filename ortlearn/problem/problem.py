@@ -179,7 +179,7 @@ class Problem:
         values = data.y.reshape(len(data.y), -1)
         if not self.predicts_labels:
             return np.zeros(values.shape[1]), 1.0
-        values, weights = values.astype(np.float64), data.row_weight
+        values, weights = values.astype(np.float64), data.weight_per_sample
         mean = np.average(values, axis=0, weights=weights)
         squares = np.average((values - mean) ** 2, axis=0, weights=weights)
         return mean, label_spread(mean, squares)

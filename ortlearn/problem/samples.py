@@ -10,13 +10,21 @@ import numpy as np
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..data.rows import weights_fault
-from ..preprocessing.columns import as_array_like, count_rows, shape_of
+from ..data.sample_blocks import weights_fault
+from ..preprocessing.columns import as_array_like, count_samples, shape_of
 from ..targets.encoding import check_labels
 from ..targets.label_arrays import check_weights_of_positions, with_masked_labels
 from .configuration import Configuration
 
-__all__ = ["Samples", "check_lengths", "check_weights", "flat_weights", "hold_out", "take", "weights_of_rows"]
+__all__ = [
+    "Samples",
+    "check_lengths",
+    "check_weights",
+    "flat_weights",
+    "hold_out",
+    "take",
+    "weights_of_samples",
+]
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Samples:
         """Return the samples with weights as float64, checked by :func:`check_weights`."""
         if self.sample_weight is None:
             return self
-        return replace(self, sample_weight=check_weights(self.sample_weight, count_rows(self.X)))
+        return replace(self, sample_weight=check_weights(self.sample_weight, count_samples(self.X)))
 
     def take(self, numbers: np.ndarray) -> Samples:
         """Return the samples with these indices."""
@@ -64,13 +72,13 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     if np.ndim(sample_weight) > 1:
         return check_weights_of_positions(sample_weight, n_samples)
     weights = sample_weight if np.ndim(sample_weight) else np.full(n_samples, sample_weight)
-    weights = weights_of_rows(weights, n_samples)
+    weights = weights_of_samples(weights, n_samples)
     if not weights.max() > 0:
         raise ValueError("sample_weight is zero for every sample: at least one must be above 0.")
     return weights
 
 
-def weights_of_rows(sample_weight: Any, n_samples: int) -> np.ndarray:
+def weights_of_samples(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Check weights of shape (n_samples,), which may all be zero, and return them as float64."""
     weights = np.asarray(sample_weight)
     if weights.shape != (n_samples,):
@@ -89,7 +97,7 @@ def weights_of_rows(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 def check_lengths(X: Any, y: Any) -> None:
     """Raise an error if the numbers of samples in X and y differ, or a label is missing."""
-    n_samples = count_rows(X)
+    n_samples = count_samples(X)
     if y is not None:
         check_consistent_length(np.empty(n_samples), y)
         check_labels(y)
@@ -120,7 +128,7 @@ def _split(
 ) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.model_selection import train_test_split  # slow import
 
-    n_samples = count_rows(samples.X)
+    n_samples = count_samples(samples.X)
     try:
         kept, held_out = train_test_split(
             np.arange(n_samples),

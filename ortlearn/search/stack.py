@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.orders import batch_shares, batch_sizes, epoch_order
+from ..data.orders import batch_sizes, batch_weights, epoch_order
 from ..data.samples import Data
 from ..learning_rates import Rates
 from ..runtime.buffers import CarriedBuffers
@@ -176,8 +176,8 @@ class _Stack:
 
     def _means(self, values: np.ndarray, orders: Sequence[np.ndarray]) -> np.ndarray:
         """Return the mean loss of each candidate."""
-        size, weights = self.settings.batch_size, self.data.row_weight
-        found = {s: batch_shares(o, size, weights) for s, o in zip(self.seeds, orders, strict=True)}
+        size, weights = self.settings.batch_size, self.data.weight_per_sample
+        found = {s: batch_weights(o, size, weights) for s, o in zip(self.seeds, orders, strict=True)}
         seeds = [m.state.seed if len(self.seeds) > 1 else self.seeds[0] for m in self.members]
         return np.array(
             [np.dot(line, found[s]) / found[s].sum() for line, s in zip(values, seeds, strict=True)]

@@ -13,7 +13,7 @@ from ..preprocessing.columns import shape_of
 __all__ = [
     "check_shape_of_labels",
     "check_weights_of_positions",
-    "not_one_per_row",
+    "not_one_per_sample",
     "numbers_of_positions",
     "per_position",
     "with_masked_labels",
@@ -52,7 +52,7 @@ def numbers_of_positions(sample_weight: Any, n_samples: int) -> np.ndarray:
     return weights
 
 
-def not_one_per_row(shape: tuple[int, ...]) -> str:
+def not_one_per_sample(shape: tuple[int, ...]) -> str:
     """Return the message for weights of several dimensions that a model does not support."""
     return (
         f"sample_weight must be 1D, and has the shape {shape}. A weight for each label is supported for ONNX "

@@ -13,7 +13,7 @@ from ..models import fitted_part, objective_of
 from ..models.parameters import CONSTANT
 from ..onnx_files.loading import is_onnx_source
 from ..onnx_files.low_rank.adapters import LoRA
-from ..preprocessing.columns import count_rows
+from ..preprocessing.columns import count_samples
 from ..preprocessing.estimator_checks import check_is_a_model, is_trainer
 from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..quiet import quiet
@@ -31,7 +31,7 @@ class Explanation:
     Attributes
     ----------
     rows : list of Row
-        Rows of the table: weights of one kind, or a step of a pipeline without weights.
+        SampleBlock of the table: weights of one kind, or a step of a pipeline without weights.
     problem : str
         Reason why nothing can be trained; empty if something can.
     objective : str
@@ -216,7 +216,7 @@ def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
     """Return the default loss and penalty, of one sample without X."""
     if trainable.scores is None:
         return f"minimised: the loss of the graph, {trainable.objective_tensor!r}"
-    objective = None if fitted is None else objective_of(fitted, 1.0 if X is None else count_rows(X))
+    objective = None if fitted is None else objective_of(fitted, 1.0 if X is None else count_samples(X))
     name = "an ONNX file" if fitted is None else type(fitted_part(fitted)).__name__
     if objective is None:
         loss = default_loss(trainable.scores.task)

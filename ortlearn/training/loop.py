@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.orders import batch_shares, batch_sizes
+from ..data.orders import batch_sizes, batch_weights
 from ..data.passes import Chunk, Passes, PassesInMemory
 from ..data.samples import Data
 from ..learning_rates import Rates
@@ -107,9 +107,9 @@ class _EpochLoop:
             monitor.begin()
             self.rate = rates.of(epoch)
             self.step.set_rate(self.rate)
-            rows = self._run_epoch(epoch)
-            values, shares = self._epoch.measured()
-            loss = float(np.dot(values, shares) / shares.sum())
+            samples = self._run_epoch(epoch)
+            values, weights = self._epoch.measured()
+            loss = float(np.dot(values, weights) / weights.sum())
             rates.note(loss)
             stops = monitor.end(loss, self.rate, self.recent(values), buffers.current)
             self._epoch = monitor.mark.epoch
@@ -118,28 +118,28 @@ class _EpochLoop:
         if not epochs:  # resumed after the last epoch
             last = max(first - 1, 0)
             self.step.set_rate(rates.of(last))
-            rows = self._last_batch(last)
-        check_last(self.step, buffers, rows)
+            samples = self._last_batch(last)
+        check_last(self.step, buffers, samples)
 
     def _run_epoch(self, number: int) -> np.ndarray:
         """Update on the remaining batches of an epoch; return the samples of the last one."""
-        size, rows = self.settings.batch_size, np.empty(0, np.int64)
+        size, samples = self.settings.batch_size, np.empty(0, np.int64)
         with closing(self._chunks(number, self._epoch.n_batches)) as chunks:
             for data, order in chunks:
                 self.step.load(data, self.buffers)
-                rows = order[-(len(order) % size or size) :].copy()  # a view would keep the order alive
+                samples = order[-(len(order) % size or size) :].copy()  # a view would keep the order alive
                 # The last batch of a chunk is a separate part: if it makes the weights non-finite, which the
                 # next chunk detects, the weights before it are needed.
                 is_whole = len(data) == self.passes.n_samples
-                for part in [order] if is_whole else [order[: -len(rows)], rows]:
+                for part in [order] if is_whole else [order[: -len(samples)], samples]:
                     if len(part):
                         self._run_part(data, part)
-        return rows
+        return samples
 
     def _run_part(self, data: Data, order: np.ndarray) -> None:
         """Update on a part of the batches of an epoch."""
         epoch, size = self._epoch, self.settings.batch_size
-        epoch.begin_part(self._shares(order, data.row_weight))
+        epoch.begin_part(self._batch_weights(order, data.weight_per_sample))
         values = self.step.run_epoch(order, size, self.buffers, self._pause)
         epoch.end_part(values)
         if not np.isfinite(values[-1]):
@@ -147,12 +147,12 @@ class _EpochLoop:
         if epoch.n_batches < self._n_batches:
             self._pause([])
 
-    def _shares(self, order: np.ndarray, row_weight: np.ndarray | None) -> np.ndarray:
+    def _batch_weights(self, order: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
         """Return the weight of each batch in the mean; without sample weights it is cached."""
-        if row_weight is not None:
-            return batch_shares(order, self.settings.batch_size, row_weight)
+        if sample_weight is not None:
+            return batch_weights(order, self.settings.batch_size, sample_weight)
         if len(order) not in self._sizes:
-            self._sizes = {len(order): batch_shares(order, self.settings.batch_size, None)}
+            self._sizes = {len(order): batch_weights(order, self.settings.batch_size, None)}
         return self._sizes[len(order)]
 
     def _pause(self, values: list[Any]) -> None:
@@ -181,6 +181,6 @@ class _EpochLoop:
     def _last_batch(self, epoch: int) -> np.ndarray:
         """Load the last chunk of an epoch, and return the samples of its last batch."""
         with closing(self._chunks(epoch, self._n_batches - 1)) as chunks:
-            data, rows = next(chunks)
+            data, samples = next(chunks)
             self.step.load(data, self.buffers)
-        return rows
+        return samples

@@ -25,13 +25,13 @@ NO_OBJECTIVES = np.zeros(0)
 class Epoch:
     """Objectives of an epoch, as arrays of several batches, and their weights in the mean."""
 
-    def __init__(self, objectives: np.ndarray = NO_OBJECTIVES, shares: np.ndarray = NO_OBJECTIVES):
+    def __init__(self, objectives: np.ndarray = NO_OBJECTIVES, weights: np.ndarray = NO_OBJECTIVES):
         self.objectives, self.n_batches = [objectives.astype(np.float64)], len(objectives)
-        self._shares = [shares]
+        self._weights = [weights]
 
-    def begin_part(self, shares: np.ndarray) -> None:
+    def begin_part(self, weights: np.ndarray) -> None:
         """Add the weights of the next batches."""
-        self._shares.append(shares)
+        self._weights.append(weights)
 
     def end_part(self, objectives: np.ndarray) -> None:
         """Add the objectives of these batches."""
@@ -43,7 +43,7 @@ class Epoch:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the objectives of the first parts, followed by ``others``, and their weights."""
         values = np.concatenate([*self.objectives[:n_parts], *map(np.atleast_1d, others)])
-        return values, np.concatenate(self._shares)[: len(values)]
+        return values, np.concatenate(self._weights)[: len(values)]
 
 
 class Mark(NamedTuple):
@@ -109,12 +109,12 @@ class Monitor:
     def state(self, copy: int | None = None) -> TrainingState:
         """Return the last consistent state, or that of another copy of the buffers."""
         mark = self.mark
-        objectives, shares = mark.epoch.measured(mark.n_parts, mark.values[: mark.n_values])
+        objectives, weights = mark.epoch.measured(mark.n_parts, mark.values[: mark.n_values])
         state = replace(
             self._begun,
             history=self.history[: mark.n_epochs],
             objectives=objectives,
-            shares=shares,
+            shares=weights,
             recent=mark.recent,
             best=mark.best,
             evaluations=self.evaluations(),

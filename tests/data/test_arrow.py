@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ortlearn.data.opening import is_source, open_source
-from ortlearn.data.rows import Rows
+from ortlearn.data.sample_blocks import SampleBlock
 from ortlearn.exceptions import SourceError
 
 pa = pytest.importorskip("pyarrow")
@@ -48,7 +48,7 @@ def folder(tmp_path):
 
 
 def whole(source, **options):
-    return Rows.join(list(source.blocks(**options)))
+    return SampleBlock.join(list(source.blocks(**options)))
 
 
 def check(source, n_rows=15):

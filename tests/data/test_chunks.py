@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, issparse
 
 from ortlearn.data.chunks import chunk_size, cut, whole_blocks
-from ortlearn.data.rows import Rows
+from ortlearn.data.sample_blocks import SampleBlock
 from ortlearn.exceptions import SourceError
 
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=8)
@@ -17,7 +17,7 @@ def blocks_of(sizes, kind):
     ends = np.cumsum(sizes)
     for start, stop in zip(ends - sizes, ends, strict=True):
         X = np.arange(2.0 * start, 2.0 * stop).reshape(-1, 2)
-        yield Rows(kind(X), np.arange(start, stop), np.arange(start, stop) / 2, f"rows {start}")
+        yield SampleBlock(kind(X), np.arange(start, stop), np.arange(start, stop) / 2, f"rows {start}")
 
 
 @given(SIZES, st.integers(1, 20), st.integers(0, 30), st.sampled_from([np.asarray, csr_matrix, list]))
@@ -27,7 +27,7 @@ def test_chunks_are_the_rows_in_order(sizes, size, skipped, kind):
     assert [len(chunk) for chunk in chunks] == [size] * (left // size) + [left % size] * (left % size > 0)
     if not chunks:
         return
-    whole = Rows.join(chunks)
+    whole = SampleBlock.join(chunks)
     X = whole.X.toarray() if issparse(whole.X) else np.asarray(whole.X)
     numbers = np.arange(sum(sizes))[skipped:]
     np.testing.assert_array_equal(X, np.stack([2.0 * numbers, 2.0 * numbers + 1], axis=1))
@@ -51,7 +51,7 @@ def test_all_chunks_but_the_last_have_whole_batches(n_rows, batch_size, buffer):
 
 
 def test_chunk_of_several_types_is_rejected():
-    blocks = [Rows(np.zeros((2, 3), np.float32), where="a"), Rows(np.zeros((2, 3)), where="b")]
+    blocks = [SampleBlock(np.zeros((2, 3), np.float32), where="a"), SampleBlock(np.zeros((2, 3)), where="b")]
     with pytest.raises(SourceError, match="between a and b"):
         list(cut(blocks, 4))
 
@@ -59,12 +59,12 @@ def test_chunk_of_several_types_is_rejected():
 def test_frames_of_pandas_and_polars_stay_frames():
     for name in ("pandas", "polars"):
         frames = pytest.importorskip(name)
-        blocks = [Rows(frames.DataFrame({"a": [1, 2], "b": ["x", "y"]})) for _ in range(2)]
+        blocks = [SampleBlock(frames.DataFrame({"a": [1, 2], "b": ["x", "y"]})) for _ in range(2)]
         chunks = list(cut(blocks, 3))
         assert [type(chunk.X) for chunk in chunks] == [frames.DataFrame] * 2
         assert [list(chunk.X["b"]) for chunk in chunks] == [["x", "y", "x"], ["y"]]
 
 
 def test_mappings_of_columns():
-    blocks = [Rows({"a": np.array([1, 2]), "b": np.array([[3], [4]])}) for _ in range(2)]
+    blocks = [SampleBlock({"a": np.array([1, 2]), "b": np.array([[3], [4]])}) for _ in range(2)]
     assert [chunk.X["a"].tolist() for chunk in cut(blocks, 3)] == [[1, 2, 1], [2]]

@@ -8,7 +8,7 @@ import pytest
 from ortlearn.data import plain_pages
 from ortlearn.data.opening import open_source
 from ortlearn.data.plain_pages import NotPlain, PlainReader
-from ortlearn.data.rows import Rows
+from ortlearn.data.sample_blocks import SampleBlock
 from ortlearn.data.selection import Selection
 from ortlearn.data.tables import Block, Table
 from ortlearn.exceptions import SourceError
@@ -56,7 +56,7 @@ def plain(path, y="label"):
 
 def rows_of(path):
     """Return the rows of a source as bytes."""
-    found = Rows.join(list(open_source(path, "label").blocks()))
+    found = SampleBlock.join(list(open_source(path, "label").blocks()))
     return found.X.matrix(np.dtype(np.float64)).tobytes(), found.y.tobytes()
 
 
@@ -105,7 +105,7 @@ def test_integers_equal_those_of_pyarrow(tmp_path, name):
     columns = table().set_column(2, "label", numbers).append_column("c", numbers)
     path = write(tmp_path, columns)
     assert sum(map(len, plain(path))) == N_ROWS
-    found = Rows.join(list(open_source(path, "label").blocks()))
+    found = SampleBlock.join(list(open_source(path, "label").blocks()))
     np.testing.assert_array_equal(found.y, drawn.astype(dtype), strict=True)
     assert found.X.frame(np.float64)["c"].dtype == dtype
     np.testing.assert_array_equal(found.X.frame(np.float64)["c"], drawn.astype(dtype))
@@ -179,7 +179,7 @@ def test_pyarrow_continues_after_the_last_plain_row(tmp_path, monkeypatch):
     source = open_source(path, "label")
     parts = list(source.blocks())
     assert [len(part) for part in parts[:2]] == [4000, 4000] and len(pages) == 7
-    found = Rows.join(parts)
+    found = SampleBlock.join(parts)
     np.testing.assert_array_equal(
         found.X.matrix(np.dtype(float)).ravel(), np.frombuffer(rows_of_pyarrow(path)[0])
     )

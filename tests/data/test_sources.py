@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse
 
 from ortlearn.data.opening import is_source, open_source
-from ortlearn.data.rows import Rows
+from ortlearn.data.sample_blocks import SampleBlock
 from ortlearn.data.sources import ROWS_OF_BLOCK
 from ortlearn.exceptions import SourceError
 
 
 def whole(source, numbers=None):
-    return Rows.join(list(source.blocks(numbers)))
+    return SampleBlock.join(list(source.blocks(numbers)))
 
 
 def test_blocks_of_an_array_can_be_read_in_any_order():

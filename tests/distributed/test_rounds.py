@@ -327,7 +327,7 @@ def test_round_has_length_one():
     from ortlearn.distributed.rounds import Round
 
     found = Round(None, 0.5, np.ones(3))
-    assert isinstance(found, Data) and len(found) == 1 and found.row_weight.tolist() == [1, 1, 1]
+    assert isinstance(found, Data) and len(found) == 1 and found.weight_per_sample.tolist() == [1, 1, 1]
 
 
 def few_updates(client, X, y, **options):

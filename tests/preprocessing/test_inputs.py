@@ -26,7 +26,7 @@ from sklearn.preprocessing import (
 from ortlearn.exceptions import ConversionError
 from ortlearn.graphs import TensorType, value_types
 from ortlearn.preprocessing.column_reading import read_columns
-from ortlearn.preprocessing.columns import column_kind, count_rows, with_new_columns
+from ortlearn.preprocessing.columns import column_kind, count_samples, with_new_columns
 from ortlearn.preprocessing.missing import accepts_missing, missing_columns
 from ortlearn.preprocessing.readers import first_readers, selected_names
 from ortlearn.preprocessing.schema import graph_inputs, input_schema, schema_of_graph
@@ -245,9 +245,9 @@ def test_polars_and_dictionaries(frame):
         columns = read_columns(X, schema)
         assert columns["t"].ravel().tolist() == ["a", "None"]
         np.testing.assert_array_equal(columns["n"], np.array([[np.nan], [2]], np.float32))
-    assert count_rows(polars) == count_rows({"a": [1, 2]}) == 2
+    assert count_samples(polars) == count_samples({"a": [1, 2]}) == 2
     with pytest.raises(ValueError, match="differ in length"):
-        count_rows({"a": [1, 2], "b": [1]})
+        count_samples({"a": [1, 2], "b": [1]})
 
 
 BAD = [

@@ -11,7 +11,7 @@ import numpy as np
 from ...comparison.measures import weights_of
 from ...data.samples import Data
 from ...losses import LogLoss
-from ...models.constraints.sets import Shares
+from ...models.constraints.sets import ClosedSimplex
 from ...penalties import NoPenalty
 from ...problem.configuration import Configuration
 from ...problem.problem import Problem
@@ -45,7 +45,7 @@ class LeafShares:
             return None
         if not all(isinstance(part, NoPenalty) for part in task.penalties_of(table)):
             return None
-        is_forest = isinstance(constraint, Shares) and constraint.grows and len(constraint.sizes) == 1
+        is_forest = isinstance(constraint, ClosedSimplex) and constraint.grows and len(constraint.sizes) == 1
         if not is_forest or problem.encoder.class_indices(data.y) is None:
             return None
         tables = looked_up_tables(task, data)

@@ -52,8 +52,8 @@ class Simplex(Constraint):
 
 
 @dataclass(frozen=True)
-class Shares(Constraint):
-    """Shares that sum to one along the last axis and may be exactly zero: ``|t| / sum |t|``."""
+class ClosedSimplex(Constraint):
+    """Values that sum to one along the last axis and may be exactly zero: ``|t| / sum |t|``."""
 
     sizes: tuple[int, ...]  # number of shares of each output; the last axis is padded with zeros
     scale: float = 1.0  # initial sum of the free values; steps are larger if it is smaller

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base import ModelDefinition
 from ..capabilities import ShiftedTables
-from ..constraints.sets import Shares
+from ..constraints.sets import ClosedSimplex
 from ..constraints.signs import Positive
 from ..forms import Form, dense_form
 from ..formulas.distances import guarded_sqrt, pairwise_distances
@@ -284,7 +284,7 @@ class LabelPropagationDefinition(ModelDefinition):
         return classes_of_probabilities(op, probabilities, model.classes_)
 
     def _shares(self, op: ModelWriter, model: Any) -> str:
-        constraint = Shares((len(model.classes_),))
+        constraint = ClosedSimplex((len(model.classes_),))
         return op.parameter(model, "label_distributions_", role="table", constraint=constraint)
 
     def finish(self, model: Any) -> None:

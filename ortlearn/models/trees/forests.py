@@ -16,7 +16,7 @@ from ... import losses
 from ..base import ModelDefinition, Objective
 from ..capabilities import Bags, GrowingEnsemble, ShiftedTables
 from ..columns import LOWEST
-from ..constraints.sets import Shares
+from ..constraints.sets import ClosedSimplex
 from ..forms import Form, Reshaped, Scaled
 from ..parameters import Access
 from ..scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
@@ -132,7 +132,7 @@ class TreeClassifierDefinition(_Trees):
             x,
             form=Reshaped((-1, len(sizes), max(sizes)) if several else (-1, sizes[0])),
             # for one tree, the logarithm of a share is too steep near zero
-            constraint=Shares(tuple(map(int, sizes)), n_trees**-0.5, grows=n_trees > 1),
+            constraint=ClosedSimplex(tuple(map(int, sizes)), n_trees**-0.5, grows=n_trees > 1),
             reason="" if max(sizes) > 1 else "all training samples have the same class",
         )
         if n_trees > 1:

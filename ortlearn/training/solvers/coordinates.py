@@ -90,7 +90,7 @@ class Coordinates:
             centred = size == shape[1] and layer.intercept not in bounded
             centred = centred and not (of_features and issparse(features))  # it would fill the zeros
             if measured is None:
-                mean, spread = moments(features, data.row_weight, centred)
+                mean, spread = moments(features, data.weight_per_sample, centred)
             else:
                 mean, spread = measured[layer.features].result(centred)
             parts = penalty.parts_for(task.graph.intercepts[layer.weight], layer.weight)

@@ -200,7 +200,7 @@ class FullBatchStep:
             yield 1.0, self._whole
             return
         n_rows = len(self._data)
-        weights = self._data.row_weight
+        weights = self._data.weight_per_sample
         counts = np.ones(n_rows) if weights is None else weights.astype(np.float64)
         for start in range(0, n_rows, self._size or n_rows):
             rows = slice(start, min(start + (self._size or n_rows), n_rows))

@@ -1,4 +1,4 @@
-"""Rows of a source: features, labels and weights of a block or a part of it."""
+"""Blocks of samples of a source: features, labels and weights of a block or a part of it."""
 
 from __future__ import annotations
 
@@ -13,71 +13,71 @@ from sklearn.utils import check_consistent_length
 
 from ..exceptions import SourceError
 
-__all__ = ["Rows", "joined", "part_of", "rows_of", "weights_fault"]
+__all__ = ["SampleBlock", "joined", "part_of", "block_of", "weights_fault"]
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of a source, with their position in the source for messages.
+class SampleBlock:
+    """Samples of a source, with their position in the source for messages.
 
-    ``n_rows`` is given if neither X, y nor sample_weight has their length. ``places`` are the position and
-    the number of rows of each part, if rows are joined.
+    ``n_samples`` is given if neither X, y nor sample_weight has their length. ``places`` are the position and
+    the number of samples of each part, if blocks are joined.
     """
 
     X: Any
     y: Any = None
     sample_weight: Any = None
     where: str = ""
-    n_rows: int | None = None
+    n_samples: int | None = None
     places: tuple[tuple[str, int], ...] = ()
 
     def __len__(self) -> int:
-        if self.n_rows is not None:
-            return self.n_rows
+        if self.n_samples is not None:
+            return self.n_samples
         known = [part for part in (self.X, self.y, self.sample_weight) if part is not None]
         return _length(known[0])
 
-    def part(self, start: int, stop: int) -> Rows:
-        """Return the rows from ``start`` to ``stop - 1``."""
+    def part(self, start: int, stop: int) -> SampleBlock:
+        """Return the samples from ``start`` to ``stop - 1``."""
         X, y, weight = (part_of(values, start, stop) for values in (self.X, self.y, self.sample_weight))
-        return Rows(X, y, weight, self.where)
+        return SampleBlock(X, y, weight, self.where)
 
     @property
-    def parts(self) -> Iterator[Rows]:
+    def parts(self) -> Iterator[SampleBlock]:
         """Parts that were joined."""
         start = 0
-        for where, n_rows in self.places or ((self.where, len(self)),):
-            yield replace(self.part(start, start + n_rows), where=where)
-            start += n_rows
+        for where, n_samples in self.places or ((self.where, len(self)),):
+            yield replace(self.part(start, start + n_samples), where=where)
+            start += n_samples
 
     @classmethod
-    def join(cls, parts: Sequence[Rows]) -> Rows:
+    def join(cls, parts: Sequence[SampleBlock]) -> SampleBlock:
         """Concatenate parts of the same type, at least one."""
         if len(parts) == 1:
             return parts[0]
         X, y, weight = (joined([getattr(p, name) for p in parts]) for name in ("X", "y", "sample_weight"))
-        known = [part.n_rows for part in parts if part.n_rows is not None]
+        known = [part.n_samples for part in parts if part.n_samples is not None]
         first, last = parts[0].where, parts[-1].where
         where = first if first == last else f"{first} to {last}"
         places = tuple((part.where, len(part)) for part in parts)
         return cls(X, y, weight, where, sum(known) if known else None, places)
 
 
-def rows_of(item: Any, where: str = "") -> Rows:
-    """Return the rows of an item, which is X, (X, y) or (X, y, sample_weight)."""
+def block_of(item: Any, where: str = "") -> SampleBlock:
+    """Return the samples of an item, which is X, (X, y) or (X, y, sample_weight)."""
     parts = item if isinstance(item, tuple) else (item,)
     if not 1 <= len(parts) <= 3:
         raise SourceError(f"The tuple has {len(parts)} items. It must be X, (X, y) or (X, y, sample_weight).")
     X, y, weight = (*parts, None, None)[:3]
-    rows = Rows(_features(X), _array(y, "y"), _array(weight, "sample_weight"), where)
-    if rows.y is not None:
+    block = SampleBlock(_features(X), _array(y, "y"), _array(weight, "sample_weight"), where)
+    if block.y is not None:
         try:
-            check_consistent_length(np.empty(len(rows)), rows.y)
+            check_consistent_length(np.empty(len(block)), block.y)
         except ValueError as error:
             raise SourceError(str(error)) from error
-    if rows.sample_weight is not None and rows.sample_weight.shape[0] != len(rows):
-        raise SourceError(weights_fault(f"the shape {rows.sample_weight.shape} for {len(rows)} samples"))
-    return rows
+    if block.sample_weight is not None and block.sample_weight.shape[0] != len(block):
+        raise SourceError(weights_fault(f"the shape {block.sample_weight.shape} for {len(block)} samples"))
+    return block
 
 
 def weights_fault(fault: str) -> str:
@@ -134,7 +134,7 @@ def part_of(values: Any, start: int, stop: int) -> Any:
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Concatenate arrays, sparse matrices, frames or mappings of arrays along the rows."""
+    """Concatenate arrays, sparse matrices, frames or mappings of arrays along the block."""
     first = parts[0]
     if first is None or len(parts) == 1:
         return first
