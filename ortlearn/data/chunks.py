@@ -110,7 +110,7 @@ def cut(
 
 
 def whole_blocks(numbers: Sequence[int], sizes: Sequence[int], skipped: int) -> tuple[Sequence[int], int]:
-    """Return the blocks to read after skipping samples, and the number of samples to skip in the first of them."""
+    """Return the blocks to read after skipping samples, and how many to skip in the first of them."""
     for place, number in enumerate(numbers):
         if skipped < sizes[number]:
             return numbers[place:], skipped

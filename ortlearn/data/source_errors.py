@@ -39,5 +39,5 @@ def first_fault(block: SampleBlock, check: Callable[[SampleBlock], Any]) -> Exce
 
 
 def located(block: SampleBlock, check: Callable[[SampleBlock], Any], error: Exception) -> Exception:
-    """Return the error of a block that failed a check, with the position of the first part that fails alone."""
+    """Return the error of a failed check, with the position of the first part that fails alone."""
     return first_fault(block, check) or _placed(error, block.where)
