@@ -13,7 +13,7 @@ from ortlearn.differentiation.registry import RuleTable
 __all__ = ["CONTRIBUTED", "LAST_OPSET", "STATES", "operator_states", "operators_page", "write_operators_page"]
 
 #: The last version of the default operator set on the page.
-LAST_OPSET = 23
+LAST_OPSET = 28
 RULE, BODY, NONE, MISSING = STATES = ("rule", "definition", "no gradient", "missing")
 _DOMAINS = {"": "ai.onnx", "ai.onnx.ml": "ai.onnx.ml", "com.microsoft": "com.microsoft"}
 

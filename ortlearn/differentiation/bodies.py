@@ -25,7 +25,7 @@ class Body:
         graph: GraphProto,
         input_types: Mapping[str, TensorType | None] | None = None,
     ):
-        typed = infer_body(graph, input_types or {}, op.type, op.opsets)
+        typed = infer_body(graph, input_types or {}, op.type, op.opsets, op.value)
         self.graph = graph
         self.nodes = list(typed.node)
         self.op = op.child(value_types(helper.make_model(typed), infer=False))

@@ -21,12 +21,9 @@ from ..graphs import make_value_info, node_inputs, subgraphs, value_types
 from ..graphs.nodes import attributes_of, copy_node
 from .gradient_builder import GradientBuilder
 from .registry import normalize_domain
-from .types.inference import infer_types
+from .types.inference import LARGEST_SHAPE, infer_types
 
 __all__ = ["expand_node", "add_types"]
-
-#: Largest size of constants that shape inference uses.
-_LARGEST_SHAPE = 16
 
 
 def expand_node(op: GradientBuilder, node: NodeProto) -> list[NodeProto] | None:
@@ -152,4 +149,4 @@ def _shape_like(op: GradientBuilder, name: str) -> np.ndarray | None:
     known, value = op.type(name), None
     if known is not None and known.elem_type in (TensorProto.INT32, TensorProto.INT64):
         value = op.value(name)
-    return value if value is not None and value.size <= _LARGEST_SHAPE else None
+    return value if value is not None and value.size <= LARGEST_SHAPE else None

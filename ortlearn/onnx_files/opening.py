@@ -65,7 +65,7 @@ def open(  # noqa: A001 - as gzip.open and others
         same in all runs.
     trainable : bool, default=False
         Whether the graph is prepared as the estimators do: float16 becomes float32, a fixed number of samples
-        becomes free, and opsets above 21 are converted to 21.
+        becomes free, and opsets that the installed onnxruntime cannot run are converted to 21.
     straight_through : bool, default=False
         Whether weights that are integers before a DequantizeLinear become floats that the graph rounds.
 

@@ -1,4 +1,4 @@
-"""Convert models to opsets and IR versions that every supported onnxruntime trains."""
+"""Convert models to opsets and IR versions that the installed onnxruntime trains."""
 
 from collections.abc import Iterator, Mapping
 
@@ -19,12 +19,19 @@ from ..graphs import (
 )
 from ..graphs.editing import with_fields
 from ..graphs.nodes import all_nodes, attribute
+from ..runtime.errors import NEWER_RUNTIME
+from ..runtime.readable_versions import (
+    FLOOR_IR,
+    FLOOR_OPSET,
+    has_kernel,
+    newest_ir_version,
+    newest_opset,
+    runtime_name,
+)
 
 OPSET = 18  # of converted models
 MIN_OPSET = 13  # oldest opset of training graphs
-MAX_OPSET = 21  # newest opset of onnxruntime-training 1.19.2
 MIN_IR_VERSION = 4  # oldest IR version with initializers that are not inputs
-IR_VERSION = 10  # newest IR version of onnxruntime-training 1.19.2
 #: Opsets that introduced NumPy's broadcasting, Scan without a batch axis, coordinate modes of Resize, and
 #: Hardmax along a single axis.
 BROADCASTING, ONE_SCAN, COORDINATES, ONE_AXIS = 7, 9, 11, 13
@@ -32,7 +39,10 @@ MAX_DEPTH = 8  # depth of nested function bodies
 
 
 def pin_versions(model: ModelProto) -> ModelProto:
-    """Return a model at an opset and an IR version that every supported onnxruntime reads.
+    """Return a model at an opset and an IR version that the installed onnxruntime reads.
+
+    The opset is kept if onnxruntime reads it and has kernels of all operators. Otherwise the model is
+    converted to opset 21, which every supported onnxruntime reads, with newer operators expanded.
 
     Parameters
     ----------
@@ -42,8 +52,8 @@ def pin_versions(model: ModelProto) -> ModelProto:
     Returns
     -------
     onnx.ModelProto
-        The same model, with opset 13 to 21 and IR version 4 to 10, without inputs that repeat an initializer,
-        as IR version 3 required.
+        The same model, with opset 13 or later and IR version 4 or later, without inputs that repeat an
+        initializer, as IR version 3 required.
 
     Raises
     ------
@@ -56,18 +66,27 @@ def pin_versions(model: ModelProto) -> ModelProto:
     >>> from ortlearn.conversion import pin_versions
     >>> from ortlearn.graphs import opset_versions
     >>> model = parser.parse_model(
-    ...     '<ir_version: 11, opset_import: ["": 11]> g (float[N] x) => (float[N] y) { y = Neg (x) }'
+    ...     '<ir_version: 3, opset_import: ["": 11]> g (float[N] x) => (float[N] y) { y = Neg (x) }'
     ... )
     >>> pinned = pin_versions(model)
     >>> pinned.ir_version, opset_versions(pinned)
-    (10, {'': 18})
+    (4, {'': 18})
     """
     pinned = upgraded(model)
-    pinned.ir_version = min(pinned.ir_version, IR_VERSION)
+    pinned.ir_version = min(pinned.ir_version, newest_ir_version())
     constants = {tensor.name for tensor in pinned.graph.initializer}
     for value in [value for value in pinned.graph.input if value.name in constants]:
         pinned.graph.input.remove(value)
-    return _downgraded(pinned) if opset_versions(pinned).get("", MIN_OPSET) > MAX_OPSET else pinned
+    return pinned if _runs(pinned) else _downgraded(pinned)
+
+
+def _runs(model: ModelProto) -> bool:
+    """Return whether onnxruntime reads the opset of a model, and has kernels of its operators."""
+    version = opset_versions(model).get("", MIN_OPSET)
+    if not FLOOR_OPSET < version <= newest_opset():
+        return version <= FLOOR_OPSET
+    types = value_types(model)
+    return all(has_kernel(node, types, version) for node in _standard_nodes(model))
 
 
 def upgraded(model: ModelProto) -> ModelProto:
@@ -83,7 +102,7 @@ def upgraded(model: ModelProto) -> ModelProto:
     result = copy_model(model)
     del result.opset_import[:]
     result.opset_import.extend(helper.make_opsetid(*item) for item in versions.items())
-    result.ir_version = max(result.ir_version or IR_VERSION, MIN_IR_VERSION)
+    result.ir_version = max(result.ir_version or FLOOR_IR, MIN_IR_VERSION)
     version = versions.get("", MIN_OPSET)
     if model.ir_version < MIN_IR_VERSION or version < MIN_OPSET:
         constants = {tensor.name for tensor in result.graph.initializer}
@@ -99,7 +118,7 @@ def _check_exist(versions: Mapping[str, int]) -> None:
         version = versions.get(domain, newest)
         if not 1 <= version <= newest:
             of_domain = f" of the domain {domain!r}" if domain else ""
-            advice = f"with opset {MAX_OPSET}" if not domain else f"with a version from 1 to {newest}"
+            advice = f"with opset {newest_opset()}" if not domain else f"with a version from 1 to {newest}"
             raise ConversionError(
                 f"The model declares opset {version}{of_domain}, which does not exist in onnx "
                 f"{onnx_version}: its opsets are 1 to {newest}. Export the model again {advice}, or install "
@@ -183,7 +202,7 @@ def _set_old_coordinates(node: NodeProto) -> None:
 
 
 def _downgraded(model: ModelProto) -> ModelProto:
-    """Return a model of a newer opset converted to ``MAX_OPSET``, with new operators expanded."""
+    """Return a model of a newer opset converted to ``FLOOR_OPSET``, with new operators expanded."""
     # Newer versions of other operators only add element types and attributes.
     version = opset_versions(model)[""]
     for _ in range(MAX_DEPTH):
@@ -197,24 +216,29 @@ def _downgraded(model: ModelProto) -> ModelProto:
         model = with_fields(model, node=nodes, initializer=[*model.graph.initializer, *op.initializers])
     faults = sorted({fault for node in _standard_nodes(model) for fault in _faults(node)})
     if faults:
+        reads = version <= newest_opset()
+        reason = "has no kernel of some operators" if reads else f"reads opsets up to {newest_opset()}"
+        advice = f"Export the model again with opset {FLOOR_OPSET}" + (
+            "." if reads else f", or install a newer onnxruntime: {NEWER_RUNTIME}."
+        )
         raise ConversionError(
-            f"The model has opset {version}, and training supports opsets up to {MAX_OPSET}, without "
-            f"{', '.join(faults)}. Export the model again with opset {MAX_OPSET}."
+            f"The model has opset {version}, and {runtime_name()} {reason}. It cannot be converted to opset "
+            f"{FLOOR_OPSET}, which has no {', '.join(faults)}. {advice}"
         )
     result = copy_model(model)
     for item in result.opset_import:
-        item.version = MAX_OPSET if item.domain == "" else item.version
+        item.version = FLOOR_OPSET if item.domain == "" else item.version
     return result
 
 
 def _exists(node: NodeProto) -> bool:
-    """Return whether ``MAX_OPSET`` has an operator; other domains are not checked."""
-    return node.domain not in ("", "ai.onnx") or defs.has(node.op_type, max_inclusive_version=MAX_OPSET)
+    """Return whether ``FLOOR_OPSET`` has an operator; other domains are not checked."""
+    return node.domain not in ("", "ai.onnx") or defs.has(node.op_type, max_inclusive_version=FLOOR_OPSET)
 
 
 def _faults(node: NodeProto) -> list[str]:
-    """Return the operator or its attributes that ``MAX_OPSET`` does not have."""
+    """Return the operator or its attributes that ``FLOOR_OPSET`` does not have."""
     if not _exists(node):
         return [node.op_type]
-    known = defs.get_schema(node.op_type, MAX_OPSET).attributes
+    known = defs.get_schema(node.op_type, FLOOR_OPSET).attributes
     return [f"{node.op_type}({a.name}=...)" for a in node.attribute if a.name not in known]

@@ -9,7 +9,7 @@ from types import TracebackType
 from ..exceptions import ExecutionError, OrtlearnError
 from ..graphs.loop_limits import LIMIT, MAX_ITERATIONS
 
-__all__ = ["runtime_errors"]
+__all__ = ["NEWER_RUNTIME", "runtime_errors"]
 
 #: Packages whose errors are translated.
 RUNTIMES = ("onnxruntime", "onnx", "google")
@@ -27,14 +27,19 @@ _NODES = (
     re.compile(r"op_type: ?(?P<op>\w+),? node name: ?(?P<name>[^)\s]*)"),
     re.compile(r"Optype \((?P<op>\w+)\).*? in node \((?P<name>[^)]*)\)"),
 )
+#: Texts of errors about an opset or an IR version that is newer than the runtime.
+_TOO_NEW = ("Unsupported model IR version", "under development and support for this is limited")
 #: Prefixes of the names of nodes in training graphs.
 _COPIES = re.compile(r"ortlearn_(?:copy_\d+|rest)_of_")
+#: Installation of an onnxruntime that reads newer files.
+NEWER_RUNTIME = "pip install --upgrade 'ortlearn[onnxruntime]' (in place of onnxruntime-training)"
 _CHECK = "Check the model: onnx.checker.check_model(model, full_check=True), and that its inputs fit X."
 _ADVICE = {
     "NOT_IMPLEMENTED": (
         "This onnxruntime has no kernel for the operator and its types: use dtype='float32', or, in an ONNX "
         "model, cast to float32 before this node."
     ),
+    "VERSION": f"The installed onnxruntime is older than the file: {NEWER_RUNTIME}.",
     "MEMORY": "Not enough memory: use fewer samples, a smaller batch_size, or a smaller model.",
 }
 
@@ -82,6 +87,8 @@ def _explained(error: Exception, library: str) -> str:
     code = found["code"] if found else ""
     if isinstance(error, MemoryError) or "alloc" in text:  # also std::bad_alloc
         code = "MEMORY"
+    if any(words in text for words in _TOO_NEW):
+        code = "VERSION"
     matches = [match for pattern in _NODES for match in pattern.finditer(text)]
     where = ""
     if matches:

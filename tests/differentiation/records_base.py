@@ -7,9 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from onnx import defs
+
+from ortlearn.runtime.readable_versions import newest_opset
 
 ML, MS = "ai.onnx.ml", "com.microsoft"
-ALL = (13, 18, 21)
+#: The oldest and newest opsets, and one between them.
+ALL = (13, 18, newest_opset())
+#: For operators that are newer than opset 21.
+NEWEST = {"opsets": (defs.onnx_opset_version(),), "kernel": newest_opset() == defs.onnx_opset_version()}
 
 
 @dataclass(frozen=True, eq=False)

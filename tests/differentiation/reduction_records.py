@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.differentiation.records_base import ALL, Record, away, distinct, ints, normal, positive
+from tests.differentiation.records_base import ALL, NEWEST, Record, away, distinct, ints, normal, positive
 
 __all__ = ["LOSSES", "NORMALIZATION", "POOLING", "REDUCTIONS"]
 
@@ -63,6 +63,24 @@ REDUCTIONS = [
     *(
         Record("CumSum", (normal(4, 3), np.array(axis)), {"exclusive": exclusive, "reverse": reverse})
         for axis in (0, -1)
+        for exclusive in (0, 1)
+        for reverse in (0, 1)
+    ),
+    *(
+        Record("CumProd", (draw, np.array(axis)), {"exclusive": exclusive, "reverse": reverse}, **NEWEST)
+        for axis, draw in ((0, away(4, 3)), (-1, positive(4, 3)))
+        for exclusive in (0, 1)
+        for reverse in (0, 1)
+    ),
+    # one zero and several zeros in a product, first and last
+    *(
+        Record(
+            "CumProd",
+            (np.array([[2.0, 0.0, 3.0, 0.5], [0.0, 1.5, 0.0, 2.0], [1.5, 2.0, 0.5, 0.0]]), np.array(1)),
+            {"exclusive": exclusive, "reverse": reverse},
+            second=False,
+            **NEWEST,
+        )  # fmt: skip
         for exclusive in (0, 1)
         for reverse in (0, 1)
     ),

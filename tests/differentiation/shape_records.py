@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.differentiation.records_base import Record, ints, normal, positive, within
+from tests.differentiation.records_base import NEWEST, Record, ints, normal, positive, within
 
 __all__ = ["GATHER_SCATTER", "SHAPES"]
 
@@ -150,6 +150,15 @@ GATHER_SCATTER = [
             (ints(1, 0), 4, {"axis": -2}),
         )
     ),
+    Record("TensorScatter", (normal(2, 5, 3), normal(2, 2, 3)), **NEWEST),
+    Record("TensorScatter", (normal(2, 5, 3), normal(2, 2, 3), ints(0, 3)), **NEWEST),
+    Record("TensorScatter", (normal(2, 2, 4), normal(2, 2, 2), ints(2, 0)), {"axis": -1}, **NEWEST),
+    Record(
+        "TensorScatter",
+        (normal(2, 5, 2, 2), normal(2, 3, 2, 2), ints(9, 3)),
+        {"axis": 1, "mode": "circular"},
+        **NEWEST,
+    ),  # fmt: skip
     Record("ScatterND", (normal(4, 3), np.array([[0], [2]]), normal(2, 3)), empty=False),
     Record("ScatterND", (normal(4, 3), np.array([[0, 1], [2, -1]]), normal(2)), empty=False),
     *(

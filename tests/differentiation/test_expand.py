@@ -54,6 +54,40 @@ def test_function_bodies_of_opset_23(op_type, shapes, attributes):
     check_gradient_rule(op_type, *inputs, attributes=attributes, opset=23, **options)
 
 
+WINDOW = {"left_window_size": 2, "right_window_size": 1}
+HEADS = {"q_num_heads": 4, "kv_num_heads": 2}
+
+
+@pytest.mark.parametrize(
+    "opset, op_type, shapes, attributes",
+    [
+        (24, "Swish", [(2, 3)], {"alpha": 1.5}),
+        (25, "Attention", [(1, 2, 4, 3), (1, 2, 6, 3), (1, 2, 6, 3)], WINDOW),
+        (25, "Attention", [(1, 2, 4, 3), (1, 1, 6, 3), (1, 1, 6, 3), (4, 6)], {**WINDOW, "is_causal": 1}),
+        (27, "CausalConvWithState", [(2, 3, 5), (3, 1, 3)], {}),
+        (27, "CausalConvWithState", [(2, 3, 5), (3, 1, 3), (3,), (2, 3, 2)], {"activation": "silu"}),
+        *(
+            (27, "LinearAttention", shapes, {"update_rule": rule, **HEADS})
+            for rule, shapes in {
+                "linear": [(2, 3, 8), (2, 3, 4), (2, 3, 6)],
+                "gated": [(2, 3, 8), (2, 3, 4), (2, 3, 6), (2, 2, 2, 3), (2, 3, 2)],
+                "delta": [(2, 3, 8), (2, 3, 4), (2, 3, 6), (2, 2, 2, 3), None, (2, 3, 2)],
+                "gated_delta": [(2, 3, 8), (2, 3, 4), (2, 3, 6), (2, 2, 2, 3), (2, 3, 2), (2, 3, 2)],
+            }.items()
+        ),
+        (28, "SwiGLU", [(2, 3), (2, 3)], {"alpha": 0.5}),
+    ],
+)
+def test_function_bodies_of_newer_opsets(opset, op_type, shapes, attributes):
+    if opset > defs.onnx_opset_version():
+        pytest.skip(f"onnx knows no opset {opset}")
+    rng = np.random.default_rng(0)
+    inputs = [shape and rng.normal(scale=0.5, size=shape).astype(np.float32) for shape in shapes]
+    options = {"step": 1e-2, "rtol": 5e-3, "atol": 2e-3, "run": run_reference}
+    options["n_outputs"] = 2 if opset == 27 else 1
+    check_gradient_rule(op_type, *inputs, attributes=attributes, opset=opset, **options)
+
+
 def test_operators_without_rule():
     table = load_rules()
     for op_type in ("MeanVarianceNormalization", "GroupNormalization", "NegativeLogLikelihoodLoss"):

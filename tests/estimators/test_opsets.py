@@ -5,12 +5,13 @@ import pytest
 from onnx import helper, numpy_helper
 
 from ortlearn import plugins
-from ortlearn.onnx_files.versions import MAX_OPSET, MIN_OPSET
+from ortlearn.onnx_files.versions import MIN_OPSET
+from ortlearn.runtime.readable_versions import newest_opset
 from tests.pairwise import pairwise
 
-OPSETS = range(MIN_OPSET, MAX_OPSET + 1)
+OPSETS = range(MIN_OPSET, newest_opset() + 1)
 #: Opsets before and after each change of an operator of training graphs.
-SOME_OPSETS = (13, 15, 17, 18, 21)
+SOME_OPSETS = sorted({13, 15, 17, 18, 21, newest_opset()})
 SIZE, ETA = 3, 0.05
 RNG = np.random.RandomState(0)
 START = {

@@ -9,8 +9,9 @@ from onnx import helper, numpy_helper
 from ortlearn.data.orders import epoch_order
 from ortlearn.fitting.trainer import draw_seed
 from ortlearn.learning_rates import LearningRateSGD, LearningRateSGDNesterov
-from ortlearn.onnx_files.versions import MAX_OPSET, MIN_OPSET
+from ortlearn.onnx_files.versions import MIN_OPSET
 from ortlearn.penalties import ElasticPenalty
+from ortlearn.runtime.readable_versions import newest_opset
 from ortlearn.training.steps import batch_timer
 
 N_SEEDS = 240
@@ -34,7 +35,7 @@ def draw(seed):
         "momentum": float(rng.choice([0, 0.5, 0.9])),
         "nesterov": bool(rng.randint(2)),
         "clip_norm": rng.choice([None, None, 0.3]),
-        "opset": rng.randint(MIN_OPSET, MAX_OPSET + 1),
+        "opset": rng.randint(MIN_OPSET, newest_opset() + 1),
         "gradient": str(rng.choice(["auto", "rules"])),
         "seconds": float(rng.choice([0, 0, 0.1, 0.6])),
     }

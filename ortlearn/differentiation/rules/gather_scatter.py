@@ -241,6 +241,24 @@ def _scatter_gradients(op, node, grad, read, write):
     return op.Mul(shared, own), None, op.Mul(read(shared), theirs)
 
 
+@RULES.rule("TensorScatter")
+def tensor_scatter(op, node, grad):
+    # y = x with u at the positions from i on along an axis: dx = dy with zeros there, du = dy there
+    x, update = node.I(0), node.I(1)
+    rank, zero, one = node.rank(x), *(np.array(number, np.int64) for number in (0, 1))
+    axis = node.attribute("axis", -2) % rank
+    steps = op.Range(zero, op.dim(update, axis, scalar=True), one)
+    positions = op.Reshape(steps, [-1 if other == axis else 1 for other in range(rank)])
+    if node.I(2):
+        positions = op.Add(positions, op.Reshape(node.I(2), [-1] + [1] * (rank - 1)))
+    if node.attribute("mode", "linear") == "circular":
+        positions = op.Mod(positions, op.dim(x, axis))
+    positions = op.Expand(positions, op.shape_of(update))
+    dx = op.ScatterElements(grad, positions, op.fill_like(update), axis=axis) if node.needs(0) else None
+    du = op.GatherElements(grad, positions, axis=axis) if node.needs(1) else None
+    return [dx, du, None][: node.n_inputs]
+
+
 def _factor_gradient(op, x, updates, grad, read, write):
     """Return the gradient of factors; zeros are counted separately, as in ReduceProd."""
     zero = op.Equal(updates, 0.0)

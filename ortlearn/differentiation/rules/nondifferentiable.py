@@ -11,7 +11,7 @@ RULES = RuleSet("nondifferentiable")
 # Comparisons and logic
 RULES.without_gradient("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "IsInf", "IsNaN")
 RULES.without_gradient("And", "Not", "Or", "Xor", "BitShift")
-RULES.without_gradient("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor")
+RULES.without_gradient("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "BitCast")
 
 # Steps
 RULES.without_gradient("Ceil", "Floor", "Hardmax", "Round", "Sign")

@@ -127,6 +127,26 @@ def cum_sum(op, node, grad):
     return op.CumSum(grad, node.I(1), exclusive=exclusive, reverse=1 - reverse), None
 
 
+@RULES.rule("CumProd")
+def cum_prod(op, node, grad):
+    # y_i = product of x_j up to i, dx_j = sum of dy_i y_i from j, over x_j. At the first zero, it is that sum
+    # with y_i of the other factors; behind it, dx is zero.
+    x, axis, exclusive = node.I(0), node.I(1), node.attribute("exclusive", 0)
+    reverse = node.attribute("reverse", 0)
+
+    def summed(name):
+        return op.CumSum(op.Mul(grad, name), axis, exclusive=exclusive, reverse=1 - reverse)
+
+    zeros = op.CumSum(op.mask(op.Equal(x, 0.0), x), axis, reverse=reverse)
+    factors = op.Where(op.Equal(x, 0.0), 1.0, x)
+    others = op.Where(op.Equal(zeros, 1.0), factors, x)
+    products = op.CumProd(others, axis, exclusive=exclusive, reverse=reverse)
+    before = op.mask(op.Equal(zeros, 0.0), x)
+    first = op.mask(op.And(op.Equal(x, 0.0), op.Equal(zeros, 1.0)), x)
+    alone = op.Mul(summed(products), first)
+    return op.Add(op.Mul(op.Div(summed(node.O(0)), factors), before), alone), None
+
+
 @RULES.rule("TopK")
 def top_k(op, node, grad):
     # y = x[i], dx[i] = dy

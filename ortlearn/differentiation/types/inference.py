@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, shape_inference
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
 
 from ...graphs import (
     TensorType,
@@ -21,13 +22,15 @@ from .dimensions import broadcast_shapes
 from .einsum_terms import squeeze_operands
 from .fused_types import HIDDEN, OTHER_TYPES
 
-__all__ = ["infer_body", "infer_types", "output_type"]
+__all__ = ["LARGEST_SHAPE", "infer_body", "infer_types", "output_type"]
 
 _UNARY = set(
     "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Identity Log Neg Not Reciprocal "
     "Round Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh Relu Softmax LogSoftmax CumSum Trilu".split()
 )
 _BINARY = set("Add Sub Mul Div Pow Sum Max Min Mean Mod And Or".split())
+#: Largest size of constants that shape inference uses.
+LARGEST_SHAPE = 16
 _KNOWN = {("", "Loop"), *OTHER_TYPES}
 _COMPARISONS = set("Equal Greater GreaterOrEqual Less LessOrEqual".split())
 
@@ -124,8 +127,12 @@ def infer_body(
     input_types: Mapping[str, TensorType | None],
     outer: Callable[[str], TensorType | None],
     opsets: Mapping[str, int],
+    constants: Callable[[str], np.ndarray | None] = lambda name: None,
 ) -> GraphProto:
-    """Return the body of a control flow operator with inferred types."""
+    """Return the body of a control flow operator with inferred types.
+
+    ``outer`` and ``constants`` return the types and the values of outer tensors, such as axes.
+    """
     inner = {name for node in graph.node for name in node.output}
     read = set().union(*(node_inputs(node) for node in graph.node), {value.name for value in graph.output})
     own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
@@ -135,9 +142,14 @@ def infer_body(
         known = input_types.get(value.name)
         if known is not None:
             value.CopyFrom(make_value_info(value.name, known))
-    typed.input.extend(
-        make_value_info(name, outer(name)) for name in sorted(read - inner - own) if outer(name)
-    )
+    for name in sorted(read - inner - own):
+        known = outer(name)
+        is_integer = known is not None and known.elem_type in (TensorProto.INT32, TensorProto.INT64)
+        value = constants(name) if is_integer else None
+        if value is not None and value.size <= LARGEST_SHAPE:
+            typed.initializer.append(numpy_helper.from_array(value, name))
+        elif known is not None:
+            typed.input.append(make_value_info(name, known))
     # Declared types of inner tensors may be less precise than those inferred from the inputs.
     del typed.value_info[:]
     for value in typed.output:
