@@ -24,7 +24,7 @@ from .named_weights import with_named_weights
 from .operator_checks import check_operators
 from .simplify import with_chosen_branches
 from .sparse_weights import with_dense_weights
-from .versions import pin_versions, upgraded
+from .versions import pin_versions, upgraded, with_definitions
 
 #: Minimum size in bytes of initializers that are not loaded, in models too large for a protobuf message.
 LARGE = 2**20
@@ -58,7 +58,7 @@ def prepare_onnx(model: ModelProto, label: str, integers: bool = False, trainabl
         raise ConversionError(f"{label} are not a valid ONNX model: {error}") from error
     model = with_named_weights(model, integers)  # check_structure limits the number of nodes
     model = with_float32(model) if trainable else model
-    model = pin_versions(model) if trainable else upgraded(model)
+    model = pin_versions(model) if trainable else with_definitions(upgraded(model))
     model = with_chosen_branches(_without_zipmap(without_record(model)))
     model = with_dynamic_batch(model) if trainable else model
     check_operators(model, {}, label)  # onnx crashes on some of these faults

@@ -7,7 +7,7 @@ from onnx import __version__ as onnx_version
 
 from ..differentiation.expand import expand_node
 from ..differentiation.gradient_builder import GradientBuilder
-from ..exceptions import ConversionError
+from ..exceptions import ConversionError, GradientError
 from ..graphs import (
     GraphBuilder,
     copy_model,
@@ -41,8 +41,9 @@ MAX_DEPTH = 8  # depth of nested function bodies
 def pin_versions(model: ModelProto) -> ModelProto:
     """Return a model at an opset and an IR version that the installed onnxruntime reads.
 
-    The opset is kept if onnxruntime reads it and has kernels of all operators. Otherwise the model is
-    converted to opset 21, which every supported onnxruntime reads, with newer operators expanded.
+    Operators that are newer than opset 21 are replaced by their definitions, if they have one. The opset is
+    kept if onnxruntime reads it and has kernels of all operators. Otherwise the model is converted to opset
+    21, which every supported onnxruntime reads.
 
     Parameters
     ----------
@@ -77,6 +78,7 @@ def pin_versions(model: ModelProto) -> ModelProto:
     constants = {tensor.name for tensor in pinned.graph.initializer}
     for value in [value for value in pinned.graph.input if value.name in constants]:
         pinned.graph.input.remove(value)
+    pinned = with_definitions(pinned)
     return pinned if _runs(pinned) else _downgraded(pinned)
 
 
@@ -201,19 +203,35 @@ def _set_old_coordinates(node: NodeProto) -> None:
             node.attribute.append(helper.make_attribute(name, value))
 
 
-def _downgraded(model: ModelProto) -> ModelProto:
-    """Return a model of a newer opset converted to ``FLOOR_OPSET``, with new operators expanded."""
-    # Newer versions of other operators only add element types and attributes.
-    version = opset_versions(model)[""]
+def with_definitions(model: ModelProto) -> ModelProto:
+    """Return a model in which definitions replace operators that are newer than ``FLOOR_OPSET``."""
+    # The definitions can be differentiated, and rewritten where their gradient is not finite.
+    version = opset_versions(model).get("", MIN_OPSET)
     for _ in range(MAX_DEPTH):
         if all(_exists(node) for node in model.graph.node):
             break
         op = GradientBuilder(version, existing_names=graph_names(model.graph), types=value_types(model))
-        nodes: list[NodeProto] = []
-        for node in model.graph.node:
-            body = None if _exists(node) else expand_node(op, node)
-            nodes.extend([node] if body is None else body)
-        model = with_fields(model, node=nodes, initializer=[*model.graph.initializer, *op.initializers])
+        bodies = [[node] if _exists(node) else _definition(op, node) for node in model.graph.node]
+        nodes = [node for body in bodies for node in body]
+        if nodes == list(model.graph.node):
+            break
+        initializers = [*model.graph.initializer, *op.initializers]
+        model = with_fields(model, op.opsets, node=nodes, initializer=initializers)
+    return model
+
+
+def _definition(op: GradientBuilder, node: NodeProto) -> list[NodeProto]:
+    """Return the nodes that define an operator, or the node if it has no definition with a gradient."""
+    try:
+        return expand_node(op, node) or [node]
+    except GradientError:
+        return [node]
+
+
+def _downgraded(model: ModelProto) -> ModelProto:
+    """Return a model of a newer opset, without new operators that have a definition, at ``FLOOR_OPSET``."""
+    # Newer versions of other operators only add element types and attributes.
+    version = opset_versions(model)[""]
     faults = sorted({fault for node in _standard_nodes(model) for fault in _faults(node)})
     if faults:
         reads = version <= newest_opset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.differentiation.records_base import (
+    NEWEST,
     Record,
     away,
     distinct,
@@ -36,6 +37,7 @@ ARITHMETIC = [
     Record("Div", (normal(4, 3), positive(3))),
     Record("Mod", (within(0.1, 0.4, 4, 3), within(0.5, 0.9, 3)), {"fmod": 1}),
     Record("Mod", (within(-2.4, -2.1, 4, 3), within(0.95, 1.0, 3)), {"fmod": 1}),
+    Record("Mod", (within(-2.4, -2.1, 4, 3), within(0.95, 1.0, 3)), **NEWEST),
     *unary("Neg Exp Identity", normal(4, 3)),
     Record("Abs", (away(4, 3),)),
     *unary("Log Sqrt Reciprocal", positive(4, 3)),

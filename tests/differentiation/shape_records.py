@@ -150,6 +150,7 @@ GATHER_SCATTER = [
             (ints(1, 0), 4, {"axis": -2}),
         )
     ),
+    Record("SpaceToDepth", (normal(2, 3, 4, 4),), {"blocksize": 2, "mode": "CRD"}, **NEWEST),
     Record("TensorScatter", (normal(2, 5, 3), normal(2, 2, 3)), **NEWEST),
     Record("TensorScatter", (normal(2, 5, 3), normal(2, 2, 3), ints(0, 3)), **NEWEST),
     Record("TensorScatter", (normal(2, 2, 4), normal(2, 2, 2), ints(2, 0)), {"axis": -1}, **NEWEST),

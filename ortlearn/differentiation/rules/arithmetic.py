@@ -171,10 +171,12 @@ def where(op, node, grad):
 
 @RULES.rule("Mod", broadcast=True)
 def mod(op, node, grad):
-    # y = a - b trunc(a / b), da = dy, db = -trunc(a / b) dy
+    # y = a - b trunc(a / b), da = dy, db = -trunc(a / b) dy; from opset 28 on floor without fmod
     if not node.needs(1):
         return grad, None
     quotient = op.Div(node.I(0), node.I(1))
+    if not node.attribute("fmod", 0):
+        return grad, op.Neg(op.Mul(grad, op.Floor(quotient)))
     truncated = op.Mul(op.Sign(quotient), op.Floor(op.Abs(quotient)))
     return grad, op.Neg(op.Mul(grad, truncated))
 

@@ -193,5 +193,5 @@ def depth_to_space(op, node, grad):
 
 @RULES.rule("SpaceToDepth")
 def space_to_depth(op, node, grad):
-    # y = blocks of space moved to channels, dx = dy moved back
-    return op.DepthToSpace(grad, blocksize=node.attribute("blocksize"), mode="DCR")
+    # y = blocks of space moved to channels, dx = dy moved back; with a mode from opset 28 on
+    return op.DepthToSpace(grad, blocksize=node.attribute("blocksize"), mode=node.attribute("mode", "DCR"))
