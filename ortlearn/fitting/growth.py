@@ -43,7 +43,7 @@ class Growth:
         expected: PartialFitClasses | None = None,
     ) -> Growth | None:
         """Return the growth of a model; None if it cannot grow, or is not trained with its own objective."""
-        chosen = configuration.conversion.weights_to_train is not None or configuration.loss is not None
+        chosen = configuration.conversion.weights_to_train is not None or not start.problem.has_default_loss
         source = start.problem.source
         if chosen or source is None or not configuration.warm_start or not is_fitted(configuration.source):
             return None

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..comparison.candidates import Candidate, Finished, KeptStart, Setting, Undecided
 from ..comparison.evidence import Choice, choose
 from ..comparison.measures import Losses, Measure, Part, Weights
 from ..data.samples import Data
 from ..inference.running import LiveInference
+from ..inference.score_runner import ScoreRunner
 from ..learning_rates import LearningRateLBFGS
 from ..problem.configuration import Configuration
 from ..runtime.checked_sessions import open_session
 from ..training.graphs.objective import penalty_graph
 from ..training.graphs.task import TrainingTask
 from ..training.state import TrainingState
+from .leaves.unseen_members import of_unseen_members
 from .start import Start, with_anchor
 from .validation import Validation
 
@@ -67,6 +71,11 @@ def _is_undecided(
 def _mean_loss(configuration: Configuration, start: Start) -> Callable[[Weights], float]:
     """Return the function of weights that computes the mean loss of all samples."""
     problem, data, source = start.problem, start.data, start.source
+    if data.members is not None:
+        unseen = ScoreRunner(of_unseen_members(problem, problem.task(False), data), configuration.runtime)
+        return lambda weights: float(
+            np.average(unseen.losses(unseen.scores(weights, data), data), weights=data.sample_weight)
+        )
     runner = LiveInference(problem, problem.trainable.model, configuration.runtime)
     if source is not None:
         return lambda weights: source.mean_loss(runner.with_weights(weights))

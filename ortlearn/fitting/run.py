@@ -36,7 +36,7 @@ from .keep_better import keep_better
 from .leaves.unseen_members import of_unseen_members
 from .start import Start, with_anchor
 from .validation import Validation
-from .warm_starts import WarmStart, setting_of
+from .warm_starts import ESTIMATE, WarmStart, leaf_estimates, setting_of
 
 __all__ = ["grown_model", "is_grown", "model_after", "new_step", "train"]
 
@@ -67,6 +67,13 @@ def train(
     candidate = None
     if warm is not None:
         candidate = warm.chosen(configuration, start, (step, data, prepare), settings, validation)
+    estimates = None
+    if candidate is None and not configuration.warm_start:
+        estimates = leaf_estimates(configuration, start, step.task, data)
+    is_named = configuration.updates.learning_rate is not None
+    if estimates is not None and is_named:
+        weights = estimates.estimated(data, ESTIMATE.base, ESTIMATE.pooled)
+        start = replace(start, state=replace(start.state, weights=weights, updated=None))
     fingerprint = None if fingerprint_of is None else fingerprint_of(candidate)
     unfinished = partial(model_after, configuration, start, step, fingerprint=fingerprint)
     is_solver = step.task.update.learning_rate.full_batch
@@ -89,7 +96,8 @@ def train(
             growth = None if warm is None else warm.growth
             setting = setting_of(configuration, start, (step, data), settings, growth, state=state, **hooks)
             is_own = start.from_model or FreshPull not in setting.centers
-            chosen = candidate or (Pull() if is_own else FreshPull())
+            of_leaves = None if estimates is None or is_named else ESTIMATE
+            chosen = candidate or of_leaves or (Pull() if is_own else FreshPull())
             state = chosen.train(setting, Part(data))
         else:
             state = run_training(step, data, state, settings, passes=passes, **hooks)

@@ -28,6 +28,7 @@ from .fingerprint import Fingerprint
 from .fingerprint_texts import data_texts, parameter_texts, random_state_text
 from .fitted_model import FittedModel
 from .growth import Growth
+from .leaves.unseen_members import members_of
 from .resumed_training import checked_parameters, find_resumption, resumed_start
 from .run import grown_model, is_grown, train
 from .source_counts import Counts
@@ -129,7 +130,7 @@ class Trainer:
         if self._grown_source is not None:
             start = replace(start, state=replace(start.state, grown=True))
         samples, _ = labelled(start.problem, samples)
-        settings = configuration.loop_settings(stopping.max_iter)
+        settings, members = configuration.loop_settings(stopping.max_iter), None
         adapts = self._adapts(start)
         if (
             not adapts
@@ -139,10 +140,12 @@ class Trainer:
         ):
             with suppress(ValueError):  # too few samples of a class: no samples are held out
                 kept, others = hold_out(samples, configuration, random_state)
+                members = None if start.data.members is None else start.data.members[others]
                 start, held_out = replace(start, data=start.data.take(kept)), samples.take(others)
-        if not adapts and held_out is not None and self.is_automatic and not stopping.early_stopping:
+        watches = self.is_automatic or members_of(start.problem) is not None  # leaves outnumber samples
+        if not adapts and held_out is not None and watches and not stopping.early_stopping:
             settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
-        validation = None if held_out is None else self.validation(start, held_out)
+        validation = None if held_out is None else self.validation(start, held_out, members)
         if is_grown(configuration, last):
             return grown_model(configuration, start, settings, validation, call.task)
         warm, candidate = None, None if resumed is None else resumed.fingerprint.candidate
@@ -212,8 +215,8 @@ class Trainer:
         last = self.last if self.configuration.warm_start else None
         return last.problem.source if last is not None and last.state.grown else None
 
-    def validation(self, start: Start, samples: Samples) -> Validation:
-        """Return the validation on held-out samples."""
+    def validation(self, start: Start, samples: Samples, members: np.ndarray | None = None) -> Validation:
+        """Return the validation on held-out samples, with weights of the members of an ensemble."""
         problem = start.problem
         if problem.needs_labels and samples.y is None:
             raise ValueError("y_val is missing: pass both X_val and y_val, or neither.")
@@ -222,6 +225,7 @@ class Trainer:
         check_validation_classes(samples.y, problem.targets.classes)
         check_lengths(samples.X, samples.y)
         data = data_of(problem, read_samples(problem, samples.X, start.features), samples)
+        data.members = members
         return Validation(self.configuration, problem, start.features, samples, data, self.view.with_model)
 
 

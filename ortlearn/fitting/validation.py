@@ -12,6 +12,7 @@ import numpy as np
 from ..data.samples import Data
 from ..data.source_features import SourceFeatures
 from ..inference.running import LiveInference
+from ..inference.score_runner import ScoreRunner
 from ..preprocessing.columns import count_samples
 from ..problem.configuration import Configuration
 from ..problem.input_validation import InputFeatures
@@ -22,6 +23,7 @@ from ..training.state import TrainingState
 from .checksums import array_text
 from .fingerprint_texts import arrays_text
 from .fitted_model import FittedModel
+from .leaves.unseen_members import of_unseen_members
 from .scoring import takes_weights
 
 __all__ = ["Validation"]
@@ -47,6 +49,8 @@ class Validation:
         self.samples, self.data = samples, data
         self._live = FittedModel(problem, features, TrainingState(), inference=self._runner)
         self._estimator, self._as_estimator, self._problem = as_estimator(self._live), as_estimator, problem
+        task = of_unseen_members(problem, problem.task(False), data)
+        self._unseen = None if data.members is None else ScoreRunner(task, configuration.runtime)
         self._score = _scorer(configuration.stopping.scoring, self._estimator, problem, samples)
 
     def texts(self) -> dict[str, str]:
@@ -61,16 +65,25 @@ class Validation:
 
     def loss(self, weights: Mapping[str, np.ndarray]) -> float:
         """Return the mean loss of the model with given weights."""
-        self._runner.weights = weights
+        self._runner.weights = weights  # for the score, too
+        if self._unseen is not None:
+            return float(np.average(self._of_unseen(weights), weights=self.data.sample_weight))
         return self._runner.mean_loss(self.data.X, self.data.y, self.data.sample_weight)
 
     def losses(self, weights: Mapping[str, np.ndarray]) -> np.ndarray | None:
         """Return the loss of each sample; None for a graph with its own loss, or with a loss per position."""
         if self._runner.problem.loss is None:
             return None
+        if self._unseen is not None:
+            return self._of_unseen(weights)
         self._runner.weights = weights
         losses = self._runner.losses(self.data.X, self.data.y)
         return losses.astype(np.float64) if losses.ndim == 1 else None
+
+    def _of_unseen(self, weights: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the losses of samples by the members of an ensemble that have not seen them."""
+        assert self._unseen is not None
+        return self._unseen.losses(self._unseen.scores(weights, self.data), self.data).astype(np.float64)
 
     def _written(self, weights: Mapping[str, np.ndarray]) -> Any:
         """Return the estimator with given weights, for scores of ``to_sklearn()``."""

@@ -32,6 +32,7 @@ from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.configuration import Configuration
 from ..problem.samples import Samples
+from ..training.graphs.task import TrainingTask
 from ..training.settings import LoopSettings
 from ..training.solver_loop import run_full_batch, standardised_weights
 from ..training.state import TrainingState
@@ -41,7 +42,7 @@ from .leaves.shares import LeafShares
 from .start import Start
 from .validation import Validation
 
-__all__ = ["WarmStart", "setting_of"]
+__all__ = ["ESTIMATE", "WarmStart", "leaf_estimates", "setting_of"]
 
 #: Pulls towards alternative starting weights, by the name in :meth:`~ortlearn.fitting.start.Start.others`.
 PULLS = {"fresh": FreshPull, "restandardised": RestandardisedPull}
@@ -49,6 +50,8 @@ PULLS = {"fresh": FreshPull, "restandardised": RestandardisedPull}
 ITERATIONS = 20
 #: Estimates of leaves: a shift of all values, quantiles of residuals, and quantiles of labels.
 ESTIMATES = ((1.0, 1.0), (1.0, 0.5), (1.0, 0.0), (0.5, 0.0), (0.0, 0.0))
+#: The one that is used without a comparison.
+ESTIMATE = LeafEstimate(1.0, 0.5)
 
 
 @dataclass(frozen=True)
@@ -129,14 +132,8 @@ def setting_of(
         PULLS[name]: partial(standardised_weights, step, weights)
         for name, weights in start.others(step.task).items()
     }
-    offset, shares = (
-        _offset(configuration, start),
-        LeafShares.of(configuration, start.problem, step.task, data),
-    )
-    estimates = None
-    if offset is not None:
-        problem, runtime = start.problem, configuration.runtime
-        estimates = LeafEstimates.of(problem, runtime, step.task, start.weights, data, offset)
+    shares = LeafShares.of(configuration, start.problem, step.task, data)
+    estimates, offset = leaf_estimates(configuration, start, step.task, data), _offset(configuration, start)
     if offset is not None and estimates is None:
         runner = ScoreRunner(step.task, configuration.runtime)
         centers[ShiftedPull] = partial(_shifted, runner, start.weights, offset)
@@ -145,6 +142,16 @@ def setting_of(
     solve = partial(run_full_batch, step, settings=settings, state=state or start.state, **hooks)
     local = None if estimates is None else estimates.estimated
     return Setting(start.state, solve, centers, means, local, growth, evidence)
+
+
+def leaf_estimates(
+    configuration: Configuration, start: Start, task: TrainingTask, data: Data
+) -> LeafEstimates | None:
+    """Return the estimates of the leaves of trees for another loss than their own; None for other models."""
+    offset = _offset(configuration, start)
+    if offset is None:
+        return None
+    return LeafEstimates.of(start.problem, configuration.runtime, task, start.weights, data, offset)
 
 
 def _rounds(setting: Setting) -> list[list[Candidate]]:
@@ -170,7 +177,9 @@ def _offset(configuration: Configuration, start: Start) -> float | None:
     optimum, such as a quantile, requires a shift of all of them.
     """
     problem = start.problem
-    if configuration.loss is None or problem.source is None or not problem.predicts_labels:
+    if problem.loss is None or problem.loss.in_python:
+        return None
+    if problem.source is None or problem.has_default_loss or not problem.predicts_labels:
         return None
     if configuration.conversion.weights_to_train is not None:
         return None

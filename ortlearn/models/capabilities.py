@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -56,7 +57,22 @@ class ShiftedTables:
 
 
 class Bags:
-    """Ensembles that know which samples each member was fitted on."""
+    """Trees, and ensembles that know which samples each member was fitted on."""
+
+    def sees_all(self, model: Any) -> bool:
+        """Return whether each member of an unfitted model would be fitted on all samples."""
+        return not getattr(model, "bootstrap", False) and getattr(model, "max_samples", None) in (None, 1.0)
+
+    def joined(self, parts: Sequence[Any], of_sample: np.ndarray, of_member: np.ndarray) -> Any:
+        """Return the ensemble of all members; each one leaves out the samples of its fold."""
+        found = copy.copy(parts[0])
+        if len(of_member) > 1:
+            for name in ("estimators_", "estimators_features_"):
+                if hasattr(found, name):
+                    setattr(found, name, [own for part in parts for own in getattr(part, name)])
+            found.n_estimators = len(of_member)
+        found._n_samples, found._left_out = len(of_sample), (of_sample, of_member)
+        return found
 
     def drawn(self, model: Any, X: Any) -> np.ndarray | None:
         """Return whether each member was fitted on each sample, of shape (n_samples, n_members).
@@ -64,10 +80,14 @@ class Bags:
         None if all members were fitted on all samples, or if the model was fitted on other samples than the
         float32 matrix X: the numbers of drawn samples in the leaves of the first and the last tree decide.
         """
-        drawn = np.zeros((X.shape[0], len(model.estimators_)), dtype=bool)
-        if getattr(model, "_n_samples", None) != len(drawn):
+        if getattr(model, "_n_samples", None) != X.shape[0]:
             return None
-        bags = list(model.estimators_samples_)
+        folds = getattr(model, "_left_out", None)
+        if folds is None:
+            bags = list(getattr(model, "estimators_samples_", ()))
+        else:
+            bags = [np.flatnonzero(folds[0] != fold) for fold in folds[1]]
+        drawn = np.zeros((X.shape[0], len(bags)), dtype=bool)
         for number, rows in enumerate(bags):
             drawn[rows, number] = True
         if drawn.all() or not all(_are_of_tree(model, X, bags[i], i) for i in (0, len(bags) - 1)):
@@ -77,17 +97,13 @@ class Bags:
 
 def _are_of_tree(model: Any, X: Any, rows: np.ndarray, number: int) -> bool:
     """Return whether a tree of an ensemble was fitted on some samples."""
-    tree, columns = (
-        getattr(model.estimators_[number], "tree_", None),
-        getattr(model, "estimators_features_", None),
-    )
+    columns = getattr(model, "estimators_features_", None)
     X = X if columns is None else X[:, columns[number]]
+    tree = getattr(getattr(model, "estimators_", [model])[number], "tree_", None)
     if tree is None or tree.n_features != X.shape[1]:
         return False
-    leaves, is_leaf = (
-        tree.apply(np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X),
-        tree.children_left < 0,
-    )
+    leaves = tree.apply(np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X)
+    is_leaf = tree.children_left < 0
     counts = [np.bincount(leaves[own], minlength=tree.node_count) for own in (rows, np.unique(rows))]
     return any(np.array_equal(found[is_leaf], tree.n_node_samples[is_leaf]) for found in counts)
 

@@ -16,6 +16,7 @@ from ..runtime.sessions import make_session, session_options
 from ..trainable.conversion import to_trainable
 from .boosted_stages import boosting_of, fit_stages
 from .configuration import Configuration
+from .cross_fitting import cross_fitted
 from .objectives import is_for_classes_only
 
 if TYPE_CHECKING:
@@ -32,15 +33,10 @@ def fitted_source(configuration: Configuration, X, y, sample_weight, random_stat
     boosted = boosting_of(configuration)
     if boosted is not None:
         return fit_stages(configuration, boosted, X, y, sample_weight, random_state, classes)
-    return fit_clone(
-        source,
-        X,
-        y,
-        sample_weight=sample_weight,
-        shapes_only=not configuration.warm_start and configuration.conversion.weights_to_train is None,
-        random_state=random_state,
-        classes=classes,
-    )
+    options: Any = {"sample_weight": sample_weight, "random_state": random_state, "classes": classes}
+    shapes_only = not configuration.warm_start and configuration.conversion.weights_to_train is None
+    found = cross_fitted(configuration, X, y, **options) if shapes_only else None
+    return found or fit_clone(source, X, y, shapes_only=shapes_only, **options)
 
 
 def converted(

@@ -169,6 +169,11 @@ class Problem:
         return replace(problem, updates=updates, penalty=penalty)
 
     @property
+    def has_default_loss(self) -> bool:
+        """Whether the loss is that of ``"auto"``, also if it is named."""
+        return repr(self.loss) == repr(loss_for_model(own_loss(self.source), self.trainable))
+
+    @property
     def predicts_labels(self) -> bool:
         """Whether scores are predictions of the labels."""
         scores = self.trainable.scores

@@ -8,6 +8,7 @@ from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
     ExtraTreesClassifier,
+    ExtraTreesRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -93,21 +94,44 @@ def test_estimates_are_quantiles_weighted_by_shared_leaves():
     assert np.isclose(estimates, curves.minima(0.0)[:-1][first].mean()).any()
 
 
+@pytest.mark.parametrize("kind", [ExtraTreesRegressor, DecisionTreeRegressor])
+def test_trees_leave_out_samples_if_bags_would_have_all(kind):
+    """For another loss, each tree leaves out a fold, and predicts it in training."""
+    model = kind(random_state=0) if kind is DecisionTreeRegressor else kind(12, random_state=0)
+    options = {"learning_loss": QuantileLoss(0.5)}
+    configuration, start, step, data = prepared(model, X[:200], Y[:200], False, **options)
+    trees = getattr(start.problem.source, "estimators_", [start.problem.source])
+    assert data.members.shape == (200, len(trees)) and len(trees) == getattr(model, "n_estimators", 1)
+    values, unseen = np.stack([tree.predict(X[:200]) for tree in trees], axis=1), data.members > 0
+    reached = unseen.any(axis=1)
+    scores = ScoreRunner(step.task, configuration.runtime).scores(start.weights, data)[:, 0]
+    expected = (values * unseen).sum(axis=1)[reached] / unseen.sum(axis=1)[reached]
+    np.testing.assert_allclose(scores[reached], expected, rtol=1e-6)
+    assert (values == Y[:200, None])[~unseen].all()  # fully grown trees reproduce what they have seen
+    assert reached.mean() == (0.5 if kind is DecisionTreeRegressor else 1.0)
+    named = prepared(model, X[:200], Y[:200], False, learning_loss="squared_error")
+    assert named[3].members is None
+
+
 @pytest.mark.parametrize(
-    "model",
+    "model, options",
     [
-        RandomForestRegressor(40, random_state=0),
-        BaggingRegressor(DecisionTreeRegressor(min_samples_leaf=3), n_estimators=30, random_state=0),
-        make_pipeline(StandardScaler(), RandomForestRegressor(40, random_state=0)),
+        (RandomForestRegressor(40, random_state=0), {}),
+        (RandomForestRegressor(40, random_state=0), {"learning_rate": "Adam", "max_iter": 5}),
+        (RandomForestRegressor(40, random_state=0), {"keep_better": False}),
+        (BaggingRegressor(DecisionTreeRegressor(min_samples_leaf=3), n_estimators=30, random_state=0), {}),
+        (make_pipeline(StandardScaler(), ExtraTreesRegressor(40, random_state=0)), {}),
+        (DecisionTreeRegressor(random_state=0), {}),
     ],
-    ids=["forest", "bagging", "pipeline"],
+    ids=["forest", "Adam", "alone", "bagging", "pipeline of extra trees", "tree"],
 )
-def test_quantiles_cover_new_samples(model):
+def test_quantiles_cover_new_samples(model, options):
     low, high = (
-        OrtGradientOptimizer(model, learning_loss=QuantileLoss(level), random_state=0).fit(X[:300], Y[:300])
+        OrtGradientOptimizer(model, learning_loss=QuantileLoss(level), random_state=0, **options).fit(
+            X[:300], Y[:300]
+        )
         for level in (0.05, 0.95)
     )
     inside = (low.predict(X[300:]) <= Y[300:]) & (Y[300:] <= high.predict(X[300:]))
     assert 0.84 < inside.mean() < 0.96
-    written = high.to_sklearn()
-    np.testing.assert_allclose(written.predict(X[300:]), high.predict(X[300:]), rtol=1e-4)
+    np.testing.assert_allclose(high.to_sklearn().predict(X[300:]), high.predict(X[300:]), rtol=1e-4)

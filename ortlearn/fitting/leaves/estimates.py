@@ -24,6 +24,7 @@ from ...problem.problem import Problem
 from ...training.graphs.names import MEMBERS
 from ...training.graphs.task import TrainingTask
 from ...training.optimisations.table_rows import looked_up_tables
+from .unseen_members import members_of
 
 __all__ = ["LeafEstimates"]
 
@@ -31,6 +32,8 @@ __all__ = ["LeafEstimates"]
 VALUES, LOSSES = 96, 2**25
 #: Fewest values, for many samples.
 FEWEST_VALUES = 32
+#: Smallest weight of other samples in a leaf, relative to the largest weight.
+TINY = 1e-6
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,10 @@ class LeafEstimates:
         cls, problem: Problem, runtime: Runtime, task: TrainingTask, start: Weights, data: Data, offset: float
     ) -> LeafEstimates | None:
         """Return the estimates of a model; None if the samples of its trees are unknown."""
-        if not task.graph.n_members:
-            return None
         tables, inputs = looked_up_tables(task, data), task.inputs(data)
-        if tables.keys() != start.keys() or sum(inputs[own].shape[1] for own in tables.values()) != (
-            task.graph.n_members
-        ):
+        n_members = task.graph.n_members
+        n_trees = sum(inputs[own].shape[1] for own in tables.values())
+        if members_of(problem) is None or tables.keys() != start.keys() or n_trees != (n_members or n_trees):
             return None
         paths = {name: problem.trainable.parameters[name].path or () for name in tables}
         order = sorted(tables, key=lambda name: [_number(entry) for entry in paths[name]])
@@ -128,16 +129,16 @@ class LeafEstimates:
         """Return mean losses over the samples that share leaves, in trees that have not seen a sample."""
         sums, counts = np.zeros_like(losses), np.zeros(len(data))
         for leaves, is_unseen in self._trees(data):
-            first = leaves.min()
-            of_leaf = csr_matrix(
-                (np.where(is_unseen, 0.0, weights), (leaves - first, np.arange(len(data)))),
-                shape=(int(leaves.max() - first) + 1, len(data)),
-                dtype=np.float32,
-            )
-            totals = np.asarray(of_leaf.sum(axis=1)).ravel()
-            means = (of_leaf @ losses) / np.maximum(totals, np.finfo(np.float32).tiny)[:, np.newaxis]
-            reached = np.flatnonzero(is_unseen & (totals[leaves - first] > 0))
-            sums[reached] += means[leaves[reached] - first]
+            given, leaves = np.where(is_unseen, 0.0, weights), leaves - leaves.min()
+            own = np.zeros(len(data))
+            if not given.any():  # all samples are new: others of them
+                given = own = np.where(is_unseen, weights, 0.0)
+            shape = int(leaves.max()) + 1, len(data)
+            of_leaf = csr_matrix((given, (leaves, np.arange(len(data)))), shape=shape, dtype=np.float32)
+            totals = np.bincount(leaves, given)[leaves] - own
+            reached = np.flatnonzero(is_unseen & (totals > TINY * given.max()))
+            of_others = (of_leaf @ losses)[leaves[reached]] - own[reached, np.newaxis] * losses[reached]
+            sums[reached] += of_others / totals[reached, np.newaxis]
             counts[reached] += 1
         return np.where(counts[:, np.newaxis] > 0, sums / np.maximum(counts, 1)[:, np.newaxis], mean)
 
@@ -146,7 +147,10 @@ class LeafEstimates:
         inputs = self.task.inputs(data)
         for name, first in self.members.items():
             for number, leaves in enumerate(inputs[self.tables[name]].T):
-                yield leaves, inputs[MEMBERS][:, first + number] > 0
+                unseen = (
+                    inputs[MEMBERS][:, first + number] > 0 if MEMBERS in inputs else np.ones(len(data), bool)
+                )
+                yield leaves, unseen
 
 
 def _number(entry: str) -> tuple[int, str]:

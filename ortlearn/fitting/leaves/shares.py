@@ -41,7 +41,7 @@ class LeafShares:
         """Return the shares of a forest; None for other models, and for a given loss."""
         table, *others = task.graph.weights
         constraint = problem.trainable.constraints.get(table)
-        if configuration.loss is not None or not isinstance(problem.loss, LogLoss) or others:
+        if not problem.has_default_loss or not isinstance(problem.loss, LogLoss) or others:
             return None
         if not all(isinstance(part, NoPenalty) for part in task.penalties_of(table)):
             return None

@@ -18,12 +18,12 @@ from ...problem.samples import Samples
 from ...training.graphs.member_weights import with_member_weights
 from ...training.graphs.task import TrainingTask
 
-__all__ = ["after_steps", "of_unseen_members", "with_unseen_members"]
+__all__ = ["after_steps", "members_of", "of_unseen_members", "with_unseen_members"]
 
 
 def of_unseen_members(problem: Problem, task: TrainingTask, data: Data) -> TrainingTask:
     """Return the task in which members that have seen a sample do not predict it."""
-    members = None if data.members is None else _members_of(problem)
+    members = None if data.members is None else members_of(problem)
     if members is None or data.members is None:
         return task
     return with_member_weights(task, members.tensors, members.rank, data.members.shape[1])
@@ -35,7 +35,7 @@ def with_unseen_members(problem: Problem, samples: Samples, data: Data) -> Data:
     The samples of members are known if the model was fitted on exactly these samples; for others, all members
     have the same weight. Samples that all members have seen get the weight zero.
     """
-    members = _members_of(problem)
+    members = members_of(problem)
     bags = None if members is None else capability_of(fitted_part(problem.source), Bags)
     if bags is None:
         return data
@@ -59,7 +59,7 @@ def _weighted(data: Data, drawn: np.ndarray, dtype: Any) -> Data:
     return Data(data.X, data.y, given, data.features, weights.astype(dtype))
 
 
-def _members_of(problem: Problem) -> Members | None:
+def members_of(problem: Problem) -> Members | None:
     """Return the tensors of the members of the trained model; None if it is no mean of members."""
     declared = problem.trainable.members
     if problem.source is None or not declared:

@@ -32,7 +32,7 @@ def _sums(op: ModelWriter, model: Any, x: str, **options: Any) -> str:
     """Append the sums of the values of the leaves that samples reach."""
     expression = "estimators_[*].tree_.value" if hasattr(model, "estimators_") else "tree_.value"
     table = op.parameter(model, expression, role="table", name=STEM, access=TreeLeaves(), **options)
-    return leaf_sums(op, table, _leaf_numbers(op, model, x), is_mean=hasattr(model, "estimators_"))
+    return leaf_sums(op, table, _leaf_numbers(op, model, x), is_mean=True)
 
 
 def _leaf_numbers(op: ModelWriter, model: Any, x: str) -> str:
