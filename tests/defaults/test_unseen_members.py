@@ -125,6 +125,7 @@ def test_trees_leave_out_samples_if_bags_would_have_all(kind):
     ],
     ids=["forest", "Adam", "alone", "bagging", "pipeline of extra trees", "tree"],
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_quantiles_cover_new_samples(model, options):
     low, high = (
         OrtGradientOptimizer(model, learning_loss=QuantileLoss(level), random_state=0, **options).fit(
