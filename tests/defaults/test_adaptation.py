@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import random_array
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -11,10 +11,11 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.data.samples import Data
 from ortlearn.fitting.run import new_step
 from ortlearn.fitting.start import new_start
-from ortlearn.inference import score_runner
 from ortlearn.inference.score_runner import ScoreRunner
 from ortlearn.problem.samples import Samples
+from ortlearn.training.optimisations.hoisting import CHUNK_BYTES
 from ortlearn.training.solvers.full_batch import FullBatchStep
+from tests.calls import calls_of
 from tests.estimators.array_graphs import FILES, loss_of, position_losses
 
 rng = np.random.default_rng(0)
@@ -44,11 +45,12 @@ def test_frozen_steps_run_once():
     np.testing.assert_allclose(runner.losses(scores(part), part), expected, rtol=1e-3, atol=1e-5)
 
 
-def test_sparse_samples_are_scored_in_chunks(monkeypatch):
-    X, y = rng.normal(size=(50, 7)) * (rng.uniform(size=(50, 7)) < 0.3), np.arange(50) % 2
+def test_sparse_samples_are_scored_in_chunks():
+    X = random_array((400, 20_000), density=0.001, format="csr", random_state=0)
+    y = np.arange(400) % 2
     model = LogisticRegression().fit(X, y)
-    monkeypatch.setattr(score_runner, "CHUNK_BYTES", 200)
-    data, scores, _ = prepared(model, csr_matrix(X), y)
+    data, scores, _ = prepared(model, X, y)
+    assert len(y) * 20_000 * 4 > CHUNK_BYTES
     np.testing.assert_allclose(scores(data).ravel(), model.decision_function(X), rtol=1e-5, atol=1e-6)
 
 
@@ -66,19 +68,14 @@ def test_losses_of_samples_are_means_over_their_positions(file):
     np.testing.assert_allclose(runner.losses(scores(data), data), losses, rtol=1e-4, atol=1e-5)
 
 
-def test_candidates_evaluate_only_the_rounded_objective_of_a_loss_with_kinks(monkeypatch):
+def test_candidates_evaluate_only_the_rounded_objective_of_a_loss_with_kinks():
     X = rng.normal(size=(200, 3))
     model = LinearRegression().fit(X, X @ [1.0, -2.0, 0.5])
-    widths, evaluate = [], FullBatchStep.evaluate
-
-    def counted(step, vector, width=0.0):
-        widths.append(width)
-        return evaluate(step, vector, width)
-
-    monkeypatch.setattr(FullBatchStep, "evaluate", counted)
-    trainer = OrtGradientOptimizer(
-        model, warm_start=True, learning_loss="absolute_error", max_iter=40, random_state=0
-    ).fit(X, X @ [1.5, -2.0, 0.0] + 0.3 * NOISE[:200])
+    with calls_of(FullBatchStep.evaluate) as calls:
+        trainer = OrtGradientOptimizer(
+            model, warm_start=True, learning_loss="absolute_error", max_iter=40, random_state=0
+        ).fit(X, X @ [1.5, -2.0, 0.0] + 0.3 * NOISE[:200])
+    widths = [call["width"] for call in calls]
     n_rounded = np.count_nonzero(widths)
     assert trainer.score(X, X @ [1.5, -2.0, 0.0]) > 0.9 and len(trainer.train_losses_) == trainer.n_iter_
     assert n_rounded > 500

@@ -15,13 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ortlearn.runtime import cache
-from ortlearn.training.steps import threads
 
 X = np.random.RandomState(0).normal(size=(300, 6)).astype(np.float32)
 Y = X[:, 0] - X[:, 1]
 MODELS = {
     "network": (MLPRegressor(hidden_layer_sizes=(8,)), Y),
     "pipeline": (make_pipeline(StandardScaler(), RidgeClassifier()), Y > 0),
+    "large network": (MLPRegressor(hidden_layer_sizes=(250, 250)), Y),
 }
 LIMIT = 120
 
@@ -62,7 +62,8 @@ def fast_switching():
 def case(request, optimizer, fit_quietly):
     """Return a fitted model, because warnings of scikit-learn's fits cannot be filtered per thread."""
     model, y = MODELS[request.param]
-    return optimizer(fit_quietly(clone(model), X, y), max_iter=3, random_state=0), y
+    size = 150 if "large" in request.param else 10  # two threads for products of this size
+    return optimizer(fit_quietly(clone(model), X, y), max_iter=3, batch_size=size, random_state=0), y
 
 
 def weights(trained):
@@ -70,8 +71,7 @@ def weights(trained):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_eight_fits_at_once(n_jobs, case, monkeypatch):
-    monkeypatch.setattr(threads, "LARGE", 0)
+def test_eight_fits_at_once(n_jobs, case):
     model, y = case
     model.set_params(n_jobs=n_jobs)
     expected = weights(copy.deepcopy(model).fit(X, y))

@@ -8,6 +8,9 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV
 
+from ortlearn.inference.running import Inference
+from ortlearn.training.optimisations.hoisting import CHUNK_BYTES
+from tests.calls import calls_of
 from tests.estimators.array_graphs import FILES, ONE_STEP, dtype_of, trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -184,14 +187,16 @@ def test_bad_input_of_several_inputs(optimizer, pooled, case):
         optimizer(model, learning_loss="log_loss", **ONE_STEP).fit(lacking, y)
 
 
-def test_images_are_processed_in_chunks(optimizer, monkeypatch):
+def test_images_are_processed_in_chunks(optimizer):
     file = FILES["pixels"]
     X, y = file.samples(20)
     trained = trainer(optimizer, file).fit(X, y)
-    whole = trained.predict_proba(X), trained.losses(X, y)
-    monkeypatch.setattr("ortlearn.inference.sample_chunks.CHUNK_BYTES", 3 * X[0].nbytes)
-    np.testing.assert_allclose(trained.predict_proba(X), whole[0], rtol=1e-5)
-    np.testing.assert_allclose(trained.losses(X, y), whole[1], rtol=1e-5)
+    whole = trained.predict_proba(X)
+    repeats = CHUNK_BYTES // X.nbytes + 2
+    with calls_of(Inference._run_chunk) as calls:
+        found = trained.predict_proba(np.concatenate([X] * repeats))
+    assert len(calls) > 1
+    np.testing.assert_allclose(found, np.concatenate([whole] * repeats), rtol=1e-5)
 
 
 def test_lists_of_different_lengths(optimizer):

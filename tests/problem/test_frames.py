@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import LinearSVC
 
-from ortlearn.inference import sample_chunks
+from ortlearn.inference.sample_chunks import SAMPLES_OF_COLUMNS
 from tests.estimators.mixed_frames import N_ROWS, columns, small_step
 
 
@@ -315,10 +315,13 @@ def test_float64_with_a_float32_converter(optimizer, cancer):
     assert {array.dtype.name for array in model.trained_coef_.values()} == {"float64"}
 
 
-def test_columns_are_predicted_in_chunks(pipeline, people, both, monkeypatch):
+def test_columns_are_predicted_in_chunks(pipeline, people, both):
     X, y = people
     model = small_step(both[0], pipeline).fit(X, y)
     expected, losses = model.predict(X), model.losses(X, y)
-    monkeypatch.setattr(sample_chunks, "SAMPLES_OF_COLUMNS", 7)
-    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6)
-    np.testing.assert_allclose(model.losses(X, y), losses, rtol=1e-4, atol=1e-6)
+    repeats = SAMPLES_OF_COLUMNS // len(X) + 2
+    many, labels = pd.concat([X] * repeats, ignore_index=True), np.concatenate([y] * repeats)
+    found = model.predict(many)
+    np.testing.assert_allclose(found, np.concatenate([expected] * repeats), rtol=1e-6)
+    found = model.losses(many, labels)
+    np.testing.assert_allclose(found, np.concatenate([losses] * repeats), rtol=1e-4, atol=1e-6)

@@ -13,19 +13,25 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
 
+from ortlearn.data.samples import Data
 from ortlearn.estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-from ortlearn.training.graphs import sparse_products
-from ortlearn.training.optimisations import hoisting
+from ortlearn.problem.input_validation import read_samples
+from ortlearn.runtime.devices import Device
+from ortlearn.training.loop import run_training
+from ortlearn.training.optimisations.hoisting import LIMITS, hoist
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
+from ortlearn.training.steps.epoch_step import EpochStep
 
 N_ROWS = 150
-X, Y = make_classification(N_ROWS, 30, n_informative=6, random_state=0)
-X = np.where(np.abs(X) > 1, X, 0.0)
+X, Y = make_classification(N_ROWS, 120, n_informative=6, random_state=0)
+X = np.where(np.abs(X) > 2.5, X, 0.0)  # few entries, since others are trained on as dense samples
 SPARSE = scipy.sparse.csr_matrix(X)
 OPTIONS = {"learning_rate": "SGD", "batch_size": 16, "max_iter": 4, "random_state": 0, "dtype": "float64"}
 MODELS = {
     "binary": (LogisticRegression(), Y),
     "classes": (LogisticRegression(), Y + (np.arange(N_ROWS) % 3 == 0)),
-    "regression": (Ridge(), X @ np.arange(30.0)),
+    "regression": (Ridge(), X @ np.arange(120.0) / 4),
     "outputs": (LinearRegression(), np.stack([X[:, 0], Y], axis=1)),
     "network": (MLPClassifier((6, 5)), Y),
     "frozen scale": (make_pipeline(MaxAbsScaler(), LogisticRegression()), Y),
@@ -40,12 +46,6 @@ SETTINGS = {
     "bounded": {"clip_norm": 0.05},
     "warm": {"warm_start": True},
 }
-
-
-@pytest.fixture(autouse=True)
-def any_density(monkeypatch):
-    """Disable the limit on the density of sparse data."""
-    monkeypatch.setattr(sparse_products, "MAX_DENSITY", 1.0)
 
 
 @pytest.fixture
@@ -122,19 +122,32 @@ def test_both_estimators_give_the_same_weights():
     assert_same(left, right, dense=SPARSE)
 
 
-def test_text(monkeypatch):
+def test_text():
     """Large outputs of a vectorizer stay sparse."""
-    words = np.array([f"word{number}" for number in range(80)])
+    words = np.array([f"word{number}" for number in range(400)])
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(words, size=9)) for _ in range(N_ROWS)]
-    labels = np.array(["word3" in text.split() or "word7" in text.split() for text in texts])
-    model = make_pipeline(TfidfVectorizer(), LogisticRegression())
-    right = OrtGradientOptimizer(model, **OPTIONS).fit(texts, labels)
-    monkeypatch.setattr(hoisting, "SPARSE_BYTES", 0)
-    monkeypatch.setattr(hoisting, "MAX_DENSITY", 0.2)
-    left = OrtGradientOptimizer(model, **OPTIONS).fit(texts, labels)
-    assert left._fitted.step._trained.graph.sparse and not right._fitted.step._trained.graph.sparse
-    assert_same(left, right, texts, texts)
+    labels = np.arange(N_ROWS) % 2
+    fitted = OrtGradientOptimizer(make_pipeline(TfidfVectorizer(), LogisticRegression()), **OPTIONS)
+    fitted = fitted.fit(texts, labels)._fitted
+    task, X = fitted.problem.task(False), read_samples(fitted.problem, texts, fitted.features)
+    data, device = Data(X, fitted.problem.encoder.encode(labels, N_ROWS)), Device("cpu")
+    found = []
+    for limits in (LIMITS, LIMITS._replace(sparse=0)):
+        left, computed = hoist(task, data, device, None, limits)
+        assert computed.is_sparse == (limits.sparse == 0)
+        weights = {name: np.zeros(shape) for name, shape in shapes_of(left).items()}
+        settings = LoopSettings(max_iter=3, batch_size=16)
+        state = run_training(EpochStep(left, device), computed, TrainingState(weights), settings)
+        found.append(state.weights)
+    for name, array in found[0].items():
+        np.testing.assert_allclose(array, found[1][name], rtol=1e-8, atol=1e-12)
+
+
+def shapes_of(task):
+    """Return the shapes of the weights of a task."""
+    values = {value.name: value.type.tensor_type.shape.dim for value in task.graph.model.graph.input}
+    return {name: [dim.dim_value for dim in values[name]] for name in task.graph.weights}
 
 
 def test_one_hot_columns(conversion_is_an_error):

@@ -2,9 +2,11 @@
 
 import gc
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from onnx import parser
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
@@ -18,7 +20,10 @@ from ortlearn.losses import BaseLoss, ElasticLoss
 from ortlearn.penalties import L2Penalty
 from ortlearn.runtime import cache
 from ortlearn.runtime.devices import Device
+from ortlearn.runtime.sessions import make_session
 from ortlearn.training.steps.epoch_step import EpochStep
+from tests.calls import calls_of
+from tests.training.examples import train
 
 
 @pytest.fixture(autouse=True)
@@ -30,17 +35,10 @@ def empty():
 
 
 @pytest.fixture
-def made(monkeypatch):
-    """Return a function that returns the number of epoch graphs that were built."""
-    calls = []
-    make = cache.make_session
-
-    def counted(*args, **kwargs):
-        calls.append(1)
-        return make(*args, **kwargs)
-
-    monkeypatch.setattr(cache, "make_session", counted)
-    return lambda: len(calls)
+def made():
+    """Return a function that returns the number of graphs that were built."""
+    with calls_of(make_session, cache.cached_session) as calls:
+        yield lambda: len(calls)
 
 
 @pytest.fixture
@@ -150,21 +148,27 @@ def test_a_new_rule_is_used(made, data):
     assert made() == begun  # the first one is still cached
 
 
-def test_maximum_number_of_graphs(made, data, monkeypatch):
-    monkeypatch.setattr(cache, "MAX_GRAPHS", 3)
-    sizes = [4, 11, 22, 44]  # all divide the number of samples: one graph each
-    optimizer(batch_size=4).fit(*data)
-    optimizer(batch_size=11).fit(*data)
-    optimizer(batch_size=22).fit(*data)
-    per_fit = made() // 3
-    optimizer(batch_size=4).fit(*data)  # used again, so it is removed last
-    assert made() == 3 * per_fit
-    optimizer(batch_size=sizes[3]).fit(*data)
-    assert len(cache._CACHE) == 3
-    optimizer(batch_size=4).fit(*data)
-    assert made() == 4 * per_fit
-    optimizer(batch_size=11).fit(*data)
-    assert made() == 5 * per_fit
+def test_maximum_number_of_graphs():
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[N] x) => (float[N] y) { y = Neg (x) }'
+    )
+    built = []
+
+    def get(key):
+        def build():
+            built.append(key)
+            return SimpleNamespace(model=model)
+
+        cache.cached_session(key, Device("cpu"), None, build, False, None)
+
+    for key in range(cache.MAX_GRAPHS):
+        get(key)
+    get(0)  # used again, so it is removed last
+    get("another")
+    assert built == [*range(cache.MAX_GRAPHS), "another"]
+    get(0)
+    get(1)
+    assert built[-2:] == ["another", 1]
 
 
 def test_threads(data):
@@ -255,21 +259,29 @@ def test_function_with_a_reused_id(make_task, rows):
     assert len(values) == 5
 
 
-@pytest.mark.parametrize("batch_size", [10, 44])
-def test_training_keeps_its_session_when_the_cache_is_cleared(batch_size, data, made, monkeypatch):
+class ForgetfulStep(EpochStep):
+    """EpochStep that clears the cache at each of its calls."""
+
+    def prepare(self, data, sizes):
+        cache.clear_cache()
+        super().prepare(data, sizes)
+
+    def bind(self, data, sizes, buffers):
+        cache.clear_cache()
+        super().bind(data, sizes, buffers)
+
+    def run_epoch(self, order, batch_size, buffers, pause=None):
+        cache.clear_cache()
+        return super().run_epoch(order, batch_size, buffers, pause)
+
+
+@pytest.mark.parametrize("batch_size", [10, 23])
+def test_training_keeps_its_session_when_the_cache_is_cleared(batch_size, make_task, rows, made):
     """Another thread may clear the cache; newer runtimes check that a binding belongs to the session."""
-    expected = optimizer(batch_size=batch_size, max_iter=3).fit(*data).predict(data[0])
+    start = {"coef": np.ones((2, 1), np.float32)}
+    expected = train(EpochStep(make_task(), Device("cpu")), rows, start, batch_size)
     begun = made()
-
-    def forgetful(method):
-        def run(*args):
-            cache.clear_cache()
-            return method(*args)
-
-        return run
-
-    for name in ("prepare", "bind", "_call"):
-        monkeypatch.setattr(EpochStep, name, forgetful(getattr(EpochStep, name)))
-    found = optimizer(batch_size=batch_size, max_iter=3).fit(*data).predict(data[0])
+    found = train(ForgetfulStep(make_task(), Device("cpu")), rows, start, batch_size)
     assert made() == begun + 1
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1]["coef"], expected[1]["coef"])

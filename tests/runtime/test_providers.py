@@ -1,6 +1,6 @@
 """Execution providers: names, options, plugins and the assignment of nodes."""
 
-import sys
+import itertools
 import types
 
 import numpy as np
@@ -12,7 +12,6 @@ from sklearn.linear_model import SGDRegressor
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import DeviceError
-from ortlearn.runtime import providers
 from ortlearn.runtime.devices import Device, parse_device
 from ortlearn.runtime.placement import node_providers
 from ortlearn.runtime.sessions import make_session
@@ -121,20 +120,22 @@ def test_a_provider_that_cannot_start(installed):
 
 
 class Registry:
-    """The plugin functions of onnxruntime 1.24."""
+    """The plugin functions of onnxruntime 1.24, and two plugin packages.
 
-    def __init__(self, monkeypatch):
+    Their names differ for each test, since a process registers a plugin once.
+    """
+
+    numbers = itertools.count()
+
+    def __init__(self, monkeypatch, folder):
         self.paths, self.added = [], []
+        self.broken, self.new = (f"onnxruntime_ep_{kind}_{next(self.numbers)}" for kind in ("broken", "new"))
+        (folder / f"{self.broken}.py").write_text("import a_module_nobody_has")
+        (folder / f"{self.new}.py").write_text("def get_library_path(): return 'lib.so'")
+        monkeypatch.syspath_prepend(folder)
         monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
         monkeypatch.setattr(onnxruntime, "get_ep_devices", self.devices, raising=False)
         monkeypatch.setattr(onnxruntime, "register_execution_provider_library", self.register, raising=False)
-        monkeypatch.setattr(providers, "_REGISTERED", set())
-        monkeypatch.setattr(
-            providers, "_plugin_modules", lambda: ["onnxruntime_ep_broken", "onnxruntime_ep_new"]
-        )
-        monkeypatch.setitem(
-            sys.modules, "onnxruntime_ep_new", types.SimpleNamespace(get_library_path=lambda: "lib.so")
-        )
 
     def register(self, name, path):
         self.paths.append((name, path))
@@ -150,11 +151,11 @@ class Registry:
         self.added.append((devices, options))
 
 
-def test_plugins_are_registered_once_on_request(monkeypatch):
-    registry = Registry(monkeypatch)
+def test_plugins_are_registered_once_on_request(monkeypatch, tmp_path):
+    registry = Registry(monkeypatch, tmp_path)
     assert parse_device("cpu").is_native and not registry.paths
     first, second = parse_device("new"), parse_device(("new:1", {"a": 1}))
-    assert registry.paths == [("onnxruntime_ep_new", "lib.so")]
+    assert registry.paths == [(registry.new, "lib.so")]
     assert (first.provider, first.plugin, second.index) == ("NewExecutionProvider", True, 1)
     for _ in range(2):
         second.add_plugin(registry, 1)
@@ -163,18 +164,16 @@ def test_plugins_are_registered_once_on_request(monkeypatch):
         parse_device("new:2")
 
 
-def test_error_names_broken_plugins(monkeypatch):
-    Registry(monkeypatch)
-    with pytest.raises(
-        DeviceError, match=r"has 'cpu', 'new' here.*onnxruntime_ep_broken cannot be loaded: No mod"
-    ):
+def test_error_names_broken_plugins(monkeypatch, tmp_path):
+    broken = Registry(monkeypatch, tmp_path).broken
+    with pytest.raises(DeviceError, match=rf"has 'cpu', 'new' here.*{broken} cannot be loaded: No module"):
         parse_device("nothing")
 
 
-def test_plugins_need_a_later_onnxruntime(monkeypatch):
-    Registry(monkeypatch)
+def test_plugins_need_a_later_onnxruntime(monkeypatch, tmp_path):
+    new = Registry(monkeypatch, tmp_path).new
     monkeypatch.delattr(onnxruntime, "get_ep_devices")
-    with pytest.raises(DeviceError, match=r"The plugin onnxruntime_ep_new needs onnxruntime 1\.24 or later"):
+    with pytest.raises(DeviceError, match=rf"The plugin {new} needs onnxruntime 1\.24 or later"):
         parse_device("new")
 
 
@@ -194,9 +193,14 @@ def test_node_providers_need_a_later_onnxruntime(monkeypatch):
         node_providers(MODEL, device)
 
 
-def test_explain_shows_the_providers_of_nodes(samples, monkeypatch):
-    trained = OrtGradientOptimizer(SGDRegressor(), learning_rate="SGD").fit(*samples).set_params(device="new")
-    counts = {"epoch": {"NewExecutionProvider": {"Loop": 1, "Mul": 2}, "CPUExecutionProvider": {"Neg": 1}}}
-    monkeypatch.setattr(OrtGradientOptimizer, "get_node_providers", lambda self: counts)
+class Placed(OrtGradientOptimizer):
+    """An estimator with nodes on two providers."""
+
+    def get_node_providers(self):
+        return {"epoch": {"NewExecutionProvider": {"Loop": 1, "Mul": 2}, "CPUExecutionProvider": {"Neg": 1}}}
+
+
+def test_explain_shows_the_providers_of_nodes(samples):
+    trained = Placed(SGDRegressor(), learning_rate="SGD").fit(*samples).set_params(device="new")
     line = "graph 'epoch' on device='new': 3 nodes on NewExecutionProvider, 1 nodes on CPUExecutionProvider"
     assert str(explain(trained)).endswith(line)
