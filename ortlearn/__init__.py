@@ -11,12 +11,13 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from .estimators import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
-    from .intervals import OrtIntervalRegressor
+    from .intervals import OrtIntervalRegressor, OrtSetClassifier
 
 __all__ = [
     "OrtGradientForwardBackwardOptimizer",
     "OrtGradientOptimizer",
     "OrtIntervalRegressor",
+    "OrtSetClassifier",
     "__version__",
 ]
 
@@ -27,7 +28,7 @@ def __getattr__(name: str) -> Any:
         from . import estimators
 
         return getattr(estimators, name)
-    if name == "OrtIntervalRegressor":
+    if name in ("OrtIntervalRegressor", "OrtSetClassifier"):
         from . import intervals
 
         return getattr(intervals, name)

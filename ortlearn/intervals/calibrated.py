@@ -79,12 +79,25 @@ class CalibratedMethods:
             raise ValueError(f"groups must be of the type of those of fit, such as {known[0]!r}.")
         return group_rows(found, known, n)
 
-    def _split(self, samples: Samples, groups: Any, random_state: Any) -> tuple[Samples, Samples, Any]:
-        """Return training samples, calibration samples, and the groups of these."""
+    def _split(
+        self, samples: Samples, groups: Any, random_state: Any, classes: Any = None
+    ) -> tuple[Samples, Samples, Any]:
+        """Return training samples, some of each class first, calibration samples, and the groups of these."""
         n, share = len(samples.y), self.calibration
         count = int(share) if isinstance(share, Integral) else int(np.ceil(share * n))
         if count >= n:
             raise ValueError(f"calibration={share!r} leaves none of {n} samples for training.")
         order = random_state.permutation(n)
+        if classes is not None:  # the classes of a stretch of the order have about equal shares
+            order = order[np.argsort(_shares(classes[order]), kind="stable")]
         held_out, kept = np.sort(order[:count]), np.sort(order[count:])
         return samples.take(kept), samples.take(held_out), None if groups is None else groups[held_out]
+
+
+def _shares(classes: np.ndarray) -> np.ndarray:
+    """Return how much of its class precedes each sample from the end, from 1 for the first one to 0."""
+    shares = np.empty(len(classes))
+    for name in np.unique(classes):
+        own = np.flatnonzero(classes == name)
+        shares[own] = 1 - np.arange(len(own)) / len(own)
+    return shares

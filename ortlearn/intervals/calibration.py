@@ -127,7 +127,9 @@ def interval_graph(
     for name, tensor in found.items():
         if tensor:
             op.node("Identity", tensor, outputs=[name])
-            outputs.append(make_value_info(name, TensorType(kind, None)))
+            outputs.append(
+                make_value_info(name, TensorType(TensorProto.BOOL if name == "set" else kind, None))
+            )
     graph = helper.make_graph(op.nodes, "intervals", inputs, outputs, op.initializers)
     opsets = [helper.make_opsetid(domain, version) for domain, version in op.opsets.items()]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)

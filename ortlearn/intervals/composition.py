@@ -19,17 +19,16 @@ from ..graphs import (
     opset_versions,
     value_types,
 )
-from ..inference.method_outputs import MethodOutputs
 from ..training.graphs.step_graphs import append_model
-from .members import Member
+from .members import OLDEST, Member, output_name
 
 __all__ = ["GROUP", "Writer", "composed"]
 
 #: Input with the group of each sample.
 GROUP = "group"
-#: Oldest opset that the nodes of intervals are written in.
-OLDEST = 13
-Writer = Callable[[GraphBuilder, list[str], str], dict[str, str]]
+#: Types of classes.
+LABELS = (TensorProto.INT64, TensorProto.INT32, TensorProto.STRING)
+Writer = Callable[[GraphBuilder, list[str], str, str], dict[str, str]]
 
 
 def composed(
@@ -37,15 +36,16 @@ def composed(
 ) -> ModelProto:
     """Return one model of all members.
 
-    ``write`` appends the nodes of intervals to their outputs and the row of each sample, and returns the new
-    outputs. ``named`` is stored as metadata. The outputs of the first member are kept if ``keeps_own``.
+    ``write`` appends nodes to their outputs, the row of each sample and the labels of the first member, and
+    returns the new outputs. ``named`` is stored as metadata. The outputs of the first member are kept if
+    ``keeps_own``.
     """
     first = members[0].estimator
     plain = any(member.tensor for member in members)
-    model = first.get_trained_onnx(fused=not plain)
-    if opset_versions(model).get("", OLDEST) < OLDEST:
-        model = first.get_trained_onnx(keep_upgrade=True)
-    model = _with_free_names(model, first)
+    model = members[0].file
+    if model is None or plain:
+        model = first.get_trained_onnx(fused=not plain)
+    model = _with_free_names(model)
     op = GraphBuilder(
         opset_versions(model).get("", OLDEST),
         dtype=first._model().problem.dtype,
@@ -53,7 +53,7 @@ def composed(
         types=value_types(model),
         prefix="interval_",
     )
-    outputs = [_column(op, _output_name(first, model))]
+    outputs = [_matrix(op, members[0], model, "")]
     for number, member in enumerate(members[1:], start=1):
         if member.tensor:  # of the first member
             outputs.append(_inner(member.tensor, model))
@@ -64,7 +64,8 @@ def composed(
         row = _row(op, groups)
         of_groups = TensorProto.STRING if isinstance(groups[0], str) else TensorProto.INT64
         inputs.append(make_value_info(GROUP, TensorType(of_groups, ("N",))))
-    found = write(op, outputs, row)
+    labels = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in LABELS]
+    found = write(op, outputs, row, labels[0] if labels else "")
     infos = []
     for name, tensor in found.items():
         op.node("Identity", tensor, outputs=[name])
@@ -80,27 +81,26 @@ def _metadata(model: ModelProto) -> dict[str, str]:
     return {item.key: item.value for item in model.metadata_props}
 
 
-def _with_free_names(model: ModelProto, estimator: Any) -> ModelProto:
+def _with_free_names(model: ModelProto) -> ModelProto:
     """Return the model with other names for its tensors that have those of our outputs."""
     taken = {"prediction", "lower", "upper", "quantiles", "set", GROUP} & graph_names(model.graph)
     return map_names(model, {name: f"model_{name}" for name in taken}) if taken else model
 
 
-def _output_name(estimator: Any, model: ModelProto) -> str:
-    """Return the output of a model that its predictions are read from."""
-    fitted = estimator._model()
-    scores = fitted.problem.trainable.scores
-    if fitted.problem.trainable.entry.sklearn_steps is not None or (scores and scores.target_transformers):
-        raise ConversionError(
-            "Steps of this model run in scikit-learn, since they cannot be converted to ONNX, so that no "
-            "file has the whole model: apply them to X or y first, and fit a model without them."
-        )
-    plan = MethodOutputs(fitted.problem, fitted.trained).plan("predict")[0]
-    names = [value.name for value in model.graph.output]
-    found = [name for name in (plan[0], f"model_{plan[0]}") if name in names] or names * (len(names) == 1)
-    if not found:
-        raise ConversionError(f"The file lacks the output {plan[0]!r}, which predictions are read from.")
-    return found[0]
+def _matrix(op: GraphBuilder, member: Member, model: ModelProto, prefix: str) -> str:
+    """Write what a member gives, of shape (n, k)."""
+    fitted = member.estimator._model()
+    name, scores = output_name(fitted, model, member.method), fitted.problem.trainable.scores
+    name = _column(op, prefix + name)
+    if member.gives == "prediction" or scores is None:
+        return name
+    width = (op.shape(name) or (None,))[-1]
+    one = width == 1 if isinstance(width, int) else scores.n_outputs == 1 and scores.label is None
+    if scores.label is None and scores.probabilities == scores.score:
+        name = op.Sigmoid(name) if one else op.Softmax(name, axis=1)
+    if not one:
+        return name
+    return op.Concat(op.Sub(op.constant(1.0), name), name, axis=1)
 
 
 def _inner(tensor: str, model: ModelProto) -> str:
@@ -125,7 +125,7 @@ def _column(op: GraphBuilder, name: str) -> str:
 def _appended(op: GraphBuilder, model: ModelProto, member: Member, prediction: str, prefix: str) -> str:
     """Append a member, and return its output."""
     part = member.estimator.get_trained_onnx()
-    output, names = _output_name(member.estimator, part), graph_names(part.graph)
+    names = graph_names(part.graph)
     mapping = {name: prefix + name for name in names}
     if member.reads == "X":
         mapping |= {value.name: value.name for value in part.graph.input}
@@ -135,9 +135,9 @@ def _appended(op: GraphBuilder, model: ModelProto, member: Member, prediction: s
         mapping[part.graph.input[0].name] = read
     types = value_types(part)
     append_model(op, part, mapping, prefix + "{}")
-    if output in types:
-        op.set_type(mapping[output], *types[output])
-    return _column(op, mapping[output])
+    for name, known in types.items():
+        op.set_type(mapping.get(name, name), *known)
+    return _matrix(op, member, part, prefix)
 
 
 def _row(op: GraphBuilder, groups: tuple) -> str:

@@ -6,7 +6,7 @@ import bisect
 from collections import deque
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from onnx import ModelProto
@@ -30,6 +30,8 @@ CHUNK = 1 << 22
 #: Key of the scores of all groups.
 EVERY = -1
 
+Fitted = TypeVar("Fitted", bound="FittedIntervals")
+
 
 @dataclass(frozen=True)
 class CalibrationSamples:
@@ -52,6 +54,12 @@ class CalibrationSamples:
         """Return how far labels are outside of the ends, in units of the scale; inside it is negative."""
         low, high = self.values[:, columns[:1]], self.values[:, columns[1:]]
         return (np.maximum(low - self.y, self.y - high) / self.scale)[:, 0]
+
+    def parts(self, smallest: int) -> list[np.ndarray]:
+        """Return which samples belong to each group, and all; groups that are too small share all samples."""
+        everything = np.ones(len(self), bool)
+        own = [self.rows == row for row in range(len(self.groups))]
+        return [part if part.sum() >= smallest else everything for part in (*own, everything)]
 
     def joined(self, other: CalibrationSamples, last: int) -> CalibrationSamples:
         """Return the ``last`` samples of both."""
@@ -79,7 +87,7 @@ class FittedIntervals:
     base: Base
     levels: np.ndarray
     coverage: float
-    center: str  # "median", or "model" for the prediction of the first member
+    center: str  # "median", or "model" if the first member predicts
     keeps_own: bool  # whether the first member predicts labels
     by_folds: bool = False  # whether calibration samples are those of CV+
     samples: CalibrationSamples | None = None
@@ -167,16 +175,13 @@ class FittedIntervals:
         scale = found["scale"].astype(np.float64) if "scale" in found else np.ones((len(values), 1))
         return CalibrationSamples(values, scale, y.reshape(-1, 1), rows, groups)
 
-    def calibrated_on(self, X: Any, y: np.ndarray, rows: np.ndarray, groups: tuple) -> FittedIntervals:
+    def calibrated_on(self: Fitted, X: Any, y: np.ndarray, rows: np.ndarray, groups: tuple) -> Fitted:
         """Return the intervals with new calibration samples."""
         return replace(self, samples=self.measured(X, y, rows, groups), adapted=None)
 
     def constants(self, coverage: float | None) -> Calibration:
         """Return the calibration constants for a coverage, by default the adapted one."""
-        wanted = self.coverage if coverage is None else coverage
-        aimed = self.adapted if coverage is None and self.adapted is not None else wanted
-        if len(self.calibrated) < needed(wanted):
-            raise too_few(len(self.calibrated), wanted)
+        wanted, aimed = self.aims(coverage)
         if self.by_folds:
             return self._fold_constants(wanted)
         samples, columns = self.calibrated, self.columns(wanted)
@@ -186,14 +191,18 @@ class FittedIntervals:
         eps = 2 * float(np.finfo(self.dtype).eps)
         rounding = eps * float(np.median(np.abs(samples.values) / samples.scale))
         intervals, shifts = [], []
-        for row in range(len(samples.groups) + 1):
-            own = samples.rows == row if row < len(samples.groups) else np.ones(len(samples), bool)
-            if own.sum() < needed(wanted):
-                own = np.ones(len(samples), bool)
+        for own in samples.parts(needed(wanted)):
             width = conformal_quantile(scores[own], aimed)
             intervals.append(width + rounding + eps * abs(width))
             shifts.append(level_quantiles(residuals[own], self.levels))
         return SplitCalibration(columns, np.array(intervals)[:, None], np.array(shifts))
+
+    def aims(self, coverage: float | None) -> tuple[float, float]:
+        """Return the coverage asked for and that to aim at; raise a ValueError for too few samples."""
+        wanted = self.coverage if coverage is None else coverage
+        if len(self.calibrated) < needed(wanted):
+            raise too_few(len(self.calibrated), wanted)
+        return wanted, self.adapted if coverage is None and self.adapted is not None else wanted
 
     def columns(self, coverage: float) -> np.ndarray:
         """Return the columns of the levels nearest to both ends."""
@@ -207,19 +216,23 @@ class FittedIntervals:
         ranks = np.array([min(max(rank(n, float(level)), 1), n) - 1 for level in self.levels])
         return FoldCalibration(folds, residuals, n + 1 - rank(n, coverage), ranks)
 
-    def adapted_to(self, new: CalibrationSamples, step: float, window: int) -> FittedIntervals:
+    def scores(self, samples: CalibrationSamples) -> np.ndarray:
+        """Return the scores whose quantile widens intervals of the usual coverage."""
+        return samples.scores(self.columns(self.coverage))
+
+    def adapted_to(self: Fitted, new: CalibrationSamples, step: float, window: int) -> Fitted:
         """Return the intervals after a stream of samples (Gibbs and Candes 2021).
 
         Each sample moves the coverage to aim at by ``step`` times the difference between the wanted share of
         misses and this miss, then it enters the window of calibration samples.
         """
         aimed = self.coverage if self.adapted is None else self.adapted
-        columns, samples = self.columns(self.coverage), self.calibrated
-        passed = deque(zip(samples.rows, samples.scores(columns), strict=True))
+        samples = self.calibrated
+        passed = deque(zip(samples.rows, self.scores(samples), strict=True))
         known: dict[int, list[float]] = {row: [] for row in (*range(len(samples.groups)), EVERY)}
         for row, score in passed:
             _put(known, row, score)
-        for row, score in zip(new.rows, new.scores(columns), strict=True):
+        for row, score in zip(new.rows, self.scores(new), strict=True):
             own = known.get(row, known[EVERY])
             own = own if len(own) >= needed(self.coverage) else known[EVERY]
             aimed += step * (float(score > sorted_quantile(own, aimed)) - (1 - self.coverage))
@@ -233,7 +246,7 @@ class FittedIntervals:
         """Return one file of all members, with intervals as outputs."""
         constants, groups = self.constants(None), self.calibrated.groups
 
-        def write(op: GraphBuilder, outputs: list[str], row: str) -> dict[str, str]:
+        def write(op: GraphBuilder, outputs: list[str], row: str, label: str) -> dict[str, str]:
             found = constants.write(op, self.base, outputs, self.levels, row)
             if self.center == "model":
                 found["prediction"] = op.Reshape(outputs[0], [-1])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto, TensorProto
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
@@ -17,23 +19,53 @@ from ..estimators.base import BaseOrtGradientEstimator
 from ..exceptions import ConversionError
 from ..fitting.fitted_model import FittedModel
 from ..fitting.start import new_start
+from ..graphs import copy_model, extract_model, opset_versions
 from ..graphs.view import GraphView
+from ..inference.method_outputs import MethodOutputs
+from ..inference.row_chunks import BoundedCall, by_chunks
+from ..onnx_files.loading import read_onnx
+from ..onnx_files.versions import pin_versions
 from ..problem.samples import Samples
+from ..runtime.checked_sessions import open_session
+from ..runtime.devices import Device
+from ..runtime.forks import PerProcess
 
-__all__ = ["Member", "as_member", "is_given", "last_features", "new_optimizer", "template"]
+__all__ = [
+    "OLDEST",
+    "Member",
+    "as_member",
+    "is_given",
+    "last_features",
+    "new_optimizer",
+    "output_name",
+    "template",
+]
+
+#: Oldest opset that the nodes of intervals are written in.
+OLDEST = 13
 
 
 @dataclass(frozen=True)
 class Member:
     """A fitted estimator, and what it reads and gives.
 
-    It reads "X", the "prediction" of the first member, or "both" as columns. It gives its predictions, or
-    the tensor ``tensor`` of its graph.
+    It reads "X", the "prediction" of the first member, or "both" as columns. It gives its predictions, its
+    "probabilities", or the tensor ``tensor`` of its graph.
     """
 
     estimator: BaseOrtGradientEstimator
     reads: str = "X"
     tensor: str = ""
+    gives: str = "prediction"
+    file: ModelProto | None = None  # given ONNX file, which is not changed
+
+    @property
+    def method(self) -> str:
+        """Method of the estimator that returns the output."""
+        return "predict_proba" if self.gives == "probabilities" else "predict"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def features(self, X: Any, prediction: np.ndarray | None) -> Any:
         """Return what the estimator reads."""
@@ -50,8 +82,52 @@ class Member:
             if self.tensor != model.problem.trainable.input_name:
                 return model.runner._run(self.tensor, rows)
             return rows.toarray() if issparse(rows) else rows
+        if self.file is not None:
+            return self._run_file(model, model.read(features))
+        if self.gives == "probabilities":
+            return model.runner.predict_proba(model.read(features))
         found = np.asarray(self.estimator.predict(features), model.problem.dtype)
         return found.reshape(len(found), -1)
+
+    @cached_property
+    def _sessions(self) -> PerProcess:
+        return PerProcess()
+
+    def _run_file(self, model: Any, rows: Any) -> np.ndarray:
+        """Return the output of the given file, bit for bit."""
+        assert self.file is not None
+        name, sessions = output_name(model, self.file, self.method), self._sessions.values
+        if not sessions:
+            part = extract_model(self.file, [name])
+            sessions[name] = BoundedCall(open_session(part, Device("cpu"), 1), part)
+        call = sessions[name]
+        found = by_chunks(
+            lambda part: call.session.run([name], model.runner._feeds(part, call.session))[0],
+            lambda part: call.n_samples(model.runner._inputs(part)),
+            rows,
+        )
+        found = found.reshape(len(found), -1)
+        if self.gives == "prediction":
+            return found
+        return MethodOutputs(model.problem, model.trained).plan(self.method)[1](found)
+
+
+def output_name(fitted: Any, model: ModelProto, method: str) -> str:
+    """Return the output of a model that a method reads."""
+    scores = fitted.problem.trainable.scores
+    if fitted.problem.trainable.entry.sklearn_steps is not None or (scores and scores.target_transformers):
+        raise ConversionError(
+            "Steps of this model run in scikit-learn, since they cannot be converted to ONNX, so that no "
+            "file has the whole model: apply them to X or y first, and fit a model without them."
+        )
+    name = MethodOutputs(fitted.problem, fitted.trained).plan(method)[0][0]
+    floats = (TensorProto.FLOAT, TensorProto.DOUBLE)
+    outputs = [v.name for v in model.graph.output if v.type.tensor_type.elem_type in floats]
+    outputs += [node.input[0] for node in model.graph.node if node.op_type == "ZipMap"]
+    found = [known for known in (name, f"model_{name}") if known in outputs] or outputs * (len(outputs) == 1)
+    if not found:
+        raise ConversionError(f"The file lacks the output {name!r}, which {method} reads.")
+    return found[0]
 
 
 def template(estimator: Any) -> Any:
@@ -83,7 +159,17 @@ def as_member(estimator: Any, X: Any, y: Any, **parameters: Any) -> Member:
     start = new_start(optimizer._configuration(), Samples(X, y), check_random_state(0), 0)
     state = replace(start.state, start_kept=True)
     optimizer._fitted = FittedModel(start.problem, start.features, state)
-    return Member(optimizer)
+    return Member(optimizer, file=_own_file(estimator))
+
+
+def _own_file(estimator: Any) -> ModelProto | None:
+    """Return the model of an ONNX file, unless its weights are in other files."""
+    if not conversion.is_onnx_source(estimator):
+        return None
+    model = read_onnx(estimator)[0]
+    model = copy_model(model) if opset_versions(model).get("", OLDEST) >= OLDEST else pin_versions(model)
+    outside = any(tensor.data_location == TensorProto.EXTERNAL for tensor in model.graph.initializer)
+    return None if outside else model
 
 
 def last_features(estimator: BaseOrtGradientEstimator) -> str:

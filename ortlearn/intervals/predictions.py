@@ -1,4 +1,4 @@
-"""Predictions of interval estimators, and their file."""
+"""Predictions of interval and set estimators, and their file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..preprocessing.columns import count_samples
 from .calibrated import CalibratedMethods
 from .conformal import checked_coverage, checked_levels
 
-__all__ = ["IntervalPredictions"]
+__all__ = ["IntervalPredictions", "SetPredictions"]
 
 
 class IntervalPredictions(CalibratedMethods):
@@ -114,6 +114,89 @@ class IntervalPredictions(CalibratedMethods):
         and ``quantiles`` of shape (n_samples, n_levels). The constants of the calibration are weights named
         ``calibration.interval``, ``calibration.quantiles`` and so on. A model with groups has the input
         ``group``.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Model.
+
+        Raises
+        ------
+        ConversionError
+            If steps of the model run in scikit-learn.
+        """
+        return self._model().onnx()
+
+
+class SetPredictions(CalibratedMethods):
+    """Methods that predict classes, probabilities and sets."""
+
+    def predict(self, X):
+        """Predict classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes of the largest calibrated probability; for a given model those that it predicts.
+        """
+        return self._model().labels(X)
+
+    def predict_proba(self, X):
+        """Predict calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        return self._model().probabilities(X)
+
+    def predict_set(self, X, coverage=None, groups=None):
+        """Predict, with sets of classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        coverage : float or sequence of float, default=None
+            Coverages of the sets, that of ``fit`` by default.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples; those that ``fit`` has not seen get the sets of all samples.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,)
+            The result of ``predict``.
+        sets : ndarray of bool, of shape (n_samples, n_classes, n_coverages)
+            Whether a class is in the set of a sample.
+
+        Raises
+        ------
+        ValueError
+            If the calibration samples are too few for a coverage.
+        """
+        model, rows = self._model(), self._rows(groups, count_rows(X))
+        given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
+        wanted = [None if value is None else checked_coverage(value) for value in given]
+        sets = [model.evaluate(X, model.constants(value), rows)["set"] for value in wanted]
+        return self.predict(X), np.stack(sets, axis=2)
+
+    def get_trained_onnx(self):
+        """Return one ONNX file of the model, its sets and their calibration.
+
+        Its outputs are those of the model, ``prediction``, ``set`` of shape (n_samples, n_classes), and with
+        calibrated probabilities ``calibrated``. Constants are weights named ``calibration.interval``,
+        ``probabilities.scale`` and so on. A model with groups has the input ``group``.
 
         Returns
         -------

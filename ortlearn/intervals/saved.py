@@ -16,17 +16,22 @@ from ..saving.decoder import Decoder
 from ..saving.encoder import Encoder
 from ..saving.files import Content
 from ..saving.record_types import Omitted, RecordType
-from . import bases
+from . import bases, sets
+from .classifier import OrtSetClassifier
 from .fitted import CalibrationSamples, FittedIntervals
+from .fitted_sets import FittedSets
 from .members import Member
 from .regressor import OrtIntervalRegressor
 
 __all__ = ["content_of", "estimator_of"]
 
-CLASSES = {"OrtIntervalRegressor": (OrtIntervalRegressor, FittedIntervals)}
+CLASSES = {
+    "OrtIntervalRegressor": (OrtIntervalRegressor, FittedIntervals),
+    "OrtSetClassifier": (OrtSetClassifier, FittedSets),
+}
 BASES = (
     *(bases.Increments, bases.Separate, bases.Distribution, bases.Centre, bases.Copies, bases.Laplace),
-    bases.Folds,
+    *(bases.Folds, sets.SetScores, sets.Probabilities, sets.Scaled, sets.Isotonic),
 )
 RECORDS: Mapping[str, RecordType] = {
     **TYPES,
@@ -54,7 +59,10 @@ def content_of(estimator: Any, written: dict | None = None) -> Content:
         "parameters": {name: encoder.encode(value) for name, value in parameters.items()},
         "optimizer": optimizer,
         "estimators": [content.manifest for content in contents],
-        "members": [[i, m.reads, m.tensor] for i, m in zip(numbers, fitted.members, strict=True)],
+        "members": [
+            [i, m.reads, m.tensor, m.gives, encoder.encode(m.file)]
+            for i, m in zip(numbers, fitted.members, strict=True)
+        ],
         "state": {name: encoder.encode(value) for name, value in state.items()},
     }
     files = encoder.all_files()
@@ -80,12 +88,13 @@ def estimator_of(content: Content, trusted: Sequence[str] = ()) -> Any:
             for number, manifest in enumerate(record["estimators"])
         ]
         members = tuple(
-            Member(known[number], str(reads), str(tensor)) for number, reads, tensor in record["members"]
+            Member(known[number], str(reads), str(tensor), str(gives), decoder.decode(file))
+            for number, reads, tensor, gives, file in record["members"]
         )
         state = {name: decoder.decode(value) for name, value in record["state"].items()}
         values = {name: decoder.decode(value) for name, value in record["parameters"].items()}
         optimizer = _optimizer(decoder, record["optimizer"])
-        fitted = RecordType(kind).make({"members": members, **state})
+        fitted = RecordType(kind, {"Member": Member, "Base": bases.Base}).make({"members": members, **state})
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise SavedFileError(f"Its record is incomplete or of a wrong type: {error!r}.") from error
     fitted.check()
@@ -93,8 +102,8 @@ def estimator_of(content: Content, trusted: Sequence[str] = ()) -> Any:
         values["estimator"] = optimizer
     if isinstance(values["estimator"], Omitted):
         values["estimator"] = known[0].estimator
-    if not values.keys() <= (parameters := signature(cls.__init__).parameters).keys():
-        raise SavedFileError(f"It has unknown parameters {sorted(values.keys() - parameters.keys())}.")
+    if unknown := sorted(values.keys() - signature(cls).parameters.keys()):
+        raise SavedFileError(f"It has unknown parameters {unknown}.")
     if decoder.omitted:
         warn_user(f"It is loaded without {'; '.join(decoder.omitted)}.", OmittedWarning)
     estimator = cls(**values)

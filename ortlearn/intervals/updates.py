@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..problem.samples import check_lengths
 from .arguments import numeric_labels, warn_of_trained
 from .calibrated import CalibratedMethods
@@ -23,6 +25,10 @@ class CalibrationUpdates(CalibratedMethods):
     step: float
     window: int
 
+    def _labels(self, y: Any) -> np.ndarray:
+        """Return labels as numbers."""
+        return numeric_labels(y)
+
     def recalibrate(self, X, y, groups=None):
         """Replace the calibration samples: the numbers of the file change, and nothing else.
 
@@ -37,7 +43,7 @@ class CalibrationUpdates(CalibratedMethods):
 
         Returns
         -------
-        OrtIntervalRegressor
+        OrtIntervalRegressor or OrtSetClassifier
             This object.
 
         Raises
@@ -50,7 +56,7 @@ class CalibrationUpdates(CalibratedMethods):
         CalibrationWarning
             If the samples are training samples.
         """
-        model, y = self._model(), numeric_labels(y)
+        model, y = self._model(), self._labels(y)
         if len(y) < needed(model.coverage):
             raise too_few(len(y), model.coverage)
         warn_of_trained(model.trained_on, X, y)
@@ -63,10 +69,10 @@ class CalibrationUpdates(CalibratedMethods):
     def partial_fit(self, X, y, groups=None):
         """Adapt the calibration to samples of a stream, in their order (adaptive conformal inference).
 
-        After a miss, intervals aim at a larger coverage, otherwise at a slightly smaller one, so that over
-        time the share of misses is ``1 - coverage`` whatever the stream does. Samples enter the window of
-        calibration samples once they are counted. The model is not trained; the first call on an unfitted
-        object is ``fit``.
+        After a miss, intervals (or sets) aim at a larger coverage, otherwise at a slightly smaller one, so
+        that over time the share of misses is ``1 - coverage`` whatever the stream does. Samples enter the
+        window of calibration samples once they are counted. The model is not trained; the first call on an
+        unfitted object is ``fit``.
 
         Parameters
         ----------
@@ -79,7 +85,7 @@ class CalibrationUpdates(CalibratedMethods):
 
         Returns
         -------
-        OrtIntervalRegressor
+        OrtIntervalRegressor or OrtSetClassifier
             This object.
 
         Raises
@@ -90,7 +96,7 @@ class CalibrationUpdates(CalibratedMethods):
         if self._fitted is None:
             return self.fit(X, y, groups=groups)
         self._validate_params()
-        model, y = self._model(), numeric_labels(y)
+        model, y = self._model(), self._labels(y)
         check_lengths(X, y)
         if model.by_folds:
             raise ValueError("partial_fit adapts split calibration: use another method than 'cv+'.")

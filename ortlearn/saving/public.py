@@ -17,6 +17,7 @@ KINDS = {
     "OrtGradientOptimizer": "ortlearn.estimators.saved",
     "OrtGradientForwardBackwardOptimizer": "ortlearn.estimators.saved",
     "OrtIntervalRegressor": "ortlearn.intervals.saved",
+    "OrtSetClassifier": "ortlearn.intervals.saved",
 }
 
 

@@ -1,0 +1,266 @@
+"""Classification with prediction sets and calibrated probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+
+from ..estimators.display import DisplayMixin
+from ..fitting.trainer import draw_seed
+from ..problem.samples import Samples, check_lengths
+from .arguments import check_groups, group_rows, kept_groups, sample_keys, warn_of_trained
+from .calibrated import FittedValue
+from .conformal import checked_coverage, needed
+from .fitted import too_few
+from .fitted_sets import FittedSets
+from .members import Member, as_member, is_given, new_optimizer
+from .predictions import SetPredictions
+from .sets import FITS, Probabilities, SetScores
+from .updates import CalibrationUpdates
+
+__all__ = ["OrtSetClassifier"]
+
+METHODS = {"lac": False, "aps": True}
+
+
+class OrtSetClassifier(
+    CalibrationUpdates, SetPredictions, DisplayMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+):
+    """A classifier with prediction sets of a given coverage, in one ONNX file.
+
+    Sets contain the class of a new sample with a probability of at least ``coverage``, whatever the model, if
+    calibration samples and new samples are exchangeable (split conformal prediction).
+
+    Parameters
+    ----------
+    estimator : estimator, onnx.ModelProto, bytes, str or os.PathLike
+        A classifier with probabilities or a pipeline, fitted or not, an ONNX file, or an
+        :class:`~ortlearn.OrtGradientOptimizer` with the parameters of the training. It is not changed.
+    coverage : float, default=0.9
+        Probability that a set contains the class of a new sample.
+    method : {"lac", "aps"}, default="lac"
+        ``"lac"`` includes classes of sufficient probability: the smallest sets on average, some empty.
+        ``"aps"`` includes classes in decreasing order of their probabilities until these sum up to enough: at
+        least one class, and more for samples that the model is unsure of.
+    probabilities : {"temperature", "vector", "isotonic"}, default=None
+        Calibration of the probabilities: one factor of their logarithms, a factor and a shift for each class,
+        or isotonic regressions. It takes half of the calibration samples; sets are of these probabilities.
+    calibration : float or int, default=0.2
+        Share or number of samples that ``fit`` holds out for calibration, unless ``X_cal`` is given.
+    group_min_size : int, default=50
+        Smallest number of calibration samples of a group that has constants of its own; other groups share
+        those of all samples.
+    step : float, default=0.01
+        How much a miss in ``partial_fit`` changes the coverage to aim at.
+    window : int, default=1000
+        Number of calibration samples that ``partial_fit`` keeps, the last ones.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the calibration samples and of the training.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Classes.
+    estimators_ : list of OrtGradientOptimizer
+        The trained or given model.
+    coverage_ : float
+        Coverage to aim at, which differs from ``coverage`` after ``partial_fit``.
+    n_calibration_ : int
+        Number of calibration samples of the sets.
+    groups_ : list
+        Groups with constants of their own.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names.
+
+    References
+    ----------
+    Sadinle, M., Lei, J. and Wasserman, L., "Least ambiguous set-valued classifiers with bounded error
+    levels", JASA 114 (2019), 223-234.
+
+    Romano, Y., Sesia, M. and Candes, E., "Classification with valid and adaptive coverage", NeurIPS 2020.
+
+    Guo, C., Pleiss, G., Sun, Y. and Weinberger, K. Q., "On calibration of modern neural networks", ICML 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import train_test_split
+    >>> from ortlearn import OrtSetClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X, X_new, y, y_new = train_test_split(X / 16, y, test_size=800, random_state=0)
+    >>> model = OrtSetClassifier(LogisticRegression(), coverage=0.95, random_state=0).fit(X, y)
+    >>> labels, sets = model.predict_set(X_new)
+    >>> sets.shape
+    (800, 10, 1)
+    >>> bool(sets[range(800), y_new, 0].mean() > 0.92)
+    True
+    >>> [output.name for output in model.get_trained_onnx().graph.output]
+    ['label', 'probabilities', 'prediction', 'set']
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": "no_validation",
+        "coverage": "no_validation",
+        "method": [StrOptions(set(METHODS))],
+        "probabilities": [StrOptions(set(FITS)), None],
+        "calibration": [Interval(Real, 0, 1, closed="neither"), Interval(Integral, 1, None, closed="left")],
+        "group_min_size": [Interval(Integral, 1, None, closed="left")],
+        "step": [Interval(Real, 0, 1, closed="left")],
+        "window": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    _fitted: FittedSets | None = None
+    n_members = 2
+
+    classes_ = FittedValue(lambda fitted: fitted.classes)
+
+    def __init__(
+        self,
+        estimator,
+        *,
+        coverage=0.9,
+        method="lac",
+        probabilities=None,
+        calibration=0.2,
+        group_min_size=50,
+        step=0.01,
+        window=1000,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.coverage = coverage
+        self.method = method
+        self.probabilities = probabilities
+        self.calibration = calibration
+        self.group_min_size = group_min_size
+        self.step = step
+        self.window = window
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None, groups=None, X_cal=None, y_cal=None, groups_cal=None):
+        """Train, and calibrate on held-out samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        y : array-like of shape (n_samples,)
+            Classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the training samples; calibration samples count equally.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of the samples, texts or integers: each of sufficient size gets sets of the given coverage.
+        X_cal, y_cal : array-like, default=None
+            Calibration samples, which must not be among the training samples. By default, ``fit`` holds
+            some of X out, of each class.
+        groups_cal : array-like of shape (n_calibration_samples,), default=None
+            Groups of the calibration samples.
+
+        Returns
+        -------
+        OrtSetClassifier
+            This object, fitted.
+
+        Raises
+        ------
+        ValueError
+            If an argument is invalid, a class is missing among the training samples, or the calibration
+            samples are too few for the coverage. The object is not changed.
+
+        Warns
+        -----
+        CalibrationWarning
+            If calibration samples are training samples.
+        """
+        self._validate_params()
+        coverage, random_state = checked_coverage(self.coverage), check_random_state(self.random_state)
+        samples = Samples(X, _classes(y), sample_weight).with_checked_weights()
+        check_lengths(samples.X, samples.y)
+        groups, seed = check_groups(groups, len(samples.y)), draw_seed(random_state) % 2**31
+        if X_cal is None:
+            samples, held_out, groups = self._split(samples, groups, random_state, samples.y)
+        else:
+            held_out = Samples(X_cal, _classes(y_cal))
+            check_lengths(held_out.X, held_out.y)
+            groups = check_groups(groups_cal, len(held_out.y))
+        self._check_count(len(held_out.y), coverage)
+        keys = sample_keys(samples.X, samples.y)
+        if X_cal is not None:
+            warn_of_trained(keys, held_out.X, held_out.y)
+        if is_given(self.estimator):
+            member = as_member(self.estimator, samples.X, samples.y)
+        else:
+            optimizer = new_optimizer(self.estimator, seed)
+            member = Member(optimizer.fit(samples.X, samples.y, sample_weight=samples.sample_weight))
+        classes = getattr(member.estimator, "classes_", None)
+        if not isinstance(classes, np.ndarray) or not hasattr(member.estimator, "predict_proba"):
+            raise ValueError("OrtSetClassifier takes a classifier of one label with probabilities.")
+        member = replace(member, gives="probabilities")
+        center = "model" if is_given(self.estimator) else "median"
+        base = SetScores(METHODS[self.method], Probabilities())
+        fitted = FittedSets(
+            (member,), base, np.zeros(0), coverage, center, True, trained_on=keys, classes=classes
+        )
+        names = kept_groups(groups, max(self.group_min_size, needed(coverage)))
+        rows, numbers = group_rows(groups, names, len(held_out.y)), _numbers(held_out.y, classes)
+        self._fitted = self._calibrated(fitted, held_out, numbers, rows, names)
+        return self
+
+    def _check_count(self, n: int, coverage: float) -> None:
+        """Raise a ValueError if calibration samples are too few."""
+        kept = n if self.probabilities is None else n // 2
+        if kept < needed(coverage):
+            raise too_few(kept, coverage)
+
+    def _calibrated(
+        self, fitted: FittedSets, held_out: Samples, numbers: np.ndarray, rows: np.ndarray, names: tuple
+    ) -> FittedSets:
+        """Return the model with calibrated probabilities and sets; each takes half of the samples."""
+        if self.probabilities is None:
+            return fitted.calibrated_on(held_out.X, numbers, rows, names)
+        order = np.random.RandomState(0).permutation(len(numbers))
+        first, second = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
+        missing = np.setdiff1d(np.arange(len(fitted.classes)), numbers[second])
+        if len(missing) and self.probabilities != "temperature":
+            raise ValueError(
+                f"The calibration samples lack the classes {fitted.classes[missing].tolist()}: pass more, or "
+                "probabilities='temperature', which has one factor for all classes."
+            )
+        changed = fitted.with_probabilities(self.probabilities, held_out.take(second).X, numbers[second])
+        return changed.calibrated_on(held_out.take(first).X, numbers[first], rows[first], names)
+
+    def _labels(self, y: Any) -> np.ndarray:
+        """Return the numbers of classes."""
+        return _numbers(_classes(y), self._model().classes)
+
+
+def _classes(y: Any) -> np.ndarray:
+    """Return labels of shape (n,)."""
+    if y is None:
+        raise ValueError("y is missing: requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    return y
+
+
+def _numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the number of the class of each label."""
+    known = {value: number for number, value in enumerate(classes.tolist())}
+    unknown = sorted({value for value in y.tolist() if value not in known}, key=str)
+    if unknown:
+        raise ValueError(
+            f"y has the classes {unknown} which the model does not know: {classes.tolist()}. Train it with "
+            "samples of all classes."
+        )
+    return np.array([known[value] for value in y.tolist()], dtype=np.int64)
