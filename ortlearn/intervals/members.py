@@ -22,7 +22,7 @@ from ..fitting.start import new_start
 from ..graphs import copy_model, extract_model, opset_versions
 from ..graphs.view import GraphView
 from ..inference.method_outputs import MethodOutputs
-from ..inference.row_chunks import BoundedCall, by_chunks
+from ..inference.sample_chunks import BoundedCall, by_chunks
 from ..onnx_files.loading import read_onnx
 from ..onnx_files.versions import pin_versions
 from ..problem.samples import Samples

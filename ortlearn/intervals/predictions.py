@@ -185,7 +185,7 @@ class SetPredictions(CalibratedMethods):
         ValueError
             If the calibration samples are too few for a coverage.
         """
-        model, rows = self._model(), self._rows(groups, count_rows(X))
+        model, rows = self._model(), self._rows(groups, count_samples(X))
         given = [coverage] if coverage is None or isinstance(coverage, Real) else coverage
         wanted = [None if value is None else checked_coverage(value) for value in given]
         sets = [model.evaluate(X, model.constants(value), rows)["set"] for value in wanted]
