@@ -1,41 +1,35 @@
-"""Fit on a cluster: count the samples, initialise on the first shard, and train in rounds."""
+"""Samples on a cluster: counts, a start on the first shard, and training in rounds."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ..data.sample_blocks import SampleBlock
 from ..exceptions import FewUpdatesWarning, warn_user
-from ..fitting.fitted_model import FittedModel
-from ..fitting.run import train
+from ..fitting.from_source import in_memory, labels_are_arrays
+from ..fitting.given import Beginning, Call, Given
 from ..fitting.source_counts import SourceTotals
-from ..fitting.source_fitting import expected_of, in_memory, labels_are_arrays
-from ..fitting.start import Start, new_start, next_start
-from ..fitting.trainer import Trainer, draw_seed, named_classes
+from ..fitting.start import Start
 from ..onnx_files.loading import is_onnx_source
 from ..problem.configuration import Configuration, Runtime
 from ..runtime.errors import runtime_errors
 from ..training.graphs.task import TrainingTask
-from ..training.interrupts import Interrupted, ReadingFailed
+from ..training.settings import LoopSettings
 from ..training.solvers.full_batch import FullBatchStep
-from ..training.state import TrainingState
 from ..training.steps.base_step import BaseStep
 from . import tasks
 from .cluster import Cluster
 from .exact import ClusterFullBatchStep, GradientRounds
-from .partitions import Partitions, open_partitions
+from .partitions import open_partitions
 from .rounds import ClusterStep, Interval, Rounds
 from .shards import ShardSamples, count_partitions
 from .validation import validation_on
 
-__all__ = ["Request", "fit_on_cluster", "partial_fit_on_cluster"]
+__all__ = ["OnCluster"]
 
 #: Samples of the first shard that the driver keeps to test graphs, and for messages.
 KEPT = 64
@@ -43,41 +37,16 @@ KEPT = 64
 FEW_UPDATES = 500
 
 
-@dataclass(frozen=True)
-class Request:
-    """Arguments of ``fit`` or ``partial_fit``; those held out are X, y and weights for validation."""
-
-    cluster: Cluster
-    X: Any
-    y: Any
-    sample_weight: Any
-    held_out: tuple[Any, Any, Any]
-    features: Any
-    classes: Any
-    interval: Interval
-
-
-@dataclass(frozen=True)
-class _ClusterRuntime(Runtime):
-    """Runtime of the driver, whose steps take the results of rounds on the cluster."""
-
-    training: _ShardSource | None = None
-
-    def new_step(self, task: TrainingTask) -> BaseStep | FullBatchStep:
-        """Return the training step of a task."""
-        assert self.training is not None
-        return self.training.new_step(task)
-
-
 class _ShardSource(ShardSamples):
     """Shards as the sample source of a training."""
 
+    is_remote = True
     batch_size: int
     interval: Interval
     max_iter: int
     _step: Any = None
 
-    def new_step(self, task: TrainingTask) -> BaseStep | FullBatchStep:
+    def new_step(self, runtime: Runtime, task: TrainingTask) -> BaseStep | FullBatchStep:
         """Return a step of the driver."""
         full_batch = task.update.learning_rate.full_batch
         self._step = ClusterFullBatchStep(self, task) if full_batch else ClusterStep(self, task)
@@ -111,170 +80,82 @@ class _ShardSource(ShardSamples):
         )
 
 
-def fit_on_cluster(trainer: Trainer, request: Request, resumed: TrainingState | None) -> FittedModel:
-    """Train on shards and return the model."""
-    configuration = trainer.configuration
-    configuration.check_fit()
-    if configuration.stopping.early_stopping and request.held_out[0] is None:
-        raise ValueError(
-            "early_stopping needs validation data, and shards are not split: pass X_val and y_val, or set "
-            "early_stopping=False."
-        )
-    shards = _Shards.of(configuration, request)
-    call = trainer.new_call(resumed)
-    if call.task is not None:
-        call.task.begin(request)  # type: ignore[arg-type]
-    last = trainer.last if configuration.warm_start and call.resumed is None else None
-    start = shards.on_first(_begin_on, call.random_state, call.seed, last, request.classes, shards.whole)
-    settings = configuration.loop_settings(configuration.stopping.max_iter)
-    training = shards.training(start, settings.max_iter)
-    training.warn_of_few_updates(start.problem.updates.is_solver, trainer.is_automatic)
-    start = replace(start, source=training)
-    validation = validation_on(trainer, start, request)
-    if validation is not None and trainer.is_automatic and not configuration.stopping.early_stopping:
-        settings = replace(settings, watch="validation_loss", validation_every=1, tol=0.0)
-    settings = replace(settings, batch_size=1, columns=training.columns)
-    runtime = _with_runtime(configuration, training)
-    return _without_sessions(lambda: call.train(runtime, start, settings, validation))
+class OnCluster(Given):
+    """Samples in the partitions of a cluster; those held out are X, y and weights for validation."""
 
+    def __init__(
+        self,
+        cluster: Cluster,
+        collections: tuple[Any, Any, Any, Any],
+        held_out: tuple[Any, Any, Any],
+        interval: Interval,
+    ):
+        super().__init__()
+        self.cluster, self.held_out, self.interval = cluster, held_out, interval
+        self.X, self.y, self.sample_weight, self.features = collections
+        self.has_validation = held_out[0] is not None
 
-def partial_fit_on_cluster(trainer: Trainer, request: Request, total_weight: float | None) -> FittedModel:
-    """Train for one more epoch and return the model."""
-    configuration = trainer.configuration
-    configuration.check_partial_fit(request.held_out[0] is not None)
-    shards, last = _Shards.of(configuration, request), trainer.last
-    task = trainer.view.task("partial_fit", 1)
-    if task is not None:
-        task.begin(request)  # type: ignore[arg-type]
-    if last is None:
-        random_state = check_random_state(configuration.random_state)
-        seed = draw_seed(random_state)
-        arguments = (random_state, seed, None, request.classes, shards.whole, True, total_weight)
-        start = shards.on_first(_begin_on, *arguments)
-    else:
-        start = shards.on_first(_resume_on, last, request.classes, shards.whole, total_weight)
-    settings = configuration.loop_settings(start.state.n_iter + 1, trainer.owner)
-    training = shards.training(start, settings.max_iter)
-    start = replace(start, source=training)
-    settings = replace(settings, batch_size=1, columns=training.columns)
-    validation = validation_on(trainer, start, request)
-    runtime = _with_runtime(configuration, training)
-    return _without_sessions(lambda: train(runtime, start, settings, validation, task))
+    def check(self, configuration: Configuration) -> None:
+        """Raise an error for early stopping without validation samples."""
+        if configuration.stopping.early_stopping and not self.has_validation:
+            raise ValueError(
+                "early_stopping needs validation data, and shards are not split: pass X_val and y_val, or "
+                "set early_stopping=False."
+            )
 
-
-@dataclass(frozen=True)
-class _Shards:
-    """Non-empty partitions, their counts, and the number of the first one with a positive weight."""
-
-    configuration: Configuration
-    request: Request
-    partitions: Partitions
-    sizes: list[int]
-    whole: SourceTotals
-    first: int
-
-    @classmethod
-    def of(cls, configuration: Configuration, request: Request) -> _Shards:
-        """Open the collections of a request and count their samples."""
-        cluster, one_by_one = request.cluster, False
-        found = open_partitions(cluster, request.X, request.y, request.sample_weight, request.features)
-        is_classifier = configuration.estimator_type == "classifier"
-        of_file = is_onnx_source(configuration.source)
+    def open(self, call: Call) -> Any:
+        """Count the samples of the partitions, without empty ones; return the collections."""
+        cluster, own, one_by_one = self.cluster, call.beginning.configuration, False
+        found = open_partitions(cluster, self.X, self.y, self.sample_weight, self.features)
+        is_classifier, of_file = own.estimator_type == "classifier", is_onnx_source(own.source)
         if of_file and is_classifier:
-            future = cluster.submit(labels_are_arrays, configuration, found.rows[0])
+            future = cluster.submit(labels_are_arrays, own, found.rows[0])
             one_by_one = cluster.gather([future], names=found.names)[0]
-        partitions, wholes = count_partitions(cluster, found, is_classifier, of_file, one_by_one)
-        sizes, whole = [part.n_rows for part in wholes], SourceTotals.of_parts(wholes)
-        first = next(number for number, part in enumerate(wholes) if part.total > 0)
-        return cls(configuration, request, partitions, sizes, whole, first)
+        self._partitions, wholes = count_partitions(cluster, found, is_classifier, of_file, one_by_one)
+        self._sizes, self._whole = [part.n_rows for part in wholes], SourceTotals.of_parts(wholes)
+        self._first = next(number for number, part in enumerate(wholes) if part.total > 0)
+        return self
 
-    def on_first(self, task: Callable[..., tuple[Start, list]], *arguments: Any) -> Start:
-        """Return the result of a task on the first shard with a positive weight, and repeat its warnings."""
-        cluster, rows = self.request.cluster, self.partitions.rows[self.first]
-        future = cluster.submit(_call, task, rows, cluster.send((self.configuration, *arguments)))
-        start, found = cluster.gather([future], names=[self.partitions.names[self.first]])[0]
+    def start(self, beginning: Beginning) -> Start:
+        """Return the start on the first shard with a positive weight, and repeat its warnings."""
+        cluster, rows, own = self.cluster, self._partitions.rows[self._first], beginning.configuration
+        future = cluster.submit(_begin_on, rows, cluster.send((beginning, self._whole)))
+        start, found = cluster.gather([future], names=[self._partitions.names[self._first]])[0]
         for text, category in found:
             warn_user(text, category)
-        return start
+        last = start.state.n_iter + 1 if beginning.adds_epoch else own.stopping.max_iter
+        parts = (
+            cluster,
+            self._partitions,
+            self._sizes,
+            self._whole,
+            start.problem,
+            start.features,
+            own.runtime,
+        )
+        self._training = _ShardSource(*parts)
+        self._training.batch_size = own.updates.batch_size
+        self._training.interval, self._training.max_iter = self.interval, last
+        if not beginning.adds_epoch:
+            is_automatic = own.updates.learning_rate is None
+            self._training.warn_of_few_updates(start.problem.updates.is_solver, is_automatic)
+        return replace(start, source=self._training)
 
-    def training(self, start: Start, max_iter: int) -> _ShardSource:
-        """Return the sample source of a training."""
-        arguments = (self.request.cluster, self.partitions, self.sizes, self.whole)
-        training = _ShardSource(*arguments, start.problem, start.features, self.configuration.runtime)
-        training.batch_size = self.configuration.updates.batch_size
-        training.interval, training.max_iter = self.request.interval, max_iter
-        return training
+    def validated(self, call: Call, start: Start, adapts: bool) -> tuple[Start, Any]:
+        """Return start and validation, which is on the driver if the samples are in memory."""
+        return start, validation_on(self, call, start)
 
-
-def _call(task: Callable, rows: SampleBlock, arguments: tuple) -> Any:
-    return task(rows, *arguments)
-
-
-def _begin_on(
-    rows: SampleBlock,
-    configuration: Configuration,
-    random_state: np.random.RandomState,
-    seed: int,
-    last: FittedModel | None,
-    classes: Any,
-    whole: SourceTotals,
-    stream: bool = False,
-    total_weight: float | None = None,
-) -> tuple[Start, list]:
-    """Return the start of a training, from the samples of the first shard, and its warnings."""
-    samples = in_memory(configuration, rows)
-    with _recorded() as found:
-        expected = expected_of(classes, whole, samples.y, configuration)
-        arguments = (expected, stream, total_weight, whole, True)
-        start = new_start(configuration, samples, random_state, seed, last, *arguments)
-    return _with_few_samples(start), _user_warnings(found)
+    def settings(self, settings: LoopSettings) -> LoopSettings:
+        """Return the settings of a loop over rounds."""
+        return replace(settings, batch_size=1, columns=self._training.columns)
 
 
-def _resume_on(
-    rows: SampleBlock,
-    configuration: Configuration,
-    last: FittedModel,
-    classes: Any,
-    whole: SourceTotals,
-    total_weight: float | None,
-) -> tuple[Start, list]:
-    """Return the start of a later call of ``partial_fit``, and its warnings."""
-    samples = in_memory(configuration, rows)
-    with _recorded() as found:
-        start = next_start(configuration, samples, last, total_weight, whole)
-        expected = named_classes(configuration, classes, samples.y)
-        if expected is not None:
-            expected.check_known(start.problem.targets.classes, "the first call")
-    return _with_few_samples(start), _user_warnings(found)
-
-
-@contextmanager
-def _recorded() -> Iterator[list]:
-    """Record warnings on a worker, where the user does not see them."""
+def _begin_on(rows: SampleBlock, arguments: tuple[Beginning, SourceTotals]) -> tuple[Start, list]:
+    """Return the start of a training, with few samples to be sent to the driver, and its warnings."""
+    beginning, whole = arguments
     with runtime_errors(), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        yield found
-
-
-def _user_warnings(found: list) -> list[tuple[str, type[Warning]]]:
-    return [(str(item.message), item.category) for item in found if issubclass(item.category, UserWarning)]
-
-
-def _with_few_samples(start: Start) -> Start:
-    """Return a start with its first samples only, to be sent to the driver."""
-    return replace(start, data=start.data.take(np.arange(min(len(start.data), KEPT))))
-
-
-def _with_runtime(configuration: Configuration, training: _ShardSource) -> Configuration:
-    own = configuration.runtime
-    return replace(configuration, runtime=_ClusterRuntime(own.device, own.n_jobs, own.step_class, training))
-
-
-def _without_sessions(run: Callable[[], FittedModel]) -> FittedModel:
-    """Return a trained model without references to the cluster, also after an interrupt."""
-    try:
-        return replace(run(), step=None, inference=None)
-    except (Interrupted, ReadingFailed) as error:
-        if error.model is not None:
-            error.model = replace(error.model, step=None, inference=None)
-        raise
+        start = beginning.start(in_memory(beginning.configuration, rows), whole, solves=True)
+    few = start.data.take(np.arange(min(len(start.data), KEPT)))
+    shown = [(str(item.message), item.category) for item in found if issubclass(item.category, UserWarning)]
+    return replace(start, data=few), shown

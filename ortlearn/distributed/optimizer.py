@@ -111,18 +111,17 @@ class DaskOrtGradientOptimizer(LazyMethods):
         own = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
         return cls(**{name: clone(value, safe=False) for name, value in own.items() if name in names})
 
-    def _request(self, X, y, sample_weight, held_out, features, classes) -> Any:
-        """Return the arguments of a call as a Request; check ``sync_every`` and the client."""
+    def _samples_on_cluster(self, X, y, sample_weight, held_out, features) -> Any:
+        """Return the samples of a call; check ``sync_every`` and the client."""
         check_installed()
         from .cluster import Cluster, find_client
-        from .cluster_fit import Request
+        from .cluster_fit import OnCluster
         from .rounds import Interval
 
         interval, client = Interval.of(self.sync_every), find_client(self.client)
         if held_out[0] is None and any(part is not None for part in held_out):
             raise ValueError("y_val or sample_weight_val is given without X_val. Pass X_val, too.")
-        arguments = (X, y, sample_weight, held_out, features, classes, interval)
-        return Request(Cluster(client), *arguments)
+        return OnCluster(Cluster(client), (X, y, sample_weight, features), held_out, interval)
 
     def fit(
         self,
@@ -150,7 +149,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         sample_weight : as y, default=None
             Weights of the samples, not negative.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, or arrays in memory, default=None
-            SampleBlock on which loss and score are measured: on the workers, or on the driver if they are in
+            Samples on which loss and score are measured: on the workers, or on the driver if they are in
             memory. By default, labels and weights are the columns that y and sample_weight name.
         classes : array-like of shape (n_classes,), or sequence of one per output, default=None
             All classes of a classifier; the classes of all shards by default.
@@ -182,12 +181,10 @@ class DaskOrtGradientOptimizer(LazyMethods):
         from ..training.stream_progress import close_stream
 
         held_out = (X_val, y_val, sample_weight_val)
-        request = self._request(X, y, sample_weight, held_out, features, classes)
+        given = self._samples_on_cluster(X, y, sample_weight, held_out, features)
         resumed = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
-        from .cluster_fit import fit_on_cluster
-
-        return self._commit(lambda trainer: fit_on_cluster(trainer, request, resumed))
+        return self._commit(lambda trainer: trainer.fit(given, classes, resumed))
 
     def partial_fit(
         self,
@@ -217,7 +214,7 @@ class DaskOrtGradientOptimizer(LazyMethods):
         total_weight : float, default=None
             Sum of the weights of all samples of the stream; it scales the penalty of the model.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, or arrays in memory, default=None
-            SampleBlock on which loss and score are measured.
+            Samples on which loss and score are measured.
         features : list of str, default=None
             Columns of parquet files that are features; all others by default.
 
@@ -227,12 +224,10 @@ class DaskOrtGradientOptimizer(LazyMethods):
             This object, trained.
         """
         held_out = (X_val, y_val, sample_weight_val)
-        request = self._request(X, y, sample_weight, held_out, features, classes)
+        given = self._samples_on_cluster(X, y, sample_weight, held_out, features)
         if total_weight is not None and not 0 < total_weight < float("inf"):
             raise ValueError(f"total_weight={total_weight!r} must be a positive, finite number.")
-        from .cluster_fit import partial_fit_on_cluster
-
-        return self._commit(lambda trainer: partial_fit_on_cluster(trainer, request, total_weight))
+        return self._commit(lambda trainer: trainer.partial_fit(given, classes, total_weight))
 
     def fit_stream(self, source, *arguments, **options):
         """Raise an error: streams are read on one machine.

@@ -11,9 +11,10 @@ import numpy as np
 from ..data.sample_blocks import SampleBlock
 from ..data.tables import Table
 from ..fitting.fitted_model import FittedModel
+from ..fitting.given import Call
 from ..fitting.source_counts import SourceTotals
 from ..fitting.start import Start
-from ..fitting.trainer import Trainer
+from ..fitting.validation import Validation
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures
 from ..problem.problem import Problem
@@ -147,16 +148,16 @@ class ShardValidation:
         return Measured(self.loss(weights), self.score(weights))
 
 
-def validation_on(trainer: Trainer, start: Start, request: Any) -> Any:
+def validation_on(request: Any, call: Call, start: Start) -> Any:
     """Return the validation: on the driver if the data are in memory, None without held-out data."""
-    X, y, sample_weight = request.held_out
+    (X, y, sample_weight), configuration = request.held_out, call.beginning.configuration
     if X is None:
         return None
     if not are_on_workers(X):
-        return trainer.validation(start, Samples(X, y, sample_weight))
+        return Validation.of(configuration, start, Samples(X, y, sample_weight), call.view.with_model)
     if y is None and sample_weight is None and isinstance(request.y, str | list):  # the same columns
         y, sample_weight = request.y, request.sample_weight
-    configuration, scoring = trainer.configuration, trainer.configuration.stopping.scoring
+    scoring = configuration.stopping.scoring
     if scoring not in ("loss", None):
         raise ValueError(
             f"scoring={scoring!r} needs all predictions at once, but X_val is on the workers: pass X_val and "

@@ -103,6 +103,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         MissingRuntimeError
             If no suitable onnxruntime is installed.
         """
+        from ..fitting.in_memory import InMemory
         from ..fitting.resumed_training import find_resumption
         from ..problem.samples import Samples
         from ..training.stream_progress import close_stream
@@ -115,10 +116,10 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
             return self
         _reject_source(X)
         samples = Samples(X, y, sample_weight)
-        held_out = _validation_samples(X_val, y_val, sample_weight_val)
+        given = InMemory(samples, _validation_samples(X_val, y_val, sample_weight_val))
         resumed = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
-        return self._commit(lambda trainer: trainer.fit(samples, held_out, classes, resumed))
+        return self._commit(lambda trainer: trainer.fit(given, classes, resumed))
 
     def partial_fit(
         self,
@@ -161,14 +162,15 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
             This object, trained.
         """
+        from ..fitting.in_memory import InMemory
         from ..problem.samples import Samples
 
         _reject_source(X)
         samples = Samples(X, y, sample_weight)
         if total_weight is not None and not 0 < total_weight < math.inf:
             raise ValueError(f"total_weight={total_weight!r} must be a finite number above 0.")
-        held_out = _validation_samples(X_val, y_val, sample_weight_val)
-        return self._commit(lambda trainer: trainer.partial_fit(samples, classes, total_weight, held_out))
+        given = InMemory(samples, _validation_samples(X_val, y_val, sample_weight_val))
+        return self._commit(lambda trainer: trainer.partial_fit(given, classes, total_weight))
 
     def fit_stream(
         self,
@@ -257,25 +259,18 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         >>> bool(np.mean([model.score(X, y) for X, y in batches()]) > 0.95)
         True
         """
+        from ..fitting.from_source import FromSource
         from ..fitting.resumed_training import find_resumption
-        from ..fitting.source_fitting import SourceRequest, fit_source
         from ..training.stream_progress import close_stream
 
-        request = SourceRequest(
-            source=source,
-            labels=(y, sample_weight, features),
-            held_out=source_val,
-            held_out_labels=_validation_columns(
-                source_val, (y_val, sample_weight_val), (y, sample_weight), features
-            ),
-            classes=classes,
-            shuffle_buffer=shuffle_buffer,
-            resumed=None if resume_from is None else find_resumption(resume_from),
-        )
         if source_val is None and (y_val is not None or sample_weight_val is not None):
             raise ValueError("source_val is missing: pass it with y_val and sample_weight_val.")
+        of_training = (y, sample_weight)
+        columns = _validation_columns(source_val, (y_val, sample_weight_val), of_training, features)
+        given = FromSource(source, (*of_training, features), source_val, columns, shuffle_buffer)
+        resumed = None if resume_from is None else find_resumption(resume_from)
         close_stream(self)
-        return self._commit(lambda trainer: fit_source(trainer, request))
+        return self._commit(lambda trainer: trainer.fit(given, classes, resumed))
 
     def _commit(self, train: Callable[[Trainer], FittedModel]):
         """Train, and store the fitted model, or the model reached at an interrupt; errors change nothing."""

@@ -75,7 +75,8 @@ def train(
         weights = estimates.estimated(data, ESTIMATE.base, ESTIMATE.pooled)
         start = replace(start, state=replace(start.state, weights=weights, updated=None))
     fingerprint = None if fingerprint_of is None else fingerprint_of(candidate)
-    unfinished = partial(model_after, configuration, start, step, fingerprint=fingerprint)
+    kept = None if start.source is not None and start.source.is_remote else step
+    unfinished = partial(model_after, configuration, start, kept, fingerprint=fingerprint)
     is_solver = step.task.update.learning_rate.full_batch
     state = resumed or (start.state if is_solver else _initial_state(start, step))
     observer = None
@@ -108,7 +109,7 @@ def train(
     reason = "held-out samples do not show an improvement, or none can be held out"
     if candidate is None and start.from_model and configuration.keep_better:
         state, reason = keep_better(configuration, start, state, validation, (step.task, data))
-    model = model_after(configuration, start, step, state)
+    model = model_after(configuration, start, kept, state)
     model = model if candidate is None else candidate.completed(setting, model)
     if model.state.start_kept:
         warn_user(START_KEPT.format(reason), StartKeptWarning)
@@ -190,7 +191,8 @@ def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Pre
     if loss is None or not loss.in_python:
         score, names = None if loss is None else graph.output, start.problem.trainable.original_names
         require_gradients(objective_graph(task), OBJECTIVE, graph.learned, graph.origin, names, score)
-    step = configuration.runtime.new_step(task)
+    runtime, source = configuration.runtime, start.source
+    step = runtime.new_step(task) if source is None else source.new_step(runtime, task)
     if isinstance(step, FullBatchStep):
         step.label_spread = start.label_moments()[1]
     return step, data, prepare

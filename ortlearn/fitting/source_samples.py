@@ -18,12 +18,14 @@ from ..data.samples import Data
 from ..data.source_errors import located
 from ..data.sources import Source
 from ..exceptions import SourceError
+from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures, read_samples
 from ..problem.objective_weights import objective_weights
 from ..problem.problem import Problem, label_spread
 from ..targets.label_arrays import with_masked_labels
 from ..targets.weight_sums import scale_of
 from ..training.graphs.first_layers import Moments
+from ..training.graphs.task import TrainingTask
 from .source_counts import SourceTotals, checked_weights
 
 __all__ = ["SourceReader", "SourceSamples"]
@@ -74,6 +76,9 @@ def _weight_scale(problem: Problem, whole: SourceTotals) -> tuple[float, float]:
 class SourceSamples:
     """All samples of a source."""
 
+    #: Whether steps keep connections to other machines.
+    is_remote = False
+
     def __init__(self, source: Source, whole: SourceTotals, batch_size: int, shuffle_buffer: int):
         self.whole = whole
         self.n_samples = whole.n_rows  # number of samples of a pass
@@ -117,6 +122,10 @@ class SourceSamples:
     def read(self, rows: SampleBlock) -> Data:
         """Validate samples, and convert them to the inputs of the graph."""
         return self._reader.read(rows)
+
+    def new_step(self, runtime: Runtime, task: TrainingTask) -> Any:
+        """Return the training step of a task."""
+        return runtime.new_step(task)
 
     def _chunks(self) -> Generator[Data, None, None]:
         """Yield all samples in chunks, not shuffled."""

@@ -15,9 +15,11 @@ from ..inference.running import LiveInference
 from ..inference.score_runner import ScoreRunner
 from ..preprocessing.columns import count_samples
 from ..problem.configuration import Configuration
-from ..problem.input_validation import InputFeatures
+from ..problem.input_validation import InputFeatures, read_samples
 from ..problem.problem import Problem
-from ..problem.samples import Samples
+from ..problem.samples import Samples, check_lengths
+from ..targets.encoding import check_labels
+from ..targets.label_errors import check_validation_classes
 from ..training.settings import Measured
 from ..training.state import TrainingState
 from .checksums import array_text
@@ -25,6 +27,7 @@ from .fingerprint_texts import arrays_text
 from .fitted_model import FittedModel
 from .leaves.unseen_members import of_unseen_members
 from .scoring import takes_weights
+from .start import Start, data_of, labelled
 
 __all__ = ["Validation"]
 
@@ -52,6 +55,27 @@ class Validation:
         task = of_unseen_members(problem, problem.task(False), data)
         self._unseen = None if data.members is None else ScoreRunner(task, configuration.runtime)
         self._score = _scorer(configuration.stopping.scoring, self._estimator, problem, samples)
+
+    @classmethod
+    def of(
+        cls,
+        configuration: Configuration,
+        start: Start,
+        samples: Samples,
+        as_estimator: Callable[[FittedModel], Any],
+        members: np.ndarray | None = None,
+    ) -> Validation:
+        """Return the validation on samples in memory, with weights of the members of an ensemble."""
+        problem = start.problem
+        if problem.needs_labels and samples.y is None:
+            raise ValueError("y_val is missing: pass both X_val and y_val, or neither.")
+        samples = labelled(problem, samples.with_checked_weights())[0]
+        check_labels(samples.y, "y_val")
+        check_validation_classes(samples.y, problem.targets.classes)
+        check_lengths(samples.X, samples.y)
+        data = data_of(problem, read_samples(problem, samples.X, start.features), samples)
+        data.members = members
+        return cls(configuration, problem, start.features, samples, data, as_estimator)
 
     def texts(self) -> dict[str, str]:
         """Return the fingerprint of the samples (of a source, of the first chunk)."""

@@ -19,9 +19,10 @@ from ..estimators.pretrained import ParameterHashes, hashes_of
 from ..exceptions import OrtlearnError
 from ..fitting.callback_support import CALLBACKS
 from ..fitting.fitted_model import FittedModel
+from ..fitting.given import named_classes
 from ..fitting.run import model_after, new_step
 from ..fitting.start import Start, labelled, new_start, with_anchor
-from ..fitting.trainer import draw_seed, named_classes
+from ..fitting.trainer import draw_seed
 from ..inference.running import LiveInference
 from ..problem.configuration import Configuration, Runtime
 from ..problem.samples import Samples
