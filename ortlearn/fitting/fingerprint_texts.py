@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.checksums import array_text, checksum
 from ..data.columns import Columns
 from ..data.samples import Data
 from ..exceptions import OrtlearnError, ResumedWarning, SavedFileError, warn_user
@@ -20,7 +21,6 @@ from ..penalties.resolve import resolve_penalty
 from ..problem.problem import Problem
 from ..runtime.onnxruntime_module import runtime
 from ..training.settings import LoopSettings
-from .checksums import array_text, checksum
 from .start import Start
 
 __all__ = ["FREE", "check", "data_texts", "digest_of", "parameter_texts", "random_state_text"]

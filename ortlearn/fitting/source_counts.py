@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
+from ..data.checksums import checksum
 from ..data.chunks import cut
 from ..data.sample_blocks import SampleBlock
 from ..data.source_errors import located
@@ -20,7 +21,6 @@ from ..targets.encoding import check_labels
 from ..targets.label_arrays import not_one_per_sample, numbers_of_positions, with_masked_labels
 from ..targets.weight_sums import BLOCK, LabelSums
 from ..training.progress import progress_bar
-from .checksums import checksum
 
 __all__ = ["Counts", "SampleCounter", "SourceTotals", "checked_weights", "count"]
 

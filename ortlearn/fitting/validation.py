@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.checksums import array_text
 from ..data.samples import Data
 from ..data.source_features import SourceFeatures
 from ..inference.running import LiveInference
@@ -22,7 +23,6 @@ from ..targets.encoding import check_labels
 from ..targets.label_errors import check_validation_classes
 from ..training.settings import Measured
 from ..training.state import TrainingState
-from .checksums import array_text
 from .fingerprint_texts import arrays_text
 from .fitted_model import FittedModel
 from .leaves.unseen_members import of_unseen_members
