@@ -37,7 +37,7 @@ from .validation import Validation
 
 __all__ = ["FromSource", "in_memory", "labels_are_arrays"]
 
-#: SampleBlock of the first chunk that are kept, to test graphs and for messages.
+#: Samples of the first chunk that are kept, to test graphs and for messages.
 KEPT = 10_000
 
 

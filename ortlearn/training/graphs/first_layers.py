@@ -16,7 +16,7 @@ __all__ = ["FirstLayer", "Moments", "first_layers", "is_product", "moments"]
 
 #: Standard deviation relative to the mean below which columns are constant up to rounding.
 CONSTANT = 1e-6
-#: SampleBlock per chunk for moments, so that X is not copied.
+#: Samples per chunk for moments, so that X is not copied.
 CHUNK = 8192
 
 
