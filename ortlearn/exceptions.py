@@ -119,7 +119,7 @@ class GradientError(OrtlearnError, ValueError):
 
 
 class GradientWarning(UserWarning):
-    """A loss in Python returns a gradient that is larger or smaller than that of the losses it returns."""
+    """A gradient is larger or smaller than the differences of the values that it belongs to."""
 
 
 class FallbackWarning(UserWarning):

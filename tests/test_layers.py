@@ -59,7 +59,7 @@ ALLOWED = {
     "functions": BELOW_ESTIMATORS | {"estimators", "transforms"},
     "intervals": BELOW_ESTIMATORS | {"conversion", "estimators", "_version"},
     "packages": BELOW_ESTIMATORS | {"estimators", "_version"},
-    "inspection": {"graphs"},
+    "inspection": {"graphs", "functions", "quiet"},
     "callbacks": {"graphs", "saving"},
     "testing": {"graphs", "differentiation", "models"} | PLUGINS,
     "search": BELOW_ESTIMATORS | {"estimators", "transforms"},

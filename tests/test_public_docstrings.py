@@ -40,7 +40,13 @@ NO_EXAMPLE = {
         "BaseSolver",
         "ScheduledLearningRate",
     },
-    "a record that functions return": {"Solution", "TrainableModel", "Weight"},
+    "a record that functions return": {
+        "Counterfactuals",
+        "IntegratedGradients",
+        "Solution",
+        "TrainableModel",
+        "Weight",
+    },
     "a part of the training loop, shown by the estimators": {
         "Objective",
         "OrtGradientForwardBackwardFunction",

@@ -69,8 +69,19 @@ class FunctionArrays:
             raise ValueError(f"output={output!r} is out of range: there are {width} outputs.")
         return index
 
-    def _read(self, X: Any) -> Any:
-        """Validate X, and return it in the form of ``bare``."""
+    def read(self, X: Any) -> Any:
+        """Validate X, and return it in the form of ``bare``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray or list of ndarray
+            Array of type ``dtype``, or one for each input of the graph.
+        """
         found = self._source.read(X)
         arrays = [found[name] for name in self.graphs.inputs]
         return arrays[0] if len(arrays) == 1 else arrays

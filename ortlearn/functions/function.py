@@ -58,7 +58,7 @@ class DifferentiableFunction(FunctionArrays):
     @runtime_errors()
     def __call__(self, X: Any) -> np.ndarray:
         """Return the output for samples, in the shape that the method has in scikit-learn."""
-        return self.bare(self._read(X))
+        return self.bare(self.read(X))
 
     @runtime_errors()
     def gradient(self, X: Any, output: Any = None) -> Any:
@@ -96,7 +96,7 @@ class DifferentiableFunction(FunctionArrays):
         gradient : ndarray of shape (n_samples, n_features), or dict
             Gradients.
         """
-        rows, index = self._read(X), self._index(output)
+        rows, index = self.read(X), self._index(output)
         if index is None and self.graphs.rank != 1:
             width = self.bare(rows).shape[1:]
             if width != (1,):
@@ -122,7 +122,7 @@ class DifferentiableFunction(FunctionArrays):
         ndarray of shape (n_samples, n_features) or (n_samples, n_outputs, n_features), or dict
             Jacobians.
         """
-        rows = self._read(X)
+        rows = self.read(X)
         value = self.bare(rows)
         shape, flat = value.shape[1:], []
         for number in range(int(np.prod(shape))):
@@ -158,7 +158,7 @@ class DifferentiableFunction(FunctionArrays):
         ndarray of shape (n_samples, n_features), or dict
             Gradients.
         """
-        rows = self._read(X)
+        rows = self.read(X)
         return self._written(self.bare.vjp(rows, self._cotangent(u, rows)))
 
     @runtime_errors()
@@ -177,7 +177,7 @@ class DifferentiableFunction(FunctionArrays):
         ndarray of the shape of the output
             Derivatives.
         """
-        rows = self._read(X)
+        rows = self.read(X)
         return self.bare.jvp(rows, self._direction(v, rows))
 
     @runtime_errors()
@@ -198,7 +198,7 @@ class DifferentiableFunction(FunctionArrays):
         ndarray of shape (n_samples, n_features), or dict
             Products.
         """
-        rows = self._read(X)
+        rows = self.read(X)
         cotangent = self._cotangent(u, rows)
         return self._written(self.bare.hessian_vector(rows, self._direction(v, rows), cotangent))
 
@@ -220,7 +220,7 @@ class DifferentiableFunction(FunctionArrays):
         dict of str to ndarray
             Gradients by the names of ``parameters``, with a first axis of samples if ``per_sample``.
         """
-        rows = self._read(X)
+        rows = self.read(X)
         return self._parameter_gradients(rows, self._cotangent(u, rows), per_sample)
 
     @runtime_errors()
@@ -241,7 +241,7 @@ class DifferentiableFunction(FunctionArrays):
             return np.zeros_like(self(X))
         source = replace(self._source, model=self._source.exact)
         exact = self.bare.call("exact", lambda: with_output(source, self._output))
-        rows = self._read(X)
+        rows = self.read(X)
         return np.abs(self.bare(rows) - exact(rows if isinstance(rows, list) else [rows])[0])
 
     # Files

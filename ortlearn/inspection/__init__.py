@@ -1,8 +1,57 @@
-"""Plots of training curves and ONNX graphs."""
+"""Explanations of predictions by gradients, and plots of training curves, gradients and ONNX graphs.
+
+Explanations are imported on first access, because they import scikit-learn and the models.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .graph_plot import plot_graph
 from .training_curve import TrainingCurveDisplay
 
-__all__ = ["TrainingCurveDisplay", "plot_graph"]
+if TYPE_CHECKING:
+    from .adversarial import adversarial_radius
+    from .attribution_files import save_attributions
+    from .counterfactuals import Counterfactuals, counterfactual
+    from .gradient_display import InputGradientDisplay
+    from .gradients import input_gradient, smooth_gradient
+    from .integrated import IntegratedGradients, integrated_gradients
+
+__all__ = [
+    "Counterfactuals",
+    "InputGradientDisplay",
+    "IntegratedGradients",
+    "TrainingCurveDisplay",
+    "adversarial_radius",
+    "counterfactual",
+    "input_gradient",
+    "integrated_gradients",
+    "plot_graph",
+    "save_attributions",
+    "smooth_gradient",
+]
+
+_MODULES = {
+    "Counterfactuals": "counterfactuals",
+    "InputGradientDisplay": "gradient_display",
+    "IntegratedGradients": "integrated",
+    "adversarial_radius": "adversarial",
+    "counterfactual": "counterfactuals",
+    "input_gradient": "gradients",
+    "integrated_gradients": "integrated",
+    "save_attributions": "attribution_files",
+    "smooth_gradient": "gradients",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_MODULES[name]}", __package__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

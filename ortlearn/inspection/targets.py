@@ -1,0 +1,89 @@
+"""Desired predictions as constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from ..functions.bare import BareFunction
+from ..quiet import quiet
+
+__all__ = ["Target", "predictions", "target_of"]
+
+
+def predictions(estimator: Any, X: np.ndarray) -> np.ndarray:
+    """Return predictions for an array, also of an estimator that was fitted with names of features."""
+    with quiet():
+        return np.asarray(estimator.predict(X))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A class, as the index of its score, or an interval of values."""
+
+    method: str
+    label: Any = None
+    index: int = 0
+    low: float = -np.inf
+    high: float = np.inf
+
+    def holds(self, estimator: Any, X: np.ndarray) -> np.ndarray:
+        """Return whether the estimator predicts the target for samples."""
+        predicted = predictions(estimator, X)
+        if self.label is not None:
+            return predicted == self.label
+        return (predicted.ravel() >= self.low) & (predicted.ravel() <= self.high)
+
+    def constraints(self, bare: BareFunction, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return values that are positive if a sample has the target, and their Jacobian."""
+        value = bare(row)
+        if self.label is None:
+            gradient = bare.vjp(row, np.ones_like(value)).astype(np.float64)
+            found = [
+                (float(value.ravel()[0]) - self.low, gradient),
+                (self.high - float(value.ravel()[0]), -gradient),
+            ]
+            kept = [
+                part for part, limit in zip(found, (self.low, self.high), strict=True) if np.isfinite(limit)
+            ]
+            return np.array([own for own, _ in kept]), np.vstack([slope for _, slope in kept])
+        if value.ndim == 1:  # decisions, positive for the second class
+            sign = 1.0 if self.index == 1 else -1.0
+            return sign * value.astype(np.float64), sign * bare.vjp(row, np.ones_like(value)).astype(
+                np.float64
+            )
+        slopes = np.vstack(
+            [bare.vjp(row, np.eye(value.shape[1], dtype=value.dtype)[[k]]) for k in range(value.shape[1])]
+        )
+        others = [k for k in range(value.shape[1]) if k != self.index]
+        scores = value.astype(np.float64)[0]
+        return scores[self.index] - scores[others], (slopes[self.index] - slopes[others]).astype(np.float64)
+
+
+def target_of(estimator: Any, target: Any) -> Target:
+    """Return a checked target of an estimator."""
+    if is_classifier(estimator):
+        classes = getattr(estimator, "classes_", None)
+        if classes is None or isinstance(classes, list):
+            raise ValueError("counterfactual and adversarial_radius need a classifier with one output.")
+        matching = [index for index, known in enumerate(classes) if known == target]
+        if not matching:
+            raise ValueError(f"target={target!r} is not one of the classes {list(classes)}.")
+        names = ("decision_function", "predict_log_proba", "predict_proba")
+        method = next(name for name in names if hasattr(estimator, name))
+        if method == "decision_function" and getattr(estimator, "decision_function_shape", "ovr") == "ovo":
+            method = "predict_proba" if hasattr(estimator, "predict_proba") else method
+        return Target(method, classes[matching[0]], matching[0])
+    low, high = target if isinstance(target, tuple | list) and len(target) == 2 else (target, target)
+    if not (
+        isinstance(low, int | float | np.number) and isinstance(high, int | float | np.number) and low <= high
+    ):
+        raise ValueError(f"target={target!r} must be an interval (low, high) of predictions.")
+    if low == high:
+        raise ValueError(
+            f"target={target!r} is a single value, which is met up to rounding at best: pass (low, high)."
+        )
+    return Target("predict", low=float(low), high=float(high))
