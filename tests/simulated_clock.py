@@ -1,6 +1,11 @@
 """A clock in place of ``time.perf_counter``, so that calls of epoch graphs take a given time."""
 
+import itertools
 import sys
+import time
+from contextlib import contextmanager
+
+from ortlearn.runtime.cache import clear_cache
 
 
 class Clock:
@@ -22,3 +27,13 @@ class Clock:
                 self.calls.append(max(1, caller.f_locals["n_batches"]))
                 self.before()
         return self.now
+
+
+@contextmanager
+def slow_batches(monkeypatch):
+    """Let each reading of the clock be five seconds later, so that every call trains one batch."""
+    ticks = itertools.count(step=5.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
+    clear_cache()  # measurements are stored with graphs
+    yield
+    clear_cache()

@@ -21,7 +21,7 @@ from ..penalties import BasePenalty, resolve_penalty
 from ..preprocessing.estimator_checks import check_is_a_model
 from ..runtime.devices import Device, parse_device
 from ..targets.class_weights import check_no_balanced_weights
-from ..training.chosen_step import CheckedFullBatchStep, ChosenStep
+from ..training.chosen_step import STEPS, CheckedFullBatchStep, ChosenStep
 from ..training.graphs.averaging import Averaged
 from ..training.graphs.rescaling import Rescaled
 from ..training.graphs.task import TrainingTask
@@ -135,7 +135,8 @@ class Runtime:
             return step_class(task, self.device, self.n_jobs)
         if step_class is FullBatchStep:
             return CheckedFullBatchStep(task, self.device, self.n_jobs)
-        return ChosenStep(task, self.device, self.n_jobs, step_class)
+        kinds = STEPS if step_class is STEPS[0] else [step_class]
+        return ChosenStep(task, self.device, self.n_jobs, kinds)
 
 
 #: Fields of a configuration that are records of several parameters.

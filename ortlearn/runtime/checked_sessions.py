@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,14 @@ def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> s
 class CheckedSession:
     """A session on a provider, or on the CPU if the provider fails or gives wrong results."""
 
-    def __init__(self, model: ModelProto, device: Device, n_jobs: int | None):
-        self._model, self._device, self._n_jobs = model, device, n_jobs
+    def __init__(
+        self,
+        model: ModelProto,
+        device: Device,
+        n_jobs: int | None,
+        make: Callable[[ModelProto, Device, int | None], Any] = make_session,
+    ):
+        self._model, self._device, self._n_jobs, self._make = model, device, n_jobs, make
         self._cpu = make_session(model, Device("cpu"), n_jobs)
         self._session: Any = None
         self.get_inputs, self.get_outputs = self._cpu.get_inputs, self._cpu.get_outputs
@@ -58,7 +64,7 @@ class CheckedSession:
             return self._session.run(names, feeds, run_options)
         expected = self._cpu.run(names, feeds, run_options)
         try:
-            session = make_session(self._model, self._device, self._n_jobs)
+            session = self._make(self._model, self._device, self._n_jobs)
             found = session.run(names, feeds, run_options)
             reason = difference([np.asarray(v) for v in found], [np.asarray(v) for v in expected])
         except runtime_failures() as error:

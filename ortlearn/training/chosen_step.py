@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,13 @@ __all__ = ["CheckedFullBatchStep", "ChosenStep"]
 #: by the magnitude of a gradient amplify the rounding of gradients near zero.
 TRIAL_RATE, TOLERANCE = 0.1, 0.3
 #: Kinds of steps, the fastest first: one graph per epoch, one per batch, two per batch.
-STEPS: list[type[BaseStep]] = [EpochStep, SingleGraphStep, ForwardBackwardStep]
+STEPS: Sequence[type[BaseStep]] = (EpochStep, SingleGraphStep, ForwardBackwardStep)
 
 
 class ChosenStep(BaseStep):
     """Train with the fastest kind of step that a provider supports, with the same updates as on the CPU.
 
-    Each kind is tried on a full and a short batch, on the provider and on the CPU: one graph per epoch, then
-    one graph per batch, then forward and backward. If ``first`` is not EpochStep, it is the only kind.
+    Each kind is tried on a full and a short batch, on the provider and on the CPU.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class ChosenStep(BaseStep):
         task: TrainingTask,
         device: Device,
         n_jobs: int | None = None,
-        first: type[BaseStep] = EpochStep,
+        kinds: Sequence[type[BaseStep]] = STEPS,
     ):
-        self._first = first
+        self._kinds = kinds
         self.refusals: dict[str, str] = {}  # reasons why kinds of steps cannot be used
         super().__init__(task, device, n_jobs)
 
@@ -60,7 +60,7 @@ class ChosenStep(BaseStep):
         return self.chosen
 
     def _choose(self, arguments: Any) -> BaseStep:
-        for kind in STEPS if self._first is EpochStep else [self._first]:
+        for kind in self._kinds:
             try:
                 step = kind(self.task, self.device, self.n_jobs)
                 updated = _trial(step, arguments)
@@ -98,7 +98,7 @@ class ChosenStep(BaseStep):
 
     def graphs(self) -> dict[str, ModelProto]:
         """Return the graphs of the selected kind of step, or of the first kind before the selection."""
-        step = self._first(self.task, self.device, self.n_jobs) if self.chosen is None else self.chosen
+        step = self._kinds[0](self.task, self.device, self.n_jobs) if self.chosen is None else self.chosen
         return step.graphs()
 
 

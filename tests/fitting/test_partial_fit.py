@@ -8,9 +8,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from ortlearn.data import passes
 from ortlearn.data.orders import epoch_order
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
+from tests.calls import calls_of
 
 RATES = [
     LearningRateSGD(eta0=0.05, power_t=0.5),
@@ -121,23 +121,19 @@ def test_orders_are_determined_by_the_first_seed(optimizer, wine):
     assert model.train_losses_ == expected
 
 
-def test_epochs_are_numbered_within_a_training(optimizer, diabetes_units, monkeypatch):
+def test_epochs_are_numbered_within_a_training(optimizer, diabetes_units):
     X, y = diabetes_units
-    asked: list[tuple[int, int]] = []
-
-    def noted(n_samples, seed, epoch, *others):
-        asked.append((seed, epoch))
-        return epoch_order(n_samples, seed, epoch, *others)
-
-    monkeypatch.setattr(passes, "epoch_order", noted)
     options = {"learning_rate": 0.01, "max_iter": 2, "warm_start": True}
     model = optimizer(LinearRegression(), random_state=np.random.RandomState(0), **options)
-    model.fit(X, y).partial_fit(X, y).partial_fit(X, y).set_params(max_iter=3).fit(X, y)
+    with calls_of(epoch_order) as calls:
+        model.fit(X, y).partial_fit(X, y).partial_fit(X, y).set_params(max_iter=3).fit(X, y)
+    asked = [(call["seed"], call["epoch"]) for call in calls]
     first, second = asked[0][0], asked[4][0]
     assert first != second  # a warm start is a new training with a new seed
     assert asked == [(first, epoch) for epoch in range(4)] + [(second, epoch) for epoch in range(3)]
-    asked.clear()
-    model.set_params(random_state=4).fit(X, y).fit(X, y)
+    with calls_of(epoch_order) as calls:
+        model.set_params(random_state=4).fit(X, y).fit(X, y)
+    asked = [(call["seed"], call["epoch"]) for call in calls]
     assert asked[:3] == asked[3:]
 
 

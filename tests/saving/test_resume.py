@@ -21,9 +21,8 @@ from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.exceptions import ResumedWarning, SavedFileError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, PlateauSchedule
 from ortlearn.losses import FunctionLoss
-from ortlearn.training import loop
-from ortlearn.training.steps import batch_timer
 from tests.saving.checkpoints import EveryState, training_state
+from tests.simulated_clock import slow_batches
 
 pytestmark = [pytest.mark.needs_callbacks, pytest.mark.filterwarnings("ignore")]
 
@@ -76,6 +75,13 @@ def data(case):
     return (csr_matrix(X), Y) if case == "sparse" else (X, Y)
 
 
+@pytest.fixture
+def slow(monkeypatch):
+    """Simulate slow batches."""
+    with slow_batches(monkeypatch):
+        yield
+
+
 #: The two estimators take turns over the cases.
 @pytest.mark.parametrize(("kind", "case"), list(zip(cycle(KINDS), CASES, strict=False)))
 def test_resuming_from_checkpoints(kind, case, tmp_path):
@@ -91,10 +97,9 @@ def test_resuming_from_checkpoints(kind, case, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", ["Adam", "average", "plateau", "sparse"])
+@pytest.mark.usefixtures("slow")
 def test_resuming_within_an_epoch(kind, case, tmp_path, monkeypatch):
     """Every call trains one batch, and writes a file."""
-    monkeypatch.setattr(batch_timer, "SECONDS", 1e-9)
-    monkeypatch.setattr(loop, "PAUSE", -1.0)
     monkeypatch.setitem(CASES, "sparse", (Ridge(), {"learning_rate": "Adam"}, {}))
     rows, labels = data(case)
     checkpoint = EveryState(tmp_path)

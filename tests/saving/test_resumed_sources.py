@@ -11,9 +11,8 @@ from sklearn.neural_network import MLPRegressor
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, saving
 from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.exceptions import SavedFileError, SourceError
-from ortlearn.training import loop
-from ortlearn.training.steps import batch_timer
 from tests.saving.checkpoints import EveryState, training_state
+from tests.simulated_clock import slow_batches
 
 pytestmark = [pytest.mark.needs_callbacks, pytest.mark.filterwarnings("ignore")]
 
@@ -58,8 +57,8 @@ def fit(case, kind, *callbacks, source=None, **more):
 @pytest.fixture
 def parts(monkeypatch):
     """Call the callbacks after every batch."""
-    monkeypatch.setattr(batch_timer, "SECONDS", 1e-9)
-    monkeypatch.setattr(loop, "PAUSE", -1.0)
+    with slow_batches(monkeypatch):
+        yield
 
 
 @pytest.mark.slow

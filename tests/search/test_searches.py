@@ -27,7 +27,9 @@ from ortlearn.learning_rates import (
 )
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty
 from ortlearn.search import OrtGridSearchCV, OrtRandomizedSearchCV
+from ortlearn.search.stack import MAX_ELEMENTS
 from ortlearn.transforms.batching.rules import RULES
+from tests.calls import calls_of
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(83, 5)).astype(np.float32)
@@ -64,16 +66,10 @@ def trainer(name="ridge", rate="SGD", penalty=None, **params):
 
 
 @pytest.fixture
-def trained_alone(monkeypatch):
-    """Estimators that were trained by a separate call of ``fit``."""
-    found, fit = [], Trainer.fit
-
-    def counted(self, *args):
-        found.append(self.configuration)
-        return fit(self, *args)
-
-    monkeypatch.setattr(Trainer, "fit", counted)
-    return found
+def trained_alone():
+    """Trainings by a separate call of ``fit``."""
+    with calls_of(Trainer.fit) as calls:
+        yield calls
 
 
 class Recorder:
@@ -375,11 +371,14 @@ def test_several_jobs_train_alone(trained_alone):
     assert len(trained_alone) == 2 * 2
 
 
-def test_maximum_number_of_weights_of_a_stack(monkeypatch, trained_alone):
-    """Five candidates of six weights each: two stacks of two, and one that is trained alone."""
-    estimator, labels = trainer("ridge")
-    monkeypatch.setattr("ortlearn.search.stack.MAX_ELEMENTS", 12)
-    assert_same_results(estimator, {"learning_rate__eta0": [0.01, 0.02, 0.03, 0.04, 0.05]}, labels)
+def test_maximum_number_of_weights_of_a_stack(trained_alone):
+    """Five candidates of 45,000 weights each: two stacks of two, and one that is trained alone."""
+    width, labels = MAX_ELEMENTS * 9 // (20 * (X.shape[1] + 2)), trainer("ridge")[1]
+    model = MLPRegressor(hidden_layer_sizes=(width,))
+    estimator = OrtGradientOptimizer(
+        model, learning_rate=clone(UPDATES["SGD"]), max_iter=2, batch_size=9, random_state=0
+    )
+    assert_same_results(estimator, {"learning_rate__eta0": [0.001, 0.002, 0.003, 0.004, 0.005]}, labels)
     assert len(trained_alone) == 2 * 1 + 2 * 5
 
 

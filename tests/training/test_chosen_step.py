@@ -1,5 +1,7 @@
 """Selection of the step on other providers, compared with the CPU."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from onnx import parser
@@ -9,17 +11,19 @@ from sklearn.neural_network import MLPRegressor
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import ExecutionError, PluginError, ProviderWarning
-from ortlearn.problem import configuration
+from ortlearn.learning_rates import LearningRateLBFGS
 from ortlearn.runtime.checked_sessions import CheckedSession, difference
 from ortlearn.runtime.devices import Device
-from ortlearn.training import chosen_step
-from ortlearn.training.solvers.full_batch import FullBatchStep
+from ortlearn.training.chosen_step import STEPS, CheckedFullBatchStep, ChosenStep
+from ortlearn.training.loop import run_training
+from ortlearn.training.settings import LoopSettings
+from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_step import EpochStep
-from ortlearn.training.steps.single_graph_step import SingleGraphStep
 
 MODEL = parser.parse_model(
     '<ir_version: 8, opset_import: ["": 18]> g (float[N,2] x) => (float[N,2] y) { h = Exp (x) y = Neg (h) }'
 )
+START = {"coef": np.array([[0.5], [0.5]], np.float32)}
 
 
 class Other(Device):
@@ -28,9 +32,20 @@ class Other(Device):
     is_native = False
 
 
-@pytest.fixture
-def other(monkeypatch):
-    monkeypatch.setattr(configuration, "parse_device", lambda name: Other("cpu"))
+class OnOther:
+    """Part of an estimator that trains on the other provider."""
+
+    def _configuration(self):
+        found = super()._configuration()
+        return replace(found, runtime=replace(found.runtime, device=Other("cpu")))
+
+
+class Epochs(OnOther, OrtGradientOptimizer):
+    """Its training step is a graph per epoch."""
+
+
+class Calls(OnOther, OrtGradientForwardBackwardOptimizer):
+    """Its training step is two calls."""
 
 
 @pytest.fixture
@@ -40,97 +55,100 @@ def samples():
 
 
 @pytest.mark.parametrize("rate", ["Adam", "LBFGS"])
-@pytest.mark.parametrize("trainer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
-def test_the_same_training(trainer, rate, samples, monkeypatch):
-    def fitted():
-        model = MLPRegressor(hidden_layer_sizes=(4,)) if rate == "Adam" else Ridge()
-        iterations = {"Adam": 3, "LBFGS": 100}[rate]
-        options = {"learning_rate": rate, "max_iter": iterations, "batch_size": 20, "random_state": 0}
-        return trainer(model, **options).fit(*samples)
-
-    expected = fitted()
-    monkeypatch.setattr(configuration, "parse_device", lambda name: Other("cpu"))
-    found = fitted()
+@pytest.mark.parametrize(
+    "trainer, other", [(OrtGradientOptimizer, Epochs), (OrtGradientForwardBackwardOptimizer, Calls)]
+)
+def test_the_same_training(trainer, other, rate, samples):
+    model = MLPRegressor(hidden_layer_sizes=(4,)) if rate == "Adam" else Ridge()
+    iterations = {"Adam": 3, "LBFGS": 100}[rate]
+    options = {"learning_rate": rate, "max_iter": iterations, "batch_size": 20, "random_state": 0}
+    expected, found = (kind(model, **options).fit(*samples) for kind in (trainer, other))
     np.testing.assert_allclose(found.predict(samples[0]), expected.predict(samples[0]), rtol=1e-5, atol=1e-4)
     for name, array in expected.trained_coef_.items():
         np.testing.assert_array_equal(found.trained_coef_[name], array)
     found.partial_fit(*(part[:7] for part in samples)) if rate == "Adam" else None
 
 
-def chosen(trainer):
-    return type(trainer._fitted.step.chosen).__name__
+def test_step_of_a_training(samples):
+    options = {"learning_rate": "SGD", "max_iter": 2}
+    for kind, expected in ((Epochs, "EpochStep"), (Calls, "ForwardBackwardStep")):
+        fitted = kind(SGDRegressor(), **options).fit(*samples)
+        assert type(fitted._fitted.step.chosen).__name__ == expected
 
 
-def training(samples):
-    return OrtGradientOptimizer(SGDRegressor(), learning_rate="SGD", max_iter=2, random_state=0).fit(*samples)
+def training(step, data):
+    """Return the weights after two epochs."""
+    return run_training(step, data, TrainingState(START), LoopSettings(max_iter=2, batch_size=5)).weights
 
 
-def test_step_of_a_training(other, samples):
-    assert chosen(training(samples)) == "EpochStep"
+def refused(kind):
+    """Return a kind of step whose graph the other provider refuses."""
+
+    def prepare(self, data, sizes):
+        if not self.device.is_native:
+            raise RuntimeError("Unsupported input type dynamic")
+        kind.prepare(self, data, sizes)
+
+    return type(kind.__name__, (kind,), {"prepare": prepare})
 
 
-def refuse(monkeypatch, *steps):
-    for step in steps:
-        prepare = step.prepare
-
-        def fails(self, data, sizes, prepare=prepare):
-            if not self.device.is_native:
-                raise RuntimeError("Unsupported input type dynamic")
-            prepare(self, data, sizes)
-
-        monkeypatch.setattr(step, "prepare", fails)
-
-
-def test_next_step_after_a_refused_graph(other, samples, monkeypatch):
-    expected = training(samples)
-    refuse(monkeypatch, EpochStep)
-    found = training(samples)
-    assert chosen(found) == "SingleGraphStep"
-    assert found._fitted.step.refusals == {"EpochStep": "Unsupported input type dynamic"}
-    np.testing.assert_allclose(found.predict(samples[0]), expected.predict(samples[0]), rtol=1e-3)
-    refuse(monkeypatch, SingleGraphStep)
-    assert chosen(training(samples)) == "ForwardBackwardStep"
+@pytest.mark.parametrize("n_refused", [0, 1, 2])
+def test_next_step_after_a_refused_graph(n_refused, make_task, rows):
+    kinds = [*map(refused, STEPS[:n_refused]), *STEPS[n_refused:]]
+    step = ChosenStep(make_task(), Other("cpu"), kinds=kinds)
+    found = training(step, rows)["coef"]
+    assert type(step.chosen) is STEPS[n_refused]
+    assert step.refusals == dict.fromkeys(
+        [kind.__name__ for kind in STEPS[:n_refused]], "Unsupported input type dynamic"
+    )
+    np.testing.assert_allclose(
+        found, training(EpochStep(make_task(), Device("cpu")), rows)["coef"], rtol=1e-4
+    )
 
 
-def test_no_supported_step(other, samples, monkeypatch):
-    refuse(monkeypatch, *chosen_step.STEPS)
+def test_no_supported_step(make_task, rows):
+    step = ChosenStep(make_task(), Other("cpu"), kinds=[*map(refused, STEPS)])
     with pytest.raises(
         ExecutionError, match=r"cannot be used for this training\. EpochStep: Unsupported input.*'cpu'"
     ):
-        training(samples)
+        training(step, rows)
 
 
-def test_wrong_updates_are_refused(other, samples, monkeypatch):
-    run = EpochStep.run_epoch
+class WrongUpdates(EpochStep):
+    """EpochStep with wrong weights on the other provider."""
 
-    def wrong(self, order, batch_size, buffers, pause=None):
-        values = run(self, order, batch_size, buffers, pause)
+    def run_epoch(self, order, batch_size, buffers, pause=None):
+        values = super().run_epoch(order, batch_size, buffers, pause)
         if not self.device.is_native:
             buffers.write({key: 2 * array + 1 for key, array in buffers.read().items()})
         return values
 
-    monkeypatch.setattr(EpochStep, "run_epoch", wrong)
-    found = training(samples)
-    assert chosen(found) == "SingleGraphStep"
-    assert "its updates of weight 'I0_coef' differ" in found._fitted.step.refusals["EpochStep"]
+
+def test_wrong_updates_are_refused(make_task, rows):
+    step = ChosenStep(make_task(), Other("cpu"), kinds=[WrongUpdates, *STEPS[1:]])
+    training(step, rows)
+    assert type(step.chosen) is STEPS[1]
+    assert "its updates of weight 'coef' differ" in step.refusals["WrongUpdates"]
 
 
-def test_wrong_gradients_of_all_samples_are_refused(other, samples, monkeypatch):
-    evaluate = FullBatchStep.evaluate
+class WrongGradient(CheckedFullBatchStep):
+    """CheckedFullBatchStep with the wrong sign of the gradient."""
 
-    def wrong(self, vector, width=0.0):
-        value, gradient = evaluate(self, vector, width)
-        return value, gradient * (1 if self.device.is_native else -1)
+    def evaluate(self, vector, width=0.0):
+        value, gradient = super().evaluate(vector, width)
+        return value, -gradient
 
-    monkeypatch.setattr(FullBatchStep, "evaluate", wrong)
+
+def test_wrong_gradients_of_all_samples_are_refused(make_task, rows):
+    task = make_task(learning_rate=LearningRateLBFGS())
+    CheckedFullBatchStep(task, Other("cpu")).start(rows, START)
     with pytest.raises(ExecutionError, match="objective or gradient differ from the CPU by 200%"):
-        OrtGradientOptimizer(Ridge(), learning_rate="LBFGS").fit(*samples)
+        WrongGradient(task, Other("cpu")).start(rows, START)
 
 
 @pytest.mark.parametrize("fault", ["wrong", "refused"])
-def test_fallback_to_the_cpu(fault, monkeypatch):
+def test_fallback_to_the_cpu(fault):
     x = np.ones((3, 2), np.float32)
-    session = CheckedSession(MODEL, Other("cpu"), None)
 
     class Broken:
         def run(self, names, feeds, run_options=None):
@@ -138,7 +156,7 @@ def test_fallback_to_the_cpu(fault, monkeypatch):
                 raise RuntimeError("no kernel")
             return [np.zeros((3, 2), np.float32)]
 
-    monkeypatch.setattr("ortlearn.runtime.checked_sessions.make_session", lambda *args: Broken())
+    session = CheckedSession(MODEL, Other("cpu"), None, make=lambda *arguments: Broken())
     with pytest.warns(
         ProviderWarning, match="no kernel" if fault == "refused" else "differ from those of the CPU by 100 %"
     ):
@@ -155,12 +173,10 @@ def test_differences():
     assert difference([np.array(["a", "b"])], [np.array(["a", "a"])]).endswith("by 50 %")
 
 
-def test_gradients_of_python_losses_are_checked(other, samples):
+def test_gradients_of_python_losses_are_checked(samples):
     def wrong(expected, predicted):
         return (predicted - expected)[:, 0] ** 2 / 2, expected - predicted
 
-    model = OrtGradientForwardBackwardOptimizer(
-        SGDRegressor(), learning_loss=wrong, learning_rate="SGD", max_iter=1, random_state=0
-    )
+    model = Calls(SGDRegressor(), learning_loss=wrong, learning_rate="SGD", max_iter=1, random_state=0)
     with pytest.raises(PluginError, match="gradient"):
         model.fit(*samples)

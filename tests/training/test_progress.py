@@ -1,10 +1,12 @@
 """Progress bars and lines of streams."""
 
+import contextlib
+import functools
 import io
 import subprocess
 import sys
 import threading
-from types import SimpleNamespace
+import time
 
 import pytest
 from rich.progress import Progress
@@ -92,13 +94,43 @@ class Terminal(io.StringIO):
         return [line.rpartition("\r\x1b[K")[2] for line in self.getvalue().split("\n")]
 
 
+class Clock:
+    """A clock that advances by ``step`` seconds at each reading, and never goes back between tests."""
+
+    now = time.monotonic()
+
+    def __init__(self):
+        Clock.now = max(self.now, time.monotonic()) + 1
+        self.step = 0.06  # there are two readings between two drawings, which are 0.1 seconds apart
+
+    def __call__(self):
+        Clock.now += self.step
+        return self.now
+
+
 @pytest.fixture
-def terminal(monkeypatch):
-    """Standard output as a terminal, drawn at every call."""
-    monkeypatch.setattr("ortlearn.training.stream_progress.PERIOD", 0.0)
-    standard = SimpleNamespace(stdout=Terminal())  # pytest replaces sys.stdout before each test
-    monkeypatch.setattr("ortlearn.training.stream_progress.sys", standard)
-    return standard.stdout
+def clock(monkeypatch):
+    """Return a clock in place of ``time.monotonic``, so that the speed of the machine has no effect."""
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock)
+    return clock
+
+
+@pytest.fixture
+def terminal(clock):
+    """Return a terminal that is drawn at every call."""
+    return Terminal()
+
+
+def on_terminal(test):
+    """Run a test with the terminal as standard output, which pytest replaces before each test."""
+
+    @functools.wraps(test)
+    def run(terminal, **others):
+        with contextlib.redirect_stdout(terminal):
+            test(terminal=terminal, **others)
+
+    return run
 
 
 def call(owner, epoch, enabled=True, **changes):
@@ -106,6 +138,7 @@ def call(owner, epoch, enabled=True, **changes):
         advance({**RECORD, "epoch": epoch, **changes})
 
 
+@on_terminal
 def test_calls_share_a_line(terminal):
     owner = Owner()
     for epoch in range(1, 5):
@@ -115,8 +148,9 @@ def test_calls_share_a_line(terminal):
     assert terminal.screen() == ["my stream epoch 4 loss 0.25 rate 0.01 0:00", ""]
 
 
-def test_minimum_time_between_drawings(terminal, monkeypatch):
-    monkeypatch.setattr("ortlearn.training.stream_progress.PERIOD", 1000.0)
+@on_terminal
+def test_minimum_time_between_drawings(terminal, clock):
+    clock.step = 0.0
     owner = Owner()
     for epoch in range(1, 50):
         call(owner, epoch)
@@ -135,6 +169,7 @@ def test_a_stream_outside_of_a_terminal_is_one_line(capsys):
     assert capsys.readouterr().out == "my stream epoch 4 loss 0.123 rate 0.01 0:00\n"
 
 
+@on_terminal
 def test_two_streams_share_a_line(terminal):
     first, second = Owner(), Owner()
     call(first, 7)
@@ -147,6 +182,7 @@ def test_two_streams_share_a_line(terminal):
     assert ["epoch 1" in line for line in terminal.screen()] == [False, True, False]
 
 
+@on_terminal
 def test_an_error_and_a_bar_begin_a_new_line(terminal):
     owner = Owner()
     call(owner, 1)
@@ -159,6 +195,7 @@ def test_an_error_and_a_bar_begin_a_new_line(terminal):
     close_stream(owner)
 
 
+@on_terminal
 def test_a_stream_that_is_no_longer_shown(terminal):
     owner = Owner()
     call(owner, 1)
@@ -166,6 +203,7 @@ def test_a_stream_that_is_no_longer_shown(terminal):
     assert terminal.screen()[0].startswith("my stream epoch 1 ") and terminal.getvalue().endswith("\n")
 
 
+@on_terminal
 def test_streams_in_threads(terminal):
     owners = [Owner() for _ in range(6)]
 
