@@ -71,14 +71,14 @@ class Comparison:
             return result
         labels = self.labels[rows]
         before, after = [
-            model_metrics(model, labels, _taken(predictions, rows))
+            model_metrics(model, labels, predictions.take(rows))
             for model, predictions in zip(self.models, (self.old, self.new), strict=True)
         ]
         weights = np.ones(len(rows)) if self.rows.weights is None else self.rows.weights[rows]
         if weights.sum() > 0:
             result["scores"] = bootstrap.compare(before, after, weights)
         if self.models[0].task == "classification":
-            right = [_taken(p, rows).values == labels for p in (self.old, self.new)]
+            right = [p.take(rows).values == labels for p in (self.old, self.new)]
             result["now_right"] = int((~right[0] & right[1]).sum())
             result["now_wrong"] = int((right[0] & ~right[1]).sum())
         return result
@@ -134,11 +134,6 @@ def _changes(model: Model, old: Predictions, new: Predictions, tolerance: float 
     if tolerance is None:
         tolerance = SMALL_CHANGE * float(np.std(old.values))
     return np.abs(new.values - old.values) > tolerance
-
-
-def _taken(predictions: Predictions, rows: np.ndarray) -> Predictions:
-    parts = (predictions.values, predictions.probabilities, predictions.scores)
-    return Predictions(*(None if part is None else part[rows] for part in parts))  # type: ignore[arg-type]
 
 
 def _groups(rows: Table, name: str) -> list[str]:

@@ -27,6 +27,8 @@ COMMANDS = {
     "train": "train a model on the samples of a data file",
     "evaluate": "measure how well a model predicts the labels of a data file",
     "compare": "compare the predictions of two models on a data file",
+    "adapt": "adapt a model to new samples, and put the result into use if it is better",
+    "versions": "list the versions of a model folder, or go back to the one before",
     "plugins": "list losses, penalties, learning rates and other plugins",
 }
 #: Exit statuses: that of argparse, and those of a shell for SIGINT and SIGPIPE.
@@ -55,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, 2 after an error, 130 after Ctrl-C.
+        Exit status: 0, 2 after an error, 130 after Ctrl-C; ``adapt`` returns 3 or 4 if the new model is not
+        used.
 
     Examples
     --------
@@ -73,7 +76,7 @@ def _status(arguments: list[str], program: str) -> int:
     """Run a command and return the exit status; the only place where errors are handled."""
     try:
         with _warnings_as_lines(program):
-            _run(arguments, program)
+            status = _run(arguments, program)
         sys.stdout.flush()
     except SystemExit as stop:  # argparse, after --help
         return int(stop.code or 0)
@@ -88,16 +91,17 @@ def _status(arguments: list[str], program: str) -> int:
             traceback.print_exc()
         print(f"{program}: error: {error_message(error)}", file=sys.stderr)
         return FAILED
-    return 0
+    return status
 
 
-def _run(arguments: list[str], program: str) -> None:
+def _run(arguments: list[str], program: str) -> int:
+    """Run a command and return its status."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(HELP, end="")
-        return
+        return 0
     if arguments[0] == "--version":
         print(PROGRAM, __version__)
-        return
+        return 0
     command = _command(arguments[0])
     parser = Parser(prog=program, description=command.__doc__)
     command.add_arguments(parser)
@@ -108,6 +112,7 @@ def _run(arguments: list[str], program: str) -> None:
     if hasattr(sys.stdout, "reconfigure"):  # the terminal may lack a character
         sys.stdout.reconfigure(errors="replace")
     print(to_json(result) if options.json else command.as_text(result))
+    return command.status(result) if hasattr(command, "status") else 0
 
 
 def _command(name: str) -> ModuleType:

@@ -10,7 +10,7 @@ import numpy as np
 from .data_files import Table
 from .predictions import Model, Predictions
 
-__all__ = ["Metrics", "metrics_of", "model_metrics", "scores_of"]
+__all__ = ["Metrics", "metrics_of", "model_metrics", "sample_losses", "scores_of"]
 
 #: Functions of weights by the name of the metric; they return nan if it is not defined.
 Metrics = dict[str, Callable[[np.ndarray], float]]
@@ -37,6 +37,17 @@ def metrics_of(labels: np.ndarray, predictions: Predictions, classes: np.ndarray
         metrics["log_loss"] = _mean(_log_losses(predictions.probabilities, codes))
         metrics["brier"] = _mean(_brier_losses(predictions.probabilities, codes))
     return {**metrics, "roc_auc": _roc_auc(scores, codes)}
+
+
+def sample_losses(model: Model, labels: np.ndarray, predictions: Predictions) -> np.ndarray:
+    """Return the loss of each sample: log loss, wrong labels without probabilities, or squared error."""
+    if model.task == "regression":
+        return np.asarray((predictions.values.astype(np.float64) - labels) ** 2)
+    if predictions.probabilities is not None:
+        codes = _codes(labels, model.classes, predictions.probabilities)
+        if codes is not None:
+            return _log_losses(predictions.probabilities, codes)
+    return (predictions.values != labels).astype(np.float64)
 
 
 def scores_of(metrics: Metrics, table: Table) -> dict[str, float]:

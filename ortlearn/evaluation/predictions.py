@@ -33,6 +33,11 @@ class Predictions:
     probabilities: np.ndarray | None = None
     scores: np.ndarray | None = None
 
+    def take(self, samples: np.ndarray) -> Predictions:
+        """Return the predictions for some samples."""
+        parts = (self.values, self.probabilities, self.scores)
+        return Predictions(*(None if part is None else part[samples] for part in parts))  # type: ignore[arg-type]
+
 
 class Model(abc.ABC):
     """Model of a file: its format, the source to train it from, its task, classes and columns.

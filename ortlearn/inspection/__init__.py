@@ -1,4 +1,4 @@
-"""Explanations of predictions by gradients, and plots of training curves, gradients and ONNX graphs.
+"""Explanations of predictions, changes of weights, and plots of training curves, gradients and ONNX graphs.
 
 Explanations are imported on first access, because they import scikit-learn and the models.
 """
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from .gradient_display import InputGradientDisplay
     from .gradients import input_gradient, smooth_gradient
     from .integrated import IntegratedGradients, integrated_gradients
+    from .weight_changes import WeightChange, weight_changes
 
 __all__ = [
     "Counterfactuals",
     "InputGradientDisplay",
     "IntegratedGradients",
     "TrainingCurveDisplay",
+    "WeightChange",
     "adversarial_radius",
     "counterfactual",
     "input_gradient",
@@ -31,18 +33,21 @@ __all__ = [
     "plot_graph",
     "save_attributions",
     "smooth_gradient",
+    "weight_changes",
 ]
 
 _MODULES = {
     "Counterfactuals": "counterfactuals",
     "InputGradientDisplay": "gradient_display",
     "IntegratedGradients": "integrated",
+    "WeightChange": "weight_changes",
     "adversarial_radius": "adversarial",
     "counterfactual": "counterfactuals",
     "input_gradient": "gradients",
     "integrated_gradients": "integrated",
     "save_attributions": "attribution_files",
     "smooth_gradient": "gradients",
+    "weight_changes": "weight_changes",
 }
 
 
