@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data.sample_blocks import SampleBlock
+from ..data.samples import Data
 from ..exceptions import FewUpdatesWarning, warn_user
 from ..fitting.from_source import in_memory, labels_are_arrays
 from ..fitting.given import Beginning, Call, Given
@@ -52,7 +53,9 @@ class _ShardSource(ShardSamples):
         self._step = ClusterFullBatchStep(self, task) if full_batch else ClusterStep(self, task)
         return self._step
 
-    def passes(self, preparation: Any, seed: int | None, version: int) -> Rounds | GradientRounds | None:
+    def passes(
+        self, preparation: Any, data: Data, seed: int | None, version: int
+    ) -> Rounds | GradientRounds | None:
         """Return the rounds of a training; None for a solver, which controls its evaluations itself."""
         shards = self.prepare(preparation)
         if isinstance(self._step, ClusterFullBatchStep):

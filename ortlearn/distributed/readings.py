@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..fitting.fingerprint_texts import arrays_text
 from ..fitting.run import Preparation
 from ..fitting.source_checks import LabelForm
 from ..fitting.source_counts import SampleCounter, SourceTotals
-from ..fitting.source_samples import SourceReader
+from ..fitting.source_samples import SourceReader, add_moments, flat_labels
 from ..inference.running import LiveInference
 from ..problem.configuration import Runtime
 from ..problem.problem import Problem
@@ -25,7 +25,6 @@ from .averaging import Mean
 
 __all__ = [
     "Evaluator",
-    "LabelMoments",
     "count_samples",
     "label_moments",
     "mean_loss",
@@ -51,11 +50,8 @@ def count_samples(
 
 def weight_of(data: Data) -> float:
     """Return the sum of the weights of samples."""
-    return (
-        float(len(data))
-        if data.weight_per_sample is None
-        else float(data.weight_per_sample.sum(dtype=np.float64))
-    )
+    weights = data.weight_per_sample
+    return float(len(data)) if weights is None else float(weights.sum(dtype=np.float64))
 
 
 def read(reader: SourceReader, rows: SampleBlock) -> Data:
@@ -76,41 +72,17 @@ def texts_of(data: Data) -> dict[str, str]:
 
 def moments(preparation: Preparation, data: Data) -> dict[str, Moments]:
     """Return the moments of the features of a shard, by name."""
-    found, weights = {}, data.weight_per_sample
+    found: dict[str, Moments] = {}
     with runtime_errors():
-        columns = preparation.features(data)
-    for name, features in columns.items():
-        if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
-            found[name] = Moments()
-            found[name].add(features, weights)
+        add_moments(found, preparation.features(data), data)
     return found
 
 
-class LabelMoments(NamedTuple):
-    """Mean and variance of each column of encoded labels, and the sum of the sample weights."""
-
-    mean: np.ndarray
-    variance: np.ndarray
-    weight: float
-
-    def merge(self, other: LabelMoments) -> LabelMoments:
-        """Return the moments of both, by the formula of :class:`Moments`."""
-        total = self.weight + other.weight
-        share = other.weight / total
-        step = other.mean - self.mean
-        variance = self.variance + (other.variance - self.variance) * share + step**2 * share * (1 - share)
-        return LabelMoments(self.mean + step * share, variance, total)
-
-
-def label_moments(data: Data) -> LabelMoments | None:
-    """Return the moments of the labels of a shard; None if all sample weights are zero."""
-    weight = weight_of(data)
-    if not weight > 0:
-        return None
-    values = data.y.reshape(len(data), -1).astype(np.float64)
-    mean = np.average(values, axis=0, weights=data.weight_per_sample)
-    squares = np.average((values - mean) ** 2, axis=0, weights=data.weight_per_sample)
-    return LabelMoments(mean, squares, weight)
+def label_moments(data: Data) -> Moments:
+    """Return the moments of the labels of a shard."""
+    found = Moments()
+    found.add(flat_labels(data), data.weight_per_sample)
+    return found
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ from distributed import Future
 from ..exceptions import SourceError
 from ..fitting.run import Preparation
 from ..fitting.source_counts import SourceTotals
-from ..fitting.source_samples import SourceReader
+from ..fitting.source_samples import SourceReader, scale_of_labels
 from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures
-from ..problem.problem import Problem, label_spread
+from ..problem.problem import Problem
 from ..training.graphs.first_layers import Moments
 from . import readings, tasks
 from .averaging import average_arrays
@@ -78,10 +78,14 @@ class ShardSamples:
         labels = None if whole.labels is None else whole.labels.tolist()
         return repr((self.sizes, whole.largest, whole.weights.tolist(), labels)).encode()
 
-    def texts(self) -> dict[str, str]:
-        """Return the fingerprint of the samples of all shards."""
+    def array_texts(self) -> dict[str, str]:
+        """Return the texts of the arrays of all shards."""
         names = list(self._texts[0])
         return {name: "; ".join(texts[name] for texts in self._texts) for name in names}
+
+    def texts(self) -> dict[str, str]:
+        """Return the fingerprint of the samples of all shards."""
+        return {**self.array_texts(), "source": self.whole.text()}
 
     def on_shards(self, task: Callable, *arguments: Any) -> list[Future]:
         """Submit a task for each shard, and return the futures."""
@@ -117,11 +121,10 @@ class ShardSamples:
     @cached_property
     def label_moments(self) -> tuple[np.ndarray, float]:
         """Mean and deviation of the encoded labels; zero and one if scores have another scale than labels."""
-        found = [part for part in self.gather(self.on_shards(readings.label_moments)) if part is not None]
-        whole = reduce(readings.LabelMoments.merge, found)
-        if not self.problem.predicts_labels:
-            return np.zeros(len(whole.mean)), 1.0
-        return whole.mean, label_spread(whole.mean, whole.variance)
+        whole = Moments()
+        for part in self.gather(self.on_shards(readings.label_moments)):
+            whole.merge(part)
+        return scale_of_labels(self.problem, whole)
 
     def measure(self, preparation: Preparation) -> dict[str, Moments]:
         """Return the moments of features, by name."""

@@ -19,6 +19,7 @@ from ..problem.configuration import Runtime
 from ..problem.input_validation import InputFeatures
 from ..problem.problem import Problem
 from ..problem.samples import Samples, check_weights, flat_weights
+from ..training.graphs.first_layers import Moments
 from ..training.settings import Measured
 from ..training.state import TrainingState
 from . import readings
@@ -33,7 +34,7 @@ class ScoreSums(NamedTuple):
     """Means over some samples from which a score is computed; the moments of labels are for R2."""
 
     value: np.ndarray
-    labels: readings.LabelMoments | None
+    labels: Moments | None
     weight: float
 
     def merge(self, other: ScoreSums) -> ScoreSums:
@@ -42,9 +43,9 @@ class ScoreSums(NamedTuple):
             return self if self.weight > 0 else other
         weight = self.weight + other.weight
         value = self.value + (other.value - self.value) * (other.weight / weight)
-        both = self.labels is not None and other.labels is not None
-        labels = self.labels.merge(other.labels) if both else None  # type: ignore[union-attr, arg-type]
-        return ScoreSums(value, labels, weight)
+        if self.labels is not None and other.labels is not None:
+            self.labels.merge(other.labels)
+        return ScoreSums(value, self.labels, weight)
 
 
 def score_kind(problem: Problem) -> str | None:
@@ -85,9 +86,8 @@ def score_block(
         return ScoreSums(np.array([np.average(right, weights=counts)]), None, weight)
     y = np.asarray(rows.y, dtype=np.float64).reshape(len(rows), -1)
     errors = (y - predicted.reshape(y.shape)) ** 2
-    mean = np.average(y, axis=0, weights=counts)
-    variance = np.average((y - mean) ** 2, axis=0, weights=counts)
-    labels = readings.LabelMoments(mean, variance, weight)
+    labels = Moments()
+    labels.add(y, counts)
     return ScoreSums(np.average(errors, axis=0, weights=counts), labels, weight)
 
 
@@ -103,7 +103,7 @@ def _score(problem: Problem, sums: ScoreSums) -> float:
         if score_kind(problem) == "accuracy":
             return value
         return -value if scores is not None and scores.averaged else -value * sums.weight
-    left, around = sums.value, sums.labels.variance
+    left, around = sums.value, sums.labels.mean_and_variance[1]
     r2 = 1 - np.divide(left, around, out=(left > 0).astype(np.float64), where=around > 0)
     return float(r2.mean())
 
@@ -128,7 +128,7 @@ class ShardValidation:
 
     def texts(self) -> dict[str, str]:
         """Return the fingerprint of the samples."""
-        return {f"{name}_val": text for name, text in self._samples.texts().items()}
+        return {f"{name}_val": text for name, text in self._samples.array_texts().items()}
 
     def loss(self, weights: Mapping[str, np.ndarray]) -> float:
         """Return the mean loss of the model with some weights."""

@@ -277,7 +277,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         from ..fitting.callbacks import EstimatorView
         from ..fitting.trainer import Trainer
         from ..runtime.errors import runtime_errors
-        from ..training.interrupts import Interrupted, ReadingFailed
+        from ..training.interrupts import Unfinished
 
         last = self._fitted if is_final(self._fitted) else None
         estimator = copy.copy(self)  # for callbacks, which may set attributes and fail
@@ -287,8 +287,8 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
             cause: BaseException | None = None
             try:
                 estimator._fitted = with_callbacks(lambda estimator: train(trainer))(estimator)
-            except (Interrupted, ReadingFailed) as error:
-                cause = error if isinstance(error, Interrupted) else error.__cause__
+            except Unfinished as error:
+                cause = error.__cause__
                 if error.model is not None:
                     estimator._fitted = error.model
                     self.__dict__.update(vars(estimator))

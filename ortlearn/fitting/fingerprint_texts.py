@@ -78,13 +78,12 @@ def data_texts(
     start: Start, settings: LoopSettings, validation: Any, shuffle_buffer: int | None, is_split: bool
 ) -> dict[str, str]:
     """Return the texts of graph, samples and validation, which with ``is_split`` is a part of X."""
-    problem, source = start.problem, start.source
+    problem = start.problem
     texts = {"graph": f"checksum {_graph_checksum(start):08x}", "classes": _classes_text(problem)}
     texts["learning_rate_"] = _text(problem.updates.learning_rate)
-    texts |= {**arrays_text(start.data, ""), **({} if source is None else source.texts())}
+    texts |= {**arrays_text(start.data, ""), **start.samples.texts()}
     if start.data.sample_weight is not None:
         texts["sample_weight"] += f" and the sum {start.state.total_weight!r}"
-    texts["source"] = "None" if source is None else source.whole.text()
     texts["shuffle_buffer"] = str(shuffle_buffer)
     own = dict.fromkeys(("X_val", "y_val", "sample_weight_val", "validation_every"), "None")
     if validation is not None:
@@ -168,7 +167,7 @@ def digest_of(start: Start) -> int:
     """Return the checksum of graph and samples in files of version 0.2.0."""
     parts = parts_of(start.data).values()
     found = checksum([array for arrays in parts for array in arrays], _graph_checksum(start))
-    return found if start.source is None else zlib.crc32(start.source.summary, found)
+    return zlib.crc32(start.samples.summary, found)
 
 
 def arrays_text(data: Data, suffix: str) -> dict[str, str]:

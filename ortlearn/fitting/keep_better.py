@@ -70,16 +70,14 @@ def _is_undecided(
 
 def _mean_loss(configuration: Configuration, start: Start) -> Callable[[Weights], float]:
     """Return the function of weights that computes the mean loss of all samples."""
-    problem, data, source = start.problem, start.data, start.source
+    problem, data = start.problem, start.data
     if data.members is not None:
         unseen = ScoreRunner(of_unseen_members(problem, problem.task(False), data), configuration.runtime)
         return lambda weights: float(
             np.average(unseen.losses(unseen.scores(weights, data), data), weights=data.sample_weight)
         )
     runner = LiveInference(problem, problem.trainable.model, configuration.runtime)
-    if source is not None:
-        return lambda weights: source.mean_loss(runner.with_weights(weights))
-    return lambda weights: runner.with_weights(weights).mean_loss(data.X, data.y, data.sample_weight)
+    return lambda weights: start.samples.mean_loss(runner.with_weights(weights))
 
 
 def _objective(

@@ -21,7 +21,7 @@ from ..training.graphs.names import OBJECTIVE
 from ..training.graphs.objective import objective_graph
 from ..training.graphs.rescaling import unit_lengths
 from ..training.graphs.task import TrainingTask
-from ..training.interrupts import Interrupted, ReadingFailed
+from ..training.interrupts import Unfinished
 from ..training.loop import run_training
 from ..training.monitor import Monitor
 from ..training.optimisations.hoisting import Prefix, needs_hoisting, split_prefix
@@ -75,7 +75,7 @@ def train(
         weights = estimates.estimated(data, ESTIMATE.base, ESTIMATE.pooled)
         start = replace(start, state=replace(start.state, weights=weights, updated=None))
     fingerprint = None if fingerprint_of is None else fingerprint_of(candidate)
-    kept = None if start.source is not None and start.source.is_remote else step
+    kept = None if start.samples.is_remote else step
     unfinished = partial(model_after, configuration, start, kept, fingerprint=fingerprint)
     is_solver = step.task.update.learning_rate.full_batch
     state = resumed or (start.state if is_solver else _initial_state(start, step))
@@ -88,10 +88,8 @@ def train(
         "validate": None if validation is None else validation.measure,
         "observer": observer,
     }
-    passes = None
-    if start.source is not None:
-        seed = start.state.seed if configuration.shuffle else None
-        passes = start.source.passes(prepare, seed, state.order_version)
+    seed = start.state.seed if configuration.shuffle else None
+    passes = start.samples.passes(prepare, data, seed, state.order_version)
     try:
         if is_solver:
             growth = None if warm is None else warm.growth
@@ -102,7 +100,7 @@ def train(
             state = chosen.train(setting, Part(data))
         else:
             state = run_training(step, data, state, settings, passes=passes, **hooks)
-    except (Interrupted, ReadingFailed) as ended:
+    except Unfinished as ended:
         if fingerprint is not None and ended.state.has_updates:
             ended.model = unfinished(ended.state)
         raise
@@ -157,9 +155,7 @@ def _with_coordinates(configuration: Configuration, start: Start, resumed: Train
     task, prefix = _task(configuration, start)
     features = Preparation(task, prefix)
     shapes = {name: array.shape for name, array in start.weights.items()}
-    data, measured = features(start.data), None
-    if start.source is not None:
-        measured = start.source.measure(features)
+    data, measured = features(start.data), start.samples.measure(features)
     coordinates = Coordinates(task, data, shapes, of_features=True, measured=measured)
     return replace(start, state=start.state.in_coordinates(coordinates))
 
@@ -191,8 +187,7 @@ def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Pre
     if loss is None or not loss.in_python:
         score, names = None if loss is None else graph.output, start.problem.trainable.original_names
         require_gradients(objective_graph(task), OBJECTIVE, graph.learned, graph.origin, names, score)
-    runtime, source = configuration.runtime, start.source
-    step = runtime.new_step(task) if source is None else source.new_step(runtime, task)
+    step = start.samples.new_step(configuration.runtime, task)
     if isinstance(step, FullBatchStep):
         step.label_spread = start.label_moments()[1]
     return step, data, prepare

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..data.chunks import ArrayPool, chunk_size, cut, whole_blocks
 from ..data.orders import epoch_order
-from ..data.passes import Chunk
+from ..data.passes import Chunk, PassesInMemory
 from ..data.prefetch import prefetched
 from ..data.sample_blocks import SampleBlock
 from ..data.samples import Data
@@ -28,7 +28,7 @@ from ..training.graphs.first_layers import Moments
 from ..training.graphs.task import TrainingTask
 from .source_counts import SourceTotals, checked_weights
 
-__all__ = ["SourceReader", "SourceSamples"]
+__all__ = ["OneChunk", "SourceReader", "SourceSamples", "add_moments", "flat_labels", "scale_of_labels"]
 
 #: Shard number for the order of blocks, which is not the number of any chunk.
 BLOCKS = 2**64 - 1
@@ -64,6 +64,26 @@ class SourceReader:
         return Data(X, labels, objective_weights(problem, y, weights, len(rows), self._scale))
 
 
+def add_moments(moments: dict[str, Moments], columns: Mapping[str, Any], data: Data) -> None:
+    """Add the moments of the features of some samples, by the name of their input."""
+    for name, features in columns.items():
+        if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
+            moments.setdefault(name, Moments()).add(features, data.weight_per_sample)
+
+
+def flat_labels(data: Data) -> np.ndarray:
+    """Return encoded labels as a float64 matrix."""
+    return data.y.reshape(len(data), -1).astype(np.float64)
+
+
+def scale_of_labels(problem: Problem, moments: Moments) -> tuple[np.ndarray, float]:
+    """Return mean and deviation of labels; zero and one if scores have another scale than labels."""
+    mean, variance = moments.mean_and_variance
+    if not problem.predicts_labels:
+        return np.zeros(len(mean)), 1.0
+    return mean, label_spread(mean, variance)
+
+
 def _weight_scale(problem: Problem, whole: SourceTotals) -> tuple[float, float]:
     """Return a power of two as divisor of the weights, and the mean of the divided weights."""
     unit = scale_of(whole.largest)
@@ -71,6 +91,43 @@ def _weight_scale(problem: Problem, whole: SourceTotals) -> tuple[float, float]:
     if not total > 0:
         raise ValueError("All weights are zero: class_weight must be above 0 for a class that occurs.")
     return unit, total / unit / whole.n_rows
+
+
+class OneChunk:
+    """All samples in memory: a source of one chunk."""
+
+    is_remote = False
+    #: What is known of them without reading their arrays.
+    summary = b""
+
+    def __init__(self, problem: Problem, data: Data):
+        self._problem, self._data, self.n_samples = problem, data, len(data)
+
+    def texts(self) -> dict[str, str]:
+        """Return the fingerprint of a source, of which there is none."""
+        return {"source": "None"}
+
+    @property
+    def label_moments(self) -> tuple[np.ndarray, float]:
+        """Mean and deviation of the labels."""
+        return self._problem.label_moments(self._data)
+
+    def measure(self, preparation: Any) -> None:
+        """Return None: moments of features are computed from the samples."""
+
+    def mean_loss(self, runner: Any) -> float:
+        """Return the mean of the losses of all samples."""
+        return runner.mean_loss(self._data.X, self._data.y, self._data.sample_weight)
+
+    def new_step(self, runtime: Runtime, task: TrainingTask) -> Any:
+        """Return the training step of a task."""
+        return runtime.new_step(task)
+
+    def passes(
+        self, prepare: Callable[[Data], Data], data: Data, seed: int | None, version: int
+    ) -> PassesInMemory:
+        """Return the passes of a training on the prepared samples."""
+        return PassesInMemory(data, seed, 0, version)
 
 
 class SourceSamples:
@@ -97,8 +154,8 @@ class SourceSamples:
         return repr((whole.n_rows, whole.largest, whole.weights.tolist(), labels)).encode()
 
     def texts(self) -> dict[str, str]:
-        """Return the fingerprint of all samples: none but that of the first ones is known without a pass."""
-        return {}
+        """Return the fingerprint of all samples; only that of the first ones is known without a pass."""
+        return {"source": self.whole.text()}
 
     @property
     def is_one_chunk(self) -> bool:
@@ -136,14 +193,9 @@ class SourceSamples:
         moments: dict[str, Moments] = {}
         labels = Moments()
         for data in self._chunks():
-            for name, features in preparation.features(data).items():
-                if getattr(features, "ndim", 0) == 2 and features.dtype.kind == "f":
-                    moments.setdefault(name, Moments()).add(features, data.weight_per_sample)
-            labels.add(data.y.reshape(len(data), -1).astype(np.float64), data.weight_per_sample)
-        mean, variance = labels.mean_and_variance
-        self.label_moments = np.zeros(len(mean)), 1.0
-        if self._reader.problem.predicts_labels:
-            self.label_moments = mean, label_spread(mean, variance)
+            add_moments(moments, preparation.features(data), data)
+            labels.add(flat_labels(data), data.weight_per_sample)
+        self.label_moments = scale_of_labels(self._reader.problem, labels)
         return moments
 
     def mean_loss(self, runner: Any) -> float:
@@ -157,8 +209,10 @@ class SourceSamples:
                 weight += share
         return total / weight
 
-    def passes(self, prepare: Callable[[Data], Data], seed: int | None, version: int) -> SourcePasses:
-        """Return the passes of a training."""
+    def passes(
+        self, prepare: Callable[[Data], Data], data: Data, seed: int | None, version: int
+    ) -> SourcePasses:
+        """Return the passes of a training; ``data`` are the first samples, prepared."""
         return SourcePasses(self, prepare, seed, version)
 
     def blocks_after(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils import column_or_1d
@@ -34,9 +34,7 @@ from ..training.state import TrainingState
 from .fitted_model import FittedModel
 from .leaves.unseen_members import with_unseen_members
 from .source_counts import SourceTotals
-
-if TYPE_CHECKING:
-    from .source_samples import SourceSamples
+from .source_samples import OneChunk
 
 __all__ = ["Start", "new_start", "data_of", "labelled", "next_start", "with_anchor"]
 
@@ -60,7 +58,7 @@ class Start:
     # Random weights for standardised features, if the rate is automatic.
     fresh: dict[str, np.ndarray] | None = None
     # All samples, if ``data`` has the first ones; or an object with the same methods.
-    source: SourceSamples | Any = None
+    source: Any = None
 
     @property
     def weights(self) -> dict[str, np.ndarray]:
@@ -68,13 +66,18 @@ class Start:
         return self.state.weights
 
     @property
+    def samples(self) -> Any:
+        """All samples, as a source."""
+        return OneChunk(self.problem, self.data) if self.source is None else self.source
+
+    @property
     def n_samples(self) -> int:
         """Number of samples."""
-        return len(self.data) if self.source is None else self.source.n_samples
+        return self.samples.n_samples
 
     def label_moments(self) -> tuple[np.ndarray, float]:
         """Return mean and standard deviation of all labels, as ``Problem.label_moments`` does."""
-        measured = None if self.source is None else self.source.label_moments
+        measured = self.samples.label_moments
         return self.problem.label_moments(self.data) if measured is None else measured
 
     def others(self, task: TrainingTask) -> dict[str, dict[str, np.ndarray]]:

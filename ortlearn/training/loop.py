@@ -14,7 +14,7 @@ from ..data.samples import Data
 from ..learning_rates import Rates
 from ..runtime.buffers import CarriedBuffers
 from .divergence import Diverged, check_last, report
-from .interrupts import Interrupted, ReadingFailed
+from .interrupts import Unfinished
 from .monitor import Mark, Monitor
 from .progress import progress_bar
 from .settings import LoopSettings, Observer, Validate
@@ -44,7 +44,7 @@ def run_training(
     """Train from a state, and return the state afterwards.
 
     The order of an epoch depends only on seed, shard and epoch. ``passes`` has the samples of every epoch if
-    ``data`` is only a part of them. The exceptions Interrupted and ReadingFailed have the last state.
+    ``data`` is only a part of them. The exception Unfinished has the last state.
     """
     if passes is None:
         seed = state.seed if settings.shuffle else None
@@ -64,7 +64,7 @@ def run_training(
         except Diverged as diverged:
             report(diverged, run.recent(), run.rate, settings, len(monitor.history))
         except KeyboardInterrupt as interrupt:
-            raise Interrupted(monitor.state(), *interrupt.args) from interrupt
+            raise Unfinished(monitor.state()) from interrupt
         else:
             monitor.check_end()
     return monitor.finish(buffers.current)
@@ -175,7 +175,7 @@ class _EpochLoop:
                 except StopIteration:
                     return
                 except Exception as error:
-                    raise ReadingFailed(self.monitor.state()) from error
+                    raise Unfinished(self.monitor.state()) from error
                 yield chunk
 
     def _last_batch(self, epoch: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..data.samples import Data
 from ..exceptions import ConvergenceError, warn_user
 from ..learning_rates import BaseSolver
-from .interrupts import Interrupted
+from .interrupts import Unfinished
 from .monitor import Monitor
 from .progress import progress_bar
 from .settings import LoopSettings, Observer, Validate
@@ -209,7 +209,7 @@ def run_full_batch(
         except _Stopped:
             pass
         except KeyboardInterrupt as interrupt:
-            raise Interrupted(monitor.state(), *interrupt.args) from interrupt
+            raise Unfinished(monitor.state()) from interrupt
         except _NotFinite as error:
             _report(f"{error}", monitor.losses, settings)
         monitor.check_best()
