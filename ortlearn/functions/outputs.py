@@ -73,12 +73,13 @@ class _Outputs:
         found = scores.score if method == RAW else getattr(self, f"_{method}")(scores)
         if not found:
             raise GradientError(
-                f"The graph of {source.name} does not compute {output}: use one of {self._available()}."
+                f"The graph of {source.name} does not compute {output}: use one of {self._available(output)}."
             )
         return self._typed(self.op.Log(found), found, 2) if output == "predict_log_proba" else found
 
-    def _available(self) -> list[str]:
-        return [name for name in METHODS if hasattr(self.source.estimator, name)] + [RAW]
+    def _available(self, without: str = "predict_log_proba") -> list[str]:
+        found = [name for name in METHODS if hasattr(self.source.estimator, name)]
+        return [name for name in (*found, RAW) if name != without]
 
     def _typed(self, name: str, like: str, rank: int) -> str:
         known = self.op.type(like)
@@ -96,7 +97,7 @@ class _Outputs:
         if scores.label is not None or scores.task in ("classification", "multilabel"):
             raise GradientError(
                 f"predict of {self.source.name} is piecewise constant, since it returns classes or "
-                f"indices: differentiate one of {[n for n in self._available() if n != 'predict']}."
+                f"indices: differentiate one of {self._available('predict')}."
             )
         found = scores.predicted
         rank = len(self.op.shape(found) or (None, None))

@@ -12,6 +12,7 @@ import numpy as np
 from onnx import ModelProto
 from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from ..data.columns import Columns
 from ..exceptions import ConversionError
@@ -21,6 +22,7 @@ from ..models import Scores, unwrapped
 from ..models.fusion import FusedForm
 from ..onnx_files.loading import is_onnx_source
 from ..onnx_files.opening import open_file
+from ..onnx_files.probed_shapes import with_probed_shapes
 from ..preprocessing.column_reading import check_categories, read_columns
 from ..preprocessing.columns import as_array_like
 from ..preprocessing.estimator_checks import check_is_a_model, is_trainer, last_step
@@ -30,6 +32,7 @@ from ..preprocessing.pipeline_split import split_pipeline
 from ..preprocessing.schema import Input, InputSchema, graph_inputs, schema_of_graph
 from ..preprocessing.skl2onnx_steps import UndefinedModelError
 from ..problem.input_validation import InputFeatures
+from ..runtime.graph_run import run_graph
 from ..trainable.conversion import TrainableModel, to_trainable
 from ..trainable.from_estimator import write_split
 
@@ -110,12 +113,17 @@ def _of_estimator(model: Any, X: Any, dtype: np.dtype) -> Source:
             f"{error} If X has columns of text or of several types, or steps that stay in scikit-learn, "
             "pass some samples as X=..."
         ) from error
+    read, graph = _reader(model, split.schema, split.sklearn_steps), with_computed_shapes(written.model)
+    if not split.schema.is_number_matrix and X is not None:  # texts have no known ranks
+        with suppress(Exception):
+            rows = [read(_safe_indexing(X, np.arange(count))) for count in (1, 2, 3)]
+            graph = with_probed_shapes(graph, run_graph, rows)
     return Source(
         name=type(unwrapped(last_step(model) or model)).__name__,
-        model=with_computed_shapes(written.model),
+        model=graph,
         scores=written.scores,
         schema=split.schema,
-        read=_reader(model, split.schema, split.sklearn_steps),
+        read=read,
         classes=written.scores.classes,
         parameters={name: name for name, known in written.parameters.items() if known.learned},
         fused=written.fused,
