@@ -46,6 +46,7 @@ NO_EXAMPLE = {
         "Solution",
         "TrainableModel",
         "Weight",
+        "WeightChange",
     },
     "a part of the training loop, shown by the estimators": {
         "Objective",

@@ -48,6 +48,8 @@ class Adaptation:
 
     Attributes
     ----------
+    old, new : Model
+        The model in use and the retrained one, with the method ``predict`` for tables.
     outcome : {"promoted", "kept", "refused"}
         Whether the new model is to replace the old one: it is kept without evidence of a gain, and a new one
         is refused if it breaks a limit of the gate. A dry run changes no folder, whatever the outcome.
@@ -61,10 +63,14 @@ class Adaptation:
         Scores, groups, size and latency; None if no candidate was preferred to the model in use.
     drift : Drift or None
         None without reference samples.
-    version : int or None
-        Number of the version in the folder, if one was added.
     n_samples, n_held_out : int
         Numbers of new samples for training and for the gate.
+    parameters : dict
+        Parameters of the warm start.
+    samples : Table
+        New samples of the training.
+    version : int or None
+        Number of the version in the folder, if one was added.
     """
 
     old: Model = field(repr=False)
