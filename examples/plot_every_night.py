@@ -3,9 +3,9 @@ Twelve months of a model
 ========================
 
 The relation between features and labels changes every third month, and one month has wrong
-labels. Each month, :func:`~ortlearn.lifecycle.adapt` retrains the model in use, and puts the result
-into use if held-out samples show a gain. Half of the held-out samples are of the month before, so
-that one month of wrong labels does not show a gain.
+labels. Each month, :func:`~ortlearn.lifecycle.adapt` retrains the model in use, and puts the
+result into use if held-out samples show a gain. Half of the held-out samples are of the month
+before, so that one month of wrong labels does not show a gain.
 """
 
 from tempfile import mkdtemp
