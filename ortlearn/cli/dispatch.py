@@ -8,9 +8,10 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from .._version import __version__
 from ..evaluation.messages import one_line
@@ -18,7 +19,7 @@ from .messages import error_message
 from .parser import Parser, UsageError
 from .report import to_json
 
-__all__ = ["main"]
+__all__ = ["main", "status_of"]
 
 PROGRAM = "ortlearn"
 #: Commands; each is a module of this package.
@@ -69,14 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     program = f"{PROGRAM} {arguments[0]}" if arguments[:1] and arguments[0] in COMMANDS else PROGRAM
-    return _status(arguments, program)
+    return status_of(arguments, program)
 
 
-def _status(arguments: list[str], program: str) -> int:
-    """Run a command and return the exit status; the only place where errors are handled."""
+def status_of(arguments: list[str], program: str, load: Callable[[str], Any] | None = None) -> int:
+    """Run a command, loaded by its name, and return the exit status; all errors are handled here."""
     try:
         with _warnings_as_lines(program):
-            status = _run(arguments, program)
+            status = _run(arguments, program, load or _command)
         sys.stdout.flush()
     except SystemExit as stop:  # argparse, after --help
         return int(stop.code or 0)
@@ -94,7 +95,7 @@ def _status(arguments: list[str], program: str) -> int:
     return status
 
 
-def _run(arguments: list[str], program: str) -> int:
+def _run(arguments: list[str], program: str, load: Callable[[str], Any]) -> int:
     """Run a command and return its status."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(HELP, end="")
@@ -102,7 +103,7 @@ def _run(arguments: list[str], program: str) -> int:
     if arguments[0] == "--version":
         print(PROGRAM, __version__)
         return 0
-    command = _command(arguments[0])
+    command = load(arguments[0])
     parser = Parser(prog=program, description=command.__doc__)
     command.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

@@ -39,8 +39,8 @@ CODECS = {"UNCOMPRESSED": None, "GZIP": "gzip", "SNAPPY": "snappy", "ZSTD": "zst
 class PlainReader:
     """Read row groups of local files."""
 
-    def __init__(self, selection: Selection, schema: Any):
-        self._selection, self._schema = selection, schema
+    def __init__(self, selection: Selection, schema: Any, block_bytes: int = BLOCK):
+        self._selection, self._schema, self._block_bytes = selection, schema, block_bytes
         self._types = {name: schema.field(name).type for name in selection.columns()}
 
     def reads(self, group: Any) -> bool:
@@ -65,7 +65,7 @@ class PlainReader:
             }
             block = self._of_block(columns)
             own = {name: column for name, column in columns.items() if name not in block}
-            size = _rows_of_block(sum(column.n_bytes for column in columns.values()))
+            size = self._rows_of_block(sum(column.n_bytes for column in columns.values()))
             for start in range(0, n_rows, size):
                 stop = min(start + size, n_rows)
                 with _as_not_plain():
@@ -75,6 +75,11 @@ class PlainReader:
                 arrays |= dict(zip(part.schema.names, part.columns, strict=True))
                 rows = selection.rows(pyarrow().record_batch(list(arrays.values()), list(arrays)), where)
                 yield rows if values is None else replace(rows, X=Block(list(block), values))
+
+    def _rows_of_block(self, n_bytes: int) -> int:
+        """Return the number of rows of a block, for rows of ``n_bytes`` bytes."""
+        least, most = ROWS_OF_BLOCK
+        return min(max(self._block_bytes // n_bytes, least), most)
 
     def _of_block(self, columns: dict[str, _Column]) -> dict[str, _Column]:
         """Return the features if all of them are plain floats of one type, else an empty dict."""
@@ -130,12 +135,6 @@ def _as_not_plain() -> Iterator[None]:
         yield
     except (OSError, ValueError, LookupError) as error:  # base classes of Arrow's errors
         raise NotPlain from error
-
-
-def _rows_of_block(n_bytes: int) -> int:
-    """Return the number of rows of a block, for rows of ``n_bytes`` bytes."""
-    least, most = ROWS_OF_BLOCK
-    return min(max(BLOCK // n_bytes, least), most)
 
 
 def _read_block(columns: list[_Column], n_rows: int) -> np.ndarray:

@@ -33,14 +33,14 @@ def save_model(model: onnx.ModelProto, path: str | Path) -> None:
     """Write an ONNX model to a file."""
     is_large = sum(len(tensor.raw_data) for tensor in model.graph.initializer) > MAX_MESSAGE
     if is_large or external_initializers(model):
-        _save_apart(model, Path(os.path.realpath(path)), is_large)
+        save_apart(model, Path(os.path.realpath(path)), is_large)
         return
     kind = onnx.serialization.registry.get_format_from_file_extension(Path(path).suffix) or "protobuf"
     content = onnx.serialization.registry.get(kind).serialize_proto(model)
     write_atomically(path, lambda file: file.write(content))
 
 
-def _save_apart(model: onnx.ModelProto, path: Path, is_large: bool) -> None:
+def save_apart(model: onnx.ModelProto, path: Path, is_large: bool) -> None:
     """Write a model, and the values of its initializers in another file; external ones of the folder stay."""
     small = onnx.ModelProto()
     small.CopyFrom(model)

@@ -18,21 +18,23 @@ MAX_ITERATIONS = 1_000_000
 LIMIT = "ortlearn_limit"
 
 
-def with_loop_limits(model: ModelProto, trusted: str) -> ModelProto:
-    """Return the model with an error in every Loop that exceeds a million iterations.
+def with_loop_limits(model: ModelProto, trusted: str, most: int = MAX_ITERATIONS) -> ModelProto:
+    """Return the model with an error in every Loop that exceeds the limit, by default a million iterations.
 
     Loops over batches, whose condition is ``trusted``, are not limited.
     """
-    if not any(True for _ in _unlimited_loops(model.graph, trusted, {})):
+    if not any(True for _ in _unlimited_loops(model.graph, trusted, {}, most)):
         return model
     model = copy_model(model)
-    for number, node in enumerate(list(_unlimited_loops(model.graph, trusted, {}))):
+    for number, node in enumerate(list(_unlimited_loops(model.graph, trusted, {}, most))):
         for body in subgraphs(node):
-            _limit(body, f"{LIMIT}_{number}")
+            _limit(body, f"{LIMIT}_{number}", most)
     return model
 
 
-def _unlimited_loops(graph: GraphProto, trusted: str, outer: dict[str, int]) -> Iterator[NodeProto]:
+def _unlimited_loops(
+    graph: GraphProto, trusted: str, outer: dict[str, int], most: int
+) -> Iterator[NodeProto]:
     """Yield the Loops that may exceed the limit."""
     known = dict(outer)
     for tensor in graph.initializer:
@@ -41,15 +43,15 @@ def _unlimited_loops(graph: GraphProto, trusted: str, outer: dict[str, int]) -> 
     for node in graph.node:
         if node.op_type == "Loop" and node.domain in ("", "ai.onnx"):
             is_trusted = bool(trusted) and node.input[1] == trusted
-            if not is_trusted and known.get(node.input[0], MAX_ITERATIONS + 1) > MAX_ITERATIONS:
+            if not is_trusted and known.get(node.input[0], most + 1) > most:
                 yield node
         for inner in subgraphs(node):
-            yield from _unlimited_loops(inner, trusted, known)
+            yield from _unlimited_loops(inner, trusted, known, most)
 
 
-def _limit(body: GraphProto, name: str) -> None:
+def _limit(body: GraphProto, name: str, most: int) -> None:
     """Make the iteration at the limit fail: it gathers element iteration // limit of a list of one."""
-    limit = numpy_helper.from_array(np.array(MAX_ITERATIONS), f"{name}_iterations")
+    limit = numpy_helper.from_array(np.array(most), f"{name}_iterations")
     allowed = numpy_helper.from_array(np.array([True]), f"{name}_allowed")
     body.initializer.extend([limit, allowed])
     condition = body.output[0].name

@@ -184,24 +184,27 @@ def test_links_to_folders_of_clones_are_rejected(tmp_path):
 
 
 def test_disk_without_locks(tmp_path, monkeypatch):
-    def no_locks(descriptor):
+    fcntl = pytest.importorskip("fcntl")
+
+    def no_locks(descriptor, operation):
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(locks, "_lock", no_locks)
+    monkeypatch.setattr(fcntl, "flock", no_locks)  # no such disk is here
     with pytest.raises(OSError, match="cannot lock .*: Function not implemented.*on a disk with file locks"):
         Run(ModelCheckpoint(tmp_path))
 
 
 def test_lock_file_that_is_removed_while_it_is_locked(tmp_path, monkeypatch):
     """The previous owner removes the file after it was opened here: the new file is locked."""
-    lock, n_removed = locks._lock, []
+    fcntl, n_removed = pytest.importorskip("fcntl"), []
+    lock = fcntl.flock
 
-    def removed(descriptor):
-        lock(descriptor)
+    def removed(descriptor, operation):
+        lock(descriptor, operation)
         if len(n_removed) < 3:
             n_removed.append((tmp_path / locks.NAME).unlink())
 
-    monkeypatch.setattr(locks, "_lock", removed)
+    monkeypatch.setattr(fcntl, "flock", removed)  # just at this time
     run = Run(ModelCheckpoint(tmp_path))
     assert len(n_removed) == 3 and (tmp_path / locks.NAME).exists()
     run.end()

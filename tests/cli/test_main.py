@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
 from ortlearn import __version__
 from ortlearn.cli import main
-from ortlearn.cli.dispatch import COMMANDS
+from ortlearn.cli.dispatch import COMMANDS, status_of
 from ortlearn.plugins.__main__ import main as plugins_main
 
 
@@ -78,54 +79,44 @@ def test_debug_shows_the_traceback(run):
         (TypeError("a fault"), "TypeError: a fault (--debug shows the traceback)"),
     ],
 )
-def test_errors_of_every_kind(run, monkeypatch, error, text):
+def test_errors_of_every_kind(capsys, error, text):
     def fail(options):
         raise error
 
-    monkeypatch.setattr("ortlearn.cli.plugins.run", fail)
-    assert run("plugins").error == f"ortlearn plugins: error: {text}"
+    assert run_command(capsys, fail) == (2, "", f"ortlearn plugins: error: {text}\n")
 
 
-def test_ctrl_c(run, monkeypatch):
+def run_command(capsys, function):
+    """Return status and output of a command that calls a function."""
+    command = SimpleNamespace(run=function, as_text=str, add_arguments=lambda parser: None)
+    status = status_of(["plugins"], "ortlearn plugins", lambda name: command)
+    return status, *capsys.readouterr()
+
+
+def test_ctrl_c(capsys):
     def interrupt(options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ortlearn.cli.plugins.run", interrupt)
-    done = run("plugins")
-    assert (done.status, done.out, done.err) == (130, "", "ortlearn plugins: interrupted\n")
+    assert run_command(capsys, interrupt) == (130, "", "ortlearn plugins: interrupted\n")
 
 
-def test_warnings_are_lines(run, monkeypatch):
+def test_warnings_are_lines(capsys):
     def warn(options):
         warnings.warn("two\nlines", UserWarning, stacklevel=1)
         warnings.warn("for programmers", DeprecationWarning, stacklevel=1)
-        return {"group": None, "loaded": False, "plugins": []}
+        return "done"
 
-    monkeypatch.setattr("ortlearn.cli.plugins.run", warn)
-    done = run("plugins")
-    assert (done.status, done.err) == (0, "ortlearn plugins: warning: two lines\n")
+    assert run_command(capsys, warn) == (0, "done\n", "ortlearn plugins: warning: two lines\n")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of a shell")
 def test_closed_pipe_prints_no_error():
-    program = f"'{sys.executable}' -m ortlearn plugins --no-load"
-    done = subprocess.run(
-        ["bash", "-c", f"{program} | true; echo ${{PIPESTATUS[0]}}"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.stderr == "" and done.stdout.strip() in ("0", "141")
-
-
-def test_reader_that_closes_the_pipe(run, monkeypatch):
-    def fail(options):
-        raise BrokenPipeError
-
-    monkeypatch.setattr("ortlearn.cli.plugins.run", fail)
-    monkeypatch.setattr("ortlearn.cli.dispatch._discard_output", lambda: None)
-    done = run("plugins")
-    assert (done.status, done.out, done.err) == (141, "", "")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "ortlearn", "plugins", "--no-load"]
+    with open(writer, "wb") as output:
+        done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, timeout=120)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_plugins_prints_the_plugin_table(run, capsys):

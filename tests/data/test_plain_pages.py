@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from ortlearn.data import plain_pages
 from ortlearn.data.opening import open_source
-from ortlearn.data.plain_pages import NotPlain, PlainReader
+from ortlearn.data.page_headers import HEADER, read_page
+from ortlearn.data.plain_pages import MAX_OTHERS, ROWS_OF_BLOCK, NotPlain, PlainReader
 from ortlearn.data.sample_blocks import SampleBlock
 from ortlearn.data.selection import Selection
 from ortlearn.data.tables import Block, Table
@@ -47,17 +47,20 @@ def row_groups(path):
     ]
 
 
-def plain(path, y="label"):
+def plain(path, y="label", **options):
     """Return the parts that are read without pyarrow's decoder."""
     schema = datasets.dataset(path).schema
-    reader = PlainReader(Selection.of(schema, None, y, None), schema)
+    reader = PlainReader(Selection.of(schema, None, y, None), schema, **options)
     return [part for group in row_groups(path) for part in reader.rows(group, "a row group")]
 
 
 def rows_of(path):
     """Return the rows of a source as bytes."""
-    found = SampleBlock.join(list(open_source(path, "label").blocks()))
-    return found.X.matrix(np.dtype(np.float64)).tobytes(), found.y.tobytes()
+    return as_bytes(SampleBlock.join(list(open_source(path, "label").blocks())))
+
+
+def as_bytes(block):
+    return block.X.matrix(np.dtype(np.float64)).tobytes(), block.y.tobytes()
 
 
 def rows_of_pyarrow(path):
@@ -81,13 +84,12 @@ PLAIN = {
 @pytest.mark.parametrize("second", [np.float32, np.float64])
 @pytest.mark.parametrize("nullable", [True, False])
 @pytest.mark.parametrize("form", PLAIN)
-def test_plain_floats_equal_those_of_pyarrow(tmp_path, monkeypatch, form, nullable, second):
-    monkeypatch.setattr(plain_pages, "BLOCK", 8 * 4000)
+def test_plain_floats_equal_those_of_pyarrow(tmp_path, form, nullable, second):
     path = write(tmp_path, table(nullable=nullable, second=second), **PLAIN[form])
-    parts = plain(path)
+    parts = plain(path, block_bytes=8 * 4000)
     assert sum(map(len, parts)) == N_ROWS and len(parts) > 2
     assert {type(part.X) for part in parts} == {Block if second is np.float32 else Table}
-    assert rows_of(path) == rows_of_pyarrow(path)
+    assert as_bytes(SampleBlock.join(parts)) == rows_of(path) == rows_of_pyarrow(path)
 
 
 def test_numbers_that_snappy_compresses_are_decompressed(tmp_path):
@@ -129,12 +131,10 @@ def test_blocks_are_tables_of_their_columns(tmp_path):
     assert moved.matrix(np.dtype("f4")).tobytes() == block.matrix(np.dtype("f4")).tobytes()
 
 
-def test_wide_tables_are_read_in_blocks_of_few_thousand_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(plain_pages, "BLOCK", 12 * 5000)
-    sizes = [len(part) for part in plain(write(tmp_path, table(second=np.float32)))]
-    assert sizes == [5000] * 6
-    monkeypatch.setattr(plain_pages, "BLOCK", 8 * 50)
-    assert len(plain(tmp_path)[0]) == plain_pages.ROWS_OF_BLOCK[0]
+def test_wide_tables_are_read_in_blocks_of_few_thousand_rows(tmp_path):
+    path = write(tmp_path, table(second=np.float32))
+    assert [len(part) for part in plain(path, block_bytes=12 * 5000)] == [5000] * 6
+    assert len(plain(path, block_bytes=8 * 50)[0]) == ROWS_OF_BLOCK[0]
 
 
 OTHERS = {
@@ -155,34 +155,37 @@ def test_other_files_are_left_to_pyarrow(tmp_path, form):
     assert rows_of(path) == rows_of_pyarrow(path)
 
 
-def test_nulls_are_left_to_pyarrow(tmp_path, monkeypatch):
+def test_nulls_are_left_to_pyarrow(tmp_path):
     path = write(tmp_path, table(nulls=5))
-    monkeypatch.setattr(plain_pages, "MAX_OTHERS", 0)
+    assert sum(map(len, plain(path))) == N_ROWS  # a column without nulls is plain
+    n_rows = MAX_OTHERS // 4 + 1
+    path = write(tmp_path, table(n_rows, nulls=5), row_group_size=n_rows, compression=None)
     with pytest.raises(NotPlain):  # it would have read one column of two, and left too much to pyarrow
         plain(path)
     found = np.frombuffer(rows_of(path)[0]).reshape(-1, 2)[:, 0]
     assert np.isnan(found[:5]).all() and rows_of(path) == rows_of_pyarrow(path)
 
 
-def test_pyarrow_continues_after_the_last_plain_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(plain_pages, "BLOCK", 16 * 4000)
-    path = write(tmp_path, table(), row_group_size=N_ROWS, max_rows_per_page=5000)
-    own, pages = plain_pages._Column._next_page, []
-
-    def next_page(self):
-        pages.append(self)
-        if len(pages) == 7:  # two of each column were read
-            raise NotPlain
-        own(self)
-
-    monkeypatch.setattr(plain_pages._Column, "_next_page", next_page)
-    source = open_source(path, "label")
-    parts = list(source.blocks())
-    assert [len(part) for part in parts[:2]] == [4000, 4000] and len(pages) == 7
-    found = SampleBlock.join(parts)
-    np.testing.assert_array_equal(
-        found.X.matrix(np.dtype(float)).ravel(), np.frombuffer(rows_of_pyarrow(path)[0])
+def test_pyarrow_continues_after_the_last_plain_row(tmp_path):
+    """The third page of a column declares another encoding of levels, which it has none of."""
+    path = write(
+        tmp_path, table(nullable=False), row_group_size=N_ROWS, max_rows_per_page=5000, compression=None
     )
+    file = path / "part.parquet"
+    content = bytearray(file.read_bytes())
+    at = pq.read_metadata(file).row_group(0).column(0).data_page_offset
+    for _ in range(2):
+        at = read_page(bytes(content[at : at + HEADER]), at).stop
+    place = content.index(b"\x15\x00\x15\x06\x15", at) + 3
+    content[place] = 8
+    file.write_bytes(content)
+    (group,) = row_groups(path)
+    schema = datasets.dataset(path).schema
+    reader, parts = PlainReader(Selection.of(schema, None, "label", None), schema, 16 * 4000), []
+    with pytest.raises(NotPlain):
+        parts.extend(reader.rows(group, "a row group"))
+    assert [len(part) for part in parts] == [4000, 4000]
+    assert rows_of(path) == rows_of_pyarrow(path)
 
 
 @np.errstate(invalid="ignore")  # damaged numbers are cast

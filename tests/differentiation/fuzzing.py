@@ -69,7 +69,7 @@ def make(seed):
     return g.build(ends[:4]), feeds, wrt, g.precision
 
 
-def check_seed(seed, say=lambda phase: None):
+def check_seed(seed, say=lambda phase: None, differentiate=gradient_model):
     """Return the outcome of a seed, and details."""
     say("make")
     made = make(seed)
@@ -86,7 +86,7 @@ def check_seed(seed, say=lambda phase: None):
         return "nothing", f"the model does not run: {error}"
     say("differentiate")
     try:
-        onx = gradient_model(model, None, wrt)
+        onx = differentiate(model, None, wrt)
     except RoundingError as error:
         return "refused", f"rounds: {error}"
     except GradientError as error:
@@ -102,7 +102,7 @@ def check_seed(seed, say=lambda phase: None):
         grads = run_model(onx, {**feeds, **seeds})
     except NoKernel:
         try:
-            grads = in_float32(model, wrt, {**feeds, **seeds})
+            grads = in_float32(model, wrt, {**feeds, **seeds}, differentiate)
         except NoKernel as error:
             return "no kernel", str(error)
         except Exception as error:
@@ -138,11 +138,11 @@ class Line:
         return sum(float(p.sum()) for p in products)
 
 
-def in_float32(model, wrt, feeds):
+def in_float32(model, wrt, feeds, differentiate):
     """Return the gradients of a model computed in float32, converted to float64."""
     model = in_single(model)
     narrow = {n: v.astype(np.float32) if v.dtype == np.float64 else v for n, v in feeds.items()}
-    return [grad.astype(np.float64) for grad in run_model(gradient_model(model, None, wrt), narrow)]
+    return [grad.astype(np.float64) for grad in run_model(differentiate(model, None, wrt), narrow)]
 
 
 def in_single(message):

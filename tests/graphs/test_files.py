@@ -10,7 +10,7 @@ import pytest
 from onnx import parser
 
 from ortlearn.differentiation import onnx_derivative
-from ortlearn.graphs import draw_graph, drawing, files
+from ortlearn.graphs import draw_graph, files
 from ortlearn.graphs.files import save_model, write_atomically
 
 MODEL = parser.parse_model(
@@ -19,21 +19,20 @@ MODEL = parser.parse_model(
 )
 
 
-def write_picture(path, monkeypatch):
-    class Picture:
-        def pipe(self, format):
-            return b"a picture"
-
-    monkeypatch.setattr(drawing, "_digraph", lambda model: Picture())
-    monkeypatch.setattr(drawing.shutil, "which", lambda name: name)
-    draw_graph(MODEL, path)
+@pytest.fixture(autouse=True)
+def program(tmp_path_factory, monkeypatch):
+    """Put a fake program dot on the path."""
+    program = tmp_path_factory.mktemp("bin") / "dot"
+    program.write_text("#!/bin/sh\ncat > /dev/null\nprintf 'a picture'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
 
 
 #: Functions that write to a given path.
 WRITERS = {
-    "save_model": lambda path, monkeypatch: save_model(MODEL, path),
-    "onnx_derivative": lambda path, monkeypatch: onnx_derivative(MODEL, path_name=path, backend="rules"),
-    "draw_graph": write_picture,
+    "save_model": lambda path: save_model(MODEL, path),
+    "onnx_derivative": lambda path: onnx_derivative(MODEL, path_name=path, backend="rules"),
+    "draw_graph": lambda path: draw_graph(MODEL, path),
 }
 
 
@@ -75,27 +74,27 @@ def test_old_file_is_kept_if_the_disk_is_full(call, writer, tmp_path, monkeypatc
         pytest.raises(OSError, match=r"write .*a\.svg: No space left"),
     ):
         patch.setattr(os, call, full)
-        WRITERS[writer](path, patch)
+        WRITERS[writer](path)
     assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_links_are_followed(writer, tmp_path, monkeypatch):
+def test_links_are_followed(writer, tmp_path):
     (tmp_path / "here").mkdir()
     link, path = tmp_path / "here" / "link.svg", tmp_path / "file.svg"
     link.symlink_to(path)
     for _ in range(2):  # first a dangling link
-        WRITERS[writer](link, monkeypatch)
+        WRITERS[writer](link)
         assert link.is_symlink() and path.stat().st_size > 5
     assert len(list(tmp_path.rglob("*"))) == 3
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_pipe_is_written(writer, tmp_path, monkeypatch):
+def test_pipe_is_written(writer, tmp_path):
     path = tmp_path / "pipe.svg"
     os.mkfifo(path)
     reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    WRITERS[writer](path, monkeypatch)
+    WRITERS[writer](path)
     assert len(os.read(reading, 10_000)) > 5 and stat.S_ISFIFO(path.stat().st_mode)
     os.close(reading)
 

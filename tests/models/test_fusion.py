@@ -1,5 +1,7 @@
 """Fused operators compute the same as the nodes they replace, and as scikit-learn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from onnx import checker, numpy_helper
@@ -30,7 +32,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 from ortlearn.graphs import TensorType, initializer_arrays
 from ortlearn.models import write_model
 from ortlearn.models.fusion import fuse
-from ortlearn.models.trees import nodes as tree_nodes
+from ortlearn.models.trees.nodes import MAX_LEAVES, FusedTrees
 
 ROWS, Y = make_regression(150, 5, n_targets=2, noise=5.0, random_state=0)
 ROWS = ROWS.astype(np.float32)
@@ -196,12 +198,13 @@ def test_trees_of_a_single_leaf(run_onnx):
     np.testing.assert_allclose(found.ravel(), model.predict(ROWS), rtol=1e-5)
 
 
-def test_more_leaves_than_float32_has_integers_are_not_fused(monkeypatch):
+def test_more_leaves_than_float32_has_integers_are_not_fused():
     model = RandomForestRegressor(max_depth=4, **FEW).fit(ROWS, Y[:, 0])
-    assert TREES in operators(graphs(model, np.float64)[1])
-    monkeypatch.setattr(tree_nodes, "MAX_LEAVES", 10)
-    plain, fused = graphs(model, np.float64)
-    assert TREES not in operators(fused) and "LessOrEqual" in operators(fused)
+    written = write_model(model, {"X": TensorType(11, (None, 5))}, np.float64)
+    (trees,) = (form for form in written.fused if isinstance(form, FusedTrees))
+    assert TREES in operators(trees.apply(written.model))
+    many = replace(trees, nodes=replace(trees.nodes, is_leaf=np.ones(MAX_LEAVES + 1, dtype=bool)))
+    assert many.apply(written.model) is written.model
 
 
 def test_linear_regressors(run_onnx):

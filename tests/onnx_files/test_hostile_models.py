@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.exceptions import ConversionError, ExecutionError, OrtlearnError
-from ortlearn.graphs import loop_limits
+from ortlearn.graphs import with_loop_limits
 from ortlearn.onnx_files.decompositions import decompose_operators
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.model_checks import MAX_NODES
@@ -158,21 +158,27 @@ def looping(trips, condition="c"):
               => (bool d, float[N,1] u) {{ d = Identity (c)  u = Mul (v, step) }}> }}""")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer])
 @pytest.mark.parametrize("trips", [2**40, None])
-def test_unbounded_loops(optimizer, trips, monkeypatch):
-    monkeypatch.setattr(loop_limits, "MAX_ITERATIONS", 500)
+def test_unbounded_loops(optimizer, trips):
     with pytest.raises(ExecutionError, match="A Loop of the model exceeds"):
         optimizer(looping(trips), max_iter=1, warm_start=True).fit(X, y)
 
 
-def test_limit_of_iterations(monkeypatch):
-    monkeypatch.setattr(loop_limits, "MAX_ITERATIONS", 5)
-    with pytest.raises(ExecutionError, match="A Loop"):
-        OrtGradientOptimizer(looping(6), max_iter=2, random_state=0).fit(X, y)
-    # Loops over batches are not limited.
-    long = OrtGradientOptimizer(looping(5), max_iter=1, batch_size=1, random_state=0).fit(X, y)
-    assert np.isfinite(long.train_losses_).all()
+@pytest.mark.parametrize("trips", [5, 6, 2**40, None])
+def test_limit_of_iterations(trips, run_onnx):
+    model = with_loop_limits(looping(trips), "", 5)
+    if trips == 5:
+        np.testing.assert_allclose(run_onnx(model, X)[0], X @ [[1], [2], [3]] / 2**5, rtol=1e-6)
+        return
+    with pytest.raises(ExecutionError, match="A Loop of the model exceeds"), runtime_errors():
+        run_onnx(model, X)
+
+
+def test_trusted_loops_are_not_limited():
+    model = looping(6)
+    assert with_loop_limits(model, "go", 5) is model
 
 
 def test_pipes_and_devices_are_rejected(tmp_path):

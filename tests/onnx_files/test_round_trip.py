@@ -7,7 +7,7 @@ from onnx import TensorProto, helper, numpy_helper, parser
 
 from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer
 from ortlearn.graphs import opset_versions
-from ortlearn.graphs.files import save_model
+from ortlearn.graphs.files import save_apart
 from ortlearn.onnx_files.loading import load_onnx
 from ortlearn.onnx_files.weight_locations import weight_locations, with_values
 from ortlearn.runtime.readable_versions import newest_opset
@@ -101,12 +101,11 @@ def test_keep_upgrade_requires_an_onnx_file():
         OrtGradientOptimizer(Ridge(), max_iter=1).fit(X, y).get_trained_onnx(keep_upgrade=True)
 
 
-def test_large_models_are_written_in_two_files(tmp_path, monkeypatch):
+def test_large_models_are_written_in_two_files(tmp_path):
     model = described(18)
     for tensor in model.graph.initializer:
         tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
-    monkeypatch.setattr("ortlearn.graphs.files.MAX_MESSAGE", 10)
-    save_model(model, tmp_path / "model.onnx")
+    save_apart(model, tmp_path / "model.onnx", is_large=True)
     assert {path.name for path in tmp_path.iterdir()} == {"model.onnx", "model.onnx.data"}
     assert onnx.load(tmp_path / "model.onnx").graph.node == model.graph.node
     before = {name: location.value() for name, location in weight_locations(model).items()}

@@ -118,7 +118,7 @@ def tree_regressor(fused: Fused, allow_leaf_indices: bool = True) -> bool:
     trees, base = read_trees(fused, "target", n_targets), base_values(fused, n_targets)
     # a tree that returns leaf indices has no values to learn
     are_indices = len(trees.tree_ids) == 1 and np.array_equal(trees.values, trees.leaf_nodes[:, None])
-    scores = None if are_indices and allow_leaf_indices else _scores(fused, trees, base, aggregate)
+    scores = None if are_indices and allow_leaf_indices else scores_of_leaves(fused, trees, base, aggregate)
     return scores is not None and fused.set_output(fused.linked(scores, n_targets))
 
 
@@ -141,7 +141,7 @@ def tree_classifier(fused: Fused) -> bool:
         return False  # onnxruntime then reads the scores of one class only
     if is_binary:  # the values of the first class are scores of the second one
         trees = replace(trees, values=trees.values[:, :1], used=trees.used[:, :1])
-    raw = _scores(fused, trees, base)
+    raw = scores_of_leaves(fused, trees, base)
     if raw is None:
         return False
     positive = trees.values.min() >= 0
@@ -170,7 +170,9 @@ def _votes_for_leaves(trees: Trees) -> bool:
     )
 
 
-def _scores(fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str = "SUM") -> str | None:
+def scores_of_leaves(
+    fused: Fused, trees: Trees, base: np.ndarray | None, aggregate: str = "SUM"
+) -> str | None:
     """Append the aggregated values of leaves, of shape (n, n_outputs); return None if not supported."""
     # The fused operator returns leaf indices. A forest is linear in the table of leaf values
     # (Ren, Cao, Wei and Sun, "Global refinement of random forest", CVPR 2015, section 3).

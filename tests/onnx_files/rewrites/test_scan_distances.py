@@ -15,6 +15,8 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 3)).astype(np.float32)
 CENTRES = RNG.normal(size=(4, 3)).astype(np.float32)
 CENTRES[0] = X[0]  # a distance of zero
+#: Enough to compute distances by products.
+MANY = np.vstack([CENTRES, RNG.normal(0, 0.1, size=(distances.EXACT // 3, 3)).astype(np.float32)])
 
 #: Nodes of the body that compute ``item`` from the difference ``d``, and the metric of SciPy.
 BODIES = {
@@ -109,11 +111,9 @@ def test_backward_scan_is_unchanged():
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 @pytest.mark.parametrize("exact", [True, False])
-def test_distances_by_products(run_onnx, monkeypatch, metric, exact):
-    if not exact:
-        monkeypatch.setattr(distances, "EXACT", 5)
+def test_distances_by_products(run_onnx, metric, exact):
     root = "item = Sqrt (q)" if metric == "euclidean" else "item = Identity (q)"
-    far = CENTRES[1:] + 100  # where products lose digits
+    far = (CENTRES if exact else MANY)[1:] + 100  # where products lose digits
     model = without_scan(scan(f"q = ReduceSumSquare <keepdims = 0> (d, axes) {root}", centres=far))
     assert ("Gemm" in {node.op_type for node in model.graph.node}) is not exact
     np.testing.assert_allclose(run_onnx(model, X + 100)[0], cdist(X + 100, far, metric), rtol=1e-5)
@@ -142,32 +142,31 @@ CUBES = "a = Abs (d) p = Pow (a, three) item = ReduceSum <keepdims = 0> (p, axes
     ("a = Abs (d) item = ReduceSum <keepdims = 0> (a, axes)", AFTER, {"metric": "cityblock"}),
     (CUBES, THIRD, {"metric": "minkowski", "p": 3}),
 ], ids=["squares", "root", "sizes", "cubes"])  # fmt: skip
-def test_gradients(run_onnx, monkeypatch, exact, body, after, metric):
-    if not exact:
-        monkeypatch.setattr(distances, "EXACT", 5)
-    model = scan(body, after)
+def test_gradients(run_onnx, exact, body, after, metric):
+    centres = CENTRES if exact else MANY
+    model = scan(body, after, centres)
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("loss", TensorProto.FLOAT, []))
     for name, value in (("three", 3.0), ("third", 1 / 3)):
         model.graph.initializer.append(numpy_helper.from_array(np.array([value], np.float32), name))
     plain = make_inputs_of(decompose_operators(model), ["centres"])
     onx = gradient_of_loss(plain, "loss", ["x", "centres"])
-    loss, dx, dcentres = run_onnx(onx, X, CENTRES)
+    loss, dx, dcentres = run_onnx(onx, X, centres)
 
     def total(x, centres):
         return np.exp(cdist(x, centres, **metric)).sum()
 
-    np.testing.assert_allclose(loss, total(X, CENTRES), rtol=1e-5)
+    np.testing.assert_allclose(loss, total(X, centres), rtol=1e-5)
     assert np.isfinite(dx).all() and np.isfinite(dcentres).all()
     # The distance of X[0] to CENTRES[0], zero, is not differentiable.
     for index in [(1, 0), (3, 2), (5, 1)]:
         step = np.zeros(X.shape)
         step[index] = 1e-6
-        expected = (total(X + step, CENTRES) - total(X - step, CENTRES)) / 2e-6
+        expected = (total(X + step, centres) - total(X - step, centres)) / 2e-6
         np.testing.assert_allclose(dx[index], expected, rtol=1e-3, atol=1e-3)
         index = (index[0] % 3 + 1, index[1])
-        step = np.zeros(CENTRES.shape)
+        step = np.zeros(centres.shape)
         step[index] = 1e-6
-        expected = (total(X, CENTRES + step) - total(X, CENTRES - step)) / 2e-6
+        expected = (total(X, centres + step) - total(X, centres - step)) / 2e-6
         np.testing.assert_allclose(dcentres[index], expected, rtol=1e-3, atol=1e-3)
 
 
