@@ -11,6 +11,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _get_feature_names, _num_samples
 
+#: Number of the CPU among the devices of DLPack.
+CPU_OF_DLPACK = 1
 NUMBERS = {"f": "float", "i": "integer", "u": "integer", "b": "bool"}
 
 
@@ -33,6 +35,7 @@ def refuse_masked(values: Any, name: str) -> None:
 def as_array_like(X: Any, name: str = "X") -> Any:
     """Return X as an array, a CSR or CSC matrix, a frame, a series, a list or a dictionary."""
     refuse_masked(X, name)
+    X = {key: from_tensor(values) for key, values in X.items()} if isinstance(X, dict) else from_tensor(X)
     if isinstance(X, np.ndarray) and X.dtype.names is not None:
         return {field: X[field] for field in X.dtype.names}
     if issparse(X):
@@ -47,6 +50,26 @@ def as_array_like(X: Any, name: str = "X") -> Any:
     array = np.asarray(X)
     is_nullable = hasattr(getattr(X, "dtype", None), "na_value") and array.dtype.kind in "iub"
     return array.astype(np.float64) if is_nullable else array  # as in scikit-learn
+
+
+def from_tensor(values: Any) -> Any:
+    """Return a tensor of another package, such as torch or JAX, as an array; other values unchanged.
+
+    The memory of a tensor on the CPU is shared by DLPack, and copied from other devices.
+    """
+    is_tensor = hasattr(values, "__dlpack_device__") and hasattr(values, "shape")
+    if not is_tensor or isinstance(values, np.ndarray) or is_frame(values) or hasattr(values, "iloc"):
+        return values
+    tensor = values.detach() if hasattr(values, "detach") else values  # of torch, with a gradient
+    if tensor.__dlpack_device__()[0] != CPU_OF_DLPACK and hasattr(tensor, "cpu"):
+        tensor = tensor.cpu()
+    try:
+        return np.from_dlpack(tensor)
+    except (BufferError, RuntimeError, TypeError, ValueError):  # another device, or no type of NumPy
+        tensor = tensor.get() if hasattr(tensor, "get") else tensor  # of CuPy
+        wide = tensor.float() if hasattr(tensor, "float") else tensor  # bfloat16 of torch
+        array = np.asarray(wide)
+        return array if array.dtype.kind in NUMBERS else np.asarray(wide, dtype=np.float32)
 
 
 def _checked_sparse(X: Any) -> Any:

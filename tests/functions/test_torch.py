@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
+from ortlearn import OrtGradientOptimizer
 from ortlearn.functions import differentiable, to_torch
 
 from .test_function import CLASSES, NETWORK, P, X, Y
@@ -59,3 +61,15 @@ def test_gradients_of_torch_networks(activation):
         np.testing.assert_allclose(
             found[f"intercepts_{number}"].ravel(), of_weights[3 + number], rtol=1e-9, atol=1e-12
         )
+
+
+def test_tensors_as_samples():
+    f, x = MODELS["network"](), torch.tensor(X, requires_grad=True)
+    np.testing.assert_array_equal(f.gradient(x), f.gradient(X))
+    trained = [
+        OrtGradientOptimizer(Ridge(), random_state=0, learning_rate="Adam").fit(samples, labels).coef_
+        for samples, labels in ((torch.tensor(X), torch.tensor(Y)), (X, Y))
+    ]
+    np.testing.assert_array_equal(*trained)
+    half = f(torch.tensor(X, dtype=torch.bfloat16))
+    np.testing.assert_allclose(half, f(X), atol=0.05)
