@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": "show the weights of a model, and which of them can be trained",
     "train": "train a model on the samples of a data file",
     "evaluate": "measure how well a model predicts the labels of a data file",
+    "predict": "write the predictions of a model for the samples of a data file",
     "compare": "compare the predictions of two models on a data file",
     "adapt": "adapt a model to new samples, and put the result into use if it is better",
     "versions": "list the versions of a model folder, or go back to the one before",

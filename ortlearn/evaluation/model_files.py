@@ -56,6 +56,8 @@ def _load_saved(path: str, trusted: Sequence[str]) -> Model:
         warnings.simplefilter("ignore", OmittedWarning)
         estimator = load(path, trusted)
     try:
+        if not hasattr(estimator, "to_sklearn"):  # intervals and sets are no scikit-learn models
+            raise WriteBackError
         trained = estimator.to_sklearn()
     except WriteBackError:
         from .onnx_model import OnnxModel

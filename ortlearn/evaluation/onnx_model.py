@@ -32,6 +32,8 @@ OWN_LOSS = ("loss", "label", "sample_weight")
 TOLERANCE = 1e-3
 #: Entry of the metadata with the names of the columns of a matrix, as JSON.
 COLUMNS = "feature_names"
+#: Entry of the metadata of a file with intervals or sets, as JSON.
+INTERVALS = "interval_outputs"
 
 
 class OnnxModel(Model):
@@ -57,10 +59,16 @@ class OnnxModel(Model):
     def _type(self, name: str) -> TensorType:
         return self.types.get(name, TensorType(TensorProto.FLOAT, None))
 
+    @property
+    def _groups(self) -> tuple[str, ...]:
+        """Input of the groups of samples, if the file has intervals by group."""
+        return ("group",) if self.intervals else ()
+
     @cached_property
     def schema(self) -> InputSchema:
         """The inputs."""
-        return schema_of_graph(graph_inputs(self.model, self.types, None))
+        inputs = graph_inputs(self.model, self.types, None)
+        return schema_of_graph({name: known for name, known in inputs.items() if name not in self._groups})
 
     @cached_property
     def column_names(self) -> list[str] | None:  # type: ignore[override]
@@ -98,11 +106,33 @@ class OnnxModel(Model):
         check_numbers(table, frame)
         return frame.to_numpy(float, na_value=np.nan)
 
+    @cached_property
+    def intervals(self) -> dict[str, Any]:
+        """What the file of an interval or a set estimator says about its outputs."""
+        texts = [entry.value for entry in self.model.metadata_props if entry.key == INTERVALS]
+        try:
+            found = json.loads(texts[0]) if texts else {}
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
     @runtime_errors()
+    def outputs_of(self, table: Table) -> dict[str, Any]:
+        """Return all outputs by name."""
+        columns = read_columns(self.features(table), self.schema)
+        groups = next((value for value in self.model.graph.input if value.name in self._groups), None)
+        if groups is not None:
+            if table.groups is None:
+                raise ValueError(
+                    f"{self.path} has intervals by group: name the column of the groups with --group COLUMN."
+                )
+            is_text = groups.type.tensor_type.elem_type == TensorProto.STRING
+            columns[groups.name] = table.groups if is_text else table.groups.astype(np.int64)
+        return dict(zip(self.outputs, self._session.run(self.outputs, columns), strict=True))
+
     def predict(self, table: Table) -> Predictions:
         """Return the predictions."""
-        columns = read_columns(self.features(table), self.schema)
-        found = dict(zip(self.outputs, self._session.run(self.outputs, columns), strict=True))
+        found = self.outputs_of(table)
         for name in self._floats:
             if len(found[name]) == len(table):
                 check_no_missing(table, self, found[name])

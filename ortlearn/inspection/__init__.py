@@ -1,4 +1,4 @@
-"""Explanations of predictions, changes of weights, and plots of training curves, gradients and ONNX graphs.
+"""Explanations, changes of weights, and plots of training curves, intervals, gradients and ONNX graphs.
 
 Explanations are imported on first access, because they import scikit-learn and the models.
 """
@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .graph_plot import plot_graph
+from .intervals import CoverageDisplay, IntervalDisplay
 from .training_curve import TrainingCurveDisplay
 
 if TYPE_CHECKING:
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Counterfactuals",
+    "CoverageDisplay",
     "InputGradientDisplay",
     "IntegratedGradients",
+    "IntervalDisplay",
     "TrainingCurveDisplay",
     "WeightChange",
     "adversarial_radius",

@@ -73,7 +73,10 @@ def composed(
         infos.append(make_value_info(name, TensorType(kind, shape)))
     own = [value for value in model.graph.output if keeps_own and value.name not in found]
     result = append_nodes(model, op, inputs=inputs, outputs=[*own, *infos])
-    helper.set_model_props(result, {**_metadata(result), "ortlearn.intervals": json.dumps(named)})
+    names, added = getattr(first, "feature_names_in_", None), {"interval_outputs": json.dumps(named)}
+    if names is not None and len(model.graph.input) == 1:
+        added["feature_names"] = json.dumps(names.tolist())
+    helper.set_model_props(result, {**added, **_metadata(result)})
     return result
 
 

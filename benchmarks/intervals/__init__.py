@@ -1,0 +1,1 @@
+"""Coverage and width of intervals beside other packages: ``python -m benchmarks.intervals``."""
