@@ -89,7 +89,8 @@ def state_of_values(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def upgraded(state: Any, weights: Any, resumption: Any) -> TrainingState:
     """Return the state of the training in a file of version 0.2.0."""
-    if not isinstance(state, TrainingState) or not isinstance(resumption, Resumption | None):
+    known = isinstance(state, TrainingState) and isinstance(weights, dict)
+    if not known or not isinstance(resumption, Resumption | None):
         raise SavedFileError("Its record of the training has the wrong type.")
     state = replace(state, weights=weights)
     if resumption is None:

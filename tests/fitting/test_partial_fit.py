@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.neural_network import MLPClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from ortlearn.data.orders import epoch_order
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD, LearningRateSGDNesterov
@@ -34,6 +34,23 @@ def test_calls_equal_one_fit(rate, weighted, optimizer, cancer):
         np.testing.assert_array_equal(steps.trained_coef_[name], array)
     np.testing.assert_array_equal(steps.train_losses_, whole.train_losses_)
     assert steps.n_iter_ == 4
+
+
+@pytest.mark.parametrize("average", [False, 50])
+@pytest.mark.parametrize("model", [LinearRegression(), MLPRegressor(hidden_layer_sizes=5, random_state=0)])
+def test_standardised_weights_are_not_rounded_between_calls(model, average, optimizer):
+    """The state has the weights in the coordinates in which they are updated."""
+    rng = np.random.default_rng(0)
+    X = 100 * rng.normal(size=(60, 4)) + 50
+    y = 30 * X @ [1.0, -2.0, 0.5, 0.1]
+    options = {"learning_rate": "auto", "learning_penalty": None, "average": average, "random_state": 0}
+    whole = optimizer(model, max_iter=3, **options).fit_stream(X, y)
+    steps = optimizer(model, **options)
+    for _ in range(3):
+        steps.partial_fit(X, y)
+    assert steps.train_losses_ == whole.train_losses_
+    for name, array in whole.trained_coef_.items():
+        np.testing.assert_array_equal(steps.trained_coef_[name], array)
 
 
 def test_order_of_samples_is_continued(optimizer, wine):

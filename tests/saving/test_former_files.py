@@ -9,14 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.neural_network import MLPRegressor
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.exceptions import ResumedWarning, WriteBackError
+from ortlearn.fitting.saved_types import TYPES
 from ortlearn.models.forms import Described
 from ortlearn.saving import load, save
 
 FILES = Path(__file__).with_name("version_0_2_0")
 X = (np.arange(60).reshape(20, 3) * 7 % 11).astype(np.float32)
+MLP = MLPRegressor(hidden_layer_sizes=3, random_state=0)
 Y = X @ np.array([1, -2, 0.5], np.float32) + X[:, 0] % 3
 
 
@@ -55,3 +58,21 @@ def test_a_checkpoint_is_resumed():
     whole = OrtGradientOptimizer(**start.get_params(deep=False)).fit(X, Y)
     assert len(resumed.history_) == len(whole.history_) == 3
     np.testing.assert_allclose(resumed.to_sklearn().predict(X), whole.to_sklearn().predict(X), rtol=1e-5)
+
+
+def test_former_records_of_early_stopping():
+    """Weights were stored in the coordinates of the model, those of an average beside them."""
+    trained = OrtGradientOptimizer(MLP, learning_rate="auto", average=True, random_state=0)
+    state = trained.partial_fit(X, Y).partial_fit(X, Y)._fitted.state
+    raw = state.coordinates.as_weights(state.updated)
+    parts = {"lowest": 1.5, "without_change": 2, "epoch": 1, "states": state.states, "stopped": True}
+    window = TYPES["Window"].make({**parts, "weights": state.weights, "raw_weights": raw})
+    kept = ("seed", "history", "n_seen", "states", "anchor", "coordinates", "total_weight", "penalty_weight")
+    values = {name: getattr(state, name) for name in kept}
+    found = TYPES["TrainingState"].make({**values, "raw_weights": raw, "window": window})
+    assert (found.best.lowest, found.best.epoch, found.best.stopped) == (1.5, 1, True)
+    for name, array in state.updated.items():
+        np.testing.assert_allclose(found.updated[name], array, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(found.best.updated[name], found.updated[name])
+    plain = TYPES["TrainingState"].make({**values, "raw_weights": None, "window": TYPES["Window"].make({})})
+    assert plain.updated is None and plain.best.epoch is None and not plain.best.updated
