@@ -48,6 +48,7 @@ class FittedModel:
     state: TrainingState
     step: Any = None
     inference: Inference | None = None
+    window: Any = None  # last samples of a stream of trees
 
     def __getstate__(self) -> dict[str, Any]:
         kept = (item.name for item in fields(self) if item.name not in ("step", "inference"))

@@ -16,6 +16,7 @@ from ..training.settings import LoopSettings
 from ..training.state import TrainingState
 from .callbacks import EstimatorView, FitTask
 from .fitted_model import FittedModel
+from .growth import TreeStream
 from .source_counts import Counts, SourceTotals
 from .start import Start, new_start, next_start
 from .validation import Validation
@@ -94,6 +95,10 @@ class Given:
 
     def warm_start(self, call: Call, start: Start) -> WarmStart | None:
         """Return the comparison of candidates of a warm start; None if there is none."""
+        return None
+
+    def tree_stream(self, call: Call, start: Start) -> TreeStream | None:
+        """Return the call of ``partial_fit`` for an ensemble of trees that grows; None for other models."""
         return None
 
     def validated(self, call: Call, start: Start, adapts: bool) -> tuple[Start, Validation | None]:

@@ -1,26 +1,43 @@
-"""Warm starts of ensembles of trees, which add trees fitted on the new samples."""
+"""Ensembles of trees that get trees of new samples, in warm starts and in streams."""
 
 from __future__ import annotations
 
 import copy
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 from sklearn.pipeline import Pipeline
 
+from ..comparison.evidence import best_of, bounded
+from ..comparison.measures import weights_of
+from ..inference.score_runner import ScoreRunner
 from ..models import fitted_part
 from ..models.capabilities import GrowingEnsemble, capability_of
+from ..models.registry import inner_part
 from ..preprocessing.columns import count_samples
 from ..preprocessing.initial_fit import fit_clone, is_fitted
 from ..problem.configuration import Configuration
+from ..problem.input_validation import read_samples
+from ..problem.problem import Problem
 from ..problem.samples import Samples
 from ..quiet import quiet
 from ..targets.given_classes import PartialFitClasses
 from .fitted_model import FittedModel
-from .start import Start, new_start
+from .leaves.unseen_members import after_steps
+from .start import Start, data_of, new_start
+from .validation import Validation
 
-__all__ = ["Growth"]
+__all__ = ["Growth", "TreeStream", "check_grows"]
+
+#: Samples of the window for each leaf of a tree, and the fewest, since boosted trees have few leaves.
+PER_LEAF, FEWEST = 10, 1_000
+#: Largest number of trees, relative to that of the first model.
+LARGEST = 1.5
+#: Standard errors by which older trees must decrease the loss to be kept.
+EVIDENCE = 1.0
 
 
 @dataclass(frozen=True)
@@ -33,6 +50,7 @@ class Growth:
     samples: Samples
     seed: int  # seed of the fit
     expected: PartialFitClasses | None = None  # all classes
+    was_given: bool = True  # whether the model was fitted before
 
     @classmethod
     def of(
@@ -41,25 +59,29 @@ class Growth:
         start: Start,
         samples: Samples,
         expected: PartialFitClasses | None = None,
+        of_stream: bool = False,
     ) -> Growth | None:
         """Return the growth of a model; None if it cannot grow, or is not trained with its own objective."""
         chosen = configuration.conversion.weights_to_train is not None or not start.problem.has_default_loss
         source = start.problem.source
-        if chosen or source is None or not configuration.warm_start or not is_fitted(configuration.source):
+        if chosen or source is None:
+            return None
+        was_given = is_fitted(configuration.source)
+        if not of_stream and not (configuration.warm_start and was_given):
             return None
         part = fitted_part(source)
         rule = capability_of(part, GrowingEnsemble)
-        if rule is None or not rule.grows(part) or part is not _last(source):
+        if rule is None or not rule.grows(part) or part is not _reached(source):
             return None
-        return cls(configuration, source, rule, samples, start.state.seed, expected)
+        return cls(configuration, source, rule, samples, start.state.seed, expected, was_given)
 
     def fitted(self, samples: Samples) -> Any:
         """Return a clone fitted on samples; None if the fit fails or a class is missing."""
-        part, random_state = _last(self.source), np.random.RandomState(self.seed % 2**32)
+        part, random_state = fitted_part(self.source), np.random.RandomState(self.seed % 2**32)
         known = getattr(part, "classes_", None)
         if known is not None and self.rule.ignores_weightless:
             samples = _with_classes(samples, known)
-        X, y, weights = self._after_steps(samples.X), samples.y, samples.sample_weight
+        X, y, weights = self.after_steps(samples.X), samples.y, samples.sample_weight
         try:
             model = fit_clone(part, X, y, sample_weight=weights, random_state=random_state)
         except ValueError:  # too few samples for its parameters
@@ -69,11 +91,17 @@ class Growth:
     def new_scores(self, samples: Samples, others: Samples) -> np.ndarray | None:
         """Return scores of other samples by an ensemble fitted on samples; None if the fit fails."""
         new = self.fitted(samples)
-        return None if new is None else self.rule.scores_of(new, self._after_steps(others.X))
+        return None if new is None else self.rule.scores_of(new, self.after_steps(others.X))
 
     def completed(self, model: FittedModel, share: float) -> FittedModel:
         """Return a trained model with trees fitted on all samples, which get a share of the scores."""
-        configuration = replace(self.configuration, source=self._joined(model.to_sklearn(), share))
+        new = self.fitted(self.samples)
+        part = fitted_part(model.to_sklearn())
+        return self.with_part(model, new if share == 1 else self.rule.joined(part, new, share))
+
+    def with_part(self, model: FittedModel, part: Any) -> FittedModel:
+        """Return a trained model with another ensemble."""
+        configuration = replace(self.configuration, source=_replaced(self.source, part))
         with quiet():  # the same warnings were shown before
             random_state = np.random.RandomState(self.seed % 2**32)
             start = new_start(configuration, self.samples, random_state, self.seed, None, self.expected)
@@ -84,20 +112,9 @@ class Growth:
         grown.open(configuration.runtime)
         return grown
 
-    def _joined(self, trained: Any, share: float) -> Any:
-        """Return the trained source with trees fitted on all samples."""
-        new = self.fitted(self.samples)
-        part = new if share == 1 else self.rule.joined(_last(trained), new, share)
-        if not isinstance(trained, Pipeline):
-            return part
-        pipeline = copy.copy(trained)
-        pipeline.steps = [*trained.steps[:-1], (trained.steps[-1][0], part)]
-        return pipeline
-
-    def _after_steps(self, X: Any) -> Any:
+    def after_steps(self, X: Any) -> Any:
         """Return X after the preprocessing steps."""
-        steps = isinstance(self.source, Pipeline) and len(self.source.steps) > 1
-        return self.source[:-1].transform(X) if steps else X
+        return after_steps(self.source, X)
 
 
 def _with_classes(samples: Samples, classes: np.ndarray) -> Samples:
@@ -112,5 +129,154 @@ def _with_classes(samples: Samples, classes: np.ndarray) -> Samples:
     return Samples(taken.X, np.append(np.ravel(samples.y), missing), weights)
 
 
-def _last(source: Any) -> Any:
-    return source.steps[-1][1] if isinstance(source, Pipeline) else source
+def _reached(source: Any) -> Any:
+    """Return the estimator at the end of pipelines and wrappers."""
+    if isinstance(source, Pipeline):
+        return _reached(source.steps[-1][1])
+    inner = inner_part(source)
+    return source if inner is None else _reached(inner[1])
+
+
+def _replaced(source: Any, part: Any) -> Any:
+    """Return a copy with another estimator at the end of pipelines and wrappers."""
+    found, inner = copy.copy(source), None if isinstance(source, Pipeline) else inner_part(source)
+    if isinstance(source, Pipeline):
+        found.steps = [*source.steps[:-1], (source.steps[-1][0], _replaced(source.steps[-1][1], part))]
+    elif inner is not None:
+        setattr(found, inner[0], _replaced(inner[1], part))
+    else:
+        return part
+    return found
+
+
+@dataclass(frozen=True)
+class Window:
+    """The last samples of a stream, and the ensembles of a call that the next samples compare."""
+
+    samples: Samples
+    size: int  # largest number of samples
+    n_trees: int  # of the first model
+    old: Any  # the ensemble before its last trees were added
+    new: Any  # ensemble fitted on the window; None before the first one
+
+    def with_more(self, samples: Samples) -> Window:
+        """Return the window after new samples."""
+        joined = _joined(self.samples, samples)
+        first = max(0, count_samples(joined.X) - self.size)
+        return replace(self, samples=joined.take(np.arange(first, count_samples(joined.X))))
+
+
+@dataclass(frozen=True)
+class TreeStream:
+    """A call of ``partial_fit`` for an ensemble that may grow.
+
+    Each call fits an ensemble on the window. New samples decide, before any ensemble has seen them, which
+    share it gets: the one that the last call has fitted on the window is compared with older trees.
+    """
+
+    configuration: Configuration
+    start: Start
+    samples: Samples  # of this call
+    last: FittedModel | None
+    growth: Growth
+
+    def model(self, validation: Validation | None) -> FittedModel:
+        """Return the model after the samples of this call."""
+        begin, start, rule = time.perf_counter(), self.start, self.growth.rule
+        part, known = fitted_part(start.problem.source), None if self.last is None else self.last.window
+        scores = rule.scores_of(part, self.growth.after_steps(self.samples.X))
+        weights = weights_of(start.data)
+        loss = float(np.average(self._losses(scores, self.samples), weights=weights))
+        model = FittedModel(start.problem, start.features, replace(start.state, start_kept=False))
+        if known is None and self.last is None and not self.growth.was_given:  # fitted on these samples
+            window = self._window(part, part)
+        else:
+            window = self._window(part, None) if known is None else known.with_more(self.samples)
+            share, new = self._share(window, weights), self.growth.fitted(window.samples)
+            if new is not None and share > 0:
+                part = rule.extended(window.old, new, share, round(LARGEST * window.n_trees))
+                model = replace(self.growth, samples=window.samples).with_part(model, part)
+            window = replace(window, new=new or window.new, old=part if share > 0 else window.old)
+        measured = None
+        if validation is not None and not model.state.grown:
+            measured = validation.measure(model.state.weights)
+        record = {
+            "epoch": start.state.n_iter + 1,
+            "loss": loss,  # before the samples are learnt
+            "validation_loss": None if measured is None else measured.loss,
+            "validation_score": None if measured is None else measured.score,
+            "rate": None,
+            "seconds": time.perf_counter() - begin,
+        }
+        n_seen = start.state.n_seen + len(start.data)
+        state = replace(model.state, history=[*start.state.history, record], n_seen=n_seen)
+        model = FittedModel(model.problem, model.features, state, window=window)
+        model.open(self.configuration.runtime)
+        return model
+
+    def _window(self, old: Any, new: Any) -> Window:
+        """Return the first window."""
+        rule = self.growth.rule
+        size = max(FEWEST, round(PER_LEAF * rule.n_leaves(old)))
+        return Window(self.samples, size, rule.n_trees(old), old, new)
+
+    def _share(self, window: Window, weights: np.ndarray) -> float:
+        """Return the share of new trees with the lowest loss on the samples of this call."""
+        growth, rule, new, judges = self.growth, self.growth.rule, window.new, self.samples
+        shares = rule.stream_shares
+        if new is None:  # the first call for a fitted model: half of the samples decide
+            order = np.random.RandomState(self.start.state.seed % 2**32).permutation(len(weights))
+            judges, weights = judges.take(order[::2]), weights[order[::2]]
+            new, shares = growth.fitted(self.samples.take(order[1::2])), shares[::-1]
+        if new is None or not weights.any():
+            return 0.0
+        X = growth.after_steps(judges.X)
+        old, scores = (rule.scores_of(own, X) for own in (window.old, new))
+        rows = [rule.mixed_scores(old, scores, share) for share in shares]
+        losses = np.array([self._losses(own, judges) for own in rows], dtype=np.float64)
+        if self.start.problem.targets.classes is not None:
+            losses = bounded(losses)
+        best = best_of(losses, weights, shares[1:], EVIDENCE)
+        return shares[0 if best is None else best + 1]
+
+    def _losses(self, scores: np.ndarray, samples: Samples) -> np.ndarray:
+        """Return the losses of scores."""
+        problem = self.start.problem
+        data = data_of(problem, read_samples(problem, samples.X, self.start.features), samples)
+        runner = ScoreRunner(problem.task(False), self.configuration.runtime)
+        return runner.losses(scores.astype(problem.dtype), data)
+
+
+def check_grows(problem: Problem) -> None:
+    """Raise an error for single trees and trees of files, whose splits would not change."""
+    trainable = problem.trainable
+    tables = [trainable.parameters[name] for name in trainable.trained]
+    of_file = all(any(own.startswith("TreeEnsemble") for own in table.operators) for table in tables)
+    part = None if problem.source is None else fitted_part(problem.source)
+    if not (trainable.from_file and of_file) and not hasattr(part, "tree_"):
+        return
+    name = "the trees of an ONNX file" if part is None else type(part).__name__
+    raise ValueError(
+        f"partial_fit cannot grow {name}: the splits would stay those of the first samples. Fit again on a "
+        "window of the last samples, or use a forest or boosting of scikit-learn, whose trees partial_fit "
+        "replaces. To train the values of the leaves only, use fit with warm_start=True."
+    )
+
+
+def _joined(first: Samples, second: Samples) -> Samples:
+    """Return the samples of two calls."""
+    weights = [own.sample_weight for own in (first, second)]
+    if any(own is not None for own in weights):
+        pairs = zip(weights, (first, second), strict=True)
+        weights = [np.ones(count_samples(part.X)) if own is None else own for own, part in pairs]
+    X: Any = [first.X, second.X]
+    if any(map(issparse, X)):
+        X = vstack(X, format="csr")
+    elif all(hasattr(own, "iloc") for own in X):
+        import pandas as pd
+
+        X = pd.concat(X, ignore_index=True)
+    else:
+        X = np.concatenate([np.asarray(own) for own in X])
+    y = np.concatenate([np.asarray(own.y) for own in (first, second)])
+    return Samples(X, y, None if weights[0] is None else np.concatenate(weights))

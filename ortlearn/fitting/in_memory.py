@@ -13,7 +13,7 @@ from ..onnx_files.loading import is_onnx_source
 from ..preprocessing.initial_fit import is_fitted
 from ..problem.samples import Samples, hold_out
 from .given import Beginning, Call, Given, named_classes
-from .growth import Growth
+from .growth import Growth, TreeStream, check_grows
 from .run import is_grown
 from .start import Start, labelled
 from .validation import Validation
@@ -61,6 +61,16 @@ class InMemory(Given):
         expected = named_classes(own.configuration, own.classes, self._samples.y)
         growth = Growth.of(own.configuration, start, self._samples, expected)
         return WarmStart(self._samples, own.random_state, growth, candidate)
+
+    def tree_stream(self, call: Call, start: Start) -> TreeStream | None:
+        """Return the call of ``partial_fit`` for an ensemble of trees; single trees are an error."""
+        check_grows(start.problem)
+        own = call.beginning
+        expected = named_classes(own.configuration, own.classes, self._samples.y)
+        growth = Growth.of(own.configuration, start, self._samples, expected, of_stream=True)
+        return (
+            None if growth is None else TreeStream(own.configuration, start, self._samples, own.last, growth)
+        )
 
     def validated(self, call: Call, start: Start, adapts: bool) -> tuple[Start, Validation | None]:
         """Hold samples out, to decide when to stop or which weights to keep, and return the validation."""

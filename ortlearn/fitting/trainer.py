@@ -100,6 +100,9 @@ class Trainer:
         settings = given.settings(settings)
         if is_fit and given.in_memory and is_grown(configuration, beginning.last):
             return grown_model(configuration, start, settings, validation, call.task)
+        stream = None if is_fit else given.tree_stream(call, start)
+        if stream is not None:
+            return stream.model(validation)
         if not is_fit:
             return train(configuration, start, settings, validation, call.task)
         parts = (start, settings, validation, given.shuffle_buffer, given.is_split)

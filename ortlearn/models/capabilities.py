@@ -24,6 +24,8 @@ class GrowingEnsemble:
     evidence = 1.0
     #: Whether samples of weight zero change nothing in a fit but its classes.
     ignores_weightless = False
+    #: Shares of new trees that ``partial_fit`` compares, in decreasing order.
+    stream_shares: tuple[float, ...] = (1.0, 0.0)
 
     def grows(self, model: Any) -> bool:
         """Return whether a fitted ensemble can be averaged with another one."""
@@ -40,6 +42,18 @@ class GrowingEnsemble:
     def joined(self, model: Any, other: Any, share: float) -> Any:
         """Return an ensemble with the weighted mean of two scores, ``share`` the weight of ``other``."""
         raise NotImplementedError
+
+    def n_trees(self, model: Any) -> int:
+        """Return the number of rounds or trees."""
+        return len(model.estimators_)
+
+    def n_leaves(self, model: Any) -> float:
+        """Return the mean number of leaves of a tree."""
+        return float(np.mean([member.tree_.n_leaves for member in np.ravel(model.estimators_)]))
+
+    def extended(self, model: Any, other: Any, share: float, largest: int) -> Any:
+        """Return the ensemble with a share of the trees of another one, of up to ``largest`` trees."""
+        return other
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,12 @@ class GrowingHistogramBoosting(GrowingEnsemble):
     def grows(self, model: Any) -> bool:
         return not np.any(model.is_categorical_)
 
+    def n_trees(self, model: Any) -> int:
+        return len(model._predictors)
+
+    def n_leaves(self, model: Any) -> float:
+        return float(np.mean([tree.nodes["is_leaf"].sum() for tree in _predictors(model)]))
+
     def scores_of(self, model: Any, X: Any) -> np.ndarray:
         return _raw_scores_of(model, X)
 

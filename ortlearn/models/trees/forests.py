@@ -70,6 +70,7 @@ class GrowingForest(GrowingEnsemble):
 
     evidence = 2.0  # in measurements, noisy labels did harm more often with one standard error
     ignores_weightless = True
+    stream_shares = (1.0, 0.75, 0.5, 0.25, 0.0)
 
     def grows(self, model: Any) -> bool:
         return type(model) in FORESTS and len(model.estimators_) >= FEWEST_TREES
@@ -81,6 +82,18 @@ class GrowingForest(GrowingEnsemble):
         """Return the forest with its first trees replaced by trees of the other forest."""
         found, n_new = copy.copy(model), round(share * len(model.estimators_))
         found.estimators_ = copy.deepcopy([*other.estimators_[:n_new], *model.estimators_[n_new:]])
+        return found
+
+    def extended(self, model: Any, other: Any, share: float, largest: int) -> Any:
+        """Return the forest without its oldest trees, which come first, and with new ones at the end."""
+        n_old, n_other = len(model.estimators_), len(other.estimators_)
+        if share == 1:
+            return other
+        total = min(largest, round(n_old / (1 - share)), round(n_other / share))
+        n_new, found = min(round(share * total), n_other), copy.copy(model)
+        kept = model.estimators_[max(0, n_old - total + n_new) :]
+        found.estimators_ = copy.deepcopy([*kept, *other.estimators_[:n_new]])
+        found.n_estimators = len(found.estimators_)
         return found
 
 

@@ -1,0 +1,1 @@
+"""Forests with losses other than their own, and forests on streams."""

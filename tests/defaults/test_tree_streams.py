@@ -1,0 +1,93 @@
+"""partial_fit of ensembles of trees replaces trees, and the doors through which ensembles grow."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from ortlearn import OrtGradientOptimizer
+from ortlearn.fitting import growth
+from ortlearn.models.capabilities import GrowingEnsemble, capability_of
+
+RNG = np.random.RandomState(0)
+X = RNG.normal(size=(1800, 5))
+OLD, NEW = ((X[:, 0] + X[:, 1] > 0).astype(int), (X[:, 2] - X[:, 3] > 0).astype(int))
+MODELS = {
+    "forest": RandomForestClassifier(20, random_state=0),
+    "boosting": HistGradientBoostingClassifier(max_iter=10, random_state=0),
+    "gradient boosting": GradientBoostingClassifier(n_estimators=10, random_state=0),
+    "pipeline": make_pipeline(StandardScaler(), RandomForestClassifier(10, random_state=0)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_stream_follows_a_new_concept_in_bounded_size(name, monkeypatch):
+    monkeypatch.setattr(growth, "FEWEST", 300)  # a shorter window
+    trainer, sizes = OrtGradientOptimizer(MODELS[name], random_state=0), []
+    last = {"forest": "estimators_", "gradient boosting": "estimators_"}.get(name)
+    for number in range(9):
+        rows = slice(100 * number, 100 * number + 100)
+        labels = OLD if number < 4 else NEW
+        trainer.partial_fit(X[rows], labels[rows], classes=[0, 1])
+        written = trainer.to_sklearn()
+        sizes.append(0 if last is None else len(written.estimators_))
+        if number == 3:
+            assert trainer.score(X[1000:], OLD[1000:]) > 0.8
+    assert trainer.score(X[1000:], NEW[1000:]) > 0.8
+    assert trainer.n_iter_ == 9 and len(trainer.history_["loss"]) == 9
+    assert max(sizes) <= 1.5 * sizes[0]
+    np.testing.assert_array_equal((written.predict(X) == trainer.predict(X)).mean() > 0.995, True)
+    again = pickle.loads(pickle.dumps(trainer))
+    for other in (trainer, again):
+        other.partial_fit(X[900:1000], NEW[900:1000])
+    np.testing.assert_array_equal(again.predict_proba(X), trainer.predict_proba(X))
+
+
+def test_a_fitted_forest_keeps_its_trees_if_they_are_better():
+    model = RandomForestClassifier(20, random_state=0).fit(X[:1000], OLD[:1000])
+    trainer = OrtGradientOptimizer(model, random_state=0).partial_fit(X[1000:1040], OLD[1000:1040])
+    np.testing.assert_allclose(trainer.predict_proba(X[1040:]), model.predict_proba(X[1040:]), atol=1e-5)
+    with pytest.raises(ValueError, match="partial_fit cannot grow DecisionTreeClassifier"):
+        OrtGradientOptimizer(DecisionTreeClassifier()).partial_fit(X[:100], OLD[:100])
+    trees = OrtGradientOptimizer(RandomForestRegressor(3), random_state=0).fit(X[:60], X[:60, 0])
+    with pytest.raises(ValueError, match="the trees of an ONNX file"):
+        OrtGradientOptimizer(trees.get_trained_onnx()).partial_fit(X[:60].astype(np.float32), X[:60, 0])
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.75, 1.0])
+def test_a_share_of_new_trees_in_bounded_size(share):
+    first, second = (RandomForestClassifier(20, random_state=i).fit(X[:90], OLD[:90]) for i in (0, 1))
+    rule = capability_of(first, GrowingEnsemble)
+    found = rule.extended(rule.extended(first, second, 0.5, 30), second, share, 30)
+    new = [tree.random_state for tree in second.estimators_]
+    own = [tree.random_state for tree in found.estimators_]
+    n_new = sum(own[-number:] == new[:number] and number or 0 for number in [round(share * len(own))])
+    assert len(own) <= 30 and n_new == round(share * len(own)) and found.n_estimators == len(own)
+
+
+@pytest.mark.parametrize(
+    "wrap, options",
+    [(FrozenEstimator, {}), (lambda model: model, {"learning_loss": "log_loss"})],
+    ids=["frozen", "own loss by name"],
+)
+def test_the_same_growth_at_every_door(wrap, options):
+    model = HistGradientBoostingClassifier(max_iter=10, random_state=0).fit(X[:400], OLD[:400])
+    plain, other = (
+        OrtGradientOptimizer(own, warm_start=True, random_state=0, **more).fit(X[400:700], NEW[400:700])
+        for own, more in ((model, {}), (wrap(model), options))
+    )
+    assert plain.score(X[1000:], NEW[1000:]) > model.score(X[1000:], NEW[1000:]) + 0.2
+    np.testing.assert_array_equal(other.predict_proba(X), plain.predict_proba(X))
+    assert type(other.to_sklearn()) is type(wrap(model))
+    assert clone(other) is not other
