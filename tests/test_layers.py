@@ -86,7 +86,10 @@ RESTRICTED = {
     "graphviz": {"graphs.drawing"},
     "jax": {"functions.jax_bridge"},
     "matplotlib": {"inspection.axes", "lifecycle.cards"},
-    "pandas": {"evaluation.data_files", "evaluation.table_checks", "lifecycle", "cli.compare", "cli.predict"},
+    "pandas": {
+        *("evaluation.data_files", "evaluation.table_checks", "fitting.growth"),
+        *("lifecycle", "cli.compare", "cli.predict"),
+    },
     "pyarrow": {"data.tables", "data.arrow"},
     "torch": {"functions.torch_bridge"},
     "skops": {"evaluation.model_files", "cli.train", "saving.sklearn_objects"},

@@ -250,8 +250,8 @@ class TreeStream:
 def check_grows(problem: Problem) -> None:
     """Raise an error for single trees and trees of files, whose splits would not change."""
     trainable = problem.trainable
-    tables = [trainable.parameters[name] for name in trainable.trained]
-    of_file = all(any(own.startswith("TreeEnsemble") for own in table.operators) for table in tables)
+    of_file = all(trainable.parameters[name].role == "table" for name in trainable.trained)
+    of_file = of_file and any(node.op_type.startswith("TreeEnsemble") for node in trainable.model.graph.node)
     part = None if problem.source is None else fitted_part(problem.source)
     if not (trainable.from_file and of_file) and not hasattr(part, "tree_"):
         return

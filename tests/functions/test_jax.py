@@ -55,7 +55,6 @@ def test_vmap(network, classifier):
     np.testing.assert_allclose(jax.vmap(g)(stack), g(stack), rtol=1e-12)
 
 
-
 def test_second_derivatives(classifier):
     g, x = to_jax(classifier), jnp.array(P[0])
     hessian = jax.jit(jax.jacrev(jax.grad(lambda x: g(x)[1])))(x)
