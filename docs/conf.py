@@ -68,6 +68,10 @@ class ReadingOrder:
         "stream_parquet",
         "shards",
         "dask",
+        "optimise_process",
+        "digit_gradients",
+        "counterfactual_credit",
+        "attribution_file",
         "resume",
         "browser_training",
     )
