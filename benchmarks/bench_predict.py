@@ -21,7 +21,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import argparse
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,7 +48,7 @@ __all__ = ["LIMITS", "compare", "files", "main", "methods", "predictors", "sheet
 
 N_FEATURES = 20
 #: Numbers of rows per prediction.
-ROWS = (1, 100, 10_000)
+SIZES = (1, 100, 10_000)
 #: Functions that create a model, and the kind of its labels.
 MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     "Ridge": (Ridge, "numbers"),
@@ -134,14 +134,14 @@ def by_skl2onnx(model: Any, X: np.ndarray) -> Any:
 
 
 def files(
-    names: list[str], n_train: int, rounds: int, seconds: float
+    names: list[str], n_train: int, rounds: int, seconds: float, sizes: Sequence[int] = SIZES
 ) -> Iterator[tuple[str, int, list[list[float]], float]]:
     """Yield model, rows, times of our file and of skl2onnx's, and the ratio of predict to the latter."""
-    X, _ = data(max(ROWS))
+    X, _ = data(max(sizes))
     for name in names:
         model, trainer = trained(name, n_train)
         ours, theirs = session_of(trainer.get_trained_onnx()), session_of(by_skl2onnx(model, X))
-        for n_rows in ROWS:
+        for n_rows in sizes:
             feeds = {"X": X[:n_rows].copy()}
             times = compare(partial(ours.run, None, feeds), partial(theirs.run, None, feeds), rounds, seconds)
             own = compare(
@@ -204,28 +204,42 @@ def sheets(
     warnings.simplefilter("ignore")
     if quick:
         names, rounds, seconds, n_train = ["Ridge"], 2, 0.0, 60
+    return [
+        sheet_of_files(files(names or list(MODELS), n_train, rounds, seconds)),
+        sheet_of_predictors(dict(predictors(rounds, seconds, min(n_train, 1000)))),
+        sheet_of_methods(dict(methods(rounds, seconds, min(n_train, 1000)))),
+    ]
+
+
+def sheet_of_files(measured: Iterable[tuple[str, int, list[list[float]], float]]) -> Sheet:
+    """Return the table of exported files, from the results of :func:`files`."""
     rows, worst = [], 0.0
-    for name, n_rows, times, own in files(names or list(MODELS), n_train, rounds, seconds):
+    for name, n_samples, times, own in measured:
         ours, theirs = (number(median(part)) for part in times)
         worst = max(worst, ratio(*times) / LIMITS[name])
         found = verdict(ratio(*times), LIMITS[name])
-        rows.append([name, str(n_rows), ours, theirs, found, number(own)])
-    header = ["model", "rows", "time, us", "skl2onnx, us", "ratio", "predict / skl2onnx"]
+        rows.append([name, str(n_samples), ours, theirs, found, number(own)])
+    header = ["model", "samples", "time, us", "skl2onnx, us", "ratio", "predict / skl2onnx"]
     text = "Exported files compared with those of skl2onnx in onnxruntime, and `predict` with the latter."
-    found = [Sheet(text, header, rows, {"exported files / limit, largest": worst})]
-    more = dict(predictors(rounds, seconds, min(n_train, 1000)))
+    return Sheet(text, header, rows, {"exported files / limit, largest": worst})
+
+
+def sheet_of_predictors(more: Mapping[str, float]) -> Sheet:
+    """Return the table of bare predictors."""
     rows = [[name, verdict(value, MORE)] for name, value in more.items()]
     text = "`predictor()` on one sample: microseconds in addition to `InferenceSession.run`."
-    found.append(Sheet(text, ["model", "us"], rows, {"predictor, most microseconds": max(more.values())}))
-    times_of = dict(methods(rounds, seconds, min(n_train, 1000)))
+    return Sheet(text, ["model", "us"], rows, {"predictor, most microseconds": max(more.values())})
+
+
+def sheet_of_methods(times_of: Mapping[str, list[list[float]]]) -> Sheet:
+    """Return the table of ``predict``."""
     rows = [
         [kind, *(number(median(part)) for part in times), verdict(ratio(*times), OF_OWN)]
         for kind, times in times_of.items()
     ]
     figures = {f"predict, {kind} / Ridge's": ratio(*times) for kind, times in times_of.items()}
     text = "`predict` on one sample compared with that of Ridge, by the type of the sample."
-    found.append(Sheet(text, ["sample", "time, us", "Ridge.predict, us", "ratio"], rows, figures))
-    return found
+    return Sheet(text, ["sample", "time, us", "Ridge.predict, us", "ratio"], rows, figures)
 
 
 def main(arguments: list[str] | None = None) -> None:

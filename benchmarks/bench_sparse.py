@@ -106,7 +106,7 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - begun
 
 
-def measure_time(case: str) -> str:
+def measure_time(case: str, rounds: int = ROUNDS) -> str:
     """Return the cells of a case: milliseconds of an epoch of each contender, and ratios."""
     make, n_classes, update = CASES[case]
     rows = make()
@@ -120,7 +120,7 @@ def measure_time(case: str) -> str:
 
     own, batches, whole = [], [], []
     trainer(update, 1).fit(rows, labels)  # compiles the graph
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         batches.append(seconds(by_batches))
         whole.append(seconds(lambda: rival().fit(rows, labels)))
         history = trainer(update, EPOCHS).fit(rows, labels).history_

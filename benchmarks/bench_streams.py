@@ -46,8 +46,8 @@ def rows_of_group(number: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return X, (scores + rng.standard_normal(n_rows) > 0).astype(np.int8)
 
 
-def generate(folder: Path, n_rows: int, by_label: bool = False) -> None:
-    """Write parquet files in row groups of 100,000 rows, with one row group in memory at a time.
+def generate(folder: Path, n_rows: int, by_label: bool = False, group: int = GROUP, file: int = FILE) -> None:
+    """Write parquet files of ``file`` rows in row groups of ``group``, with one of these in memory.
 
     ``by_label`` sorts the rows by label.
     """
@@ -56,20 +56,20 @@ def generate(folder: Path, n_rows: int, by_label: bool = False) -> None:
 
     names = [f"x{number}" for number in range(N_FEATURES)]
     schema = pa.schema([*((name, pa.float32()) for name in names), ("label", pa.int8())])
-    sizes = np.diff([*range(0, n_rows, GROUP), n_rows]).tolist()
+    sizes = np.diff([*range(0, n_rows, group), n_rows]).tolist()
     writer, written = None, 0
     for wanted in (0, 1) if by_label else (None,):
         for number, size in enumerate(sizes):
             X, y = rows_of_group(number, size)
             if wanted is not None:
                 X, y = X[y == wanted], y[y == wanted]
-            if writer is None or written >= FILE:
+            if writer is None or written >= file:
                 if writer is not None:
                     writer.close()
                 path = folder / f"part-{len(list(folder.iterdir())):03}.parquet"
                 writer, written = pq.ParquetWriter(path, schema, use_dictionary=False), 0
             columns = [*(np.ascontiguousarray(column) for column in X.T), y]
-            writer.write_table(pa.Table.from_arrays(list(map(pa.array, columns)), schema=schema), GROUP)
+            writer.write_table(pa.Table.from_arrays(list(map(pa.array, columns)), schema=schema), group)
             written += len(y)
     if writer is not None:
         writer.close()
@@ -115,7 +115,7 @@ def train(
 def _count(folder: Path) -> int:
     import pyarrow.dataset as datasets
 
-    return datasets.dataset(folder).count_samples()
+    return datasets.dataset(folder).count_rows()
 
 
 def _in_memory(folder: Path) -> tuple[np.ndarray, np.ndarray]:

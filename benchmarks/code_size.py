@@ -70,9 +70,9 @@ def budgets() -> Mapping[str, int]:
     return settings["tool"]["ortlearn"]["code-lines"]
 
 
-def faults() -> Iterator[str]:
+def faults(allowed: Mapping[str, int]) -> Iterator[str]:
     """Yield packages over their budget, long files and crowded folders."""
-    found, allowed = sizes(), budgets()
+    found = sizes()
     for part in sorted(found.keys() ^ allowed.keys()):
         yield f"{part}: [tool.ortlearn.code-lines] in pyproject.toml must have the packages of ortlearn"
     for part, lines in found.items():
@@ -105,7 +105,7 @@ def main() -> int:
     if not parser.parse_args().check:
         print(table())
         return 0
-    found = list(faults())
+    found = list(faults(budgets()))
     print("\n".join(found), end="\n" if found else "")
     return bool(found)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Mapping
 from fnmatch import fnmatch
 from math import ceil
 from pathlib import Path
 
 from benchmarks.faults import catalogue, page
+from benchmarks.faults.fault import Fault
 from benchmarks.faults.processes import measure
 
 __all__ = ["main"]
@@ -18,21 +20,21 @@ __all__ = ["main"]
 LIMIT = 1800.0
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Inject faults, print and write the table; return 1 if an attempt failed."""
+def main(arguments: list[str] | None = None, faults: Mapping[str, Fault] | None = None) -> int:
+    """Inject faults, by default of the catalogue; print and write the table; return 1 if one failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
     parser.add_argument("--only", nargs="*", default=["*"], metavar="GLOB", help="names of faults")
     parser.add_argument("--share", type=float, default=1.0, help="share of attempts, at least 1 per fault")
     parser.add_argument("--limit", type=float, default=LIMIT, help="time limit of the run in seconds")
     parser.add_argument("--write", type=Path, help="page to write, such as docs/reliability.md")
     options = parser.parse_args(arguments)
-    names = [name for name in catalogue.NAMES if any(fnmatch(name, glob) for glob in options.only)]
+    names = [name for name in faults or catalogue.NAMES if any(fnmatch(name, glob) for glob in options.only)]
     if not names:
         parser.error(f"no fault matches {options.only}")
     warnings.simplefilter("ignore")
     begun, outcomes = time.monotonic(), {}
     for name in names:
-        fault, start = catalogue.load(name), time.monotonic()
+        fault, start = faults[name] if faults else catalogue.load(name), time.monotonic()
         found = measure(fault, ceil(options.share * fault.tries), begun + options.limit)
         outcomes[fault.title] = found
         print(f"{name:24} {time.monotonic() - start:6.1f} s  {found}", *found.texts, sep="\n    ", flush=True)

@@ -22,9 +22,12 @@ __all__ = ["trains_with_defaults"]
 
 #: Largest difference of predictions by the same weights.
 SAME = 1e-5
+KINDS = OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer
 
 
-def trains_with_defaults(estimator: Any, fitted: Any, X: Any, y: Any) -> dict[str, Any]:
+def trains_with_defaults(
+    estimator: Any, fitted: Any, X: Any, y: Any, kinds: tuple[type, type] = KINDS
+) -> dict[str, Any]:
     """Train an unfitted and a fitted estimator, and use the results.
 
     Parameters
@@ -33,6 +36,8 @@ def trains_with_defaults(estimator: Any, fitted: Any, X: Any, y: Any) -> dict[st
         Unfitted and fitted, with default parameters.
     X, y : array-like
         Samples and targets.
+    kinds : tuple of two classes
+        Kinds of trainers, which take turns.
 
     Returns
     -------
@@ -43,7 +48,7 @@ def trains_with_defaults(estimator: Any, fitted: Any, X: Any, y: Any) -> dict[st
     problems: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for name, trainer in _trainers(estimator, fitted):
+        for name, trainer in _trainers(estimator, fitted, kinds):
             np.random.seed(0)
             trainer.fit(X, y)
             problems += [f"{name}: {problem}" for problem in _problems(trainer, X, y)]
@@ -52,9 +57,9 @@ def trains_with_defaults(estimator: Any, fitted: Any, X: Any, y: Any) -> dict[st
     return {**fact, "reason": "; ".join(problems)} if problems else fact
 
 
-def _trainers(estimator: Any, fitted: Any) -> Iterator[tuple[str, Any]]:
+def _trainers(estimator: Any, fitted: Any, kinds: tuple[type, type]) -> Iterator[tuple[str, Any]]:
     """Yield a trainer of the unfitted estimator, and one of the fitted estimator."""
-    fresh, warm = OrtGradientOptimizer, OrtGradientForwardBackwardOptimizer
+    fresh, warm = kinds
     if len(type(estimator).__name__) % 2:
         fresh, warm = warm, fresh
     # a transformer that is fitted on labels needs them before it is trained on outputs

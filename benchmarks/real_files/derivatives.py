@@ -57,7 +57,12 @@ class Derivative:
     ratio: float = float("nan")
 
 
-def check_derivative(model: ModelProto, file: ModelProto, random_state: int = 0) -> Derivative:
+def check_derivative(
+    model: ModelProto,
+    file: ModelProto,
+    random_state: int = 0,
+    derivative: Callable[..., ModelProto] = onnx_derivative,
+) -> Derivative:
     """Compare the gradient of a random sum of outputs with differences along random directions.
 
     Directions have a part along the gradient, so that the slope is clearly not zero. The step is the smallest
@@ -66,7 +71,7 @@ def check_derivative(model: ModelProto, file: ModelProto, random_state: int = 0)
     """
     rng = np.random.default_rng(random_state)
     weights = [name for name, weight in find_weights(model).items() if weight.learned]
-    gradient = onnx_derivative(model, weights=weights)
+    gradient = derivative(model, weights=weights)
     forward, backward = (
         make_session(graph, Device("cpu")) for graph in (make_inputs_of(model, weights), gradient)
     )

@@ -99,17 +99,17 @@ def page_part(runs: Sequence[Run]) -> str:
     return "\n\n".join(parts)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None, problems: Sequence[Problem] = PROBLEMS) -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one seed, two problems, 4 shards, 4 passes")
     parser.add_argument("--write", type=Path, help="page to write, such as docs/explanation/scaling.md")
     parser.add_argument("--json", type=Path, help="file for all losses; runs that it has are not run again")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     warnings.simplefilter("ignore")
-    problems, seeds, counts = PROBLEMS, SEEDS, COUNTS
+    seeds, counts = SEEDS, COUNTS
     if arguments.quick:
-        problems = tuple(replace(problem, n_passes=4) for problem in PROBLEMS[:2])
+        problems = tuple(replace(problem, n_passes=4) for problem in problems[:2])
         seeds, counts = SEEDS[:1], COUNTS[:2]
     text = page_part(measure_all(problems, seeds, counts, arguments.json))
     print(text)

@@ -63,15 +63,13 @@ def test_attempts_after_the_time_limit_are_omitted():
     assert found == Outcome(left_out=10) and not found.failed
 
 
-def test_page_is_written_only_with_all_attempts(tmp_path, monkeypatch, capsys):
+def test_page_is_written_only_with_all_attempts(tmp_path, capsys):
     path = tmp_path / "page.md"
     path.write_text("<!-- faults: begin -->\n<!-- faults: end -->\n")
-    fault = Fault("it", lambda draw, number, folder: End.RIGHT, 2)
-    monkeypatch.setattr(catalogue, "NAMES", ("it",))
-    monkeypatch.setattr(catalogue, "load", lambda name: fault)
-    assert main(["--write", str(path), "--limit", "0"]) == 1
+    faults = {"it": Fault("it", lambda draw, number, folder: End.RIGHT, 2)}
+    assert main(["--write", str(path), "--limit", "0"], faults) == 1
     assert "2 attempts were omitted" in capsys.readouterr().out and "it" not in path.read_text()
-    assert main(["--write", str(path)]) == 0 and "| it | 2 | 0 | 2 |" in path.read_text()
+    assert main(["--write", str(path)], faults) == 0 and "| it | 2 | 0 | 2 |" in path.read_text()
 
 
 def test_table_of_a_page_is_replaced(tmp_path):

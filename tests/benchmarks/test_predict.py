@@ -11,9 +11,8 @@ def test_both_files_run_equally_often_and_alternate():
     assert order[2:6] == ["theirs", "theirs", "ours", "ours"] and order[6:8] == ["ours", "ours"]
 
 
-def test_files_of_a_model(monkeypatch):
-    monkeypatch.setattr(bench, "ROWS", (1, 3))
-    found = list(bench.files(["StandardScaler, LogisticRegression"], 100, 2, 0.0))
+def test_files_of_a_model():
+    found = list(bench.files(["StandardScaler, LogisticRegression"], 100, 2, 0.0, (1, 3)))
     assert [(name, rows) for name, rows, _, _ in found] == [
         ("StandardScaler, LogisticRegression", r) for r in (1, 3)
     ]
@@ -31,12 +30,9 @@ def test_outputs_agree_and_every_model_has_a_limit():
     assert set(bench.LIMITS) == set(bench.MODELS)
 
 
-def test_output(capsys, monkeypatch):
-    monkeypatch.setattr(bench, "ROWS", (1,))
-    monkeypatch.setattr(bench, "predictors", lambda *args: [("Ridge", 7.0)])
-    monkeypatch.setattr(bench, "methods", lambda *args: [("float32", [[3.0], [1.0]])])
-    bench.main(["--rounds", "2", "--seconds", "0", "--train", "60", "--models", "Ridge"])
-    shown = capsys.readouterr().out
-    assert (
-        "| Ridge | 1 |" in shown and "| Ridge | 7 (over 5) |" in shown and "| 3 | 1 | 3 (over 1.2) |" in shown
-    )
+def test_tables():
+    found = bench.sheet_of_files(bench.files(["Ridge"], 60, 2, 0.0, (1,)))
+    assert "| Ridge | 1 |" in found.markdown()
+    assert "| Ridge | 7 (over 5) |" in bench.sheet_of_predictors({"Ridge": 7.0}).markdown()
+    found = bench.sheet_of_methods({"float32": [[3.0], [1.0]]})
+    assert "| 3 | 1 | 3 (over 1.2) |" in found.markdown()

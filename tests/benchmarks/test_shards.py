@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.shards import __main__ as main
 from benchmarks.shards import cost_model, problems, report, rounds, strategies
+from tests.calls import calls_of
 
 
 def test_outer_momentum_is_nesterov():
@@ -132,15 +133,15 @@ def test_block_of_a_page_is_replaced(tmp_path):
         report.write_block(page, "y", "new")
 
 
-def test_quick_run_and_report_of_saved_results(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["shards", "--quick", "--json", str(tmp_path / "runs.json")])
-    monkeypatch.setattr(main, "PROBLEMS", main.PROBLEMS[:1])
-    main.main()
+def test_quick_run_and_report_of_saved_results(tmp_path, capsys):
+    arguments = ["--quick", "--json", str(tmp_path / "runs.json")]
+    main.main(arguments, problems.PROBLEMS[:1])
     measured = capsys.readouterr().out
     records = json.loads((tmp_path / "runs.json").read_text())
     assert {record["n_shards"] for record in records} == {1, 4}
-    monkeypatch.setattr(main, "Shards", None)
-    main.main()
+    with calls_of(rounds.Shards.train) as calls:
+        main.main(arguments, problems.PROBLEMS[:1])
+    assert not calls
     lines = capsys.readouterr().out.splitlines()
     assert measured.splitlines()[2:] == lines[2:] and len(lines) > 20
 

@@ -8,10 +8,8 @@ from benchmarks import bench_streams as bench
 pytest.importorskip("pyarrow")
 
 
-def test_files_have_the_generated_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "GROUP", 100)
-    monkeypatch.setattr(bench, "FILE", 200)
-    bench.generate(tmp_path, 450)
+def test_files_have_the_generated_rows(tmp_path):
+    bench.generate(tmp_path, 450, group=100, file=200)
     assert len(list(tmp_path.iterdir())) == 3
     X, y = bench._in_memory(tmp_path)
     parts = [bench.rows_of_group(number, size) for number, size in enumerate([100] * 4 + [50])]

@@ -180,9 +180,8 @@ def test_sparse_and_dense_shards_are_standardised_equally(client, regression):
         (lambda X, y: (X, y, y, y), "Partition 1: .*has 4 items"),
     ],
 )
-def test_invalid_partition_is_named_before_the_first_round(client, regression, part, message, monkeypatch):
+def test_invalid_partition_is_named(client, regression, part, message):
     X, y = regression
-    monkeypatch.setattr("ortlearn.distributed.tasks.train", None)
     first = (X[:250], y[:250]) if "negative" not in message else (X[:250], y[:250], np.ones(250))
     with pytest.raises(ValueError, match=message):
         trained(client, LinearRegression(), items(first, part(X[250:], y[250:])), None)
