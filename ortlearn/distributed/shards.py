@@ -30,7 +30,7 @@ def count_partitions(
 ) -> tuple[Partitions, list[SourceTotals]]:
     """Return the non-empty partitions, and the counts of each."""
     flags = (is_classifier, of_file, one_by_one)
-    futures = [cluster.submit(readings.count_rows, rows, *flags) for rows in partitions.rows]
+    futures = [cluster.submit(readings.count_samples, rows, *flags) for rows in partitions.rows]
     found = cluster.gather(futures, names=partitions.names)
     numbers = [number for number, (whole, _) in enumerate(found) if whole.n_rows]
     if not numbers:

@@ -27,7 +27,6 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.comparison.candidates import LeafMeans
 from ortlearn.exceptions import StartKeptWarning
 from ortlearn.models.capabilities import GrowingEnsemble, capability_of
-from ortlearn.models.trees.forests import GrowingForestOfClasses
 from ortlearn.saving import load, save
 
 CLASSES = make_classification(300, 6, n_informative=4, n_classes=3, random_state=0)

@@ -3,10 +3,12 @@
 import copy
 import pickle
 import warnings
+from functools import partial
 
 import dask
 import numpy as np
 import pytest
+from distributed import Future
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -16,10 +18,12 @@ from sklearn.preprocessing import StandardScaler
 from ortlearn import OrtGradientOptimizer
 from ortlearn.data.orders import epoch_order
 from ortlearn.data.samples import Data
-from ortlearn.distributed import DaskOrtGradientOptimizer, average_arrays
-from ortlearn.distributed.rounds import Interval
+from ortlearn.distributed import DaskOrtGradientOptimizer, average_arrays, tasks
+from ortlearn.distributed.averaging import Mean, merge_in_pairs
+from ortlearn.distributed.rounds import TREE_BYTES, Interval
 from ortlearn.exceptions import ClusterError, ConvergenceError, FewUpdatesWarning, PluginError
 from ortlearn.learning_rates import LearningRateSGD
+from tests.calls import calls_of
 from tests.distributed.conftest import cluster_of
 from tests.distributed.shards import cut, largest_difference, same_bits
 
@@ -120,13 +124,29 @@ def test_result_is_independent_of_the_number_of_workers(client, regression, sync
     assert not same_bits(other.fit(cut(X, [300, 300]), cut(y, [300, 300])), two)
 
 
-def test_merging_on_workers_gives_the_same_result(client, regression, monkeypatch):
+def test_merging_on_workers_gives_the_same_result(client):
+    rng = np.random.default_rng(0)
+    outcomes = [
+        tasks.Outcome(Mean({("w", None): rng.normal(size=7).astype(np.float32)}, weight), (weight,))
+        for weight in (1.0, 2.5, 0.5, 1.1, 0.9)
+    ]
+    expected = merge_in_pairs(outcomes, tasks.merge_outcomes)
+    futures = [client.submit(lambda outcome: outcome, outcome) for outcome in outcomes]
+    found = merge_in_pairs(futures, partial(client.submit, tasks.merge_outcomes)).result()
+    np.testing.assert_array_equal(found.mean.arrays["w", None], expected.mean.arrays["w", None])
+    assert (found.mean.weight, found.reports) == (expected.mean.weight, expected.reports)
+
+
+def test_large_models_are_merged_on_workers(client, regression):
     X, y = regression
-    sizes = [100, 250, 50, 110, 90]
-    model = DaskOrtGradientOptimizer(network(), learning_rate="Adam", client=client, **OPTIONS)
-    expected = clone(model).fit(cut(X, sizes), cut(y, sizes))
-    monkeypatch.setattr("ortlearn.distributed.rounds.TREE_BYTES", 0)
-    assert same_bits(model.fit(cut(X, sizes), cut(y, sizes)), expected)
+    sizes, width = [100, 250, 50, 110, 90], 400
+    assert 5 * 3 * 4 * width**2 > TREE_BYTES  # weights and two states in each of five shards
+    options = {"learning_rate": "Adam", "max_iter": 1, "random_state": 0}
+    model = MLPRegressor(hidden_layer_sizes=(width, width))
+    with calls_of(merge_in_pairs) as calls:
+        found = DaskOrtGradientOptimizer(model, client=client, **options).fit(cut(X, sizes), cut(y, sizes))
+    assert len(calls) == 1 and isinstance(calls[0]["items"][0], Future)
+    assert found.score(X, y) > 0.1
 
 
 @pytest.mark.parametrize(
@@ -340,23 +360,19 @@ def few_updates(client, X, y, **options):
     return [str(item.message) for item in found if issubclass(item.category, FewUpdatesWarning)]
 
 
-def test_few_updates_of_shards_cause_a_warning(client, regression, monkeypatch):
+def test_few_updates_of_shards_cause_a_warning(client, regression):
     (text,) = few_updates(client, *regression, batch_size=1, max_iter=4)  # 400 updates are few, 500 enough
     assert text.endswith("To compensate, multiply the learning rate by 2, or increase max_iter.")
     assert not few_updates(client, *regression, batch_size=1, max_iter=5)
-    monkeypatch.setattr("ortlearn.distributed.cluster_fit.FEW_UPDATES", 50)
-    (text,) = few_updates(client, *regression)
-    assert "4 shards updates the weights 20 times in 2 passes, one machine 80 times" in text
+    (text,) = few_updates(client, *regression, max_iter=13)
+    assert "4 shards updates the weights 130 times in 13 passes, one machine 520 times" in text
     assert "set batch_size=2, multiply the learning rate by 2, or increase max_iter." in text
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"max_iter": 1}, {"batch_size": 400, "max_iter": 15}, {"learning_rate": "LBFGS"}],
+    [{"max_iter": 12}, {"batch_size": 400, "max_iter": 130}, {"learning_rate": "LBFGS", "max_iter": 13}],
     ids=str,
 )
-def test_no_warning_for_few_updates_of_one_machine_or_exact_training(
-    client, regression, monkeypatch, options
-):
-    monkeypatch.setattr("ortlearn.distributed.cluster_fit.FEW_UPDATES", 50)
+def test_no_warning_for_few_updates_of_one_machine_or_exact_training(client, regression, options):
     assert not few_updates(client, *regression, **options)
