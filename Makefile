@@ -26,7 +26,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-bridges test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist matrix clean
+.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-bridges test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist sbom matrix clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -54,7 +54,7 @@ $(OTHERS_STAMP): $(STAMP)
 # Tools of a release, apart from what the tests use.
 $(RELEASE_STAMP):
 	@test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
-	.venv-release/bin/python -m pip install --quiet "build>=1.2" packaging "twine>=6.1"
+	.venv-release/bin/python -m pip install --quiet "build>=1.2" "cyclonedx-bom>=7" packaging "twine>=6.1"
 	@touch $@
 
 demo: $(STAMP)
@@ -153,6 +153,7 @@ against-torch:
 # Writes docs/reference from the plugins that are installed, runs every example of the documents, and builds the site.
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m docs.reference_pages
+	$(BIN)/python -m docs.good_first_issues
 	$(BIN)/python -m pytest -q README.md docs
 	$(MAKE) site
 
@@ -168,10 +169,15 @@ site: $(DOCS_STAMP)
 dist: $(RELEASE_STAMP)
 	.venv-release/bin/python -m tests.release dist $(DIST)
 
-# Runs a choice of tests with the lowest versions of dependencies, and with each scikit-learn from the lowest on.
-# MATRIX="floors 'scikit-learn-*'" chooses environments.
+# Writes the bill of materials of an installation of the wheel in dist, in the format CycloneDX, to build/sbom.
+sbom: $(RELEASE_STAMP)
+	.venv-release/bin/python -m tests.release sbom
+
+# Runs a choice of tests with the lowest versions of dependencies together and alone, with each scikit-learn, and with the
+# newest versions on each Python, and writes docs/compatibility.md. MATRIX="floors 'scikit-learn-*'" chooses environments,
+# MATRIX=pre-releases those that are not released.
 matrix: $(RELEASE_STAMP)
-	.venv-release/bin/python -m tests.release matrix $(MATRIX)
+	.venv-release/bin/python -m tests.release matrix $(or $(MATRIX),--write docs/compatibility.md)
 
 clean:
 	rm -rf runtimes/*/node_modules

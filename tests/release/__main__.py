@@ -1,11 +1,12 @@
-"""Check a release: ``python -m tests.release dist`` or ``matrix``."""
+"""Check a release: ``python -m tests.release dist``, ``sbom`` or ``matrix``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from tests.release import distribution, matrix
+from tests.release import distribution, matrix, sbom
 from tests.release.environments import ROOT
 
 
@@ -35,8 +36,15 @@ def main(arguments: list[str] | None = None) -> int:
     )
     of_matrix = commands.add_parser("matrix", help="run chosen tests with other versions of dependencies")
     of_matrix.add_argument("names", nargs="*", metavar="GLOB", help="environments, such as 'scikit-learn-*'")
+    of_matrix.add_argument("--write", type=Path, metavar="PAGE", help="page whose table the outcomes replace")
+    commands.add_parser("sbom", help="list the components of an installation of the wheel in dist")
     options = parser.parse_args(arguments)
-    errors = dist(options.versions) if options.command == "dist" else matrix.run(options.names or ["*"])
+    if options.command == "dist":
+        errors = dist(options.versions)
+    elif options.command == "sbom":
+        errors = sbom.write(ROOT / "dist", ROOT / "build" / "sbom" / "ortlearn.cdx.json")
+    else:
+        errors = matrix.run(options.names, options.write)
     for error in errors:
         print(error, file=sys.stderr)
     return int(bool(errors))

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 def find_interpreter(version: str) -> str | None:
     """Return the path of an interpreter of a version such as ``"3.12"``, or None."""
     name = f"python{version}"
-    installed = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/{name}"))
+    installed = sorted(Path.home().glob(f".pyenv/versions/{version.removesuffix('t')}.*/bin/{name}"))
     for program in (shutil.which(name), *map(str, reversed(installed))):
         # What pyenv puts on the path exists for versions that are not active, too.
         if program and subprocess.run([program, "-c", ""], capture_output=True).returncode == 0:
@@ -50,3 +50,17 @@ class Environment:
         """Run the interpreter and return its exit status; environment variables may be added."""
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         return subprocess.run([self.python, *arguments], cwd=cwd, env={**environment, **variables}).returncode
+
+    def versions(self, *names: str) -> dict[str, str]:
+        """Return the installed versions of packages and of ``"Python"``; the extra "training" has another name."""
+        program = (
+            "import importlib.metadata as m, platform, sys\n"
+            "for n in sys.argv[1:]:\n"
+            "    found = {d.metadata['Name'].lower(): d.version for d in m.distributions()}\n"
+            "    own = 'onnxruntime-training-cpu' if n == 'training' else n\n"
+            "    print(n, platform.python_version() if n == 'Python' else found.get(own, '-'))\n"
+        )
+        done = subprocess.run(
+            [self.python, "-c", program, *names], capture_output=True, text=True, check=True
+        )
+        return dict(line.split() for line in done.stdout.splitlines())

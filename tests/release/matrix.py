@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import configparser
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from packaging.requirements import Requirement
 
 from tests.release.environments import ROOT, Environment, find_interpreter
 
-__all__ = ["ENVIRONMENTS", "TESTS", "Versions", "floors", "run"]
+__all__ = ["ENVIRONMENTS", "TESTS", "Outcome", "Versions", "floors", "run", "write_page"]
 
 #: What depends on dependencies most: graphs of models, gradients, columns, files, saved models, the README.
 TESTS = (
@@ -25,7 +27,9 @@ TESTS = (
     "tests/learning_rates",
     "tests/losses",
     "tests/benchmarks/test_sample.py",
+    "tests/estimators/test_threads.py",
     "tests/onnx_files/test_loading.py",
+    "tests/onnx_files/test_opsets.py",
     "tests/penalties",
     "tests/preprocessing",
     "tests/saving/test_saved_estimators.py",
@@ -35,6 +39,9 @@ TESTS = (
 #: Packages that run these tests, and those whose objects they pass or save.
 _TOOLS = ("hypothesis", "pytest")
 _OPTIONAL = ("lightgbm", "pandas", "polars", "skops")
+#: Packages whose versions the page shows.
+_SHOWN = ("onnx", "numpy", "scipy", "scikit-learn", "skl2onnx", "protobuf")
+_BEGIN, _END = "<!-- matrix -->", "<!-- end -->"
 
 
 def floors(names: Sequence[str] = ()) -> dict[str, str]:
@@ -66,15 +73,33 @@ class Versions:
         Versions of packages; ``"1.6.*"`` is the newest one of that form.
     extra : str
         Extra with an onnxruntime.
+    optional : tuple of str
+        Packages whose objects the tests pass or save, where they have wheels.
+    options : tuple of str
+        Options of ``pip install``.
+    tests : tuple of str
+        Files and folders to run.
     """
 
     name: str
     python: str
     pins: dict[str, str] = field(default_factory=dict)
     extra: str = "training"
+    optional: tuple[str, ...] = _OPTIONAL
+    options: tuple[str, ...] = ()
+    tests: tuple[str, ...] = TESTS
 
 
-#: The lowest versions together and one by one, each scikit-learn from the lowest, and the newest of all.
+def _floor(name: str) -> Versions:
+    """Return an environment with the lowest version of one package, on a Python that it has wheels for."""
+    python = "3.10" if name == "scipy" else "3.11" if name == "numpy" else "3.12"
+    return Versions(f"{name}-floor", python, floors([name]))
+
+
+#: Packages without wheels for free-threaded Python, or whose wheels turn the lock on again.
+_LOCKED = ("lightgbm", "polars", "skops")
+#: The lowest versions together and one by one, each scikit-learn from the lowest, the newest of all with each build of
+#: onnxruntime and Python, pre-releases, and Python without the global lock.
 ENVIRONMENTS = (
     Versions("floors", "3.10 3.11", {**floors(), **floors(_OPTIONAL)}),
     # scikit-learn 1.6 passes options that newer versions of scipy reject; before 1.9 it cannot select columns
@@ -82,45 +107,99 @@ ENVIRONMENTS = (
     Versions("scikit-learn-1.6", "3.12", {"scikit-learn": "1.6.*", "scipy": "1.15.*", **floors(["polars"])}),
     Versions("scikit-learn-1.7", "3.12", {"scikit-learn": "1.7.*", **floors(["polars"])}),
     Versions("scikit-learn-1.8", "3.12", {"scikit-learn": "1.8.*", **floors(["polars"])}),
-    Versions("numpy-floor", "3.11", floors(["numpy"])),
-    Versions("onnx-floor", "3.12", floors(["onnx"])),
-    Versions("skl2onnx-floor", "3.12", floors(["skl2onnx"])),
-    Versions("newest", "3.13", extra="onnxruntime"),
+    *(_floor(name) for name in floors() if name != "scikit-learn"),
+    Versions("onnxruntime-floor", "3.12", {"onnxruntime": "1.19.2"}, extra="onnxruntime"),
+    *(Versions(f"newest-training-3.{minor}", f"3.{minor}") for minor in (10, 11, 12)),
+    *(
+        Versions(f"newest-onnxruntime-3.{minor}", f"3.{minor}", extra="onnxruntime")
+        for minor in range(10, 15)
+    ),
+    Versions("pre-releases", "3.13 3.12", extra="onnxruntime", options=("--pre",)),
+    Versions(
+        "free-threaded",
+        "3.14t 3.13t",
+        extra="onnxruntime",
+        optional=tuple(name for name in _OPTIONAL if name not in _LOCKED),
+        tests=("tests/estimators/test_threads.py", "tests/losses", "tests/onnx_files/test_opsets.py"),
+    ),
 )
 
 
-def run(patterns: Sequence[str]) -> list[str]:
-    """Run the tests in the environments whose names match a pattern; return an error for each failure."""
-    chosen = [case for case in ENVIRONMENTS if any(fnmatch(case.name, pattern) for pattern in patterns)]
+@dataclass
+class Outcome:
+    """What happened to an environment: a line of the page."""
+
+    name: str
+    python: str
+    versions: str
+    result: str
+    seconds: float
+
+
+def run(patterns: Sequence[str], target: Path | None = None) -> list[str]:
+    """Run the tests in the environments whose names match a pattern; return an error for each failure.
+
+    Without patterns, environments whose Python is not installed are left out, and named. ``target`` is the page that the
+    outcomes are written to.
+    """
+    chosen = [case for case in ENVIRONMENTS if any(fnmatch(case.name, each) for each in patterns or ["*"])]
     if not chosen:
         names = ", ".join(case.name for case in ENVIRONMENTS)
         return [f"No environment fits {', '.join(patterns)}. There are: {names}."]
-    return [error for case in chosen if (error := _error(case))]
+    outcomes, errors = [], []
+    for case in chosen:
+        interpreter = next(filter(None, map(find_interpreter, case.python.split())), None)
+        if interpreter is None:
+            missing = " or ".join(case.python.split())
+            outcomes.append(Outcome(case.name, missing, "", "Python is not installed", 0))
+            if patterns:
+                errors.append(f"{case.name}: Python {missing} is not installed; install it, or name others.")
+            continue
+        outcomes.append(_outcome(case, interpreter))
+        print(f"{case.name}: {outcomes[-1].result}, {outcomes[-1].seconds:.0f} s", flush=True)
+        if not outcomes[-1].result.startswith("passed"):
+            errors.append(f"{case.name}: {outcomes[-1].result}")
+        if target is not None:
+            write_page(outcomes, target)
+    return errors
 
 
-def _error(case: Versions) -> str:
-    """Return the error of an environment, or an empty string."""
-    versions = case.python.split()
-    interpreter = next(filter(None, map(find_interpreter, versions)), None)
-    if interpreter is None:
-        missing = " or ".join(versions)
-        return f"{case.name}: Python {missing} is not installed; install it, or name other environments."
+def _outcome(case: Versions, interpreter: str) -> Outcome:
+    """Install an environment, run its tests, and return what happened."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ortlearn-matrix-") as name:
         environment = Environment(Path(name) / "environment", interpreter)
         pins = [f"{package}=={version}" for package, version in case.pins.items()]
-        packages = [f".[{case.extra}]", *_TOOLS, *_OPTIONAL, *pins]
-        installed = environment.install("--editable", *packages)
+        print(f"{case.name}: {interpreter}, {' '.join(pins) or 'the newest versions'}", flush=True)
+        packages = [f".[{case.extra}]", *_TOOLS, *case.optional, *pins]
+        installed = environment.install(*case.options, "--editable", *packages)
         # A copy: installing writes beside the sources.
         plugin = shutil.copytree(ROOT / "tests" / "example_plugin", Path(name) / "plugin")
         if not (installed and environment.install("--no-deps", str(plugin))):
-            return f"{case.name}: {' '.join(pins)} cannot be installed."
-        print(f"{case.name}: Python {case.python}, {' '.join(pins) or 'the newest versions'}", flush=True)
-        status = environment.run(
-            ["-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", *TESTS],
-            ROOT,
-            OMP_NUM_THREADS="1",
-            OPENBLAS_NUM_THREADS="1",
-        )
-    print(f"{case.name}: {'failed' if status else 'passed'}, {time.perf_counter() - start:.0f} s", flush=True)
-    return f"{case.name}: tests fail." if status else ""
+            return Outcome(case.name, case.python, "", f"{' '.join(pins)} cannot be installed", 0)
+        command = ["-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", *case.tests]
+        status = environment.run(command, ROOT, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+        versions = environment.versions("Python", case.extra, *_SHOWN)
+    result = f"tests fail (status {status})" if status else "passed"
+    return Outcome(
+        case.name, versions.pop("Python"), " ".join(versions.values()), result, time.perf_counter() - start
+    )
+
+
+def write_page(outcomes: Sequence[Outcome], target: Path) -> None:
+    """Write the outcomes as a table, with date and commit."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    lines = [
+        f"| {case.name} | {case.python} | {case.versions} | {case.result} | {case.seconds:.0f} |"
+        for case in outcomes
+    ]
+    text = target.read_text(encoding="utf-8") if target.exists() else f"{_BEGIN}{_END}"
+    head, tail = text.partition(_BEGIN)[0], text.partition(_END)[2]
+    table = [
+        f"\n\n{date.today():%d %B %Y}, commit {commit.stdout.strip()}.\n",
+        f"| environment | Python | onnxruntime {' '.join(_SHOWN)} | tests | seconds |",
+        "|---|---|---|---|---|",
+        *lines,
+        "\n",
+    ]
+    target.write_text(f"{head}{_BEGIN}{chr(10).join(table)}{_END}{tail}", encoding="utf-8")

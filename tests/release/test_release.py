@@ -99,14 +99,31 @@ def test_floors_equal_the_requirements():
 def test_environments_pin_the_floors_and_run_existing_tests():
     cases = {case.name: case for case in matrix.ENVIRONMENTS}
     assert len(cases) == len(matrix.ENVIRONMENTS)
-    assert cases["floors"].pins.items() > matrix.floors().items() and cases["newest"].pins == {}
+    assert cases["floors"].pins.items() > matrix.floors().items()
+    assert {f"{name}-floor" for name in matrix.floors()} - cases.keys() == {"scikit-learn-floor"}
+    newest = {name for name in cases if name.startswith("newest-")}
+    for version, extra in distribution.SUPPORTED.items():
+        assert {f"newest-{kind}-{version}" for kind in (extra, "onnxruntime")} <= newest
     lowest = re.match(r"\d+\.\d+", matrix.floors()["scikit-learn"])[0]
     assert cases[f"scikit-learn-{lowest}"].pins["scikit-learn"] == f"{lowest}.*"
     extras = parsed_setup()["options.extras_require"]
     for case in cases.values():
-        assert case.extra in extras and {*case.python.split()} <= {*distribution.SUPPORTED}
-        assert case.pins.keys() <= {*matrix.floors(), *matrix._OPTIONAL}
-    assert all((ROOT / name).exists() for name in matrix.TESTS)
+        versions = {version.removesuffix("t") for version in case.python.split()}
+        assert case.extra in extras and versions <= {*distribution.SUPPORTED}
+        assert case.pins.keys() <= {*matrix.floors(), *matrix._OPTIONAL, "onnxruntime"}
+        assert all((ROOT / name).exists() for name in case.tests)
+
+
+def test_page_of_the_matrix_has_all_outcomes(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- matrix -->old<!-- end -->\nafter", encoding="utf-8")
+    for seconds in (1, 2):
+        matrix.write_page([matrix.Outcome("floors", "3.10.13", "1.19.2 1.22.0", "passed", seconds)], page)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n") and text.endswith("<!-- end -->\nafter")
+    assert text.count("| floors | 3.10.13 | 1.19.2 1.22.0 | passed | 2 |") == text.count("| floors |") == 1
+    committed = text_of("docs/compatibility.md")
+    assert all(f"| {case.name} |" in committed for case in matrix.ENVIRONMENTS)
 
 
 def test_unknown_names_are_errors(capsys):
@@ -160,7 +177,7 @@ def test_only_the_publish_job_has_permission_and_uses_the_tested_archives():
     assert publish["permissions"] == {"id-token": "write", "attestations": "write"}
     assert publish["needs"] == "build" and publish["environment"] == "pypi"
     commands = [step["run"] for step in build["steps"] if "run" in step]
-    assert commands[-1] == f'make dist DIST="{" ".join(distribution.SUPPORTED)}"'
+    assert commands[-2:] == [f'make dist DIST="{" ".join(distribution.SUPPORTED)}"', "make sbom"]
     assert not any("run" in step for step in publish["steps"])
     (versions,) = (
         step["with"]["python-version"] for step in build["steps"] if "setup-python" in step.get("uses", "")

@@ -1,0 +1,123 @@
+"""Workflows, forms and hooks of the repository are valid, and run commands that exist."""
+
+import re
+import shlex
+
+import pytest
+import yaml
+
+from docs.good_first_issues import find_issues, page
+from tests.release import distribution, sbom
+from tests.release.environments import ROOT
+from tests.release.matrix import ENVIRONMENTS
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.stem != "config")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = set(re.search(r"^\.PHONY:(.*)$", MAKEFILE, re.MULTILINE)[1].split())
+workflows = pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+
+
+def parsed(path):
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def steps(workflow):
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+def commands(path):
+    """Return the commands of make in a workflow, once per value of its matrix."""
+    found = []
+    for job in parsed(path)["jobs"].values():
+        choices = job.get("strategy", {}).get("matrix", {})
+        for line in (step["run"] for step in job["steps"] if "run" in step):
+            names = [name for name in choices if f"matrix.{name} " in line]
+            for value in choices[names[0]] if names else [""]:
+                found.append(re.sub(r"\$\{\{ matrix\.\w+ \}\}", str(value), line))
+    return [shlex.split(line) for line in found if line.startswith("make ")]
+
+
+@workflows
+def test_workflows_have_few_permissions_and_fixed_versions(path):
+    workflow = parsed(path)
+    assert workflow["permissions"] == {"contents": "read"} and workflow[True]  # "on" is true in YAML
+    for step in steps(workflow):
+        assert ("run" in step) != ("uses" in step)
+        if "uses" in step:
+            assert re.fullmatch(r"[\w-]+/[\w/-]+@(v\d+|release/v\d+)", step["uses"])
+        if "actions/checkout" in step.get("uses", ""):
+            assert step["with"] == {"persist-credentials": False}
+
+
+@workflows
+def test_workflows_run_targets_of_make(path):
+    for _, target, *variables in commands(path):
+        assert target in TARGETS
+        assert all(f"$({name.partition('=')[0]}" in MAKEFILE for name in variables)
+
+
+def test_nightly_matrix_covers_all_environments_and_versions():
+    nightly = commands(ROOT / ".github" / "workflows" / "nightly.yml")
+    patterns = [
+        word.partition("=")[2].strip("'") for line in nightly for word in line[2:] if "MATRIX" in word
+    ]
+    from fnmatch import fnmatch
+
+    for case in ENVIRONMENTS:
+        assert any(fnmatch(case.name, pattern) for pattern in patterns), case.name
+    for pattern in patterns:
+        assert any(fnmatch(case.name, pattern) for case in ENVIRONMENTS), pattern
+    assert {f"test-{version}" for version in distribution.SUPPORTED} <= {line[1] for line in nightly}
+
+
+def test_pull_requests_run_lint_tests_on_three_versions_and_docs():
+    run = commands(ROOT / ".github" / "workflows" / "pull_request.yml")
+    assert {line[1] for line in run} == {"lint", "demo", "test", "docs"}
+    versions = [line[2].removeprefix("PYTHON=python") for line in run if line[1] == "test"]
+    assert len(versions) == 3 and set(versions) <= set(distribution.SUPPORTED)
+    assert {distribution.SUPPORTED[version] for version in versions} == {"training", "onnxruntime"}
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_issue_forms(path):
+    form = parsed(path)
+    assert form["name"] and form["description"] and form["labels"]
+    names = [item["id"] for item in form["body"] if item["type"] != "markdown"]
+    assert len(names) == len(set(names))
+    for item in form["body"]:
+        assert item["type"] in {"markdown", "textarea", "input", "checkboxes", "dropdown"}
+        assert item["attributes"].get("label") or item["type"] == "markdown"
+
+
+def test_dependabot_looks_into_existing_folders():
+    found = parsed(ROOT / ".github" / "dependabot.yml")
+    assert found["version"] == 2
+    assert {update["package-ecosystem"] for update in found["updates"]} == {"github-actions", "pip", "npm"}
+    for update in found["updates"]:
+        for folder in update.get("directories", [update.get("directory")]):
+            assert (ROOT / folder.strip("/")).is_dir()
+
+
+def test_hooks_are_the_commands_of_make_lint():
+    recipe = re.search(r"^lint: .*\n((?:\t.+\n)+)", MAKEFILE, re.MULTILINE)[1]
+    lines = [line.strip().replace("$(BIN)", ".venv/bin") for line in recipe.splitlines()]
+    (repository,) = parsed(ROOT / ".pre-commit-config.yaml")["repos"]
+    assert [hook["entry"] for hook in repository["hooks"]] == lines
+
+
+def test_good_first_issues_are_those_of_the_limits():
+    issues = find_issues((ROOT / "docs" / "limits.md").read_text(encoding="utf-8"))
+    assert page(issues) == (ROOT / "docs" / "good_first_issues.md").read_text(encoding="utf-8")
+    assert len(issues) >= 5 and all(issue.limit and issue.step for issue in issues)
+    assert all((ROOT / name).exists() for issue in issues for name in issue.files)
+
+
+def test_bill_of_materials_is_about_the_package():
+    parts = [{"bom-ref": f"{name}==1", "name": name} for name in ("numpy", "ortlearn", "pip")]
+    links = [{"ref": part["bom-ref"]} for part in parts]
+    bill = sbom.about("ortlearn", {"components": parts, "dependencies": links, "metadata": {"tools": 1}})
+    assert bill["components"] == parts[:1] and bill["dependencies"] == links[:2]
+    assert bill["metadata"] == {"tools": 1, "component": {**parts[1], "type": "library"}}
+    with pytest.raises(ValueError, match="torch is 0 times"):
+        sbom.about("torch", {"components": parts})
