@@ -38,8 +38,8 @@ def find_issues(text: str) -> list[FirstIssue]:
 def page(issues: list[FirstIssue]) -> str:
     """Return the page of some issues."""
     parts = [
-        "# Good first issues\n\nEach of these limits can be lifted without knowing the whole package. The files "
-        "say where to start, and [Code layout](explanation/layout.md) what their folders are for.\n"
+        "# Good first issues\n\nEach of these limits can be lifted without knowing the whole package. The "
+        "files say where to start, and [Code layout](explanation/layout.md) what their folders are for.\n"
     ]
     for issue in issues:
         anchor = re.sub(r"[^\w -]", "", issue.section.lower()).replace(" ", "-")

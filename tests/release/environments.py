@@ -52,7 +52,7 @@ class Environment:
         return subprocess.run([self.python, *arguments], cwd=cwd, env={**environment, **variables}).returncode
 
     def versions(self, *names: str) -> dict[str, str]:
-        """Return the installed versions of packages and of ``"Python"``; the extra "training" has another name."""
+        """Return the installed versions of packages, of the extra ``"training"``, and of ``"Python"``."""
         program = (
             "import importlib.metadata as m, platform, sys\n"
             "for n in sys.argv[1:]:\n"

@@ -98,8 +98,8 @@ def _floor(name: str) -> Versions:
 
 #: Packages without wheels for free-threaded Python, or whose wheels turn the lock on again.
 _LOCKED = ("lightgbm", "polars", "skops")
-#: The lowest versions together and one by one, each scikit-learn from the lowest, the newest of all with each build of
-#: onnxruntime and Python, pre-releases, and Python without the global lock.
+#: The lowest versions together and one by one, each scikit-learn from the lowest, the newest of all with each
+#: build of onnxruntime and Python, pre-releases, and Python without the global lock.
 ENVIRONMENTS = (
     Versions("floors", "3.10 3.11", {**floors(), **floors(_OPTIONAL)}),
     # scikit-learn 1.6 passes options that newer versions of scipy reject; before 1.9 it cannot select columns
@@ -139,8 +139,8 @@ class Outcome:
 def run(patterns: Sequence[str], target: Path | None = None) -> list[str]:
     """Run the tests in the environments whose names match a pattern; return an error for each failure.
 
-    Without patterns, environments whose Python is not installed are left out, and named. ``target`` is the page that the
-    outcomes are written to.
+    Without patterns, environments whose Python is not installed are left out, and named. ``target`` is the page
+    that the outcomes are written to.
     """
     chosen = [case for case in ENVIRONMENTS if any(fnmatch(case.name, each) for each in patterns or ["*"])]
     if not chosen:

@@ -122,8 +122,8 @@ def test_page_of_the_matrix_has_all_outcomes(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n") and text.endswith("<!-- end -->\nafter")
     assert text.count("| floors | 3.10.13 | 1.19.2 1.22.0 | passed | 2 |") == text.count("| floors |") == 1
-    committed = text_of("docs/compatibility.md")
-    assert all(f"| {case.name} |" in committed for case in matrix.ENVIRONMENTS)
+    recorded = re.findall(r"^\| ([\w.-]+) \| 3\.", text_of("docs/compatibility.md"), re.MULTILINE)
+    assert {*recorded} <= {case.name for case in matrix.ENVIRONMENTS}
 
 
 def test_unknown_names_are_errors(capsys):
