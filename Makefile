@@ -26,7 +26,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo demo-dask test mutation faults audit test-slow test-others test-bridges test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist sbom matrix clean
+.PHONY: demo demo-dask test mutation faults fuzz audit test-slow test-others test-bridges test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist sbom matrix clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -143,6 +143,15 @@ coverage: $(STAMP)
 # and writes docs/onnx_files.md; fails where a target is missed.
 real-files: $(STAMP)
 	$(BIN)/python -m benchmarks.real_files --write docs/onnx_files.md
+
+# Runs five harnesses under atheris for FUZZ_SECONDS each: files, saved estimators, packages, parquet pages, gradients.
+# Inputs that fail are in build/fuzz; FUZZ="opening" chooses harnesses.
+FUZZ_SECONDS ?= 60
+fuzz: PYTHON := $(or $(call find_python,3.12 3.13 3.11),$(PYTHON))
+fuzz:
+	$(MAKE) .venv-fuzz/.installed VENV=.venv-fuzz PYTHON=$(PYTHON) EXTRA=onnxruntime
+	.venv-fuzz/bin/python -m pip install --quiet "atheris>=3"
+	.venv-fuzz/bin/python -m tests.fuzzing --seconds $(FUZZ_SECONDS) $(FUZZ)
 
 # Updates and schedules against torch.optim, with the peers of the benchmark.
 against-torch:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
 
@@ -10,13 +9,12 @@ from ..exceptions import ConversionError
 from ..graphs import TensorType, count_nodes, subgraphs
 from ..graphs.external_tensors import is_mapped, tensor_array
 from ..graphs.files import MAX_MESSAGE
+from ..graphs.messages import message_tensors
 from ..runtime.machine import memory_bytes
 
 MAX_NODES = 100_000  # nodes of a model with inlined functions
 MAX_DEPTH = 50  # depth of nested subgraphs and function calls
 MAX_VECTOR = 2**24  # elements of a vector, whose values onnx propagates in shape inference
-#: Fields of type bytes that contain text.
-_TEXTS = {"onnx.AttributeProto.s", "onnx.AttributeProto.strings", "onnx.TensorProto.string_data"}
 
 
 def check_structure(model: ModelProto, label: str) -> None:
@@ -67,25 +65,12 @@ def check_sizes(types: Mapping[str, TensorType], label: str) -> None:
             )
 
 
-def _tensors(message: Any, label: str) -> Iterator[TensorProto]:
-    """Yield the tensors of a message; raise a ConversionError for text that is not UTF-8."""
-    parts: list[Any] = []
+def _tensors(model: ModelProto, label: str) -> Iterator[TensorProto]:
+    """Yield the tensors of a model; raise a ConversionError for text that is not UTF-8."""
     try:
-        for field, value in message.ListFields():
-            values = [value] if isinstance(value, str | bytes) or hasattr(value, "ListFields") else value
-            if field.message_type is not None:
-                parts += values
-            elif field.type == field.TYPE_STRING or field.full_name in _TEXTS:
-                for text in values:
-                    text.encode() if isinstance(text, str) else text.decode()
-    except UnicodeError as error:
-        raise ConversionError(
-            f"{label} have a {type(message).__name__} with text that is not UTF-8: {error}."
-        ) from error
-    for part in parts:
-        if isinstance(part, TensorProto):
-            yield part
-        yield from _tensors(part, label)
+        yield from message_tensors(model)
+    except ValueError as error:
+        raise ConversionError(f"{label} have {error}.") from error
 
 
 def _tensor_problem(tensor: TensorProto) -> str | None:

@@ -5,7 +5,7 @@ Only plugins of installed packages and record types that the caller lists are in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy import sparse
 
 from .. import plugins
 from ..exceptions import OrtlearnError, SavedFileError
+from ..graphs.messages import message_tensors
 from . import sklearn_objects
 from .arrays import unpack_arrays
 from .encoder import ARRAYS, GROUPS
@@ -172,21 +173,12 @@ def _dtype(text: Any) -> np.dtype:
 def read_model(content: bytes) -> ModelProto:
     """Return the graph of a file."""
     model = load_model_from_string(content)
-    for part in (model.graph, *model.functions):
-        for name in _external(part):
-            raise SavedFileError(f"The graph has external data ({name!r}), which is not supported.")
+    try:
+        external = [
+            tensor for tensor in message_tensors(model) if tensor.data_location == TensorProto.EXTERNAL
+        ]
+    except ValueError as error:
+        raise SavedFileError(f"The graph has {error}.") from error
+    for tensor in external:
+        raise SavedFileError(f"The graph has external data ({tensor.name!r}), which is not supported.")
     return model
-
-
-def _external(graph: Any) -> Iterator[str]:
-    """Yield the names of tensors with external data, including those in subgraphs."""
-    for tensor in getattr(graph, "initializer", ()):
-        if tensor.data_location == TensorProto.EXTERNAL:
-            yield tensor.name
-    for node in graph.node:
-        for attribute in node.attribute:
-            for tensor in (attribute.t, *attribute.tensors):
-                if tensor.data_location == TensorProto.EXTERNAL:
-                    yield tensor.name
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _external(inner)

@@ -15,6 +15,7 @@ from onnx import ModelProto, load_model_from_string
 
 from ..exceptions import SavedFileError
 from ..graphs.files import HIDDEN
+from ..graphs.messages import message_tensors
 from .package_schema import PACKAGE_SCHEMA
 from .regular_files import file_size, open_regular
 from .schema import check_manifest
@@ -150,7 +151,10 @@ def read_graph(package: PackageFiles, name: str) -> ModelProto:
     if package.manifest["format"] > 1 and package.manifest["files"].get(name) != f"{zlib.crc32(content):08x}":
         raise SavedFileError(f"{path} was altered: its checksum is wrong.")
     try:
-        return load_model_from_string(content)
+        model = load_model_from_string(content)
+        for _ in message_tensors(model):  # checks text
+            pass
+        return model
     except Exception as error:  # of protobuf
         raise SavedFileError(f"{path} is not an ONNX graph: {error}.") from error
 

@@ -139,8 +139,8 @@ class Outcome:
 def run(patterns: Sequence[str], target: Path | None = None) -> list[str]:
     """Run the tests in the environments whose names match a pattern; return an error for each failure.
 
-    Without patterns, environments whose Python is not installed are left out, and named. ``target`` is the page
-    that the outcomes are written to.
+    Without patterns, environments whose Python is not installed are left out, and named. ``target`` is the
+    page that the outcomes are written to.
     """
     chosen = [case for case in ENVIRONMENTS if any(fnmatch(case.name, each) for each in patterns or ["*"])]
     if not chosen:

@@ -1,0 +1,1 @@
+"""Fuzzing of everything that reads files, and of gradients: ``make fuzz``."""
