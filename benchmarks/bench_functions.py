@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,7 +85,7 @@ def gradient_error(model: Any, f: Any, output: str, X: Any) -> float:
     return worst
 
 
-def outcomes(case: Any) -> Iterator[Outcome]:
+def outcomes(case: Any, differentiate: Callable[..., Any] = differentiable) -> Iterator[Outcome]:
     """Yield what was found for each output of a case."""
     rows = load(case.data)
     X, y = rows.X, rows.y
@@ -107,7 +107,7 @@ def outcomes(case: Any) -> Iterator[Outcome]:
             yield Outcome(case.name, output, "excluded", reason=f"scikit-learn: {_first(error)}")
             continue
         try:
-            f = differentiable(model, output, X=None if plain else X)
+            f = differentiate(model, output, X=None if plain else X)
             error = gradient_error(model, f, output, samples)
         except OrtlearnError as refused:
             yield Outcome(case.name, output, "excluded", reason=_first(refused))
@@ -123,7 +123,7 @@ def _first(error: BaseException) -> str:
     return text.partition(". ")[0][:160]
 
 
-def measured(case: Any) -> list[Outcome]:
+def measured(case: Any, differentiate: Callable[..., Any] = differentiable) -> list[Outcome]:
     """Return the outcomes of a case, within a limit of time."""
 
     def stop(*_: Any) -> None:
@@ -135,7 +135,7 @@ def measured(case: Any) -> list[Outcome]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for outcome in outcomes(case):
+            for outcome in outcomes(case, differentiate):
                 found.append(outcome)
     except Exception as error:
         found.append(Outcome(case.name, "fit", "failed", reason=f"{type(error).__name__}: {_first(error)}"))

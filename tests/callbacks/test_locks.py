@@ -196,8 +196,8 @@ def test_disk_without_locks(tmp_path, monkeypatch):
 
 def test_lock_file_that_is_removed_while_it_is_locked(tmp_path, monkeypatch):
     """The previous owner removes the file after it was opened here: the new file is locked."""
-    fcntl, n_removed = pytest.importorskip("fcntl"), []
-    lock = fcntl.flock
+    fcntl = pytest.importorskip("fcntl")
+    lock, n_removed = fcntl.flock, []
 
     def removed(descriptor, operation):
         lock(descriptor, operation)

@@ -167,16 +167,15 @@ def test_model_with_scikit_learn_step_cannot_be_written_as_onnx(run, tmp_path):
     assert done.status == 0 and "warning" in done.err
 
 
-def test_existing_file_is_only_replaced_with_force(run, tmp_path, monkeypatch):
+def test_existing_file_is_only_replaced_with_force(run, tmp_path):
     out = tmp_path / "new.onnx"
     out.write_text("precious")
     arguments = ("train", "wine.skops", *WINE, "--out", out)
-    with monkeypatch.context() as context:  # the check comes before any work
-        context.setattr("ortlearn.cli.train.load_model", None)
-        assert f"--out {out} exists" in run(*arguments).error
-        curve = ("--out", tmp_path / "other.onnx", "--curve", tmp_path / "c.png")
-        (tmp_path / "c.png").write_text("precious")
-        assert "c.png exists" in run("train", "wine.skops", *WINE, *curve).error
+    missing = ("train", "missing.skops", *WINE)  # the check comes before any work
+    assert f"--out {out} exists" in run(*missing, "--out", out).error
+    (tmp_path / "c.png").write_text("precious")
+    curve = ("--out", tmp_path / "other.onnx", "--curve", tmp_path / "c.png")
+    assert "c.png exists" in run(*missing, *curve).error
     failed = run(*arguments, "--force", "--learning-loss", "unknown")
     assert "No loss is named 'unknown'" in failed.error and out.read_text() == "precious"
     assert run(*arguments, "--force").status == 0 and out.read_bytes() != b"precious"

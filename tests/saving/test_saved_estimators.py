@@ -1,6 +1,7 @@
 """Loaded estimators predict and continue as the saved ones; a warning names omitted parts."""
 
 import json
+import os
 import sys
 import zipfile
 from contextlib import suppress
@@ -232,11 +233,9 @@ def test_folder_with_other_files_is_rejected(tmp_path):
 
 @pytest.mark.parametrize("form", ["model.zip", "folder"])
 def test_full_disk_leaves_the_previous_file(form, tmp_path, monkeypatch):
-    from ortlearn.graphs import files
-
     first, second = fitted("adam")[0], fitted("automatic_adam")[0]
     save(first, tmp_path / form)
-    fsync, failed = files.os.fsync, 0
+    fsync, failed = os.fsync, 0
     for limit in range(20):
         calls = []
 
@@ -247,7 +246,7 @@ def test_full_disk_leaves_the_previous_file(form, tmp_path, monkeypatch):
             fsync(descriptor)
 
         with monkeypatch.context() as patch, suppress(OSError):
-            patch.setattr(files.os, "fsync", full)
+            patch.setattr(os, "fsync", full)
             save(second, tmp_path / form)
         later = load(tmp_path / form)
         if not hasattr(later, "classes_"):

@@ -77,9 +77,13 @@ class EpochGraph:
 
 
 def batch_graph(
-    task: TrainingTask, size: int | str, packing: Packing | None = None, keep_output: bool = False
+    task: TrainingTask,
+    size: int | str,
+    packing: Packing | None = None,
+    keep_output: bool = False,
+    fuses: bool = True,
 ) -> StepGraph:
-    """Return the graph of a step on a batch, fused if its size is known.
+    """Return the graph of a step on a batch, by default fused if its size is known.
 
     Inputs are the columns of the batch, weights and states (in packed form, if given), and the learning rate.
     With ``keep_output``, the output of the model is an output.
@@ -107,7 +111,7 @@ def batch_graph(
     if keep_output:
         output = make_value_info(task.graph.output, batch_type(task.graph.output_type, size))
         model = with_fields(model, output=[*model.graph.output, output])
-    if isinstance(size, int):
+    if fuses and isinstance(size, int):
         model = fuse_step(model)
         if task.graph.sparse:
             model = fuse_step(model, [scatter_rows])

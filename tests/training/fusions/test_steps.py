@@ -11,7 +11,7 @@ from ortlearn.penalties import ElasticPenalty, L2Penalty
 from ortlearn.runtime.devices import Device
 from ortlearn.runtime.sessions import make_session
 from ortlearn.training.fusions import PASSES, fuse_step
-from ortlearn.training.steps import epoch_graph
+from ortlearn.training.steps.epoch_graph import batch_graph
 from tests.pairwise import pairwise
 from tests.training.examples import MODELS, RATES
 
@@ -39,16 +39,9 @@ def task_of():
     return task
 
 
-@pytest.fixture
-def unfused(monkeypatch):
-    """Return a function that creates the step of a task without fusions."""
-
-    def build(task):
-        with monkeypatch.context() as patched:
-            patched.setattr(epoch_graph, "fuse_step", lambda model: model)
-            return epoch_graph.batch_graph(task, ROWS).model
-
-    return build
+def unfused(task):
+    """Return the step of a task without fusions."""
+    return batch_graph(task, ROWS, fuses=False).model
 
 
 def random_feeds(task, model):
@@ -67,7 +60,7 @@ def random_feeds(task, model):
 
 
 @pairwise(name=MODELS, rate=RATES, option=OPTIONS, dtype=["float32", "float64"])
-def test_all_passes(name, rate, option, dtype, task_of, unfused, assert_same):
+def test_all_passes(name, rate, option, dtype, task_of, assert_same):
     task = task_of(name, dtype, learning_rate=RATES[rate], **OPTIONS[option])
     model = unfused(task)
     fused = fuse_step(model)
@@ -77,7 +70,7 @@ def test_all_passes(name, rate, option, dtype, task_of, unfused, assert_same):
 
 
 @pairwise(name=MODELS, apply=PASSES, dtype=["float32", "float64"])
-def test_each_pass_alone(name, apply, dtype, task_of, unfused, assert_same):
+def test_each_pass_alone(name, apply, dtype, task_of, assert_same):
     task = task_of(name, dtype, learning_rate=RATES["momentum"], penalty=L2Penalty(0.3), weighted=True)
     model = unfused(task)
     assert_same(model, fuse_step(model, [apply]), random_feeds(task, model))
@@ -86,7 +79,7 @@ def test_each_pass_alone(name, apply, dtype, task_of, unfused, assert_same):
 @pytest.mark.needs_training
 @pytest.mark.parametrize("rate", ["momentum", "Adam"])
 @pytest.mark.parametrize("name", list(MODELS))
-def test_the_cpp_gradient(name, rate, task_of, unfused, assert_same):
+def test_the_cpp_gradient(name, rate, task_of, assert_same):
     task = task_of(name, "float32", learning_rate=RATES[rate], gradient="ort", penalty=L2Penalty(0.3))
     model = unfused(task)
     assert_same(model, fuse_step(model), random_feeds(task, model))
@@ -107,7 +100,7 @@ EFFECTS = {
 
 
 @pytest.mark.parametrize("name", list(EFFECTS))
-def test_operators_after_each_pass(name, task_of, unfused):
+def test_operators_after_each_pass(name, task_of):
     task = task_of("mlp_regression", "float32", learning_rate=RATES["momentum"])
     model = unfused(task)
     apply = next(one for one in PASSES if one.__name__ == name)
@@ -117,14 +110,14 @@ def test_operators_after_each_pass(name, task_of, unfused):
     assert len(after.graph.node) < len(before.graph.node)
 
 
-def test_squares_are_summed_at_once(task_of, unfused):
+def test_squares_are_summed_at_once(task_of):
     model = unfused(task_of("two_outputs", "float32", learning_rate=RATES["SGD"]))
     assert ops(fuse_step(model))["ReduceSumSquare"] == 1
     others = [apply for apply in PASSES if apply.__name__ != "sum_of_squares"]
     assert ops(fuse_step(model, others))["ReduceSumSquare"] == 0
 
 
-def test_number_of_nodes_of_a_step(task_of, unfused):
+def test_number_of_nodes_of_a_step(task_of):
     task = task_of("mlp_regression", "float32", learning_rate=RATES["momentum"])
     left = ops(fuse_step(unfused(task)))
     # three layers, two gradients of layers, and one node per weight and intercept
