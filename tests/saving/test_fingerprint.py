@@ -1,7 +1,5 @@
 """A training is resumed only if everything that changes its result is equal; the error names what differs."""
 
-import os
-import signal
 import zlib
 from dataclasses import replace
 
@@ -11,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
 
-from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, saving
+from ortlearn import OrtGradientOptimizer, saving
 from ortlearn.callbacks import ModelCheckpoint
 from ortlearn.exceptions import ResumedWarning, SavedFileError
 from ortlearn.learning_rates import LearningRateAdam, LearningRateSGD
@@ -19,20 +17,25 @@ from ortlearn.losses import HuberLoss
 from ortlearn.penalties import L1Penalty
 from ortlearn.search import OrtGridSearchCV
 from tests.saving.checkpoints import training_state
+from tests.saving.interrupted_trainings import (
+    KINDS,
+    OPTIONS,
+    VALIDATION,
+    WEIGHTS,
+    X_VAL,
+    Y_VAL,
+    Stop,
+    X,
+    Y,
+    changed_at,
+    interrupted,
+    message_of,
+)
 
 pytestmark = [
     pytest.mark.needs_callbacks,
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
-
-KINDS = {"one_graph": OrtGradientOptimizer, "two_calls": OrtGradientForwardBackwardOptimizer}
-rng = np.random.default_rng(0)
-X = rng.normal(size=(90, 3)).astype(np.float32)
-Y = X @ np.array([1.0, -2.0, 0.5], np.float32)
-WEIGHTS = rng.uniform(0.5, 2, size=90)
-X_VAL, Y_VAL = X[:20] + 1, Y[:20]
-OPTIONS = {"learning_rate": "Adam", "max_iter": 4, "random_state": 0, "batch_size": 16}
-VALIDATION = {"X_val": X_VAL, "y_val": Y_VAL, "sample_weight_val": WEIGHTS[:20]}
 
 #: Another value of each parameter, which changes the result or might do so.
 CHANGES = {
@@ -65,34 +68,6 @@ CHANGES = {
     "weight_name": "other",
     "output_name": "variable",
 }
-
-
-class Stop:
-    """Interrupt a training after some epochs, as Ctrl-C does."""
-
-    def __init__(self, n_epochs=2):
-        self.n_epochs = n_epochs
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, **others):
-        pass
-
-    def on_fit_task_end(self, estimator, context, **others):
-        if context.task_name == "epoch" and len(estimator.history_) == self.n_epochs:
-            signal.raise_signal(signal.SIGINT)
-
-
-def interrupted(trainer, *arguments, method="fit", **options):
-    """Return a trainer after an interrupt."""
-    trainer.set_callbacks(Stop())
-    with pytest.raises(KeyboardInterrupt):
-        getattr(trainer, method)(*arguments, **options)
-    return trainer.set_callbacks()
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -138,12 +113,6 @@ def test_changed_model_is_named(kind, begun, name, model):
         kind(model, **OPTIONS).fit(X, Y, WEIGHTS, **VALIDATION, resume_from=begun)
 
 
-def message_of(trainer, *arguments, **options):
-    with pytest.raises(SavedFileError) as caught:
-        trainer.fit(*arguments, **options)
-    return str(caught.value).partition(". Pass the original")[0].removeprefix("This is not the training to ")
-
-
 def test_equal_plugins_of_different_notation(kind):
     for name, one, other in (
         ("learning_rate", "Adam", LearningRateAdam()),
@@ -180,12 +149,6 @@ def test_differences_are_named_once(kind, begun):
     assert text.count(" instead of ") == 5 and text.endswith(" and 2 more")
     fitted = message_of(kind(Ridge().fit(X, Y + 1), **OPTIONS), **arguments)
     assert "graph=checksum" in fitted and "order of features, or a model that is fitted" in fitted
-
-
-def changed_at(array, row):
-    array = array.copy()
-    array[row] += np.float32(0.25)
-    return array
 
 
 @pytest.mark.parametrize(
@@ -301,101 +264,6 @@ def test_search_over_other_seeds_in_the_same_folder(search, tmp_path):
             found(tmp_path / "run", **grid)
     other = found(tmp_path / "other", random_state=[5, 6])
     assert not np.isin(other.cv_results_["split0_test_score"], scores).any()
-
-
-def batches(labels=Y, weights=WEIGHTS):
-    return [(X[at : at + 30], labels[at : at + 30], weights[at : at + 30]) for at in range(0, 90, 30)]
-
-
-STREAM = {"shuffle_buffer": 32, "source_val": X_VAL, "y_val": Y_VAL, "sample_weight_val": WEIGHTS[:20]}
-
-
-def test_streams(kind, tmp_path):
-    checkpoint = ModelCheckpoint(tmp_path, every=1)
-    expected = kind(Ridge(), **OPTIONS).set_callbacks(checkpoint).fit_stream(batches(), **STREAM)
-    path = tmp_path / "epoch-000002.zip"
-    resumed = kind(Ridge(), **OPTIONS).fit_stream(batches(), **STREAM, resume_from=path)
-    assert training_state(resumed) == training_state(expected)
-    for source, changes, name in (
-        (batches(), {"random_state": 1}, "random_state=1 instead of 0"),
-        (batches(), {"shuffle_buffer": 48}, "shuffle_buffer=48 instead of 32"),
-        (batches(changed_at(Y, 3)), {}, "y=32 x 1 values"),
-        (batches(weights=2 * WEIGHTS), {}, "sample_weight=32 values .* and the sum"),
-        (batches(weights=changed_at(WEIGHTS, 89)), {}, "source=90 rows"),
-        (batches(changed_at(Y, 89)), {}, "source=90 rows"),
-        (batches(), {"source_val": X_VAL + 1}, "X_val=20 x 3 values"),
-        (batches(), {"sample_weight_val": 3 * WEIGHTS[:20]}, "sample_weight_val="),
-        (batches(), {"source_val": None, "y_val": None, "sample_weight_val": None}, "X_val=None instead of"),
-    ):
-        options = {**OPTIONS, **{key: value for key, value in changes.items() if key in OPTIONS}}
-        arguments = {**STREAM, **{key: value for key, value in changes.items() if key in STREAM}}
-        with pytest.raises(SavedFileError, match=rf"[ ,]{name}"):
-            kind(Ridge(), **options).fit_stream(source, **arguments, resume_from=path)
-    with pytest.raises(SavedFileError, match="source=None instead of 90 rows"):
-        kind(Ridge(), **OPTIONS).fit(X, Y, WEIGHTS, **VALIDATION, resume_from=path)
-
-
-def test_labels_of_an_array_are_compared(kind):
-    """The model is fitted, since labels of the first buffer alone change an unfitted one."""
-    model = Ridge().fit(X, Y)
-    begun = interrupted(kind(model, **OPTIONS), X, Y, method="fit_stream", shuffle_buffer=32)
-    expected = kind(model, **OPTIONS).fit_stream(X, Y, shuffle_buffer=32)
-    found = kind(model, **OPTIONS).fit_stream(X.copy(), Y.copy(), shuffle_buffer=32, resume_from=begun)
-    assert training_state(found) == training_state(expected)
-    with pytest.raises(SavedFileError, match="source=90 rows"):
-        kind(model, **OPTIONS).fit_stream(X, changed_at(Y, 89), shuffle_buffer=32, resume_from=begun)
-
-
-def test_files_are_counted_again_only_if_they_changed(kind, tmp_path, capsys):
-    pytest.importorskip("rich")
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "rows.parquet"
-    texts = np.array(["no", "yes"])[(Y > 0).astype(int)]
-
-    def write(labels):
-        pq.write_table(pa.table([*X.T, labels], names=[*"abc", "y"]), path, row_group_size=30)
-
-    def train(trainer, **options):
-        capsys.readouterr()
-        trainer = trainer.fit_stream(path, "y", shuffle_buffer=32, source_val=path, **options)
-        return trainer, capsys.readouterr().out.count("counting")
-
-    write(texts)
-    options = {**OPTIONS, "verbose": 1}
-    expected, n_counted = train(kind(LogisticRegression(), **options))
-    assert n_counted > 0
-    begun = interrupted(
-        kind(LogisticRegression(), **options),
-        path,
-        "y",
-        shuffle_buffer=32,
-        source_val=path,
-        method="fit_stream",
-    )
-    saving.save(begun, tmp_path / "begun.zip")
-    found, n_counted = train(kind(LogisticRegression(), **options), resume_from=tmp_path / "begun.zip")
-    assert n_counted == 0 and training_state(found) == training_state(expected)
-    os.utime(path, (1, 1))
-    found, n_counted = train(kind(LogisticRegression(), **options), resume_from=tmp_path / "begun.zip")
-    assert n_counted > 0 and training_state(found) == training_state(expected)
-    write(np.where(np.arange(90) == 89, "yes" if texts[89] == "no" else "no", texts))
-    with pytest.raises(SavedFileError, match="source=90 rows"):
-        train(kind(LogisticRegression(), **options), resume_from=tmp_path / "begun.zip")
-
-
-def test_interrupt_of_the_counting_pass(kind):
-    """Nothing is trained, and the error says so."""
-
-    def source():
-        yield X[:30], Y[:30]
-        signal.raise_signal(signal.SIGINT)
-
-    trainer = kind(Ridge(), **OPTIONS)
-    with pytest.raises(KeyboardInterrupt):
-        trainer.fit_stream(source, shuffle_buffer=32)
-    with pytest.raises(SavedFileError, match="no training to resume: .* counted, or before the first batch"):
-        trainer.fit_stream(batches(), shuffle_buffer=32, resume_from=trainer)
-    assert trainer.fit_stream(batches(), shuffle_buffer=32).n_iter_ == 4
 
 
 def of_version_0_2_0(trainer):
