@@ -1,7 +1,7 @@
-# Two commands matter: make demo, make test. Everything runs in .venv, made where it is missing.
+# The main commands are make demo and make test. They run in .venv, which is created if it does not exist.
 SHELL := /bin/bash
 
-# The newest interpreter of a list of versions that runs: on the path, or installed by pyenv.
+# The newest working interpreter of a list of versions, on the path or installed by pyenv.
 runs = $(shell $(1) -c '' >/dev/null 2>&1 && echo $(1))
 candidates = python$(1) $(wildcard $(HOME)/.pyenv/versions/$(1).*/bin/python$(1))
 find_python = $(firstword $(foreach version,$(1),$(foreach program,$(call candidates,$(version)),$(call runs,$(program)))))
@@ -21,7 +21,7 @@ OTHERS_STAMP := $(VENV)/.installed-others
 RELEASE_STAMP := .venv-release/.installed
 PLUGIN := $(shell find tests/example_plugin -name '*.py' -o -name '*.cfg' -o -name '*.toml' 2>/dev/null | grep -v build/)
 
-# Tests are handed out to a few processes, of one BLAS and OpenMP thread each: more of them wait for one another.
+# Tests run in up to four processes, each with one BLAS and OpenMP thread, as more threads are slower.
 PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
@@ -51,7 +51,7 @@ $(OTHERS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[others]"
 	@touch $@
 
-# Tools of a release, apart from what the tests use.
+# Tools of a release have their own environment.
 $(RELEASE_STAMP):
 	@test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
 	.venv-release/bin/python -m pip install --quiet "build>=1.2" "cyclonedx-bom>=7" packaging "twine>=6.1"
@@ -60,23 +60,23 @@ $(RELEASE_STAMP):
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
-# A cluster of two processes on this machine; one is killed while it trains.
+# Trains on a cluster of two processes on this machine, one of which is killed during the training.
 demo-dask: $(STAMP)
 	$(BIN)/python examples/demo_dask.py
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not runtimes and not openvino" $(PARALLEL)
 
-# Changes plugins by 1 %, one at a time; fails where no test notices. MUTATION="'rule:*'" changes all rules.
+# Changes plugins by 1 %, one at a time; fails if no test detects a change. MUTATION="'rule:*'" changes all rules.
 mutation: $(OTHERS_STAMP)
 	$(BIN)/python -m tests.mutation $(or $(MUTATION),--sample 30 --seed 0)
 
 # Kills trainings, fills disks, alters files, trains in threads and processes at once.
-# Writes the table of docs/reliability.md, with its duration; fails where state is lost, a process hangs, or an error is unclear.
+# Writes the table of docs/reliability.md; fails if state is lost, a process hangs, or an error is unclear.
 faults: $(STAMP)
 	$(BIN)/python -m benchmarks.faults --write docs/reliability.md
 
-# Asks a public database for advisories about the installed versions: run it by hand, with a network.
+# Looks up advisories about the installed versions in a public database; needs a network, and no other command runs it.
 audit: $(STAMP)
 	@test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && \
 	    .venv-audit/bin/python -m pip install --quiet pip-audit; }
@@ -86,31 +86,31 @@ audit: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow $(PARALLEL)
 
-# Training packages in Node and, where Chromium is installed, in a browser; what is missing is skipped by name.
+# Tests training packages in Node and in a browser; skips Node without npm, and the browser without Chromium.
 test-runtimes: $(STAMP)
 	@if command -v npm >/dev/null; then for runner in node web; do \
 	    (cd runtimes/$$runner && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error) || exit 1; \
 	    done; else echo "npm is not installed: tests in Node and in a browser are skipped."; fi
 	$(BIN)/python -m pytest -m runtimes tests/runtimes
 
-# Trainings on OpenVINO, on the CPU: the build of onnxruntime that has it, and the plugin beside the newest one.
+# Tests OpenVINO on the CPU, with onnxruntime-openvino and as a plugin of the newest onnxruntime.
 test-openvino: PYTHON := $(or $(call find_python,3.12 3.11),$(PYTHON))
 test-openvino:
 	for extra in openvino openvino-plugin; do \
 	    $(MAKE) .venv-$$extra/.installed VENV=.venv-$$extra PYTHON=$(PYTHON) EXTRA=$$extra && \
 	    .venv-$$extra/bin/python -m pytest -q tests/openvino || exit 1; done
 
-# Estimators of XGBoost, CatBoost, imbalanced-learn and category_encoders, which make test skips without them.
+# Tests estimators of XGBoost, CatBoost, imbalanced-learn and category_encoders, which make test skips if not installed.
 test-others: $(OTHERS_STAMP)
 	$(BIN)/python -m pytest $(PARALLEL) tests/models/others
 
-# The bridges to JAX and torch, which make test skips, in an environment of their own.
+# Tests the bridges to JAX and torch in a separate environment; make test skips them.
 test-bridges:
 	$(MAKE) .venv-bridges/.installed VENV=.venv-bridges EXTRA=onnxruntime
 	.venv-bridges/bin/python -m pip install --quiet -e ".[jax,torch]"
 	.venv-bridges/bin/python -m pytest -q tests/functions
 
-# onnxruntime-training on Python 3.11 and 3.12, the newest plain onnxruntime on 3.13.
+# Runs make test with onnxruntime-training on Python 3.11 and 3.12, and with the newest onnxruntime on 3.13.
 test-all: test-3.11 test-3.12 test-3.13
 
 test-3.10 test-3.11 test-3.12 test-3.13 test-3.14: test-3.%:
@@ -127,7 +127,7 @@ format: $(LINT_STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Writes docs/performance.md. A peer that cannot be installed is named, and the others are measured.
+# Writes docs/performance.md; packages that cannot be installed are named and not measured.
 bench:
 	$(MAKE) $(BENCH_VENV)/.installed VENV=$(BENCH_VENV) PYTHON=$(or $(call find_python,3.11),$(PYTHON))
 	$(BENCH_VENV)/bin/python -m benchmarks.install_peers
@@ -135,12 +135,12 @@ bench:
 	$(BENCH_VENV)/bin/python -m benchmarks.bench_gradients
 	$(BENCH_VENV)/bin/python -m benchmarks.bench_recurrent
 
-# Measures every model of scikit-learn and writes docs/coverage.md; fails where a target is missed.
+# Measures every model of scikit-learn and writes docs/coverage.md; fails if a target is missed.
 coverage: $(STAMP)
 	$(BIN)/python -m benchmarks.model_zoo --jobs 2 --write docs/coverage.md --check
 
 # Downloads the wheels of models by name, tries every ONNX file in them, in onnx's own wheel and of converters,
-# and writes docs/onnx_files.md; fails where a target is missed.
+# and writes docs/onnx_files.md; fails if a target is missed.
 real-files: $(STAMP)
 	$(BIN)/python -m benchmarks.real_files --write docs/onnx_files.md
 
@@ -153,7 +153,7 @@ fuzz:
 	.venv-fuzz/bin/python -m pip install --quiet "atheris>=3"
 	.venv-fuzz/bin/python -m tests.fuzzing --seconds $(FUZZ_SECONDS) $(FUZZ)
 
-# Updates and schedules against torch.optim, with the peers of the benchmark.
+# Compares updates and schedules with torch.optim, in the environment of the benchmark.
 against-torch:
 	$(MAKE) $(BENCH_VENV)/.installed VENV=$(BENCH_VENV) PYTHON=$(or $(call find_python,3.11),$(PYTHON))
 	$(BENCH_VENV)/bin/python -m benchmarks.install_peers

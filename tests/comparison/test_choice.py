@@ -95,14 +95,14 @@ def test_candidates_continue_those_before_of_their_kind():
     assert measure.trained == [0, 0, *[1, 2, 1, 2, 1] * 2]
 
 
-def test_later_rounds_are_compared_with_what_is_kept():
+def test_later_rounds_are_compared_with_the_best_candidate_so_far():
     for first, expected in ((1.0, 1.0), (0.2, 0.5)):
         rounds = [of_factors(first), [], of_factors(0.5)]
         assert choose(Setting(START), SquaredErrors(), rounds).candidate == Shrunk(expected)
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_growth_adds_to_the_scores_of_what_is_kept(fails):
+def test_growth_adds_to_the_scores_of_the_best_candidate(fails):
     ensemble, measure = Zeros(fails), SquaredErrors()
     setting = Setting(START, growth=ensemble)
     rounds = [of_factors(1.8), [Grown(share) for share in Grown.strengths]]

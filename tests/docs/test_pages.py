@@ -62,7 +62,7 @@ def test_one_title(page):
 
 
 @each([page for page in SITE if page.path.parent.name in TEACHING])
-def test_page_begins_with_what_readers_will_learn(page):
+def test_page_begins_with_its_learning_goal(page):
     assert re.search(r"^# .+\n\nAfter (this|these|each|a) ", page.text)
 
 

@@ -82,7 +82,7 @@ def slow(monkeypatch):
         yield
 
 
-#: The two estimators take turns over the cases.
+#: Cases alternate between the two estimators.
 @pytest.mark.parametrize(("kind", "case"), list(zip(cycle(KINDS), CASES, strict=False)))
 def test_resuming_from_checkpoints(kind, case, tmp_path):
     rows, labels = data(case)
@@ -270,7 +270,7 @@ def test_resumed_search(n_jobs, tmp_path):
         return GridSearchCV(trainer, {"batch_size": [8, 16]}, cv=2, n_jobs=n_jobs).fit(X, Y)
 
     expected = search(tmp_path / "expected", 5)
-    search(tmp_path / "killed", 3)  # stands for an interrupted search
+    search(tmp_path / "killed", 3)  # simulates an interrupted search
     epochs = sorted((tmp_path / "killed").rglob("epoch-*.zip"))
     assert len(epochs) == 5 * 3
     for path in (*epochs[2::6], *epochs[1::6]):

@@ -1,4 +1,4 @@
-"""State kept between calls, as in docs/explanation/what_is_kept.md.
+"""State kept between calls, as in docs/explanation/state_between_calls.md.
 
 Other rows of its table are tested in test_starting_weights, test_schedules, test_averaging_and_clipping and
 test_history.
