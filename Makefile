@@ -107,7 +107,7 @@ test-others: $(OTHERS_STAMP)
 # Tests the bridges to JAX and torch in a separate environment; make test skips them.
 test-bridges:
 	$(MAKE) .venv-bridges/.installed VENV=.venv-bridges EXTRA=onnxruntime
-	.venv-bridges/bin/python -m pip install --quiet -e ".[jax,torch]"
+	.venv-bridges/bin/python -m pip install --quiet -e ".[jax,torch]" captum
 	.venv-bridges/bin/python -m pytest -q tests/functions
 
 # Runs make test with onnxruntime-training on Python 3.11 and 3.12, and with the newest onnxruntime on 3.13.

@@ -8,6 +8,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.functions import differentiable, to_torch
+from ortlearn.inspection import integrated_gradients
 
 from .test_function import CLASSES, NETWORK, P, X, Y
 
@@ -73,3 +74,19 @@ def test_tensors_as_samples():
     np.testing.assert_array_equal(*trained)
     half = f(torch.tensor(X, dtype=torch.bfloat16))
     np.testing.assert_allclose(half, f(X), atol=0.05)
+
+
+def test_integrated_gradients_of_captum():
+    attr = pytest.importorskip("captum.attr", reason="needs captum: make test-bridges")
+    model = MLPClassifier(**NETWORK).fit(X, CLASSES)
+    weights = [torch.tensor(w) for w in (*model.coefs_, *model.intercepts_)]
+
+    def probabilities(x):
+        return torch.softmax(torch.tanh(x @ weights[0] + weights[2]) @ weights[1] + weights[3], dim=1)
+
+    baseline = X.mean(axis=0)
+    expected = attr.IntegratedGradients(probabilities).attribute(
+        torch.tensor(P), torch.tensor(baseline[None]), target=1, n_steps=400
+    )
+    found = integrated_gradients(model, P, baseline, output=1)
+    np.testing.assert_allclose(found.attributions, expected, rtol=1e-5, atol=1e-7)
