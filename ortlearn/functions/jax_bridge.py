@@ -45,8 +45,10 @@ def to_jax(function: DifferentiableFunction) -> Callable[[Any], Any]:
     >>> f = to_jax(differentiable(Ridge().fit([[0.0], [1.0]], [0.0, 1.0])))  # doctest: +SKIP
     >>> jax.grad(lambda x: f(x) ** 2)(jax.numpy.array([0.5]))  # doctest: +SKIP
     """
-    import jax
-
+    try:
+        import jax
+    except ImportError as error:
+        raise ImportError("to_jax requires JAX: pip install 'ortlearn[jax]'.") from error
     bare, dtype, on_host = one_matrix(function), function.dtype, _host_calls(jax)
 
     @lru_cache

@@ -22,7 +22,7 @@ from ..graphs import (
 from ..graphs.editing import with_fields
 from ..models import Scores
 from ..models.trees.nodes import FusedTrees
-from ..preprocessing.estimator_checks import last_step
+from ..preprocessing.estimator_checks import is_trainer, last_step
 from ..quiet import quiet
 from .sources import Source
 
@@ -78,7 +78,12 @@ class _Outputs:
         return self._typed(self.op.Log(found), found, 2) if output == "predict_log_proba" else found
 
     def _available(self, without: str = "predict_log_proba") -> list[str]:
-        found = [name for name in METHODS if hasattr(self.source.estimator, name)]
+        source = self.source
+        has = {"predict_proba": "probabilities", "decision_function": "decided", "transform": "transformed"}
+        if source.estimator is not None:
+            found = [name for name in METHODS if hasattr(source.estimator, name)]
+        else:  # an ONNX file
+            found = [name for name, tensor in has.items() if getattr(source.scores, tensor, None)]
         return [name for name in (*found, RAW) if name != without]
 
     def _typed(self, name: str, like: str, rank: int) -> str:
@@ -147,7 +152,9 @@ class _Outputs:
     def _score_samples(self, scores: Scores) -> str:
         if scores.likelihood is not None:
             return self._flat(scores.likelihood)
-        offset = getattr(last_step(self.source.estimator), "offset_", None)
+        model = self.source.estimator
+        model = model.to_sklearn() if is_trainer(model) else model
+        offset = getattr(last_step(model) or model, "offset_", None)
         if offset is None or not scores.decided:
             return ""
         decided = self._flat(scores.decided)

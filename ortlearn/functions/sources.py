@@ -75,11 +75,13 @@ class Source:
 
 def open_source(model: Any, X: Any, dtype: Any) -> Source:
     """Return the graph of a model: a fitted estimator, a fitted trainer, or an ONNX file."""
+    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} must be numpy.float32 or numpy.float64.")
     if is_onnx_source(model):
         return _of_file(model, dtype)
     if is_trainer(model):
         return _of_trainer(model, X, dtype)
-    if not hasattr(model, "get_params"):
+    if isinstance(model, type) or not hasattr(model, "get_params"):
         raise ConversionError(
             f"model must be a fitted scikit-learn estimator, an estimator of ortlearn, or an ONNX model "
             f"(ModelProto, bytes or a path), not {type(model).__name__}."
@@ -135,23 +137,28 @@ def _reader(model: Any, schema: InputSchema, steps: Pipeline | None) -> Callable
     """Return the function that checks X as scikit-learn does, and returns the inputs of the graph."""
     names = getattr(model, "feature_names_in_", None)
     features = InputFeatures(type(model).__name__, getattr(model, "n_features_in_", None), names)
-    missing = accepts_missing(model)
+    return partial(_read, schema=schema, steps=steps, features=features, missing=accepts_missing(model))
 
-    def read(X: Any) -> Arrays:
-        X = as_array_like(X)
-        if issparse(X):
-            X = X.toarray()
-        if steps is not None:
-            features.check_columns(X)
-            X = steps.transform(*untouched(steps, X))
-            X = X.toarray() if issparse(X) else X
-        elif schema.is_number_matrix:
-            rows = features.read_matrix(X, schema.float_dtype, missing)
-            check_categories(rows, schema)
-            return {schema.inputs[0].name: rows}
-        return read_columns(X, schema)
 
-    return read
+def _read(
+    X: Any,
+    schema: InputSchema,
+    steps: Any = None,
+    features: InputFeatures | None = None,
+    missing: bool = True,
+) -> Arrays:
+    """Return the inputs of a graph; X is checked by the features of an estimator."""
+    X = as_array_like(X)
+    X = X.toarray() if issparse(X) else X
+    if features is not None and steps is not None:
+        features.check_columns(X)
+        X = steps.transform(*untouched(steps, X))
+        X = X.toarray() if issparse(X) else X
+    elif features is not None and schema.is_number_matrix:
+        rows = features.read_matrix(X, schema.float_dtype, missing)
+        check_categories(rows, schema)
+        return {schema.inputs[0].name: rows}
+    return read_columns(X, schema)
 
 
 def _of_trainer(model: Any, X: Any, dtype: Any) -> Source:
@@ -165,16 +172,18 @@ def _of_trainer(model: Any, X: Any, dtype: Any) -> Source:
             )
         return open_source(model.to_sklearn(), X, dtype)
     source = _of_trainable(trainable, fitted.trained, type(model).__name__)
-
-    def read(X: Any) -> Arrays:
-        rows = fitted.read(X)
-        rows = rows.toarray() if issparse(rows) else rows
-        return dict(rows.arrays) if isinstance(rows, Columns) else {trainable.input_name: rows}
-
     targets = problem.targets
-    wrapped = None if problem.source is None else fitted.written
     classes = targets.classes if targets.classes is not None else source.classes
-    return replace(source, read=read, classes=classes, y_ndim=targets.ndim, estimator=wrapped)
+    read = partial(_read_trained, fitted)
+    return replace(source, read=read, classes=classes, y_ndim=targets.ndim, estimator=model)
+
+
+def _read_trained(fitted: Any, X: Any) -> Arrays:
+    """Return the inputs of a trained graph."""
+    rows = fitted.read(X)
+    rows = rows.toarray() if issparse(rows) else rows
+    name = fitted.problem.trainable.input_name
+    return dict(rows.arrays) if isinstance(rows, Columns) else {name: rows}
 
 
 def _of_trainable(found: TrainableModel, model: ModelProto, name: str) -> Source:
@@ -184,7 +193,7 @@ def _of_trainable(found: TrainableModel, model: ModelProto, name: str) -> Source
         model=found.for_inference(model, fused=False),
         scores=found.scores,
         schema=found.entry.schema,
-        read=partial(read_columns, schema=found.entry.schema),
+        read=partial(_read, schema=found.entry.schema),
         classes=None if found.scores is None else found.scores.classes,
         parameters={found.original_names[name]: found.original_names[name] for name in found.trained},
         fused=found.fused,
@@ -203,15 +212,10 @@ def _of_file(source: Any, dtype: Any) -> Source:
         model = with_computed_shapes(open_file(source, trainable=True).model)
         schema = schema_of_graph(graph_inputs(model, value_types(model), None))
         weights = {name: name for name, array in initializer_arrays(model).items() if array.dtype.kind == "f"}
-        reader = partial(read_columns, schema=schema)
+        reader = partial(_read, schema=schema)
         found = Source("the ONNX model", model, None, schema, reader, parameters=weights)
     if dtype is not None and np.dtype(dtype) != found.schema.float_dtype:
         raise ConversionError(
             f"The ONNX model computes in {found.schema.float_dtype}: use dtype=None, or convert the file."
         )
-
-    def read(X: Any) -> Arrays:
-        X = as_array_like(X)
-        return read_columns(X.toarray() if issparse(X) else X, found.schema)
-
-    return replace(found, read=read)
+    return replace(found, read=partial(_read, schema=found.schema))

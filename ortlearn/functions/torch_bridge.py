@@ -45,8 +45,10 @@ def to_torch(function: DifferentiableFunction) -> Callable[[Any], Any]:
     >>> x = torch.tensor([[0.5]], requires_grad=True)  # doctest: +SKIP
     >>> f(x).sum().backward()  # doctest: +SKIP
     """
-    import torch
-
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError("to_torch requires torch: pip install 'ortlearn[torch]'.") from error
     bare, dtype = one_matrix(function), function.dtype
 
     def rows(tensor: Any) -> np.ndarray:

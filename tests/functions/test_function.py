@@ -177,6 +177,13 @@ def test_errors():
         differentiable(Ridge().fit(X, Y), "predict_proba")
     with pytest.raises(ValueError, match="is unknown"):
         differentiable(Ridge().fit(X, Y), "scores")
+    with pytest.raises(ConversionError, match="not ABCMeta"):
+        differentiable(Ridge)
+    with pytest.raises(ValueError, match="must be numpy.float32 or numpy.float64"):
+        differentiable(Ridge().fit(X, Y), dtype=int)
+    file = sklearn_to_onnx(LogisticRegression().fit(X, BINARY))
+    with pytest.raises(GradientError, match=r"\['predict_proba', 'decision_function', 'raw_score'\]"):
+        differentiable(file)
     f = differentiable(Ridge().fit(X, Y))
     with pytest.raises(ValueError, match="v has the shape"):
         f.jvp(P, P[:2])
@@ -208,10 +215,16 @@ def test_saved_files(tmp_path):
             np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
+def trained():
+    return OrtGradientOptimizer(Ridge(), max_iter=2, learning_rate="Adam", random_state=0).fit(X, Y)
+
+
 def test_bare_functions_and_copies():
     f = differentiable(Ridge().fit(X, Y))
-    copy = pickle.loads(pickle.dumps(f.bare))
-    for bare in (f.bare, copy):
+    copies = pickle.loads(pickle.dumps(f)), pickle.loads(pickle.dumps(differentiable(trained(), dtype=None)))
+    np.testing.assert_array_equal(copies[0].gradient(P), f.gradient(P))
+    np.testing.assert_array_equal(copies[1].gradient(P), differentiable(trained()).gradient(P))
+    for bare in (f.bare, copies[0].bare):
         np.testing.assert_array_equal(bare(P), f(P))
         np.testing.assert_array_equal(bare.value_and_gradient(P)[1], f.gradient(P))
     one = P[:1]
