@@ -106,6 +106,8 @@ def estimator_of(content: Content, trusted: Sequence[str] = ()) -> BaseOrtGradie
     known = signature(cls.__init__).parameters
     if not values.keys() <= known.keys():
         raise SavedFileError(f"It has unknown parameters {sorted(values.keys() - known.keys())}.")
+    if "estimator" not in values:
+        raise SavedFileError("It lacks the parameter 'estimator'.")
     if fitted.problem.source is None and not isinstance(values.get("estimator"), ModelProto):
         values |= _without_source(values, fitted, content)
     for name, value in values.items():

@@ -63,6 +63,15 @@ def unknown_parameter(manifest, parts):
     manifest["record"]["parameters"]["command"] = "rm"
 
 
+def missing_estimator(manifest, parts):
+    del manifest["record"]["parameters"]["estimator"]
+
+
+def text_of_a_graph_that_is_not_utf8(manifest, parts):
+    name = find(manifest, **{"$": "model"})["file"]
+    parts[name] = parts[name].replace(b"MatMul", b"MatM\xff\xfe")
+
+
 def unknown_class(manifest, parts):
     manifest["summary"]["estimator"] = "Popen"
 
@@ -150,7 +159,7 @@ CHANGES = [
     *(unknown_record, unknown_kind, wrong_type, wrong_nested_type, missing_value, unknown_value, other_group),
     *(unknown_plugin, unknown_parameter_of_a_plugin, unknown_parameter, unknown_class, missing_array),
     *(missing_file, other_weights, nested_deeply, another_state, pickled_object, damaged_graph),
-    *(external_weights, special_attribute, special_path),
+    *(external_weights, special_attribute, special_path, missing_estimator, text_of_a_graph_that_is_not_utf8),
 ]
 
 
