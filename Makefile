@@ -26,7 +26,7 @@ PARALLEL := -q -n auto --maxprocesses 4 --dist worksteal
 test test-slow test-others: export OMP_NUM_THREADS = 1
 test test-slow test-others: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo demo-dask test mutation faults fuzz audit test-slow test-others test-bridges test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist sbom matrix clean
+.PHONY: demo demo-dask test mutation faults fuzz audit test-slow test-others test-bridges test-runtimes test-openvino test-all test-3.10 test-3.11 test-3.12 test-3.13 test-3.14 lint format bench against-torch coverage real-files docs site dist sbom release-checks matrix clean
 
 $(STAMP): setup.cfg pyproject.toml $(PLUGIN)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -177,6 +177,11 @@ site: $(DOCS_STAMP)
 # supported Python that is installed. DIST="3.10 3.13" names those that must be there.
 dist: $(RELEASE_STAMP)
 	.venv-release/bin/python -m tests.release dist $(DIST)
+
+# Runs the long measurements before a release, and records each with date and commit in docs/release_checks.md.
+# CHECKS="matrix fuzz" chooses.
+release-checks: $(RELEASE_STAMP)
+	.venv-release/bin/python -m tests.release checks $(CHECKS)
 
 # Writes the bill of materials of an installation of the wheel in dist, in the format CycloneDX, to build/sbom.
 sbom: $(RELEASE_STAMP)

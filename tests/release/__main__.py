@@ -1,4 +1,4 @@
-"""Check a release: ``python -m tests.release dist``, ``sbom`` or ``matrix``."""
+"""Check a release: ``python -m tests.release dist``, ``checks``, ``sbom`` or ``matrix``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.release import distribution, matrix, sbom
+from tests.release import checks, distribution, matrix, sbom
 from tests.release.environments import ROOT
 
 
@@ -37,10 +37,14 @@ def main(arguments: list[str] | None = None) -> int:
     of_matrix = commands.add_parser("matrix", help="run chosen tests with other versions of dependencies")
     of_matrix.add_argument("names", nargs="*", metavar="GLOB", help="environments, such as 'scikit-learn-*'")
     of_matrix.add_argument("--write", type=Path, metavar="PAGE", help="page whose table the outcomes replace")
+    of_checks = commands.add_parser("checks", help="run and record the long measurements before a release")
+    of_checks.add_argument("names", nargs="*", metavar="NAME", help="commands of make, such as mutation")
     commands.add_parser("sbom", help="list the components of an installation of the wheel in dist")
     options = parser.parse_args(arguments)
     if options.command == "dist":
         errors = dist(options.versions)
+    elif options.command == "checks":
+        errors = checks.run(options.names)
     elif options.command == "sbom":
         errors = sbom.write(ROOT / "dist", ROOT / "build" / "sbom" / "ortlearn.cdx.json")
     else:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from docs.good_first_issues import find_issues, page
-from tests.release import distribution, sbom
+from tests.release import checks, distribution, sbom
 from tests.release.environments import ROOT
 from tests.release.matrix import ENVIRONMENTS
 
@@ -111,6 +111,20 @@ def test_good_first_issues_are_those_of_the_limits():
     assert page(issues) == (ROOT / "docs" / "good_first_issues.md").read_text(encoding="utf-8")
     assert len(issues) >= 5 and all(issue.limit and issue.step for issue in issues)
     assert all((ROOT / name).exists() for issue in issues for name in issue.files)
+
+
+def test_outcomes_of_checks_are_recorded(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- checks -->\n<!-- end -->\nafter", encoding="utf-8")
+    for name, result in (("matrix", "failed"), ("coverage", "passed"), ("matrix", "passed")):
+        checks.record(name, result, 150, page)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n") and text.endswith("\nafter") and "failed" not in text
+    rows = re.findall(r"^\| `make ([\w-]+).*\| passed \| 2 min \|$", text, re.MULTILINE)
+    assert rows == ["coverage", "matrix"] and checks.CHECKS.keys() <= TARGETS
+    assert "no such check" in checks.run(["no-such-check"], page)[0]
+    documented = re.findall(r"^\| `([\w-]+)` \|", checks.PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert documented == [*checks.CHECKS]
 
 
 def test_bill_of_materials_is_about_the_package():
