@@ -20,7 +20,10 @@ def fuzz(name: str, seconds: int, found: Path) -> None:
 
     with atheris.instrument_imports(include=["ortlearn"], enable_loader_override=False):
         from tests.fuzzing.harnesses import HARNESSES
-    harness = HARNESSES[name]
+
+        harness = HARNESSES[name]
+        for path in (CORPUS / name).iterdir():  # which imports what is imported late
+            harness(path.read_bytes())
     with tempfile.TemporaryDirectory() as new:
         options = [
             f"-max_total_time={seconds}",
