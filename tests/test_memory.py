@@ -55,7 +55,7 @@ def measure(n_rows, work):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["train", "train fitted"])
-def test_million_rows_are_not_copied(work):
+def test_million_samples_are_not_copied(work):
     base, trained = measure(1_000_000, "nothing"), measure(1_000_000, work)
     assert trained["data"] == 400_000_000
     assert trained["loss"] < 0.5

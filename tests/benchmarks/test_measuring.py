@@ -100,7 +100,7 @@ def test_perturbed_weights_keep_their_signs_and_move():
     np.testing.assert_array_less(np.abs(moved["w"] - weights["w"])[:2], 0.2 * np.abs(weights["w"])[:2] + 1e-6)
 
 
-def test_labels_may_differ_in_few_rows_only():
+def test_labels_may_differ_in_few_samples_only():
     expected = np.arange(100)
     one = expected.copy()
     one[3] = 7

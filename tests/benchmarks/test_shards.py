@@ -74,7 +74,7 @@ def test_smaller_batches_make_as_many_updates_as_one_machine():
     assert updates[4:] == [problems.N_TRAIN / problems.BATCH / 4] * 2
 
 
-def test_shards_of_rows_sorted_by_label():
+def test_shards_of_samples_sorted_by_label():
     shards = rounds.Shards(problems.PROBLEMS[0], 4, 0, by_label=True)
     assert [len(np.unique(data.y)) for data in shards.data[::3]] == [1, 1]
     mixed = rounds.Shards(problems.PROBLEMS[0], 4, 0)

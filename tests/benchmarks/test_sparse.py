@@ -8,7 +8,7 @@ import pytest
 from benchmarks import bench_sparse as bench
 
 
-def test_generated_rows():
+def test_generated_samples():
     text, one_hot = bench.text_rows(500, 2000), bench.one_hot_rows(500, 5, 40)
     lengths = np.diff(text.indptr)
     assert text.shape == (500, 2000) and 40 < lengths.mean() < 80 and lengths.max() > 2 * lengths.mean()

@@ -17,19 +17,19 @@ from ortlearn.training.state import TrainingState
 KEYS = list(itertools.product([0, 7, 2**63], [0, 1, 5], [0, 1, 2, 100]))
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, 9, 10, 11, 100])
+@pytest.mark.parametrize("n_samples", [1, 2, 9, 10, 11, 100])
 @pytest.mark.parametrize("batch_size", [1, 3, 10, 1000])
 @pytest.mark.parametrize("seed", [0, None])
-def test_every_sample_once(n_rows, batch_size, seed):
-    batches = list(epoch_batches(n_rows, batch_size, seed))
-    assert all(rows.dtype == np.int64 for rows in batches)
-    assert sorted(np.concatenate(batches)) == list(range(n_rows))
-    assert all(len(rows) == min(batch_size, n_rows) for rows in batches[:-1])
-    assert list(dict.fromkeys(len(rows) for rows in batches)) == batch_sizes(n_rows, batch_size)
+def test_every_sample_once(n_samples, batch_size, seed):
+    batches = list(epoch_batches(n_samples, batch_size, seed))
+    assert all(samples.dtype == np.int64 for samples in batches)
+    assert sorted(np.concatenate(batches)) == list(range(n_samples))
+    assert all(len(samples) == min(batch_size, n_samples) for samples in batches[:-1])
+    assert list(dict.fromkeys(len(samples) for samples in batches)) == batch_sizes(n_samples, batch_size)
 
 
 def test_order_without_seed():
-    assert [rows.tolist() for rows in epoch_batches(5, 2, None, epoch=3)] == [[0, 1], [2, 3], [4]]
+    assert [samples.tolist() for samples in epoch_batches(5, 2, None, epoch=3)] == [[0, 1], [2, 3], [4]]
 
 
 def test_orders_of_other_seeds_shards_and_epochs_differ():
@@ -90,7 +90,7 @@ def test_batches_of_sorted_samples_are_mixed():
     """Batches of samples that are sorted by class have all classes, in their proportions."""
     labels = np.repeat([0, 1], [50_000, 50_000])
     for version, bound in ((1, 1.3), (2, 1.7), (3, 1.7)):  # versions 2 and 3 add the variance of 256 groups
-        shares = [labels[rows].mean() for rows in np.array_split(labels_order(labels, version), 390)]
+        shares = [labels[samples].mean() for samples in np.array_split(labels_order(labels, version), 390)]
         assert np.std(shares) < bound * np.sqrt(0.25 / 256)
     assert np.std([part.mean() for part in np.array_split(labels, 390)]) > 10 * np.sqrt(0.25 / 256)
 
@@ -133,8 +133,8 @@ def test_samples_outside_of_groups_differ():
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_resumed_training_keeps_the_version_of_its_orders(version, any_step_class, make_task, rows):
-    data = Data(np.resize(rows.X, (2 * TOGETHER, 2)), np.resize(rows.y, (2 * TOGETHER, 1)))
+def test_a_resumed_training_keeps_the_version_of_its_orders(version, any_step_class, make_task, samples):
+    data = Data(np.resize(samples.X, (2 * TOGETHER, 2)), np.resize(samples.y, (2 * TOGETHER, 1)))
     seen: list[np.ndarray] = []
     step = any_step_class(make_task(), Device("cpu"))
     run_epoch = step.run_epoch
@@ -155,7 +155,7 @@ def test_positions_without_a_version_have_version_1():
 
 
 @pytest.mark.parametrize("shard", [0, 3])
-def test_orders_of_the_loop(shard, any_step_class, make_task, rows):
+def test_orders_of_the_loop(shard, any_step_class, make_task, samples):
     seen: list[np.ndarray] = []
     step = any_step_class(make_task(), Device("cpu"))
     run_epoch = step.run_epoch
@@ -163,13 +163,13 @@ def test_orders_of_the_loop(shard, any_step_class, make_task, rows):
     weights = {"coef": np.array([[0.5], [0.5]], np.float32)}
     history = [{"epoch": epoch, "loss": 1.0} for epoch in range(1, 5)]
     run_training(
-        step, rows, TrainingState(weights, seed=8, history=history), LoopSettings(6, 10), shard=shard
+        step, samples, TrainingState(weights, seed=8, history=history), LoopSettings(6, 10), shard=shard
     )
-    np.testing.assert_array_equal(seen, [epoch_order(len(rows), 8, epoch, shard) for epoch in (4, 5)])
+    np.testing.assert_array_equal(seen, [epoch_order(len(samples), 8, epoch, shard) for epoch in (4, 5)])
 
 
 @pytest.mark.parametrize(
-    "n_rows, batch_size, sizes", [(10, 5, [5]), (11, 5, [5, 1]), (3, 5, [3]), (5, 5, [5]), (1, 1, [1])]
+    "n_samples, batch_size, sizes", [(10, 5, [5]), (11, 5, [5, 1]), (3, 5, [3]), (5, 5, [5]), (1, 1, [1])]
 )
-def test_batch_sizes(n_rows, batch_size, sizes):
-    assert batch_sizes(n_rows, batch_size) == sizes
+def test_batch_sizes(n_samples, batch_size, sizes):
+    assert batch_sizes(n_samples, batch_size) == sizes

@@ -35,7 +35,7 @@ def test_memory_map_is_not_copied(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
-def test_sparse_rows_stay_sparse(kind):
+def test_sparse_samples_stay_sparse(kind):
     dense = np.eye(5)[:, :3]
     X = scipy.sparse.coo_matrix(dense).asformat(kind)
     for source in (open_source(X, np.arange(5)), open_source([(X, np.arange(5))])):

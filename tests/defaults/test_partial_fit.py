@@ -19,14 +19,14 @@ def stream(model, X, y, passes, **options):
     return trainer
 
 
-def test_known_total_weight_gives_the_model_of_all_rows():
+def test_known_total_weight_gives_the_model_of_all_samples():
     expected = Ridge(alpha=3.0).fit(X, Y)
     found = stream(Ridge(alpha=3.0), X, Y, 40, total_weight=len(X))
     assert found.penalty_.l2 == pytest.approx(3.0 / (2 * len(X)))
     assert np.abs(found.predict(X) - expected.predict(X)).mean() < 0.1 * Y.std()
 
 
-def test_penalty_is_relative_to_the_rows_so_far():
+def test_penalty_is_relative_to_the_samples_so_far():
     trainer = OrtGradientOptimizer(Ridge(alpha=3.0), random_state=0).partial_fit(X[:50], Y[:50])
     assert trainer.penalty_.l2 == pytest.approx(3.0 / 100)
     trainer.partial_fit(X[50:100], Y[50:100])

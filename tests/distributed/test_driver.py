@@ -153,7 +153,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_driver_memory_is_independent_of_the_number_of_rows(tmp_path):
+def test_driver_memory_is_independent_of_the_number_of_samples(tmp_path):
     """Training on and prediction of 200 MB grow the driver by less than a tenth of that."""
     script = tmp_path / "driver.py"
     script.write_text(MEMORY)

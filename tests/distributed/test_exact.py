@@ -43,7 +43,7 @@ def test_automatic_solver_is_exact(client, classes):
     assert len(rounds) == found.n_iter_ and min(rounds) >= 1  # one round for each evaluation
 
 
-def test_more_than_10000_rows_are_trained_in_batches(client):
+def test_more_than_10000_samples_are_trained_in_batches(client):
     X = np.random.default_rng(0).standard_normal((10_001, 2)).astype(np.float32)
     network = MLPRegressor(hidden_layer_sizes=3, random_state=0)
     model = DaskOrtGradientOptimizer(network, client=client, max_iter=1, batch_size=1000, random_state=0)

@@ -56,7 +56,7 @@ def test_empty_partitions_are_ignored(client, regression, expected):
         trained(client, LinearRegression(), items(empty, empty), None)
 
 
-def test_unknown_numbers_of_rows(client, regression, expected):
+def test_unknown_numbers_of_samples(client, regression, expected):
     X, y = regression
     rows = da.concatenate(
         [cut(X, [250, 350]), da.from_array(y.reshape(-1, 1), chunks=((250, 350), -1))], axis=1

@@ -86,7 +86,7 @@ def test_intervals_of_the_normal_distribution():
     )
 
 
-def test_both_models_are_measured_on_the_same_rows():
+def test_both_models_are_measured_on_the_same_samples():
     labels, classes, p, weights = classification(3)
     metrics = metrics_of(labels, Predictions(classes[p.argmax(axis=1)], p), classes)
     found = Bootstrap(50).compare(metrics, metrics, weights)

@@ -115,7 +115,7 @@ def test_masks_in_lists_are_not_ignored(fitted, X):
             fitted[0].predict(rows)
 
 
-def test_rows_of_different_lengths(fitted):
+def test_samples_of_different_lengths(fitted):
     with pytest.raises(ValueError, match="inhomogeneous"):
         fitted[0].predict([[1.0, 2.0, 3.0], [1.0]])
 

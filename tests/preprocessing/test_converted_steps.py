@@ -77,7 +77,7 @@ def test_the_last_step_must_convert(numbers):
         to_trainable(fitted, X=numbers[0], run=run)
 
 
-def test_without_rows_every_step_must_convert(numbers):
+def test_without_samples_every_step_must_convert(numbers):
     fitted = make_pipeline(Curves(), Ridge()).fit(*numbers)
     with pytest.raises(ConversionError, match="skl2onnx"):
         to_trainable(fitted)

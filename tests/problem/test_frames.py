@@ -125,7 +125,7 @@ def test_polars_in_fit(both):
         assert pickle.loads(pickle.dumps(model)).predict(X[:1]).shape == (1,)
 
 
-def test_single_rows(pipeline, people, both):
+def test_single_samples(pipeline, people, both):
     X, y = people
     for optimizer in both:
         model = small_step(optimizer, pipeline).fit(X, y)

@@ -92,7 +92,7 @@ def test_parameters(name, case):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["binary", "classes", "network"])
 @pytest.mark.parametrize("case", ["plain", "solver", "early stopping", "warm"])
-def test_rows_are_not_converted_to_dense(name, case, conversion_is_an_error):
+def test_samples_are_not_converted_to_dense(name, case, conversion_is_an_error):
     model, y = MODELS[name]
     options = {**OPTIONS, **SETTINGS[case]}
     if case == "warm":  # compared with the start

@@ -8,7 +8,7 @@ from ortlearn.runtime.devices import Device
 CPU = Device("cpu")
 
 
-def test_batch_buffer_takes_rows():
+def test_batch_buffer_takes_samples():
     array = np.arange(12, dtype=np.float32).reshape(6, 2)
     buffer = BatchBuffer(array, 3, CPU)
     for rows in ([0, 2, 5], [1, 1, 4]):

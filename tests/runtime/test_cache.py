@@ -219,14 +219,14 @@ class TableLoss(BaseLoss):
 
 
 @pytest.mark.parametrize("size, place, small", [(3, 0, 0.5), (5000, 2500, 0.5), (3, 1, 1e-9)])
-def test_arrays_are_distinguished(size, place, small, made, make_task, rows):
+def test_arrays_are_distinguished(size, place, small, made, make_task, samples):
     # repr abbreviates long arrays, and rounds many digits
     tables = [np.full(size, 1 / size), np.full(size, 1 / size)]
     tables[1][place] += small
     graphs = []
     for table in (*tables, tables[0].copy()):
         step = EpochStep(make_task(loss=TableLoss(table)), Device("cpu"))
-        step.prepare(rows, [5])
+        step.prepare(samples, [5])
         graphs.append(step._graph)
     assert made() == 2 and graphs[0] is graphs[2] is not graphs[1]
 
@@ -243,7 +243,7 @@ class CalledLoss(BaseLoss):
 
 
 @pytest.mark.slow
-def test_function_with_a_reused_id(make_task, rows):
+def test_function_with_a_reused_id(make_task, samples):
     values = set()
     for factor in range(1, 6):
 
@@ -251,7 +251,7 @@ def test_function_with_a_reused_id(make_task, rows):
             return op.Mul(square, factor)
 
         step = EpochStep(make_task(loss=CalledLoss(change)), Device("cpu"))
-        buffers = step.start(rows, [23], {"coef": np.ones((2, 1), np.float32)})
+        buffers = step.start(samples, [23], {"coef": np.ones((2, 1), np.float32)})
         step.set_rate(0.1)
         values.add(float(step.run_epoch(np.arange(23), 23, buffers)[0]))
         del step, change, buffers
@@ -276,12 +276,12 @@ class ForgetfulStep(EpochStep):
 
 
 @pytest.mark.parametrize("batch_size", [10, 23])
-def test_training_keeps_its_session_when_the_cache_is_cleared(batch_size, make_task, rows, made):
+def test_training_keeps_its_session_when_the_cache_is_cleared(batch_size, make_task, samples, made):
     """Another thread may clear the cache; newer runtimes check that a binding belongs to the session."""
     start = {"coef": np.ones((2, 1), np.float32)}
-    expected = train(EpochStep(make_task(), Device("cpu")), rows, start, batch_size)
+    expected = train(EpochStep(make_task(), Device("cpu")), samples, start, batch_size)
     begun = made()
-    found = train(ForgetfulStep(make_task(), Device("cpu")), rows, start, batch_size)
+    found = train(ForgetfulStep(make_task(), Device("cpu")), samples, start, batch_size)
     assert made() == begun + 1
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_array_equal(found[1]["coef"], expected[1]["coef"])

@@ -119,7 +119,7 @@ def test_derived_attributes_of_mixtures():
 
 
 @pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree"])
-def test_neighbours_of_trained_rows(algorithm):
+def test_neighbours_of_trained_samples(algorithm):
     model = KNeighborsRegressor(3, weights="distance", algorithm=algorithm).fit(X, Y)
     written, (values,) = write(model, shifted)
     rows = (X * 1.1 + 0.05).astype(np.float64)

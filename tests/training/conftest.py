@@ -65,7 +65,7 @@ def make_task():
 
 
 @pytest.fixture
-def rows():
+def samples():
     """Twenty-three samples of a linear function."""
     X = np.random.RandomState(0).normal(size=(23, 2)).astype(np.float32)
     return Data(X, X @ np.array([[1.0], [-2.0]], np.float32))
@@ -96,7 +96,7 @@ def make_linear(make_task):
 
 
 @pytest.fixture
-def make_rows():
+def make_samples():
     """Return a function that creates twenty-three samples of a linear function with noise."""
 
     def make(dtype="float32"):

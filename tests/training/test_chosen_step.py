@@ -49,7 +49,7 @@ class Calls(OnOther, OrtGradientForwardBackwardOptimizer):
 
 
 @pytest.fixture
-def samples():
+def regression():
     X, y = make_regression(103, 5, noise=1.0, random_state=0)
     return X.astype(np.float32), y
 
@@ -58,21 +58,23 @@ def samples():
 @pytest.mark.parametrize(
     "trainer, other", [(OrtGradientOptimizer, Epochs), (OrtGradientForwardBackwardOptimizer, Calls)]
 )
-def test_the_same_training(trainer, other, rate, samples):
+def test_the_same_training(trainer, other, rate, regression):
     model = MLPRegressor(hidden_layer_sizes=(4,)) if rate == "Adam" else Ridge()
     iterations = {"Adam": 3, "LBFGS": 100}[rate]
     options = {"learning_rate": rate, "max_iter": iterations, "batch_size": 20, "random_state": 0}
-    expected, found = (kind(model, **options).fit(*samples) for kind in (trainer, other))
-    np.testing.assert_allclose(found.predict(samples[0]), expected.predict(samples[0]), rtol=1e-5, atol=1e-4)
+    expected, found = (kind(model, **options).fit(*regression) for kind in (trainer, other))
+    np.testing.assert_allclose(
+        found.predict(regression[0]), expected.predict(regression[0]), rtol=1e-5, atol=1e-4
+    )
     for name, array in expected.trained_coef_.items():
         np.testing.assert_array_equal(found.trained_coef_[name], array)
-    found.partial_fit(*(part[:7] for part in samples)) if rate == "Adam" else None
+    found.partial_fit(*(part[:7] for part in regression)) if rate == "Adam" else None
 
 
-def test_step_of_a_training(samples):
+def test_step_of_a_training(regression):
     options = {"learning_rate": "SGD", "max_iter": 2}
     for kind, expected in ((Epochs, "EpochStep"), (Calls, "ForwardBackwardStep")):
-        fitted = kind(SGDRegressor(), **options).fit(*samples)
+        fitted = kind(SGDRegressor(), **options).fit(*regression)
         assert type(fitted._fitted.step.chosen).__name__ == expected
 
 
@@ -93,25 +95,25 @@ def refused(kind):
 
 
 @pytest.mark.parametrize("n_refused", [0, 1, 2])
-def test_next_step_after_a_refused_graph(n_refused, make_task, rows):
+def test_next_step_after_a_refused_graph(n_refused, make_task, samples):
     kinds = [*map(refused, STEPS[:n_refused]), *STEPS[n_refused:]]
     step = ChosenStep(make_task(), Other("cpu"), kinds=kinds)
-    found = training(step, rows)["coef"]
+    found = training(step, samples)["coef"]
     assert type(step.chosen) is STEPS[n_refused]
     assert step.refusals == dict.fromkeys(
         [kind.__name__ for kind in STEPS[:n_refused]], "Unsupported input type dynamic"
     )
     np.testing.assert_allclose(
-        found, training(EpochStep(make_task(), Device("cpu")), rows)["coef"], rtol=1e-4
+        found, training(EpochStep(make_task(), Device("cpu")), samples)["coef"], rtol=1e-4
     )
 
 
-def test_no_supported_step(make_task, rows):
+def test_no_supported_step(make_task, samples):
     step = ChosenStep(make_task(), Other("cpu"), kinds=[*map(refused, STEPS)])
     with pytest.raises(
         ExecutionError, match=r"cannot be used for this training\. EpochStep: Unsupported input.*'cpu'"
     ):
-        training(step, rows)
+        training(step, samples)
 
 
 class WrongUpdates(EpochStep):
@@ -124,9 +126,9 @@ class WrongUpdates(EpochStep):
         return values
 
 
-def test_wrong_updates_are_refused(make_task, rows):
+def test_wrong_updates_are_refused(make_task, samples):
     step = ChosenStep(make_task(), Other("cpu"), kinds=[WrongUpdates, *STEPS[1:]])
-    training(step, rows)
+    training(step, samples)
     assert type(step.chosen) is STEPS[1]
     assert "its updates of weight 'coef' differ" in step.refusals["WrongUpdates"]
 
@@ -139,11 +141,11 @@ class WrongGradient(CheckedFullBatchStep):
         return value, -gradient
 
 
-def test_wrong_gradients_of_all_samples_are_refused(make_task, rows):
+def test_wrong_gradients_of_all_samples_are_refused(make_task, samples):
     task = make_task(learning_rate=LearningRateLBFGS())
-    CheckedFullBatchStep(task, Other("cpu")).start(rows, START)
+    CheckedFullBatchStep(task, Other("cpu")).start(samples, START)
     with pytest.raises(ExecutionError, match="objective or gradient differ from the CPU by 200%"):
-        WrongGradient(task, Other("cpu")).start(rows, START)
+        WrongGradient(task, Other("cpu")).start(samples, START)
 
 
 @pytest.mark.parametrize("fault", ["wrong", "refused"])
@@ -173,10 +175,10 @@ def test_differences():
     assert difference([np.array(["a", "b"])], [np.array(["a", "a"])]).endswith("by 50 %")
 
 
-def test_gradients_of_python_losses_are_checked(samples):
+def test_gradients_of_python_losses_are_checked(regression):
     def wrong(expected, predicted):
         return (predicted - expected)[:, 0] ** 2 / 2, expected - predicted
 
     model = Calls(SGDRegressor(), learning_loss=wrong, learning_rate="SGD", max_iter=1, random_state=0)
     with pytest.raises(PluginError, match="gradient"):
-        model.fit(*samples)
+        model.fit(*regression)

@@ -68,8 +68,8 @@ def mean_of_path(task, data, start, size, begin, *, rate=0.05, n_epochs=3):
     any_step_class=["epoch", "one_graph", "two_calls"],
     dtype=RTOL,
 )
-def test_averages_equal_scikit_learns(dtype, begin, any_step_class, make_linear, make_rows):
-    data = make_rows(dtype)
+def test_averages_equal_scikit_learns(dtype, begin, any_step_class, make_linear, make_samples):
+    data = make_samples(dtype)
     reference = SGDRegressor(
         average=begin, penalty=None, shuffle=False, learning_rate="constant", eta0=0.02, max_iter=3, tol=None
     ).fit(data.X.astype(np.float64), data.y.ravel())
@@ -93,9 +93,9 @@ def test_averages_equal_scikit_learns(dtype, begin, any_step_class, make_linear,
     begin=[1, 4, 20],
     any_step_class=["epoch", "one_graph", "two_calls"],
 )
-def test_mean_of_the_weights_after_each_update(rate, begin, any_step_class, make_linear, make_rows):
+def test_mean_of_the_weights_after_each_update(rate, begin, any_step_class, make_linear, make_samples):
     task = make_linear("float64", learning_rate=Averaged(RATES[rate], begin))
-    data, start = make_rows("float64"), linear_start("float64")
+    data, start = make_samples("float64"), linear_start("float64")
     expected = mean_of_path(task, data, start, 5, begin)
     _, weights, states = train(any_step_class(task, CPU), data, start, 5)
     means = averages(states, weights)
@@ -107,13 +107,15 @@ def test_mean_of_the_weights_after_each_update(rate, begin, any_step_class, make
             np.testing.assert_array_equal(means[name], weights[name])
 
 
-def test_averaging_does_not_change_updates(any_step_class, make_linear, make_rows):
+def test_averaging_does_not_change_updates(any_step_class, make_linear, make_samples):
     for rate in RATES.values():
         task = make_linear("float64", learning_rate=rate)
-        _, expected, own = train(any_step_class(task, CPU), make_rows("float64"), linear_start("float64"), 5)
+        _, expected, own = train(
+            any_step_class(task, CPU), make_samples("float64"), linear_start("float64"), 5
+        )
         averaged = task.changed(learning_rate=Averaged(rate, 3))
         _, found, states = train(
-            any_step_class(averaged, CPU), make_rows("float64"), linear_start("float64"), 5
+            any_step_class(averaged, CPU), make_samples("float64"), linear_start("float64"), 5
         )
         for name, array in expected.items():
             np.testing.assert_allclose(found[name], array, rtol=1e-12)
@@ -123,11 +125,11 @@ def test_averaging_does_not_change_updates(any_step_class, make_linear, make_row
 
 
 @pytest.mark.parametrize("penalty", [L1Penalty(0.8), MaxNormPenalty(0.4)], ids=["l1", "max_norm"])
-def test_weights_are_averaged_after_the_proximal_step(penalty, any_step_class, make_linear, make_rows):
+def test_weights_are_averaged_after_the_proximal_step(penalty, any_step_class, make_linear, make_samples):
     learning_rate = Averaged(LearningRateSGDNesterov(momentum=0.5), 2)
     task = make_linear("float64", learning_rate=learning_rate, penalty=penalty, clip_norm=5.0)
     assert task.is_proximal and task.update.learning_rate.proximal_scale == 2.0
-    data, start = make_rows("float64"), linear_start("float64")
+    data, start = make_samples("float64"), linear_start("float64")
     expected = mean_of_path(task, data, start, 5, 2)
     without = mean_of_path(task.changed(penalty=NoPenalty()), data, start, 5, 2)
     _, weights, states = train(any_step_class(task, CPU), data, start, 5)
@@ -138,16 +140,16 @@ def test_weights_are_averaged_after_the_proximal_step(penalty, any_step_class, m
 
 @pytest.mark.parametrize("begin", [1, 4])
 @pytest.mark.parametrize("rate, bound", [("Adam", None), ("RMSprop", 0.5), ("SGD", 0.5)])
-def test_weights_as_one_vector(rate, bound, begin, make_task, make_rows):
+def test_weights_as_one_vector(rate, bound, begin, make_task, make_samples):
     task = make_task(
         **NETWORK,
         learning_rate=Averaged(RATES[rate], begin),
         clip_norm=bound,
     )
     assert is_worth_packing(task)
-    expected = mean_of_path(task, make_rows(), NETWORK_START, 5, begin)
-    _, weights, states = train(EpochStep(task, CPU), make_rows(), NETWORK_START, 5)
-    _, _, separate = train(SingleGraphStep(task, CPU), make_rows(), NETWORK_START, 5)
+    expected = mean_of_path(task, make_samples(), NETWORK_START, 5, begin)
+    _, weights, states = train(EpochStep(task, CPU), make_samples(), NETWORK_START, 5)
+    _, _, separate = train(SingleGraphStep(task, CPU), make_samples(), NETWORK_START, 5)
     assert states.keys() == separate.keys()
     for key, array in separate.items():
         assert (states[key].shape, states[key].dtype) == (array.shape, array.dtype)
@@ -162,10 +164,12 @@ class FourBatchesStep(EpochStep):
     min_iterations: ClassVar = {4: 1}
 
 
-def test_several_batches_in_an_iteration(make_linear, make_rows):
+def test_several_batches_in_an_iteration(make_linear, make_samples):
     task = make_linear("float64", learning_rate=Averaged(LearningRateSGD(), 3))
-    expected = mean_of_path(task, make_rows("float64"), linear_start("float64"), 2, 3)
-    _, weights, states = train(FourBatchesStep(task, CPU), make_rows("float64"), linear_start("float64"), 2)
+    expected = mean_of_path(task, make_samples("float64"), linear_start("float64"), 2, 3)
+    _, weights, states = train(
+        FourBatchesStep(task, CPU), make_samples("float64"), linear_start("float64"), 2
+    )
     for name, array in averages(states, weights).items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-12)
 
@@ -194,9 +198,9 @@ def test_rows_of_a_table(make_task):
 
 
 @pytest.mark.parametrize("begin", [1, 5, 12])
-def test_continued_from_states(begin, any_step_class, make_linear, make_rows):
+def test_continued_from_states(begin, any_step_class, make_linear, make_samples):
     task = make_linear("float64", learning_rate=Averaged(LearningRateAdam(), begin))
-    data, start = make_rows("float64"), linear_start("float64")
+    data, start = make_samples("float64"), linear_start("float64")
     step = any_step_class(task, CPU)
     expected = averages(*train(step, data, start, 5, n_epochs=4)[:0:-1])
     _, weights, states = train(step, data, start, 5, n_epochs=1)
@@ -205,10 +209,10 @@ def test_continued_from_states(begin, any_step_class, make_linear, make_rows):
         np.testing.assert_allclose(array, expected[name], rtol=1e-12)
 
 
-def test_averages_after_many_updates(make_linear, make_rows):
+def test_averages_after_many_updates(make_linear, make_samples):
     """In float32, counts would stop at 2 ** 24, and sums would ignore small terms."""
     task = make_linear(learning_rate=Averaged(LearningRateSGD()))
-    data, start, many = make_rows(), linear_start("float32"), 2.0**26
+    data, start, many = make_samples(), linear_start("float32"), 2.0**26
     states = {(name, "averaged_sum"): array * many for name, array in start.items()}
     states |= {(name, "averaged_count"): np.array(many) for name in start}
     _, weights, states = train(EpochStep(task, CPU), data, start, 1, n_epochs=2, states=states)
@@ -222,12 +226,12 @@ def test_averages_after_many_updates(make_linear, make_rows):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pairwise(settled=[("SGD", 1e3), ("SGD", 1e12), ("Adam", 1e19)], size=[5, 23], sparse=[False, True])
-def test_a_divergence_is_replayed(settled, size, sparse, make_linear, make_rows):
+def test_a_divergence_is_replayed(settled, size, sparse, make_linear, make_samples):
     rate, eta0 = settled
     learning_rate = RATES[rate].__class__(eta0=eta0, learning_rate="constant")
     task = make_linear(learning_rate=Averaged(learning_rate))
-    rows = make_rows()
-    data = Data(scipy.sparse.csr_matrix(rows.X), rows.y) if sparse else rows
+    samples = make_samples()
+    data = Data(scipy.sparse.csr_matrix(samples.X), samples.y) if sparse else samples
     settings = LoopSettings(max_iter=9, batch_size=size, exc=False)
     found = []
     for step_class in (SingleGraphStep, EpochStep):

@@ -141,9 +141,11 @@ def numpy_training(task, data, start, rate, size, n_epochs, proximal=lambda w: w
     l2 = getattr(task.objective.penalty, "l2", 0.0)
     for _ in range(n_epochs):
         for first in range(0, len(X), size):
-            rows = X[first : first + size]
-            error = (rows @ weights["coef"] + weights["intercept"] - y[first : first + size]) / len(rows)
-            gradients = [rows.T @ error + 2 * l2 * weights["coef"], error.sum(axis=0)]
+            samples = X[first : first + size]
+            error = (samples @ weights["coef"] + weights["intercept"] - y[first : first + size]) / len(
+                samples
+            )
+            gradients = [samples.T @ error + 2 * l2 * weights["coef"], error.sum(axis=0)]
             gradients = expected_clipped(gradients, task.update.clip_value, task.update.clip_norm)
             for name, gradient in zip(("coef", "intercept"), gradients, strict=True):
                 weights[name] = updates[name](weights[name], gradient)
@@ -170,9 +172,9 @@ RATES = {
     bounds=BOUNDS,
     dtype=RTOL,
 )
-def test_every_step_against_numpy(rate, bounds, dtype, any_step_class, make_linear, make_rows):
+def test_every_step_against_numpy(rate, bounds, dtype, any_step_class, make_linear, make_samples):
     task = make_linear(dtype, learning_rate=RATES[rate], gradient="rules", **BOUNDS[bounds])
-    data, start = make_rows(dtype), linear_start(dtype)
+    data, start = make_samples(dtype), linear_start(dtype)
     expected = numpy_training(task, data, start, 0.05, 5, 3)
     found = trained_weights(any_step_class, task, data, start)
     free = trained_weights(any_step_class, task.changed(clip_value=None, clip_norm=None), data, start)
@@ -187,21 +189,21 @@ def test_every_step_against_numpy(rate, bounds, dtype, any_step_class, make_line
     rate=["SGD", "Adam"],
     dtype=RTOL,
 )
-def test_gradient_of_the_penalty_is_clipped(rate, dtype, any_step_class, make_linear, make_rows):
+def test_gradient_of_the_penalty_is_clipped(rate, dtype, any_step_class, make_linear, make_samples):
     bounds = {"clip_value": 1.5, "clip_norm": 1.8}
     penalty = L2Penalty(0.4)
     task = make_linear(dtype, learning_rate=RATES[rate], penalty=penalty, **bounds)
-    data, start = make_rows(dtype), linear_start(dtype)
+    data, start = make_samples(dtype), linear_start(dtype)
     expected = numpy_training(task, data, start, 0.05, 5, 3)
     found = trained_weights(any_step_class, task, data, start)
     for name, array in expected.items():
         np.testing.assert_allclose(found[name], array, rtol=20 * RTOL[dtype], err_msg=name)
 
 
-def test_the_proximal_step_is_not_clipped(any_step_class, make_linear, make_rows):
+def test_the_proximal_step_is_not_clipped(any_step_class, make_linear, make_samples):
     task = make_linear("float64", learning_rate=LearningRateSGD(), penalty=L1Penalty(0.4), clip_norm=0.7)
     assert task.is_proximal
-    data, start = make_rows("float64"), linear_start("float64")
+    data, start = make_samples("float64"), linear_start("float64")
 
     def shrink(coef):
         return np.sign(coef) * np.maximum(np.abs(coef) - 0.05 * 0.4, 0)
@@ -219,9 +221,9 @@ def test_the_rate_is_not_in_the_gradient(make_linear):
     assert not task.changed(learning_rate=LearningRateAdam()).folds_rate
 
 
-def test_large_bounds_change_nothing(any_step_class, make_linear, make_rows):
+def test_large_bounds_change_nothing(any_step_class, make_linear, make_samples):
     task = make_linear("float64", learning_rate=LearningRateSGDNesterov())
-    data, start = make_rows("float64"), linear_start("float64")
+    data, start = make_samples("float64"), linear_start("float64")
     expected = trained_weights(any_step_class, task, data, start)
     found = trained_weights(any_step_class, task.changed(clip_value=1e9, clip_norm=1e9), data, start)
     for name, array in expected.items():
@@ -229,7 +231,7 @@ def test_large_bounds_change_nothing(any_step_class, make_linear, make_rows):
 
 
 @pairwise(rate=RATES, gradient=["rules", ORT])
-def test_weights_as_one_vector(rate, gradient, make_task, make_rows):
+def test_weights_as_one_vector(rate, gradient, make_task, make_samples):
     task = make_task(
         **NETWORK,
         learning_rate=RATES[rate],
@@ -238,8 +240,8 @@ def test_weights_as_one_vector(rate, gradient, make_task, make_rows):
         clip_value=0.4,
     )
     assert is_worth_packing(task)
-    expected = trained_weights(SingleGraphStep, task, make_rows(), NETWORK_START)
-    found = trained_weights(EpochStep, task, make_rows(), NETWORK_START)
+    expected = trained_weights(SingleGraphStep, task, make_samples(), NETWORK_START)
+    found = trained_weights(EpochStep, task, make_samples(), NETWORK_START)
     for name, array in expected.items():
         np.testing.assert_allclose(found[name], array, rtol=1e-4, err_msg=name)
         assert np.abs(array - NETWORK_START[name]).max() > 1e-2
@@ -258,13 +260,13 @@ def test_trainings_with_different_bounds_share_no_graph(make_linear):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pairwise(rate=["SGD", "Nesterov", "Adam"], bounds=BOUNDS, size=[5, 23])
-def test_a_divergence_is_replayed(rate, bounds, size, make_linear, make_rows):
+def test_a_divergence_is_replayed(rate, bounds, size, make_linear, make_samples):
     eta0 = 1e25 if rate == "SGD" else 1e19
     learning_rate = RATES[rate].__class__(eta0=eta0, learning_rate="constant")
     task = make_linear(learning_rate=learning_rate, **BOUNDS[bounds])
     settings = LoopSettings(max_iter=4, batch_size=size, exc=False)
     results = [
-        run_training(step(task, CPU), make_rows(), TrainingState(linear_start("float32")), settings)
+        run_training(step(task, CPU), make_samples(), TrainingState(linear_start("float32")), settings)
         for step in (SingleGraphStep, EpochStep)
     ]
     assert results[0].n_iter == results[1].n_iter < 4
@@ -275,8 +277,8 @@ def test_a_divergence_is_replayed(rate, bounds, size, make_linear, make_rows):
 
 @pytest.mark.parametrize("bad", [0, 7, 22])
 @pytest.mark.parametrize("rate", ["SGD", "Adam"])
-def test_a_bad_label_stops_the_epoch(bad, rate, any_step_class, make_linear, make_rows):
-    data, start = make_rows(), linear_start("float32")
+def test_a_bad_label_stops_the_epoch(bad, rate, any_step_class, make_linear, make_samples):
+    data, start = make_samples(), linear_start("float32")
     data.y[bad] = np.nan
     task = make_linear(learning_rate=RATES[rate], clip_norm=0.5, clip_value=0.4)
     step = any_step_class(task, CPU)

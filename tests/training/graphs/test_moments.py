@@ -15,8 +15,8 @@ def test_chunks_are_merged(kind, weighted):
     weights = rng.uniform(size=300) * (np.arange(300) // 50 != 2) if weighted else None
     found = Moments()
     for start in range(0, 300, 50):  # the weights of one chunk are zero
-        rows = slice(start, start + 50)
-        found.add(kind(X[rows]), None if weights is None else weights[rows])
+        samples = slice(start, start + 50)
+        found.add(kind(X[samples]), None if weights is None else weights[samples])
     mean = np.average(X, axis=0, weights=weights)
     spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
     tolerance = 1e-9 if kind is np.asarray else 1e-3

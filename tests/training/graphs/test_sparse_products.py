@@ -50,8 +50,10 @@ from tests.pairwise import pairwise
 
 CPU = Device("cpu")
 RNG = np.random.default_rng(0)
-N_ROWS, N_COLUMNS = 61, 200
-DENSE = np.where(RNG.uniform(size=(N_ROWS, N_COLUMNS)) < 0.02, RNG.normal(size=(N_ROWS, N_COLUMNS)), 0.0)
+N_SAMPLES, N_COLUMNS = 61, 200
+DENSE = np.where(
+    RNG.uniform(size=(N_SAMPLES, N_COLUMNS)) < 0.02, RNG.normal(size=(N_SAMPLES, N_COLUMNS)), 0.0
+)
 DENSE[5:9] = 0  # rows without entries
 DENSE[:, 3] = 0  # a column without entries
 DENSE[:, 7] = 1  # a column with entries in all rows
@@ -107,7 +109,7 @@ def made():
             weights = {
                 name: rng.normal(0, 0.5, size=sizes[name]).astype(dtype) for name in task.graph.weights
             }
-            encoded = fitted._fitted.problem.encoder.encode(labels, N_ROWS)
+            encoded = fitted._fitted.problem.encoder.encode(labels, N_SAMPLES)
             known[name, dtype] = task, Data(DENSE.astype(dtype), encoded), weights
         return known[name, dtype]
 
@@ -144,7 +146,7 @@ def assert_same(task, data, weights, batch_size, tol=1e-11):
 
 
 @pytest.mark.parametrize(("name", "rate"), list(zip(cycle(["binary", "classes"]), RATES, strict=False)))
-def test_updates_equal_dense_rows(name, rate, made):
+def test_updates_equal_dense_samples(name, rate, made):
     task, data, weights = made(name)
     task = task.changed(learning_rate=RATES[rate], penalty=L2Penalty(0.02))
     assert_same(task, data, weights, 7)
@@ -152,18 +154,18 @@ def test_updates_equal_dense_rows(name, rate, made):
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("rate", ["SGD", "momentum", "Adam"])
-def test_penalties_equal_dense_rows(penalty, rate, made):
+def test_penalties_equal_dense_samples(penalty, rate, made):
     task, data, weights = made("classes")
     start = {name: array * 0.5 for name, array in weights.items()}
     task = task.changed(learning_rate=RATES[rate], penalty=AnchoredPenalty(PENALTIES[penalty], start))
     assert_same(task, data, weights, 7)
 
 
-@pairwise(name=MODELS, batch_size=[1, 16, N_ROWS, 100], weighted=[False, True])
-def test_models_equal_dense_rows(name, batch_size, weighted, made):
+@pairwise(name=MODELS, batch_size=[1, 16, N_SAMPLES, 100], weighted=[False, True])
+def test_models_equal_dense_samples(name, batch_size, weighted, made):
     task, data, weights = made(name)
     if weighted:
-        data = Data(data.X, data.y, np.random.RandomState(2).uniform(0, 2, size=N_ROWS))
+        data = Data(data.X, data.y, np.random.RandomState(2).uniform(0, 2, size=N_SAMPLES))
     task = task.changed(learning_rate=RATES["Nesterov"], penalty=PENALTIES["elastic"], weighted=weighted)
     assert_same(task, data, weights, batch_size)
 
@@ -255,10 +257,10 @@ def test_two_products_of_a_sparse_feature_and_a_dense_feature():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("chunk", [1, 500, 2**24])
 @pytest.mark.parametrize("name", MODELS)
-def test_objectives_of_all_rows_equal_dense_rows(name, chunk, weighted, made):
+def test_objectives_of_sparse_samples_equal_dense_ones(name, chunk, weighted, made):
     task, data, weights = made(name)
     if weighted:
-        data = Data(data.X, data.y, np.random.RandomState(2).uniform(0, 2, size=N_ROWS))
+        data = Data(data.X, data.y, np.random.RandomState(2).uniform(0, 2, size=N_SAMPLES))
     task = task.changed(learning_rate=LearningRateLBFGS(), penalty=PENALTIES["l2"], weighted=weighted)
     found = []
     for rows in (data, sparse(data)):
@@ -270,7 +272,7 @@ def test_objectives_of_all_rows_equal_dense_rows(name, chunk, weighted, made):
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=0, atol=1e-12 * np.abs(found[0][1]).max())
 
 
-def test_rows_are_not_converted_to_dense(made, monkeypatch):
+def test_samples_are_not_converted_to_dense(made, monkeypatch):
     """Not even if the training diverges and the epoch is repeated."""
     task, data, weights = made("classes")
     rows = sparse(data)
@@ -296,10 +298,10 @@ def test_rows_are_not_converted_to_dense(made, monkeypatch):
 
 def test_a_dense_chunk_after_a_sparse_one(made):
     task, data, weights = made("classes")
-    numbers, found = np.arange(N_ROWS), []
+    numbers, found = np.arange(N_SAMPLES), []
     for first in (data, sparse(data)):
         step = EpochStep(task.changed(learning_rate=RATES["Adam"]), CPU)
-        buffers = step.start(first, batch_sizes(N_ROWS, 7), weights, n_samples=2 * N_ROWS)
+        buffers = step.start(first, batch_sizes(N_SAMPLES, 7), weights, n_samples=2 * N_SAMPLES)
         step.set_rate(0.05)
         for chunk in (first, data):
             step.load(chunk, buffers)
@@ -325,18 +327,18 @@ def test_density_up_to_which_entries_are_used():
         assert not stays_sparse(dense)
 
 
-def test_bytes_of_a_row():
+def test_bytes_of_a_sample():
     rows = scipy.sparse.csr_matrix(np.eye(4, dtype=np.float32))
     assert entry_bytes(rows) == 4 + 2 * 4 + 2 * 8
     assert entry_bytes(scipy.sparse.csr_matrix((3, 5), dtype=np.float64)) == 2 * 8
 
 
-@pytest.mark.parametrize("n_rows", [300, 5000])
-def test_orders_of_sparse_samples_take_half_the_memory(n_rows):
+@pytest.mark.parametrize("n_samples", [300, 5000])
+def test_orders_of_sparse_samples_take_half_the_memory(n_samples):
     """The order is that of dense samples."""
     orders = []
     for make in (np.zeros, scipy.sparse.csr_matrix):
-        passes = PassesInMemory(Data(make((n_rows, 2)), np.zeros(n_rows)), seed=4)
+        passes = PassesInMemory(Data(make((n_samples, 2)), np.zeros(n_samples)), seed=4)
         ((_, order),) = passes.chunks(1, 20)
         orders.append(order)
     dense, sparse = orders

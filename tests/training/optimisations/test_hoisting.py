@@ -80,15 +80,15 @@ ONE = "<float[1] one = {1}>"
 
 @pytest.mark.parametrize("step_class", [EpochStep, SingleGraphStep])
 @pytest.mark.parametrize("case", list(PREFIXES))
-def test_prefix(case, step_class, task_on, rows):
+def test_prefix(case, step_class, task_on, samples):
     nodes, left, features = PREFIXES[case]
     task = task_on(nodes, ONE)
-    rest, data = hoist(task, rows, CPU, None)
+    rest, data = hoist(task, samples, CPU, None)
     assert ops(rest) == left
     assert data.features.keys() == rest.graph.features.keys() == features
-    assert len(data) == len(rows) and data.y is rows.y
-    assert all(len(array) == len(rows) for array in data.features.values())
-    expected = trained(task, rows, step_class) if case != "of other types" else None
+    assert len(data) == len(samples) and data.y is samples.y
+    assert all(len(array) == len(samples) for array in data.features.values())
+    expected = trained(task, samples, step_class) if case != "of other types" else None
     weights = trained(rest, data, step_class)
     if expected is None:
         assert (weights != START["coef"]).any()
@@ -96,33 +96,33 @@ def test_prefix(case, step_class, task_on, rows):
         np.testing.assert_allclose(weights, expected, rtol=1e-6)
 
 
-def test_X_is_not_copied(task_on, rows):
+def test_X_is_not_copied(task_on, samples):
     task = task_on("a = Neg (x) p = MatMul (a, coef) q = MatMul (x, coef) score = Mul (p, q)")
-    _, data = hoist(task, rows, CPU, None)
-    assert np.shares_memory(data.features["x"], rows.X)
+    _, data = hoist(task, samples, CPU, None)
+    assert np.shares_memory(data.features["x"], samples.X)
 
 
 @pytest.mark.parametrize("chunk", [1, 8, 17, 40, 10**6])
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, scipy.sparse.csr_matrix])
-def test_chunks_give_the_same_results(chunk, form, task_on, rows, sizes_of_calls):
+def test_chunks_give_the_same_results(chunk, form, task_on, samples, sizes_of_calls):
     task = task_on(
         """i = ArgMax <axis = 1, keepdims = 1> (x) f = Cast <to = 1> (i) s = Mul (x, f)
            score = MatMul (s, coef)"""
     )
     with sizes_of_calls("x") as sizes:
-        _, data = hoist(task, Data(form(rows.X), rows.y), CPU, None, Limits(chunk=chunk))
-    expected = rows.X * rows.X.argmax(axis=1)[:, None]
+        _, data = hoist(task, Data(form(samples.X), samples.y), CPU, None, Limits(chunk=chunk))
+    expected = samples.X * samples.X.argmax(axis=1)[:, None]
     np.testing.assert_array_equal(data.features["s"], expected)
     size = max(1, chunk // 8)
     assert max(sizes) == min(size, 23) and sum(sizes) == 23
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
-def test_large_results_are_computed_batch_by_batch(form, task_on, rows):
+def test_large_results_are_computed_batch_by_batch(form, task_on, samples):
     """Results that are larger than X are computed once if they fit, else batch by batch."""
     task = task_on("""c = Concat <axis = 1> (x, x, x) a = Abs (c) t = Concat <axis = 0> (coef, coef, coef)
         score = MatMul (a, t)""")
-    data, n_bytes = Data(form(rows.X), rows.y), len(rows) * 6 * 4
+    data, n_bytes = Data(form(samples.X), samples.y), len(samples) * 6 * 4
     once, features = hoist(task, data, CPU, None, Limits(results=n_bytes))
     assert ops(once) == ["Concat", "MatMul"] and features.features["a"].nbytes == n_bytes
     left, same = hoist(task, data, CPU, None, Limits(results=n_bytes - 1))
@@ -134,67 +134,67 @@ def test_large_results_are_computed_batch_by_batch(form, task_on, rows):
 
 
 MIXED = {
-    "mean of the batch": "m = ReduceMean (x, rows) s = Sub (x, m) score = MatMul (s, coef)",
+    "mean of the batch": "m = ReduceMean (x, samples) s = Sub (x, m) score = MatMul (s, coef)",
     "order in the batch": "s = CumSum (x, zero) score = MatMul (s, coef)",
     "one number for the batch": "m = ReduceMax <keepdims = 0> (x) p = MatMul (x, coef) score = Mul (p, m)",
-    "softmax over rows": "s = Softmax <axis = 0> (x) score = MatMul (s, coef)",
+    "softmax over samples": "s = Softmax <axis = 0> (x) score = MatMul (s, coef)",
     "shape of the batch": """h = Shape (x) n = Cast <to = 1> (h) d = ReduceSum <keepdims = 0> (n)
         p = MatMul (x, coef) score = Div (p, d)""",
-    "rows on the second axis": """t = Transpose <perm = [1, 0]> (x) u = Transpose <perm = [1, 0]> (coef)
+    "samples on the second axis": """t = Transpose <perm = [1, 0]> (x) u = Transpose <perm = [1, 0]> (coef)
         p = MatMul (u, t) score = Transpose <perm = [1, 0]> (p)""",
 }
 
 
 @pytest.mark.parametrize("case", list(MIXED))
-def test_results_that_depend_on_other_samples_are_not_hoisted(case, task_on, rows):
-    task = task_on(MIXED[case], "<int64[1] rows = {0}, int64 zero = {0}>")
-    left, data = hoist(task, rows, CPU, None)
-    assert left is task and data is rows
+def test_results_that_depend_on_other_samples_are_not_hoisted(case, task_on, samples):
+    task = task_on(MIXED[case], "<int64[1] samples = {0}, int64 zero = {0}>")
+    left, data = hoist(task, samples, CPU, None)
+    assert left is task and data is samples
 
 
-def test_compared_samples_are_far_apart(task_on, rows):
-    X = rows.X.copy()
+def test_compared_samples_are_far_apart(task_on, samples):
+    X = samples.X.copy()
     X[:20] = 1  # equal, as neighbours often are
-    data = Data(X, rows.y)
+    data = Data(X, samples.y)
     task = task_on(
-        "m = ReduceMean (x, rows) s = Sub (x, m) score = MatMul (s, coef)", "<int64[1] rows = {0}>"
+        "m = ReduceMean (x, samples) s = Sub (x, m) score = MatMul (s, coef)", "<int64[1] samples = {0}>"
     )
     assert hoist(task, data, CPU, None)[0] is task
 
 
-def test_missing_values_are_compared_too(task_on, rows):
-    X = rows.X.copy()
+def test_missing_values_are_compared_too(task_on, samples):
+    X = samples.X.copy()
     X[::2] = np.nan
     task = task_on("b = IsNaN (x) s = Where (b, zero, x) score = MatMul (s, coef)", "<float zero = {0}>")
-    left, data = hoist(task, Data(X, rows.y), CPU, None)
+    left, data = hoist(task, Data(X, samples.y), CPU, None)
     assert ops(left) == ["MatMul"]
     np.testing.assert_array_equal(data.features["s"], np.where(np.isnan(X), 0, X))
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, 9])
-def test_few_rows(n_rows, task_on, rows):
-    some = Data(rows.X[:n_rows], rows.y[:n_rows])
+@pytest.mark.parametrize("n_samples", [1, 2, 9])
+def test_few_samples(n_samples, task_on, samples):
+    some = Data(samples.X[:n_samples], samples.y[:n_samples])
     left, data = hoist(task_on("s = Exp (x) score = MatMul (s, coef)"), some, CPU, None)
     assert ops(left) == ["MatMul"]
     np.testing.assert_allclose(data.features["s"], np.exp(some.X), rtol=1e-6)
 
 
 @pytest.mark.parametrize("nodes", ["score = MatMul (x, coef)", "a = MatMul (x, coef) score = Exp (a)"])
-def test_nothing_to_hoist(nodes, task_on, rows):
+def test_nothing_to_hoist(nodes, task_on, samples):
     task = task_on(nodes)
-    left, data = hoist(task, rows, CPU, None)
-    assert left is task and data is rows
+    left, data = hoist(task, samples, CPU, None)
+    assert left is task and data is samples
 
 
-def test_nodes_that_read_labels_are_not_hoisted(make_task, rows):
+def test_nodes_that_read_labels_are_not_hoisted(make_task, samples):
     graph = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef, float[N,1] label) => (float loss)
         { s = Abs (x) score = MatMul (s, coef) half = Abs (label) d = Sub (score, half)
           q = Mul (d, d) loss = ReduceMean <keepdims = 0> (q) }""")
     task = make_task(model=graph, output="loss", output_type=TensorType(1, ()), loss=None, label="label")
-    left, data = hoist(task, rows, CPU, None)
+    left, data = hoist(task, samples, CPU, None)
     assert ops(left) == ["MatMul", "Abs", "Sub", "Mul", "ReduceMean"]
-    np.testing.assert_allclose(trained(left, data), trained(task, rows), rtol=1e-6)
+    np.testing.assert_allclose(trained(left, data), trained(task, samples), rtol=1e-6)
 
 
 FROZEN = {
@@ -267,14 +267,14 @@ def test_frozen_layer_is_hoisted_and_exported(diabetes):
 
 
 @pytest.mark.parametrize("hoisted", [True, False])
-def test_a_model_for_a_fixed_number_of_rows(hoisted, diabetes):
+def test_a_model_for_a_fixed_number_of_samples(hoisted, diabetes):
     X, y = diabetes.X_train[:13, :2], diabetes.y_train[:13]
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x) => (float[N,1] score) <float[2,1] coef = {1, 2}>
         { s = Exp (x) score = MatMul (s, coef) }"""
     free, fixed = (
         OrtGradientOptimizer(
-            parser.parse_model(text.replace("N", rows)),
+            parser.parse_model(text.replace("N", samples)),
             hoist=hoisted,
             max_iter=2,
             random_state=0,
@@ -282,6 +282,6 @@ def test_a_model_for_a_fixed_number_of_rows(hoisted, diabetes):
         )
         .fit(X, y)
         .trained_coef_["coef"]
-        for rows in ("N", "4")
+        for samples in ("N", "4")
     )
     np.testing.assert_array_equal(free, fixed)

@@ -101,9 +101,9 @@ def test_a_prefix_of_text(case, step_class, task_on, data):
     nodes, left, features = PREFIXES[case]
     task = task_on(nodes)
     assert needs_hoisting(task)
-    rest, rows = hoist(task, data, CPU, None)
-    assert ops(rest) == left and rows.features.keys() == rest.graph.features.keys() == features
-    assert not needs_hoisting(rest) and len(rows) == 23 and rows.y is data.y
+    rest, samples = hoist(task, data, CPU, None)
+    assert ops(rest) == left and samples.features.keys() == rest.graph.features.keys() == features
+    assert not needs_hoisting(rest) and len(samples) == 23 and samples.y is data.y
     # the same in numpy, with codes instead of text
     numbers = np.where(data.X.arrays["city"] == "Oslo", 1, 2).astype(np.float32)
     replaced = nodes.replace(CODES, "h = Identity (city)")
@@ -112,13 +112,13 @@ def test_a_prefix_of_text(case, step_class, task_on, data):
     plain.graph.features["city"] = TensorType(FLOAT, (None, 1))
     same = Data(Columns({**data.X.arrays, "city": numbers}), data.y)
     np.testing.assert_allclose(
-        trained(rest, rows, step_class), trained(plain, same, step_class), rtol=1e-5, atol=1e-6
+        trained(rest, samples, step_class), trained(plain, same, step_class), rtol=1e-5, atol=1e-6
     )
 
 
 @pytest.mark.parametrize("step_class", STEPS)
 def test_several_inputs_in_the_loop(step_class, task_on, data):
-    """Not hoisted: integers select rows of a trained weight."""
+    """Not hoisted: integers select samples of a trained weight."""
     nodes = """g = Mod (floor, two) i = Squeeze (g, one) w = Gather (coef, i)
         p = MatMul (size, coef) score = Add (p, w)"""
     task = task_on(nodes, "<int64 two = {2}, int64[1] one = {1}>", names=("floor", "size"))
@@ -130,18 +130,18 @@ def test_several_inputs_in_the_loop(step_class, task_on, data):
 
 def test_nothing_to_hoist_from_columns(task_on, data):
     task = task_on("score = MatMul (size, coef)", names=("size",))
-    left, rows = hoist(task, data, CPU, None)
-    assert left is task and rows is data
-    assert list(task.columns(rows)) == ["size", "ortlearn_label"]
+    left, samples = hoist(task, data, CPU, None)
+    assert left is task and samples is data
+    assert list(task.columns(samples)) == ["size", "ortlearn_label"]
 
 
 def test_arrays_are_not_copied(task_on, data):
-    _, rows = hoist(task_on(PREFIXES["text, and a matrix as it is"][0]), data, CPU, None)
-    assert rows.features["size"] is data.X.arrays["size"]
+    _, samples = hoist(task_on(PREFIXES["text, and a matrix as it is"][0]), data, CPU, None)
+    assert samples.features["size"] is data.X.arrays["size"]
 
 
 STUCK = {
-    "other rows": f"""{CODES} m = ReduceMean <keepdims = 0> (h) p = MatMul (size, coef)
+    "other samples": f"""{CODES} m = ReduceMean <keepdims = 0> (h) p = MatMul (size, coef)
         score = Mul (p, m)""",
     "trained scores": f"""p = MatMul (size, coef) c = Greater (p, zero) t = Where (c, city, city)
         {CODES.replace("(city)", "(t)")} score = Mul (p, h)""",
@@ -163,8 +163,8 @@ def test_chunks_are_bounded_by_results(task_on, data, sizes_of_calls):
         "<int64[2] many = {1, 10}, int64[1] one = {1}>",
     )
     with sizes_of_calls("city") as sizes:
-        _, rows = hoist(task, data, CPU, None, Limits(chunk=200))
-    assert rows.features["t"].shape == (23, 10) and max(sizes) == 5 and sum(sizes) == 23
+        _, samples = hoist(task, data, CPU, None, Limits(chunk=200))
+    assert samples.features["t"].shape == (23, 10) and max(sizes) == 5 and sum(sizes) == 23
 
 
 @pytest.mark.parametrize("step_class", STEPS)
@@ -183,7 +183,7 @@ def test_large_results_of_many_zeros_stay_sparse(step_class, task_on, data):
 
 
 def test_columns():
-    rows = Columns({"a": np.arange(4), "b": np.ones((4, 2))})
-    assert len(rows) == 4 and rows.shape == (4,)
-    assert rows[np.array([3, 1])].arrays["a"].tolist() == [3, 1] and len(rows[1:3]) == 2
-    assert sample_bytes(rows.arrays.values()) == 8 + 16
+    samples = Columns({"a": np.arange(4), "b": np.ones((4, 2))})
+    assert len(samples) == 4 and samples.shape == (4,)
+    assert samples[np.array([3, 1])].arrays["a"].tolist() == [3, 1] and len(samples[1:3]) == 2
+    assert sample_bytes(samples.arrays.values()) == 8 + 16

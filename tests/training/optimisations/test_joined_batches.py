@@ -95,7 +95,7 @@ ROWS = """<ir_version: 8, opset_import: ["": 18]>
       u = Gather <axis = 1> (data, rows) out = MatMul (p, q) }"""
 
 
-def test_rowwise_nodes_are_joined():
+def test_samplewise_nodes_are_joined():
     text = ROWS.replace("float[3,2] w,", "float[3,2] w, float[9,2] data,")
     op = GraphBuilder(18)
     rest, joined = with_joined_samples(op, parser.parse_model(text), {"rows": "all_samples", "y": "all_y"}, 4)

@@ -26,11 +26,11 @@ def task(make_task):
 
 
 @pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
-def test_the_same_weights_and_states(gradient, task, rows):
+def test_the_same_weights_and_states(gradient, task, samples):
     task = task.changed(gradient=gradient)
-    assert packing.is_worth_packing(task) and len(rows) % 5
-    expected_values, *expected = train(SingleGraphStep(task, CPU), rows, NETWORK_START, 5)
-    values, *found = train(EpochStep(task, CPU), rows, NETWORK_START, 5)
+    assert packing.is_worth_packing(task) and len(samples) % 5
+    expected_values, *expected = train(SingleGraphStep(task, CPU), samples, NETWORK_START, 5)
+    values, *found = train(EpochStep(task, CPU), samples, NETWORK_START, 5)
     np.testing.assert_allclose(values, expected_values, rtol=1e-5)
     assert [len(arrays) for arrays in found] == [3, 3 * 4]
     assert_same(found, expected, rtol=1e-4, atol=1e-6)
@@ -46,19 +46,19 @@ def packable():
 
 
 @pytest.mark.parametrize("rate", list(packable()))
-def test_every_elementwise_update(rate, task, rows):
+def test_every_elementwise_update(rate, task, samples):
     task = task.changed(learning_rate=rate)
     assert packing.is_worth_packing(task)
-    expected_values, *expected = train(SingleGraphStep(task, CPU), rows, NETWORK_START, 5)
-    values, *found = train(EpochStep(task, CPU), rows, NETWORK_START, 5)
+    expected_values, *expected = train(SingleGraphStep(task, CPU), samples, NETWORK_START, 5)
+    values, *found = train(EpochStep(task, CPU), samples, NETWORK_START, 5)
     np.testing.assert_allclose(values, expected_values, rtol=1e-4)
     assert_same(found, expected, rtol=1e-3, atol=1e-5)
 
 
-def test_continued_from_states(task, rows):
-    _, fresh, states = train(SingleGraphStep(task, CPU), rows, NETWORK_START, 5)
-    _, expected, _ = train(SingleGraphStep(task, CPU), rows, NETWORK_START, 5, states=states)
-    _, found, _ = train(EpochStep(task, CPU), rows, NETWORK_START, 5, states=states)
+def test_continued_from_states(task, samples):
+    _, fresh, states = train(SingleGraphStep(task, CPU), samples, NETWORK_START, 5)
+    _, expected, _ = train(SingleGraphStep(task, CPU), samples, NETWORK_START, 5, states=states)
+    _, found, _ = train(EpochStep(task, CPU), samples, NETWORK_START, 5, states=states)
     np.testing.assert_allclose(found["first"], expected["first"], rtol=1e-4)
     assert np.abs(found["first"] - fresh["first"]).max() > 1e-3
 

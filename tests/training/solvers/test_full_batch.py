@@ -1,4 +1,4 @@
-"""Objective and gradient of all rows for a solver, and what a solver's run leaves."""
+"""Objective and gradient of all samples for a solver, and what a solver's run leaves."""
 
 import re
 import warnings
@@ -52,21 +52,21 @@ def settings(**changes):
     return LoopSettings(**{"max_iter": 100, "batch_size": 10, **changes})
 
 
-def train(task, rows, weights=START, validate=None, **changes):
+def train(task, samples, weights=START, validate=None, **changes):
     step = FullBatchStep(task, CPU)
-    return run_full_batch(step, rows, weights, settings(**changes), TrainingState(), validate)
+    return run_full_batch(step, samples, weights, settings(**changes), TrainingState(), validate)
 
 
-def weighted(rows):
-    return Data(rows.X, rows.y, np.linspace(0, 2, len(rows)).astype(np.float32))
+def weighted(samples):
+    return Data(samples.X, samples.y, np.linspace(0, 2, len(samples)).astype(np.float32))
 
 
 @pytest.mark.parametrize("limit", [1, 100, 1000, 10**9])
-def test_objective_in_parts_of_the_rows(limit, network, rows):
-    """Parts of the rows that fit give the objective and the gradient of all rows; some have no weight."""
-    task, weights = network(weighted=True, penalty=L2Penalty(0.3)), np.ones(len(rows), np.float32)
+def test_objective_in_parts_of_the_samples(limit, network, samples):
+    """Parts of the samples give the objective and gradient of all samples; some have no weight."""
+    task, weights = network(weighted=True, penalty=L2Penalty(0.3)), np.ones(len(samples), np.float32)
     weights[2:7] = 0.0
-    data = Data(rows.X, rows.y, weights)
+    data = Data(samples.X, samples.y, weights)
     step = FullBatchStep(task, CPU)
     step.start(data, LAYERS)
     vector = step.pack(LAYERS)
@@ -79,20 +79,20 @@ def test_objective_in_parts_of_the_rows(limit, network, rows):
     np.testing.assert_allclose(value, expected[0], rtol=1e-6)
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-5, atol=1e-7)
     assert activations.activation_bytes(task.graph.model) == 32  # 3 + 3 + 1 + 1 numbers
-    assert max(sizes) == min(max(limit // 32, 1), len(rows))
+    assert max(sizes) == min(max(limit // 32, 1), len(samples))
 
 
 @pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("option", ["plain", "weighted", "penalty"])
-def test_gradient(gradient, option, network, rows):
+def test_gradient(gradient, option, network, samples):
     penalty = L2Penalty(0.3) if option == "penalty" else ElasticPenalty(0, 0)
     task = network(gradient=gradient, penalty=penalty, weighted=option == "weighted")
     step = FullBatchStep(task, CPU)
-    data = weighted(rows) if option == "weighted" else rows
+    data = weighted(samples) if option == "weighted" else samples
     step.start(data, LAYERS)
     vector = step.pack(LAYERS)
     value, slopes = step.evaluate(vector)
-    x, y = rows.X.astype(np.float64), rows.y.astype(np.float64)
+    x, y = samples.X.astype(np.float64), samples.y.astype(np.float64)
 
     def objective(vector):
         first, second, third = vector[:6].reshape(2, 3), vector[6:9].reshape(3, 1), vector[9]
@@ -107,9 +107,9 @@ def test_gradient(gradient, option, network, rows):
     assert slopes.dtype == np.float64
 
 
-def test_packing_is_undone(network, rows):
+def test_packing_is_undone(network, samples):
     step = FullBatchStep(network(), CPU)
-    step.start(rows, LAYERS)
+    step.start(samples, LAYERS)
     unpacked = step.unpack(step.pack(LAYERS))
     for name, array in LAYERS.items():
         np.testing.assert_array_equal(unpacked[name], array)
@@ -117,9 +117,9 @@ def test_packing_is_undone(network, rows):
     assert set(step.graphs()) == {"objective"}
 
 
-def test_sparse_rows_in_chunks(make_task, rows):
+def test_sparse_samples_in_chunks(make_task, samples):
     task = make_task(learning_rate=LearningRateLBFGS(), penalty=L2Penalty(0.1), weighted=True)
-    dense = weighted(rows)
+    dense = weighted(samples)
     sparse = Data(csr_matrix(dense.X), dense.y, dense.sample_weight)
     found = []
     for data in (dense, sparse):
@@ -134,8 +134,8 @@ def test_sparse_rows_in_chunks(make_task, rows):
     )
 
 
-def test_training(make_task, rows):
-    result = train(make_task(learning_rate=LearningRateLBFGS()), rows)
+def test_training(make_task, samples):
+    result = train(make_task(learning_rate=LearningRateLBFGS()), samples)
     np.testing.assert_allclose(result.weights["coef"], [[1], [-2]], atol=1e-4)
     assert 0 < result.n_iter == len(result.train_losses) < 20
     assert result.train_losses == sorted(result.train_losses, reverse=True)
@@ -144,7 +144,7 @@ def test_training(make_task, rows):
     assert result.weights["coef"].dtype == np.float32
 
 
-def test_validation_and_progress(network, rows, capsys):
+def test_validation_and_progress(network, samples, capsys):
     seen = []
 
     def validate(weights):
@@ -152,7 +152,7 @@ def test_validation_and_progress(network, rows, capsys):
         return Measured(float(len(seen)))
 
     with pytest.warns(ConvergenceWarning, match="stopped after 7 iterations: .* Increase max_iter"):
-        result = train(network(), rows, LAYERS, validate, max_iter=7, validation_every=3, verbose=1)
+        result = train(network(), samples, LAYERS, validate, max_iter=7, validation_every=3, verbose=1)
     assert result.n_iter == 7 and result.validation_losses == [1.0, 2.0]
     assert (seen[0] != seen[1]).any()
     assert "7/7" in capsys.readouterr().out
@@ -185,15 +185,15 @@ class Ending(BaseSolver):
         (Ending(n_iter=0), {"chosen_rate": True}, "Ending stopped after 0 iterations: nothing helps"),
     ],
 )
-def test_end_without_convergence(make_task, rows, solver, options, text):
+def test_end_without_convergence(make_task, samples, solver, options, text):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        train(make_task(learning_rate=solver), rows, **options)
+        train(make_task(learning_rate=solver), samples, **options)
     assert len(caught) == (text is not None)
     assert text is None or re.search(text, str(caught[0].message))
 
 
-def test_failed_line_search(make_task, rows):
+def test_failed_line_search(make_task, samples):
     """The message says what to do; more iterations would not help."""
 
     def wrong(op, node, grad):
@@ -204,21 +204,21 @@ def test_failed_line_search(make_task, rows):
     with temporary_rules():
         gradient_rule("MatMul", overwrite=True)(wrong)
         with pytest.warns(ConvergenceWarning, match="rounding errors .* Scale features and labels") as caught:
-            train(task, rows)
+            train(task, samples)
     assert "max_iter" not in str(caught[0].message) and "ABNORMAL" not in str(caught[0].message)
 
 
-def test_start_at_the_optimum(make_task, rows):
+def test_start_at_the_optimum(make_task, samples):
     best = {"coef": np.array([[1.0], [-2.0]], np.float32)}
-    result = train(make_task(learning_rate=LearningRateLBFGS()), rows, best)
+    result = train(make_task(learning_rate=LearningRateLBFGS()), samples, best)
     assert (result.n_iter, result.train_losses) == (0, [])
     np.testing.assert_array_equal(result.weights["coef"], best["coef"])
 
 
-def test_rounding_at_the_optimum_is_no_warning(make_task, rows):
+def test_rounding_at_the_optimum_is_no_warning(make_task, samples):
     # The line search fails at the precision of float32, which is no reason for a warning.
     strict = LearningRateLBFGS(gtol=0.0, ftol=0.0)
-    noisy = Data(rows.X, rows.y + np.sin(np.arange(23, dtype=np.float32))[:, None])
+    noisy = Data(samples.X, samples.y + np.sin(np.arange(23, dtype=np.float32))[:, None])
     result = train(make_task(learning_rate=strict, penalty=L2Penalty(0.01)), noisy)
     assert result.n_iter < 100
 
@@ -248,40 +248,40 @@ class Leap(BaseSolver):
         return Solution(np.full(weights.shape, self.places[-1]), True, "done")
 
 
-def test_non_finite_at_the_start(make_task, rows):
+def test_non_finite_at_the_start(make_task, samples):
     bad = {"coef": np.full((2, 1), 1e30, np.float32)}
     task = make_task(learning_rate=LearningRateLBFGS())
     with pytest.raises(ConvergenceError, match="after 0 iterations; last values: none"):
-        train(task, rows, bad)
+        train(task, samples, bad)
     with pytest.warns(ConvergenceWarning, match="last finite weights are kept"):
-        result = train(task, rows, bad, exc=False)
+        result = train(task, samples, bad, exc=False)
     np.testing.assert_array_equal(result.weights["coef"], bad["coef"])
 
 
-def test_non_finite_after_iterations(make_task, rows):
+def test_non_finite_after_iterations(make_task, samples):
     task = make_task(learning_rate=Leap((2.0, 3.0, 1e30)))
     with pytest.raises(ConvergenceError, match="after 2 iterations") as caught:
-        train(task, rows)
+        train(task, samples)
     assert len(caught.value.losses) == 2
     with pytest.warns(ConvergenceWarning, match="are kept"):
-        result = train(task, rows, exc=False)
+        result = train(task, samples, exc=False)
     spread = np.sqrt(
-        np.mean(rows.X**2, axis=0)
+        np.mean(samples.X**2, axis=0)
     )  # coordinates of features with unit mean square, since there is no intercept
     np.testing.assert_allclose(result.weights["coef"].ravel() * spread, [3.0, 3.0], rtol=1e-5)
     assert result.n_iter == len(result.train_losses) == 2
 
 
-def test_weights_that_overflow_in_float32(make_task, rows):
+def test_weights_that_overflow_in_float32(make_task, samples):
     with pytest.raises(ConvergenceError):
-        train(make_task(learning_rate=Leap((1e300,))), rows)  # beyond float32
+        train(make_task(learning_rate=Leap((1e300,))), samples)  # beyond float32
 
 
-def test_labels_as_classes(make_task, rows):
+def test_labels_as_classes(make_task, samples):
     graph = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,3] coef) => (float[N,3] score) { score = MatMul (x, coef) }""")
-    labels = (rows.y.ravel() > 0).astype(np.int64) + (rows.y.ravel() > 1)
+    labels = (samples.y.ravel() > 0).astype(np.int64) + (samples.y.ravel() > 1)
     task = make_task(
         model=graph,
         output_type=make_task().graph.output_type._replace(shape=(None, 3)),
@@ -290,7 +290,7 @@ def test_labels_as_classes(make_task, rows):
         learning_rate=LearningRateLBFGS(),
         penalty=L2Penalty(0.1),
     )
-    result = train(task, Data(rows.X, labels), {"coef": np.zeros((2, 3), np.float32)})
+    result = train(task, Data(samples.X, labels), {"coef": np.zeros((2, 3), np.float32)})
     assert result.train_losses[-1] < np.log(3)
     # the gradient of softmax, and thus weights that start at zero, sum to zero over classes
     np.testing.assert_allclose(result.weights["coef"].sum(axis=1), 0, atol=1e-4)

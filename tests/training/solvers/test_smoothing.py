@@ -61,14 +61,17 @@ def test_losses_of_several_outputs():
 
 @pytest.mark.parametrize("gradient", ["rules", pytest.param("ort", marks=pytest.mark.needs_training)])
 @pytest.mark.parametrize("quantile", [0.5, 0.9])
-def test_rounded_objective(quantile, gradient, make_task, rows):
+def test_rounded_objective(quantile, gradient, make_task, samples):
     task = make_task(
         loss=QuantileLoss(quantile=quantile), gradient=gradient, learning_rate=LearningRateLBFGS()
     )
     step = FullBatchStep(task, CPU)
-    step.start(rows, START)
+    step.start(samples, START)
     vector = step.pack(START)
-    x, residual = rows.X.astype(np.float64), (rows.y - rows.X @ START["coef"]).ravel().astype(np.float64)
+    x, residual = (
+        samples.X.astype(np.float64),
+        (samples.y - samples.X @ START["coef"]).ravel().astype(np.float64),
+    )
     for width in (0.0, 1e-3, 0.5, 1e-3):
         value, got = step.evaluate(vector, width)
         root = np.sqrt(residual**2 + width**2)
@@ -92,17 +95,17 @@ def test_relu_is_rounded_too():
 
 
 @pytest.mark.parametrize("loss", [AbsoluteErrorLoss(), HuberLoss(delta=0.1)])
-def test_outliers_do_not_matter(loss, make_task, rows):
-    rows.y[:4] += 100.0
+def test_outliers_do_not_matter(loss, make_task, samples):
+    samples.y[:4] += 100.0
     step = FullBatchStep(make_task(loss=loss, learning_rate=LearningRateLBFGS()), CPU)
     settings = LoopSettings(max_iter=300, batch_size=10)
-    result = run_full_batch(step, rows, START, settings, TrainingState())
+    result = run_full_batch(step, samples, START, settings, TrainingState())
     np.testing.assert_allclose(result.weights["coef"], [[1], [-2]], atol=0.05)
 
 
-def test_smoothing_at_the_optimum(make_task, rows):
+def test_smoothing_at_the_optimum(make_task, samples):
     best = {"coef": np.array([[1.0], [-2.0]], np.float32)}
-    rows.y[:] = rows.X @ best["coef"]
+    samples.y[:] = samples.X @ best["coef"]
     step = FullBatchStep(make_task(loss=AbsoluteErrorLoss(), learning_rate=LearningRateLBFGS()), CPU)
-    result = run_full_batch(step, rows, best, LoopSettings(50, 10), TrainingState())
+    result = run_full_batch(step, samples, best, LoopSettings(50, 10), TrainingState())
     np.testing.assert_allclose(result.weights["coef"], best["coef"], atol=1e-6)

@@ -39,11 +39,11 @@ def loop_of(model):
     return body
 
 
-def after_an_epoch(step, rows, batch_size, rate=0.1, weights=START):
-    sizes = [batch_size] + ([len(rows) % batch_size] if len(rows) % batch_size else [])
-    buffers = step.start(rows, sizes, weights)
+def after_an_epoch(step, samples, batch_size, rate=0.1, weights=START):
+    sizes = [batch_size] + ([len(samples) % batch_size] if len(samples) % batch_size else [])
+    buffers = step.start(samples, sizes, weights)
     step.set_rate(rate)
-    values = step.run_epoch(np.arange(len(rows), dtype=np.int64), batch_size, buffers)
+    values = step.run_epoch(np.arange(len(samples), dtype=np.int64), batch_size, buffers)
     return values, buffers.read()["coef", None] if "coef" in weights else buffers.read()
 
 
@@ -173,47 +173,47 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_of_the_model_do_not_collide(name, make_task, rows):
+def test_names_of_the_model_do_not_collide(name, make_task, samples):
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef) => (float[N,1] score) { t = Neg (x) score = MatMul (t, coef) }"""
     plain = EpochStep(make_task(model=parser.parse_model(text)), CPU)
-    values, expected = after_an_epoch(plain, rows, 5)
+    values, expected = after_an_epoch(plain, samples, 5)
     renamed = text.replace("t = Neg", f"{name} = Neg").replace("(t,", f"({name},")
     step = EpochStep(make_task(model=parser.parse_model(renamed)), CPU)
-    other, weights = after_an_epoch(step, rows, 5)
+    other, weights = after_an_epoch(step, samples, 5)
     np.testing.assert_array_equal(weights, expected)
     np.testing.assert_array_equal(other, values)
 
 
 @pytest.mark.parametrize("name", ["i", "go_on", "n_batches", "going_on"])
-def test_names_of_features_do_not_collide(name, make_task, rows):
+def test_names_of_features_do_not_collide(name, make_task, samples):
     graph = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] {name}, float[2,1] coef) => (float[N,1] score) {{ score = MatMul ({name}, coef) }}""")
     _, weights = after_an_epoch(
-        EpochStep(make_task(model=graph, features={name: TensorType(1, (None, 2))}), CPU), rows, 5
+        EpochStep(make_task(model=graph, features={name: TensorType(1, (None, 2))}), CPU), samples, 5
     )
-    _, expected = after_an_epoch(EpochStep(make_task(), CPU), rows, 5)
+    _, expected = after_an_epoch(EpochStep(make_task(), CPU), samples, 5)
     np.testing.assert_array_equal(weights, expected)
 
 
-def test_nodes_without_names_and_a_short_batch(make_task, rows):
+def test_nodes_without_names_and_a_short_batch(make_task, samples):
     text = """<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef) => (float[N,1] score)
         { a = Neg (x) b = Neg (a) score = MatMul (b, coef) }"""
     task = make_task(model=parser.parse_model(text))
     assert not any(node.name for node in task.graph.model.graph.node)
-    _, weights = after_an_epoch(EpochStep(task, CPU), rows, 5)
-    _, expected = after_an_epoch(SingleGraphStep(make_task(), CPU), rows, 5)
+    _, weights = after_an_epoch(EpochStep(task, CPU), samples, 5)
+    _, expected = after_an_epoch(SingleGraphStep(make_task(), CPU), samples, 5)
     np.testing.assert_allclose(weights, expected, rtol=1e-6)
 
 
-def test_random_numbers_are_drawn_in_every_batch(make_task, rows):
+def test_random_numbers_are_drawn_in_every_batch(make_task, samples):
     graph = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
         g (float[N,2] x, float[2,1] coef) => (float[N,1] score) <float[2,1] zeros = {0, 0}>
         { noise = RandomNormalLike (zeros) noisy = Add (coef, noise) score = MatMul (x, noisy) }""")
     task = make_task(model=graph, gradient="rules")
     step = EpochStep(task, CPU)
-    buffers = step.start(rows, [5], START)
+    buffers = step.start(samples, [5], START)
     step.set_rate(0.0)
     values = step.run_epoch(np.zeros(20, dtype=np.int64), 5, buffers)
     assert len(set(values.tolist())) == 4

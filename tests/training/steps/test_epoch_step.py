@@ -35,7 +35,7 @@ SIZES = {
     "short": (23, 5),
     "exact": (20, 5),
     "larger": (7, 30),
-    "one row": (1, 4),
+    "one sample": (1, 4),
     "ones": (6, 1),
     "half": (7, 6),
 }
@@ -116,11 +116,13 @@ def test_epoch_equals_its_batches(
 ):
     gradient, dtype = gradient.split()
     task, data, weights = trained(name, dtype)
-    n_rows, batch_size = SIZES[sizes]
-    row_weights = np.random.RandomState(2).uniform(0, 2, size=n_rows).astype(dtype) if weighted else None
+    n_samples, batch_size = SIZES[sizes]
+    sample_weights = (
+        np.random.RandomState(2).uniform(0, 2, size=n_samples).astype(dtype) if weighted else None
+    )
     if weighted and sizes in ("short", "ones"):
-        row_weights[n_rows // 2 :] = 0  # some batches may have only zero weights
-    some = Data(data.X[:n_rows], data.y[:n_rows], row_weights)
+        sample_weights[n_samples // 2 :] = 0  # some batches may have only zero weights
+    some = Data(data.X[:n_samples], data.y[:n_samples], sample_weights)
     task = task.changed(learning_rate=RATES[rate], gradient=gradient, penalty=penalty, weighted=weighted)
     assert_same_epochs(with_batches(batches_per_iteration), task, some, weights, batch_size, RTOL[dtype])
 
@@ -151,9 +153,9 @@ def own_loss(make_task):
 
 
 @pairwise(batches_per_iteration=TURNS, keep=[0, 1], batch_size=[5, 23])
-def test_a_graph_with_its_own_loss(batches_per_iteration, keep, batch_size, own_loss, rows):
+def test_a_graph_with_its_own_loss(batches_per_iteration, keep, batch_size, own_loss, samples):
     shape = "[1,1]" if keep else ""
-    data = Data(np.abs(rows.X) + 1, rows.y)
+    data = Data(np.abs(samples.X) + 1, samples.y)
     step_class = with_batches(batches_per_iteration)
     assert_same_epochs(step_class, own_loss(shape, keep), data, START, batch_size, 1e-6)
 
@@ -172,13 +174,13 @@ def train(step, data, exc=False, **settings):
     sparse=[False, True],
 )
 def test_weights_after_a_divergence_equal_single_batches(
-    eta0, batch_size, batches_per_iteration, sparse, make_task, rows
+    eta0, batch_size, batches_per_iteration, sparse, make_task, samples
 ):
     """In the middle of an epoch, at its first batch, and after the last batch of the training."""
     step_class = with_batches(batches_per_iteration, chunk_bytes=16)  # several chunks of sparse samples
     task = make_task(learning_rate=LearningRateSGD(eta0=eta0, learning_rate="constant"))
-    data = Data(scipy.sparse.csr_matrix(rows.X), rows.y) if sparse else rows
-    expected, warned = train(SingleGraphStep(task, CPU), rows, max_iter=40, batch_size=batch_size)
+    data = Data(scipy.sparse.csr_matrix(samples.X), samples.y) if sparse else samples
+    expected, warned = train(SingleGraphStep(task, CPU), samples, max_iter=40, batch_size=batch_size)
     result, too = train(step_class(task, CPU), data, max_iter=40, batch_size=batch_size)
     assert warned and too
     assert result.n_iter == expected.n_iter
@@ -191,22 +193,22 @@ def test_weights_after_a_divergence_equal_single_batches(
     batches_per_iteration=TURNS,
     batch_size=[10, 23],
 )
-def test_divergence_after_the_last_batch(max_iter, batches_per_iteration, batch_size, make_task, rows):
+def test_divergence_after_the_last_batch(max_iter, batches_per_iteration, batch_size, make_task, samples):
     task = make_task(learning_rate=LearningRateSGD(eta0=1e10, learning_rate="constant"))
-    expected, warned = train(SingleGraphStep(task, CPU), rows, max_iter=max_iter, batch_size=batch_size)
+    expected, warned = train(SingleGraphStep(task, CPU), samples, max_iter=max_iter, batch_size=batch_size)
     step = with_batches(batches_per_iteration)(task, CPU)
-    result, too = train(step, rows, max_iter=max_iter, batch_size=batch_size)
+    result, too = train(step, samples, max_iter=max_iter, batch_size=batch_size)
     assert (result.n_iter, too) == (expected.n_iter, warned)
     np.testing.assert_allclose(result.weights["coef"], expected.weights["coef"], rtol=1e-4)
     assert np.isfinite(result.weights["coef"]).all()
 
 
-def test_an_error_names_the_losses(make_task, rows):
+def test_an_error_names_the_losses(make_task, samples):
     task = make_task(learning_rate=LearningRateSGD(eta0=1e12, learning_rate="constant"))
     errors = []
     for step_class in (SingleGraphStep, EpochStep):
         with pytest.raises(ConvergenceError) as caught:
-            train(step_class(task, CPU), rows, exc=True, max_iter=3, batch_size=4)
+            train(step_class(task, CPU), samples, exc=True, max_iter=3, batch_size=4)
         errors.append(caught.value)
     np.testing.assert_allclose(errors[1].losses, errors[0].losses, rtol=1e-4)
     assert errors[0].args[0].split("last losses")[0] == errors[1].args[0].split("last losses")[0]
@@ -214,14 +216,14 @@ def test_an_error_names_the_losses(make_task, rows):
 
 @pytest.mark.parametrize("bad", [0, 7, 22])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_bad_label(bad, value, make_task, rows):
-    y = rows.y.copy()
+def test_a_bad_label(bad, value, make_task, samples):
+    y = samples.y.copy()
     y[bad] = value
     order = np.arange(23)
     found = []
     for step_class in (SingleGraphStep, EpochStep):
         step = step_class(make_task(), CPU)
-        buffers = step.start(Data(rows.X, y), [5, 3], START)
+        buffers = step.start(Data(samples.X, y), [5, 3], START)
         step.set_rate(0.1)
         found.append((step.run_epoch(order, 5, buffers), buffers.read()["coef", None]))
     (expected, weights), (values, own) = found
@@ -231,32 +233,32 @@ def test_a_bad_label(bad, value, make_task, rows):
 
 
 @pytest.mark.parametrize("bad", [0, 7, 22])
-def test_minus_infinity_is_caught(bad, own_loss, rows):
-    X = np.abs(rows.X) + 1
+def test_minus_infinity_is_caught(bad, own_loss, samples):
+    X = np.abs(samples.X) + 1
     X[bad, 0] = 0  # the gradient does not depend on its logarithm, so weights stay finite
     step = EpochStep(own_loss(), CPU)
-    buffers = step.start(Data(X, rows.y), [5, 3], START)
+    buffers = step.start(Data(X, samples.y), [5, 3], START)
     step.set_rate(0.1)
     values = step.run_epoch(np.arange(23), 5, buffers)
     assert len(values) == bad // 5 + 1
     assert values[-1] == -np.inf and np.isfinite(values[:-1]).all()
 
 
-def test_training_after_a_divergence(make_task, rows):
+def test_training_after_a_divergence(make_task, samples):
     step = EpochStep(make_task(learning_rate=LearningRateSGD(eta0=1e12)), CPU)
-    train(step, rows, max_iter=9, batch_size=5)
+    train(step, samples, max_iter=9, batch_size=5)
     good = EpochStep(make_task(), CPU)
-    expected, _ = train(good, rows, max_iter=2, batch_size=5)
+    expected, _ = train(good, samples, max_iter=2, batch_size=5)
     step.task = make_task()
-    result, warned = train(step, rows, max_iter=2, batch_size=5)
+    result, warned = train(step, samples, max_iter=2, batch_size=5)
     assert not warned
     np.testing.assert_array_equal(result.weights["coef"], expected.weights["coef"])
 
 
-def test_another_size_of_data(make_task, rows):
+def test_another_size_of_data(make_task, samples):
     step = EpochStep(make_task(), CPU)
-    for n_rows in (23, 20, 4, 23):
-        some = Data(rows.X[:n_rows], rows.y[:n_rows])
+    for n_samples in (23, 20, 4, 23):
+        some = Data(samples.X[:n_samples], samples.y[:n_samples])
         values, carried = epochs(step, some, START, 5)
         expected_values, expected = epochs(EpochStep(make_task(), CPU), some, START, 5)
         np.testing.assert_array_equal(values, expected_values)
@@ -287,10 +289,10 @@ def test_a_fitted_estimator_keeps_no_data():
     assert alive() is None and fitted.n_iter_ == 2
 
 
-def test_one_call_for_each_epoch(make_task, rows, clock):
+def test_one_call_for_each_epoch(make_task, samples, clock):
     step = EpochStep(make_task(), CPU)
     for trials in (2, 0):  # only for a new graph
         clock.calls.clear()
-        train(step, rows, max_iter=7, batch_size=2)
+        train(step, samples, max_iter=7, batch_size=2)
         assert len(clock.calls) == trials + 7 + 1  # the last one checks the final weights
     assert step._single is None

@@ -34,7 +34,7 @@ SETTINGS = {
     "group": {"learning_penalty": GroupLassoPenalty(0.02), "learning_rate": "Nesterov"},
     "max norm": {"learning_penalty": MaxNormPenalty(0.5)},
     "float64": {"dtype": "float64", "clip_norm": 0.5},
-    "single rows": {"batch_size": 1},
+    "single samples": {"batch_size": 1},
     "no short batch": {"batch_size": 11},
     "few batches": {"batch_size": 100},
     "adaptive": {"learning_rate": LearningRateSGD(learning_rate="adaptive")},
@@ -64,13 +64,13 @@ def fit(clock, seconds, model, X, y, **settings):
     + [(settings, name) for settings in ("SGD", "average", "elastic step") for name in MODELS],
 )
 def test_several_calls_give_bitwise_the_results_of_one(settings, name, clock):
-    model, rows, y = MODELS.get(name, (NETWORK, X, Y))
-    expected = fit(clock, 0.0, model, rows, y, **SETTINGS[settings])
+    model, samples, y = MODELS.get(name, (NETWORK, X, Y))
+    expected = fit(clock, 0.0, model, samples, y, **SETTINGS[settings])
     longest = max(clock.calls)
     for seconds in (0.4, 5.0):
-        assert fit(clock, seconds, model, rows, y, **SETTINGS[settings]) == expected
+        assert fit(clock, seconds, model, samples, y, **SETTINGS[settings]) == expected
         assert max(clock.calls[len(clock.calls) // 2 :]) < longest
-    assert fit(clock, 0.0, model, rows, y, **SETTINGS[settings]) == expected
+    assert fit(clock, 0.0, model, samples, y, **SETTINGS[settings]) == expected
 
 
 @pairwise(
@@ -87,9 +87,9 @@ def test_joined_losses_are_bitwise_the_same(model, dtype, batch_size, clock):
 
 
 @pytest.mark.parametrize("seconds, calls", [(0, 1), (2**-6, 1), (2**-5, 2), (2**-3, 5), (0.5, 20), (2, 40)])
-@pytest.mark.parametrize("n_rows", [400, 407])
-def test_calls_take_about_a_second(seconds, calls, n_rows, clock):
-    fit(clock, seconds, NETWORK, X[:n_rows], Y[:n_rows], max_iter=5)
+@pytest.mark.parametrize("n_samples", [400, 407])
+def test_calls_take_about_a_second(seconds, calls, n_samples, clock):
+    fit(clock, seconds, NETWORK, X[:n_samples], Y[:n_samples], max_iter=5)
     trials = 1 if 16 * seconds > 0.01 else 2
     run = clock.calls[trials:-1]  # the last one checks the final weights
     assert len(run) == 5 * calls

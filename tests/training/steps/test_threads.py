@@ -75,9 +75,9 @@ def wide(make_task, columns):
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2])
 def test_several_threads_for_large_products_only(make_task, n_jobs):
-    task, rows = wide(make_task, 64), LARGE // 128
-    assert threads_of_training(task, rows, n_jobs) == n_jobs
-    assert threads_of_training(task, rows - 1, n_jobs) in (None, 1)
+    task, samples = wide(make_task, 64), LARGE // 128
+    assert threads_of_training(task, samples, n_jobs) == n_jobs
+    assert threads_of_training(task, samples - 1, n_jobs) in (None, 1)
     assert threads_of_training(task, "batch", n_jobs) == n_jobs  # of any size
 
 

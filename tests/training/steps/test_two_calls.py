@@ -48,10 +48,10 @@ def n_calls(step, data=None):
     return 4 if "update" in step.graphs() else 2
 
 
-def test_first_call_ends_at_the_output_of_the_model(make_network, rows):
+def test_first_call_ends_at_the_output_of_the_model(make_network, samples):
     task = make_network(penalty=ElasticPenalty(0.1, 0.2), learning_rate=LearningRateAdam())
     step = ForwardBackwardStep(task, CPU)
-    trained(step, rows)
+    trained(step, samples)
     forward, backward = step.graphs()["forward"], step.graphs()["backward"]
     assert {value.name for value in forward.graph.input} == {"x", "ortlearn_rows", "w1", "w2"}
     assert "score" in {value.name for value in forward.graph.output}
@@ -66,25 +66,25 @@ def test_first_call_ends_at_the_output_of_the_model(make_network, rows):
     "rate", [LearningRateAdam(), LearningRateSGDNesterov(eta0=0.05, momentum=0.9)], ids=["adam", "nesterov"]
 )
 @pytest.mark.parametrize("penalty", [None, ElasticPenalty(0.01, 0.02)], ids=["free", "penalised"])
-def test_two_calls_and_four_give_the_same(make_network, rows, rate, penalty):
+def test_two_calls_and_four_give_the_same(make_network, samples, rate, penalty):
     task = make_network(learning_rate=rate, **({} if penalty is None else {"penalty": penalty}))
-    two = trained(ForwardBackwardStep(task, CPU), rows)
-    four = trained(FourCallStep(task, CPU), rows)
+    two = trained(ForwardBackwardStep(task, CPU), samples)
+    four = trained(FourCallStep(task, CPU), samples)
     np.testing.assert_allclose(two.train_losses, four.train_losses, rtol=1e-5)
     for name, array in four.weights.items():
         np.testing.assert_allclose(two.weights[name], array, rtol=1e-4, atol=1e-6)
 
 
-def test_sparse_rows(make_network, rows):
-    dense = trained(ForwardBackwardStep(make_network(), CPU), rows)
-    sparse = trained(ForwardBackwardStep(make_network(), CPU), Data(csr_matrix(rows.X), rows.y))
+def test_sparse_samples(make_network, samples):
+    dense = trained(ForwardBackwardStep(make_network(), CPU), samples)
+    sparse = trained(ForwardBackwardStep(make_network(), CPU), Data(csr_matrix(samples.X), samples.y))
     for name, array in dense.weights.items():
         np.testing.assert_array_equal(sparse.weights[name], array)
 
 
-def test_other_rows_and_sizes_of_batch(make_network, rows):
-    step, other = ForwardBackwardStep(make_network(), CPU), Data(2 * rows.X[:17], rows.y[:17])
-    trained(step, rows)
+def test_other_samples_and_sizes_of_batch(make_network, samples):
+    step, other = ForwardBackwardStep(make_network(), CPU), Data(2 * samples.X[:17], samples.y[:17])
+    trained(step, samples)
     step.release()
     again = trained(step, other, batch_size=4)
     fresh = trained(ForwardBackwardStep(make_network(), CPU), other, batch_size=4)
@@ -92,12 +92,12 @@ def test_other_rows_and_sizes_of_batch(make_network, rows):
         np.testing.assert_array_equal(again.weights[name], array)
 
 
-def test_loss_in_python_needs_four_calls(make_network, rows):
+def test_loss_in_python_needs_four_calls(make_network, samples):
     def half_square(expected, predicted):
         return (predicted - expected)[:, 0] ** 2 / 2, predicted - expected
 
-    assert n_calls(ForwardBackwardStep(make_network(), CPU), rows) == 2
-    assert n_calls(ForwardBackwardStep(make_network(loss=FunctionLoss(half_square)), CPU), rows) == 4
+    assert n_calls(ForwardBackwardStep(make_network(), CPU), samples) == 2
+    assert n_calls(ForwardBackwardStep(make_network(loss=FunctionLoss(half_square)), CPU), samples) == 4
 
 
 def test_tensors_whose_shapes_depend_on_values_need_four_calls(make_task):
@@ -120,8 +120,8 @@ def test_tensors_whose_shapes_depend_on_values_need_four_calls(make_task):
 
 
 @pytest.mark.needs_training
-def test_the_cpp_builder_needs_four_calls(make_network, rows):
+def test_the_cpp_builder_needs_four_calls(make_network, samples):
     two, four = make_network(gradient="rules"), make_network(gradient="ort")
-    assert n_calls(ForwardBackwardStep(two, CPU), rows) == 2
+    assert n_calls(ForwardBackwardStep(two, CPU), samples) == 2
     step = ForwardBackwardStep(four, CPU)
-    assert n_calls(step, rows) == 4 and set(step.graphs()) >= {"training", "loss", "update"}
+    assert n_calls(step, samples) == 4 and set(step.graphs()) >= {"training", "loss", "update"}
