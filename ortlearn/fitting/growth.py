@@ -38,6 +38,9 @@ PER_LEAF, FEWEST = 10, 1_000
 LARGEST = 1.5
 #: Standard errors by which older trees must decrease the loss to be kept.
 EVIDENCE = 1.0
+#: Standard errors by which the loss of new samples exceeds that of the last calls after a change, and the number
+#: of these calls.
+CHANGE, CALLS = 3.0, 5
 
 
 @dataclass(frozen=True)
@@ -186,17 +189,24 @@ class TreeStream:
         part, known = fitted_part(start.problem.source), None if self.last is None else self.last.window
         scores = rule.scores_of(part, self.growth.after_steps(self.samples.X))
         weights = weights_of(start.data)
-        loss = float(np.average(self._losses(scores, self.samples), weights=weights))
+        losses = self._losses(scores, self.samples).astype(np.float64)
+        loss = float(np.average(losses, weights=weights))
         model = FittedModel(start.problem, start.features, replace(start.state, start_kept=False))
         if known is None and self.last is None and not self.growth.was_given:  # fitted on these samples
             window = self._window(part, part)
         else:
             window = self._window(part, None) if known is None else known.with_more(self.samples)
+            has_changed = known is not None and self._has_changed(losses, loss)
+            if has_changed:  # earlier samples are forgotten
+                window = replace(window, samples=self.samples)
             share, new = self._share(window, weights), self.growth.fitted(window.samples)
+            share = 1.0 if has_changed else share
             if new is not None and share > 0:
                 part = rule.extended(window.old, new, share, round(LARGEST * window.n_trees))
                 model = replace(self.growth, samples=window.samples).with_part(model, part)
-            window = replace(window, new=new or window.new, old=part if share > 0 else window.old)
+            window = replace(
+                window, new=new or window.new, old=part if share > 0 and not has_changed else window.old
+            )
         measured = None
         if validation is not None and not model.state.grown:
             measured = validation.measure(model.state.weights)
@@ -213,6 +223,12 @@ class TreeStream:
         model = FittedModel(model.problem, model.features, state, window=window)
         model.open(self.configuration.runtime)
         return model
+
+    def _has_changed(self, losses: np.ndarray, loss: float) -> bool:
+        """Return whether the loss of new samples shows that labels depend on features in another way."""
+        recent = self.start.state.train_losses[-CALLS:]
+        error = losses.std() / np.sqrt(len(losses))
+        return len(recent) > 1 and loss - float(np.mean(recent)) > CHANGE * error > 0
 
     def _window(self, old: Any, new: Any) -> Window:
         """Return the first window."""
