@@ -38,8 +38,8 @@ PER_LEAF, FEWEST = 10, 1_000
 LARGEST = 1.5
 #: Standard errors by which older trees must decrease the loss to be kept.
 EVIDENCE = 1.0
-#: Standard errors by which the loss of new samples exceeds that of the last calls after a change, and the number
-#: of these calls.
+#: Standard errors by which the loss of new samples exceeds that of the last calls after a change, and their
+#: number.
 CHANGE, CALLS = 3.0, 5
 
 
@@ -204,9 +204,8 @@ class TreeStream:
             if new is not None and share > 0:
                 part = rule.extended(window.old, new, share, round(LARGEST * window.n_trees))
                 model = replace(self.growth, samples=window.samples).with_part(model, part)
-            window = replace(
-                window, new=new or window.new, old=part if share > 0 and not has_changed else window.old
-            )
+            keeps_old = share == 0 or has_changed  # to compare it once more
+            window = replace(window, new=new or window.new, old=window.old if keeps_old else part)
         measured = None
         if validation is not None and not model.state.grown:
             measured = validation.measure(model.state.weights)
