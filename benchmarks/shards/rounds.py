@@ -16,7 +16,7 @@ from ortlearn.exceptions import ConvergenceError
 from ortlearn.fitting.callbacks import EstimatorView
 from ortlearn.fitting.run import new_step
 from ortlearn.fitting.start import new_start
-from ortlearn.fitting.trainer import Trainer
+from ortlearn.fitting.validation import Validation
 from ortlearn.problem.samples import Samples
 
 __all__ = ["Outer", "Shards", "Strategy"]
@@ -115,13 +115,13 @@ class Shards:
             random_state=seed,
         )
         configuration = estimator._configuration()
-        trainer = Trainer(configuration, None, EstimatorView(estimator), estimator)
         start = new_start(configuration, Samples(given.X, given.y), check_random_state(seed), seed)
         self.weights = start.weights
         self.step, data, _ = new_step(configuration, start)
         rows = np.argsort(given.y, kind="stable") if by_label else np.arange(len(given.y))
         self.data = [data.take(part) for part in np.array_split(rows, n_shards)]
-        self._validation = trainer.validation(start, Samples(given.X_test, given.y_test))
+        held_out = Samples(given.X_test, given.y_test)
+        self._validation = Validation.of(configuration, start, held_out, EstimatorView(estimator).with_model)
 
     def train(self, strategy: Strategy, scale: float, n_passes: int) -> tuple[np.ndarray, float]:
         """Train from the same weights each time.
