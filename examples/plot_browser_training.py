@@ -36,7 +36,7 @@ y = np.where(inside, "blue", "orange")
 
 trainer = OrtGradientOptimizer(
     MLPClassifier((16, 16), activation="tanh"),
-    learning_rate=LearningRateAdam(eta0=0.01, learning_rate="constant"),
+    learning_rate=LearningRateAdam(eta0=0.01, schedule="constant"),
     batch_size=16,
     max_iter=1,
     random_state=0,

@@ -39,7 +39,7 @@ from ortlearn.distributed import DaskOrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateAdam
 
 options = {
-    "learning_rate": LearningRateAdam(0.005, learning_rate="constant"),
+    "learning_rate": LearningRateAdam(0.005, schedule="constant"),
     "batch_size": 25,
     "max_iter": 10,
     "validation_every": 1,

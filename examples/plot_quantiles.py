@@ -51,7 +51,7 @@ trainers = {
         mean,
         warm_start=True,
         learning_loss=QuantileLoss(quantile),
-        learning_rate=LearningRateAdam(0.003, learning_rate=CosineSchedule(period=40)),
+        learning_rate=LearningRateAdam(0.003, schedule=CosineSchedule(period=40)),
         batch_size=100,
         max_iter=40,
         random_state=0,

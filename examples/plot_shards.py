@@ -48,7 +48,7 @@ N_PASSES = 12
 
 def train(n_shards, batch_size=32):
     """Return the mean squared error on test rows after every pass."""
-    adam = LearningRateAdam(0.002, learning_rate="constant")
+    adam = LearningRateAdam(0.002, schedule="constant")
     network = MLPRegressor(hidden_layer_sizes=(50, 20))
     model = OrtGradientOptimizer(
         network, learning_rate=adam, batch_size=batch_size, random_state=0

@@ -96,7 +96,7 @@ trainer = OrtGradientOptimizer(
     ridge,
     warm_start=True,
     learning_loss=HuberLoss(delta=50.0),
-    learning_rate=LearningRateAdam(5.0, learning_rate="cosine"),
+    learning_rate=LearningRateAdam(5.0, schedule="cosine"),
     batch_size=32,
     max_iter=100,
     random_state=0,

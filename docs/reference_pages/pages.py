@@ -85,8 +85,8 @@ KINDS = (
         plugins.SCHEDULES,
         "schedules",
         "Schedules",
-        "`learning_rate` of a learning rate accepts the names on this page, or an object: "
-        '`LearningRateAdam(learning_rate="cosine")`.',
+        "`schedule` of a learning rate accepts the names on this page, or an object: "
+        '`LearningRateAdam(schedule="cosine")`.',
         schedule_facts,
         schedule_picture,
         "The pictures show the rate over 100 epochs for `eta0=1` and the default parameters. Schedules that "
