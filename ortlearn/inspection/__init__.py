@@ -15,11 +15,11 @@ from .training_curve import TrainingCurveDisplay
 if TYPE_CHECKING:
     from .adversarial import adversarial_radius
     from .attribution_files import save_attributions
+    from .changed_weights import WeightChange, weight_changes
     from .counterfactuals import Counterfactuals, counterfactual
     from .gradient_display import InputGradientDisplay
     from .gradients import input_gradient, smooth_gradient
     from .integrated import IntegratedGradients, integrated_gradients
-    from .weight_changes import WeightChange, weight_changes
 
 __all__ = [
     "Counterfactuals",
@@ -43,14 +43,14 @@ _MODULES = {
     "Counterfactuals": "counterfactuals",
     "InputGradientDisplay": "gradient_display",
     "IntegratedGradients": "integrated",
-    "WeightChange": "weight_changes",
+    "WeightChange": "changed_weights",
     "adversarial_radius": "adversarial",
     "counterfactual": "counterfactuals",
     "input_gradient": "gradients",
     "integrated_gradients": "integrated",
     "save_attributions": "attribution_files",
     "smooth_gradient": "gradients",
-    "weight_changes": "weight_changes",
+    "weight_changes": "changed_weights",
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..inspection.weight_changes import weight_changes
+from ..inspection.changed_weights import weight_changes
 from .results import Adaptation
 
 __all__ = ["html_card", "markdown_card"]
