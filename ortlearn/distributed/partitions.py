@@ -1,4 +1,4 @@
-"""Partitions of Dask collections, lists of delayed rows and parquet files."""
+"""Partitions of Dask collections, lists of delayed samples and parquet files."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def _are_paths(data: Any) -> bool:
 
 
 def are_on_workers(data: Any) -> bool:
-    """Return whether data are a Dask collection, a list of delayed rows, or paths."""
+    """Return whether data are a Dask collection, a list of delayed samples, or paths."""
     return is_dask_collection(data) or _are_paths(data) or _are_items(data)
 
 
 def _are_items(data: Any) -> bool:
-    """Return whether an object is a list of delayed rows."""
+    """Return whether an object is a list of delayed samples."""
     return (
         isinstance(data, list | tuple) and bool(data) and all(isinstance(x, Delayed | Future) for x in data)
     )
@@ -73,10 +73,10 @@ def open_partitions(cluster: Cluster, X: Any, y: Any, sample_weight: Any, featur
     if _are_items(X):
         if y is not None or sample_weight is not None:
             raise ValueError(
-                "y and sample_weight are not supported for a list of delayed rows. Make the items (X, y) or "
+                "y and sample_weight are not supported for a list of delayed samples. Make items (X, y) or "
                 "(X, y, sample_weight)."
             )
-        return _computed(cluster, [dask.delayed(_rows_of_item)(item) for item in X])
+        return _computed(cluster, [dask.delayed(_block_of_item)(item) for item in X])
     if not (_is_array(X) or is_frame(X)):
         raise ValueError(
             f"X is a {type(X).__name__}, which is not distributed. Pass a dask array or dataframe, a list of "
@@ -87,13 +87,13 @@ def open_partitions(cluster: Cluster, X: Any, y: Any, sample_weight: Any, featur
     parts = _blocks(X)
     others = [_aligned(name, values, X) for name, values in (("y", y), ("sample_weight", sample_weight))]
     columns = [[None] * len(parts) if own is None else own for own in others]
-    rows = [dask.delayed(_rows_of_parts)(*part) for part in zip(parts, *columns, strict=True)]
-    return _computed(cluster, rows)
+    blocks = [dask.delayed(_block_of_parts)(*part) for part in zip(parts, *columns, strict=True)]
+    return _computed(cluster, blocks)
 
 
-def _computed(cluster: Cluster, rows: list[Delayed]) -> Partitions:
+def _computed(cluster: Cluster, blocks: list[Delayed]) -> Partitions:
     cluster.check()
-    return Partitions(cluster.client.compute(rows), [f"Partition {i}" for i in range(len(rows))])
+    return Partitions(cluster.client.compute(blocks), [f"Partition {i}" for i in range(len(blocks))])
 
 
 def _columns_of(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
@@ -147,7 +147,7 @@ def _aligned(name: str, values: Any, X: Any) -> list[Delayed] | None:
     elif known and _is_array(values) and not np.isnan(values.chunks[0]).any():
         if values.shape[0] != X.shape[0]:
             raise ValueError(
-                f"X has {X.shape[0]} rows, and {name} has {values.shape[0]}. The numbers must be equal."
+                f"X has {X.shape[0]} samples, and {name} has {values.shape[0]}. The numbers must be equal."
             )
         values = values.rechunk({0: X.chunks[0]})
     parts, n_blocks = _blocks(values), X.numblocks[0] if _is_array(X) else X.npartitions
@@ -159,12 +159,12 @@ def _aligned(name: str, values: Any, X: Any) -> list[Delayed] | None:
     return parts
 
 
-def _rows_of_item(item: Any) -> SampleBlock:
+def _block_of_item(item: Any) -> SampleBlock:
     """Return the samples of an item of a list: X, (X, y) or (X, y, sample_weight)."""
     return block_of(tuple(item) if isinstance(item, list) else item)
 
 
-def _rows_of_parts(X: Any, y: Any, sample_weight: Any) -> SampleBlock:
+def _block_of_parts(X: Any, y: Any, sample_weight: Any) -> SampleBlock:
     """Return the samples of a partition."""
     return block_of((X, y, sample_weight))
 
@@ -185,10 +185,10 @@ def _of_files(cluster: Cluster, paths: Any, y: Any, sample_weight: Any, features
         parts = [(files[0], [number]) for number in range(known[0][1])]
         names = [f"Row group {number} of {files[0]}" for number in range(known[0][1])]
     columns = (y, sample_weight, features, schema)
-    return Partitions([cluster.submit(_rows_of_file, *part, *columns) for part in parts], names, True)
+    return Partitions([cluster.submit(_block_of_file, *part, *columns) for part in parts], names, True)
 
 
-def _rows_of_file(
+def _block_of_file(
     path: str, numbers: list[int] | None, y: Any, sample_weight: Any, features: Any, schema: Any
 ) -> SampleBlock:
     """Return the samples of a file, or of some of its row groups."""

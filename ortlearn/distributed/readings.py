@@ -37,14 +37,14 @@ __all__ = [
 
 
 def count_samples(
-    rows: SampleBlock, is_classifier: bool, of_file: bool, one_by_one: bool
+    block: SampleBlock, is_classifier: bool, of_file: bool, one_by_one: bool
 ) -> tuple[SourceTotals, LabelForm | None]:
     """Return the counts of a partition, and the form of its labels; None if it is empty."""
-    if not len(rows):
+    if not len(block):
         return SourceTotals(0, None, np.zeros(1), None, 0.0), None
-    form = LabelForm.of(rows)
+    form = LabelForm.of(block)
     counter = SampleCounter(is_classifier, of_file, one_by_one)
-    counter.add(rows)
+    counter.add(block)
     return counter.result(), form
 
 
@@ -54,9 +54,9 @@ def weight_of(data: Data) -> float:
     return float(len(data)) if weights is None else float(weights.sum(dtype=np.float64))
 
 
-def read(reader: SourceReader, rows: SampleBlock) -> Data:
+def read(reader: SourceReader, block: SampleBlock) -> Data:
     """Return validated samples as inputs of the graph."""
-    return reader.read(rows)
+    return reader.read(block)
 
 
 def prepare(preparation: Preparation, data: Data) -> Data:

@@ -125,7 +125,7 @@ class ClusterStep(BaseStep):
             buffers.write(found.arrays)
         return np.array([found.loss])
 
-    def run(self, rows: np.ndarray, buffers: CarriedBuffers) -> float:
+    def run(self, samples: np.ndarray, buffers: CarriedBuffers) -> float:
         """Return the objective of the last round; the workers have checked its batches."""
         return self._round.loss if isinstance(self._round, Round) else 0.0
 
@@ -170,9 +170,9 @@ class Rounds:
                 f"{interval.passes} passes: set sync_every=1, or use another schedule."
             )
 
-    def chunks(self, epoch: int, n_rows: int) -> Generator[tuple[Round, np.ndarray], None, None]:
-        """Yield the results of the rounds of an epoch, from number ``n_rows`` on."""
-        for number in range(n_rows, self.n_samples):
+    def chunks(self, epoch: int, n_skipped: int) -> Generator[tuple[Round, np.ndarray], None, None]:
+        """Yield the results of the rounds of an epoch, from number ``n_skipped`` on."""
+        for number in range(n_skipped, self.n_samples):
             yield self._run(epoch, number), np.array([number])
 
     def _run(self, epoch: int, number: int) -> Round:

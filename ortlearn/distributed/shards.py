@@ -30,7 +30,7 @@ def count_partitions(
 ) -> tuple[Partitions, list[SourceTotals]]:
     """Return the non-empty partitions, and the counts of each."""
     flags = (is_classifier, of_file, one_by_one)
-    futures = [cluster.submit(readings.count_samples, rows, *flags) for rows in partitions.rows]
+    futures = [cluster.submit(readings.count_samples, block, *flags) for block in partitions.rows]
     found = cluster.gather(futures, names=partitions.names)
     numbers = [number for number, (whole, _) in enumerate(found) if whole.n_rows]
     if not numbers:
@@ -60,8 +60,8 @@ class ShardSamples:
         self.cluster, self.names, self.sizes, self.whole = cluster, partitions.names, sizes, whole
         self.problem, self.runtime = problem, runtime
         reader = cluster.send(SourceReader(problem, features, whole, partitions.is_named))
-        self._read = [cluster.submit(readings.read, reader, rows) for rows in partitions.rows]
-        # Invalid rows raise an error here, before the first round.
+        self._read = [cluster.submit(readings.read, reader, block) for block in partitions.rows]
+        # Invalid samples raise an error here, before the first round.
         self._texts = self.gather(self.on_shards(readings.texts_of))
         self.preparation: Preparation | None = None
         self._reports: list[tuple[tasks.Report, int]] = []
@@ -108,15 +108,15 @@ class ShardSamples:
         """Return the columns of the history for the rounds since the last call."""
         reports, self._reports = self._reports, []
         losses: dict[str, list[float]] = {name: [] for name in self.names}
-        rows: dict[str, int] = {}
+        samples: dict[str, int] = {}
         seconds: dict[str, float] = {}
         for report, number in reports:
             n_passes = len(report.losses)
             losses[self.names[report.shard]].append(report.losses[number])
-            rows[report.worker] = rows.get(report.worker, 0) + report.rows // n_passes
+            samples[report.worker] = samples.get(report.worker, 0) + report.n_samples // n_passes
             seconds[report.worker] = seconds.get(report.worker, 0.0) + report.seconds / n_passes
         n_rounds = max(map(len, losses.values()), default=0)
-        return {"rounds": n_rounds, "shard_losses": losses, "worker_rows": rows, "worker_seconds": seconds}
+        return {"rounds": n_rounds, "shard_losses": losses, "worker_rows": samples, "worker_seconds": seconds}
 
     @cached_property
     def label_moments(self) -> tuple[np.ndarray, float]:

@@ -83,7 +83,7 @@ class Report(NamedTuple):
     """Statistics of a shard in a round: samples and weight of an epoch, and the mean objective of each."""
 
     shard: int
-    rows: int
+    n_samples: int
     weight: float
     losses: tuple[float, ...]
     seconds: float
@@ -128,8 +128,8 @@ def train(program: Program, arrays: Mapping[Any, np.ndarray], data: Data, local:
             found, losses = {}, [diverged.value if not np.isfinite(diverged.value) else float("nan")]
         step.release()
     program.steps.put(tuple(sizes), kept)
-    n_rows, seconds = len(order) * len(local.epochs), time.perf_counter() - started
-    report = Report(local.shard, n_rows, weight, tuple(losses), seconds, worker_name())
+    n_samples, seconds = len(order) * len(local.epochs), time.perf_counter() - started
+    report = Report(local.shard, n_samples, weight, tuple(losses), seconds, worker_name())
     return Outcome(Mean(found, weight), (report,))
 
 
@@ -155,7 +155,7 @@ def evaluate(
     program: Program, weights: Mapping[str, np.ndarray], width: float, data: Data, shard: int
 ) -> Outcome:
     """Return the objective of a shard, as ``"value"``, and its gradient by the weights, as ``"gradient"``."""
-    started, key = time.perf_counter(), "all rows"
+    started, key = time.perf_counter(), "all samples"
     with runtime_errors():
         step = program.steps.take(key, program)
         step.start(data, weights, whole=True)

@@ -66,25 +66,25 @@ def score_block(
     evaluator: readings.Evaluator,
     features: InputFeatures,
     weights: Mapping[str, np.ndarray],
-    rows: SampleBlock,
+    block: SampleBlock,
 ) -> ScoreSums:
     """Return the means over a partition from which the score of a model with some weights is computed."""
     problem, kind = evaluator.problem, score_kind(evaluator.problem)
     inference = evaluator.inference.with_weights(weights)
     model = FittedModel(problem, features, TrainingState(), inference=inference)
     dtype = problem.trainable.input_dtype
-    X = rows.X.frame(dtype) if isinstance(rows.X, Table) else rows.X
-    counts = flat_weights(rows.sample_weight)
-    counts = None if counts is None else check_weights(counts, len(rows))
-    weight = float(len(rows)) if counts is None else float(counts.sum())
+    X = block.X.frame(dtype) if isinstance(block.X, Table) else block.X
+    counts = flat_weights(block.sample_weight)
+    counts = None if counts is None else check_weights(counts, len(block))
+    weight = float(len(block)) if counts is None else float(counts.sum())
     if kind == "loss":
         losses = model.losses(X, None, None).astype(np.float64)
         return ScoreSums(np.array([np.average(losses, weights=counts)]), None, weight)
     predicted = model.predict(X)
     if kind == "accuracy":
-        right = np.asarray(_dense(predicted) == _dense(rows.y)).reshape(len(rows), -1).all(axis=1)
+        right = np.asarray(_dense(predicted) == _dense(block.y)).reshape(len(block), -1).all(axis=1)
         return ScoreSums(np.array([np.average(right, weights=counts)]), None, weight)
-    y = np.asarray(rows.y, dtype=np.float64).reshape(len(rows), -1)
+    y = np.asarray(block.y, dtype=np.float64).reshape(len(block), -1)
     errors = (y - predicted.reshape(y.shape)) ** 2
     labels = Moments()
     labels.add(y, counts)
@@ -179,5 +179,5 @@ def score_on_cluster(
             "The score of this model needs all predictions at once. Call a metric with predict(X).compute(), "
             "or pass X and y as arrays in memory."
         )
-    rows = ShardValidation(cluster, (X, y, sample_weight), model.problem, model.features, runtime)
-    return float(rows.score(model.stable_weights()))  # type: ignore[arg-type]
+    block = ShardValidation(cluster, (X, y, sample_weight), model.problem, model.features, runtime)
+    return float(block.score(model.stable_weights()))  # type: ignore[arg-type]

@@ -164,8 +164,8 @@ class FittedModel:
 
     def read(self, X: Any) -> Any:
         """Validate X, and convert it to the input of the graph."""
-        rows = validated_matrix(self.problem.trainable, X, self.features)
-        return read_samples(self.problem, X, self.features) if rows is None else rows
+        inputs = validated_matrix(self.problem.trainable, X, self.features)
+        return read_samples(self.problem, X, self.features) if inputs is None else inputs
 
     def predict(self, X: Any) -> Any:
         """Return classes, cluster indices, or values in the shape of y."""
@@ -202,26 +202,26 @@ class FittedModel:
 
     def transform(self, X: Any) -> Any:
         """Transform X, with ONNX if the graph has the transformation."""
-        rows, scores = self.read(X), self.problem.trainable.scores
+        inputs, scores = self.read(X), self.problem.trainable.scores
         if scores is not None and scores.transformed is not None:
-            return as_floats_of(X, self.runner.transform(rows))
+            return as_floats_of(X, self.runner.transform(inputs))
         return self.written.transform(*untouched(self.written, X))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return log-likelihoods, or decision values of an outlier detector before its offset."""
-        rows, scores = self.read(X), self.problem.trainable.scores
+        inputs, scores = self.read(X), self.problem.trainable.scores
         if scores is not None and scores.likelihood is not None:
-            return as_floats_of(X, self.runner.score_samples(rows))
+            return as_floats_of(X, self.runner.score_samples(inputs))
         return self.written.score_samples(*untouched(self.written, X))
 
     def losses(self, X: Any, y: Any, sample_weight: Any) -> np.ndarray:
         """Return the training loss of each sample, times its weight."""
         y = as_array_like(y, "y")
         check_consistent_length(np.empty(count_samples(X)), y)
-        rows, sample_weight = self.read(X), flat_weights(sample_weight)
+        inputs, sample_weight = self.read(X), flat_weights(sample_weight)
         y = with_masked_labels(y, sample_weight)
-        losses = self.runner.losses(rows, self.problem.encoder.encode(y, rows.shape[0]))
-        weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
+        losses = self.runner.losses(inputs, self.problem.encoder.encode(y, inputs.shape[0]))
+        weights = None if sample_weight is None else check_weights(sample_weight, inputs.shape[0])
         if losses.ndim > 1:
             weights = np.ones(1) if weights is None else per_position(weights, np.shape(y))
             return as_floats_of(X, (losses * weights.astype(losses.dtype)).mean(axis=1))

@@ -63,13 +63,13 @@ class FromSource(Given):
         rate, buffer, name = configuration.updates.learning_rate, self.shuffle_buffer, configuration.name
         if configuration.updates.is_solver:
             raise PluginError(
-                f"{type(rate).__name__} trains on all rows at once: use fit, or another learning rate."
+                f"{type(rate).__name__} trains on all samples at once: use fit, or another learning rate."
             )
         if not isinstance(buffer, Integral) or isinstance(buffer, bool) or buffer < 1:
-            raise ValueError(f"shuffle_buffer={buffer!r} must be a number of rows, at least 1.")
+            raise ValueError(f"shuffle_buffer={buffer!r} must be a number of samples, at least 1.")
         if configuration.stopping.early_stopping and self._held_out is None:
             raise ValueError(
-                "early_stopping requires validation rows, and a source cannot be split: pass source_val, or "
+                "early_stopping requires validation samples; a source cannot be split: pass source_val, or "
                 "set early_stopping=False."
             )
         self._sources.append(UniformSource(open_source(self._given, *self._labels), name))
@@ -137,12 +137,12 @@ def labels_are_arrays(configuration: Configuration, first: SampleBlock) -> bool:
     """Return whether the labels of a sample of an ONNX file are those of pixels or time steps."""
     if first.y is None or np.ndim(first.y) < 2 or np.shape(first.y)[1:] == (1,):
         return False
-    rows = in_memory(configuration, first)
-    scores = Problem.of(configuration, rows.X, rows.y).trainable.scores
+    samples = in_memory(configuration, first)
+    scores = Problem.of(configuration, samples.X, samples.y).trainable.scores
     return scores is not None and scores.positions is not None
 
 
-def _fault_of_start(configuration: Configuration, rows: SampleBlock, error: Exception) -> Exception | None:
+def _fault_of_start(configuration: Configuration, block: SampleBlock, error: Exception) -> Exception | None:
     """Return the error of a start with the position of the samples that cause it; None if none do."""
     source, dtype = configuration.source, np.dtype(configuration.conversion.dtype)
     given = is_onnx_source(source) or is_fitted(source)
@@ -159,14 +159,14 @@ def _fault_of_start(configuration: Configuration, rows: SampleBlock, error: Exce
             if str(found) == str(error):
                 raise
 
-    return first_fault(rows, check)
+    return first_fault(block, check)
 
 
-def in_memory(configuration: Configuration, rows: SampleBlock) -> Samples:
-    """Return rows of a source as samples."""
+def in_memory(configuration: Configuration, block: SampleBlock) -> Samples:
+    """Return a block of a source as samples."""
     dtype = np.dtype(configuration.conversion.dtype)
-    X = rows.X.frame(dtype) if isinstance(rows.X, Table) else rows.X
-    return Samples(X, rows.y, rows.sample_weight)
+    X = block.X.frame(dtype) if isinstance(block.X, Table) else block.X
+    return Samples(X, block.y, block.sample_weight)
 
 
 @contextmanager
@@ -178,25 +178,25 @@ def _errors_of_validation() -> Iterator[None]:
         raise SourceError(f"source_val: {error}") from error
 
 
-def _validation(call: Call, start: Start, source: Source, n_rows: int, size: int) -> Validation:
+def _validation(call: Call, start: Start, source: Source, n_samples: int, size: int) -> Validation:
     """Return the validation on another source, which is read into memory if it is small."""
     configuration, problem = call.beginning.configuration, start.problem
     if problem.needs_labels and next(source.blocks(features=False)).y is None:
         raise SourceError("It has no labels: pass y_val, or y with the name of their column.")
-    if n_rows <= size:
+    if n_samples <= size:
         return _validation_in_memory(call, start, SampleBlock.join(list(source.blocks())))
     parts = [(part.y, part.sample_weight) for part in cut(source.blocks(features=False), size)]
     labels = SampleBlock.join([SampleBlock(None, *part) for part in parts])
     check_validation_classes(labels.y, problem.targets.classes)
-    X = SourceFeatures(source, n_rows, size)
+    X = SourceFeatures(source, n_samples, size)
     samples = Samples(X, labels.y, labels.sample_weight).with_checked_weights()
-    y = problem.encoder.encode(samples.y, n_rows)
-    weights = objective_weights(problem, samples.y, samples.sample_weight, n_rows)
+    y = problem.encoder.encode(samples.y, n_samples)
+    weights = objective_weights(problem, samples.y, samples.sample_weight, n_samples)
     data = Data(read_samples(problem, X, start.features), y, weights)
     return Validation(configuration, problem, start.features, samples, data, call.view.with_model)
 
 
-def _validation_in_memory(call: Call, start: Start, rows: SampleBlock) -> Validation:
+def _validation_in_memory(call: Call, start: Start, block: SampleBlock) -> Validation:
     """Return the validation on samples in memory; errors of features name the batch."""
     configuration = call.beginning.configuration
 
@@ -204,6 +204,6 @@ def _validation_in_memory(call: Call, start: Start, rows: SampleBlock) -> Valida
         read_samples(start.problem, in_memory(configuration, part).X, start.features)
 
     try:
-        return Validation.of(configuration, start, in_memory(configuration, rows), call.view.with_model)
+        return Validation.of(configuration, start, in_memory(configuration, block), call.view.with_model)
     except (ValueError, TypeError) as error:
-        raise first_fault(rows, check) or error from error
+        raise first_fault(block, check) or error from error

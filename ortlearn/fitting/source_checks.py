@@ -28,12 +28,12 @@ class LabelForm:
     weights: tuple[int, ...] | None  # shape of the weights of a sample; None without weights
 
     @classmethod
-    def of(cls, rows: SampleBlock) -> LabelForm:
+    def of(cls, block: SampleBlock) -> LabelForm:
         """Return the form of some samples; raise an error for masked arrays."""
-        for name, values in (("X", rows.X), ("y", rows.y), ("sample_weight", rows.sample_weight)):
+        for name, values in (("X", block.X), ("y", block.y), ("sample_weight", block.sample_weight)):
             refuse_masked(values, name)
-        shapes = [None if part is None else part.shape[1:] for part in (rows.y, rows.sample_weight)]
-        return cls(shapes[0], _kind_of(rows.y), shapes[1])
+        shapes = [None if part is None else part.shape[1:] for part in (block.y, block.sample_weight)]
+        return cls(shapes[0], _kind_of(block.y), shapes[1])
 
     def check(self, other: LabelForm, where: str) -> None:
         """Raise an error if the form of other samples differs; ``where`` is their position."""
@@ -77,15 +77,15 @@ class UniformSource(Source):
 
     def blocks(self, numbers: Sequence[int] | None = None, features: bool = True) -> Iterator[SampleBlock]:
         """Yield the blocks of the source after the checks."""
-        for rows in self._source.blocks(numbers, features):
-            with errors_in(rows.where):
-                self._check(rows)
-            yield rows
+        for block in self._source.blocks(numbers, features):
+            with errors_in(block.where):
+                self._check(block)
+            yield block
 
-    def _check(self, rows: SampleBlock) -> None:
-        form, X = LabelForm.of(rows), rows.X
+    def _check(self, block: SampleBlock) -> None:
+        form, X = LabelForm.of(block), block.X
         if self._first is None:
-            self._first = rows.where, form
+            self._first = block.where, form
         self._first[1].check(form, self._first[0])
         if X is None or isinstance(X, Table):  # columns are selected by name
             return
@@ -93,7 +93,7 @@ class UniformSource(Source):
             column_keys(X)  # raises an error for repeated names
         kind = _type_of(X)
         if self._features is None:
-            self._features = rows.where, kind, InputFeatures.of(X, self._estimator)
+            self._features = block.where, kind, InputFeatures.of(X, self._estimator)
         where, first, known = self._features
         if kind != first:
             raise ValueError(f"X is {kind}, and {first} in {where}: pass one type in all batches.")

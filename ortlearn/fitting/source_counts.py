@@ -47,7 +47,7 @@ class SourceTotals:
         """Return a text by which a resumed training detects other samples."""
         labels = None if self.labels is None else self.labels.tolist()
         counts = f"labels {labels} of weights {self.weights.tolist()}, the largest weight {self.largest}"
-        return f"{self.n_rows} rows with checksum {self.checksum:08x} and {counts}"
+        return f"{self.n_rows} block with checksum {self.checksum:08x} and {counts}"
 
     def checked(self) -> SourceTotals:
         """Return this object, or raise a ValueError if all weights are zero or their sum is infinite."""
@@ -103,15 +103,15 @@ class SampleCounter:
         self._sums: list[float] = []
         self._checksum = 0
 
-    def add(self, rows: SampleBlock) -> None:
+    def add(self, block: SampleBlock) -> None:
         """Check the labels and weights of some samples, and count them."""
-        weights = checked_weights(rows.sample_weight, len(rows), self._is_onnx)
-        y = with_masked_labels(rows.y, weights)
+        weights = checked_weights(block.sample_weight, len(block), self._is_onnx)
+        y = with_masked_labels(block.y, weights)
         check_labels(y)
-        self._n_rows += len(rows)
+        self._n_rows += len(block)
         self._checksum = checksum((y, weights), self._checksum)
         with np.errstate(over="ignore"):  # SourceTotals.checked raises the error
-            self._sums.append(len(rows) if weights is None else float(weights.sum()))
+            self._sums.append(len(block) if weights is None else float(weights.sum()))
         if weights is not None:
             self._largest = max(self._largest or 0.0, float(weights.max()))
             self._n_positions = math.prod(weights.shape[1:])
@@ -148,12 +148,12 @@ def count(
         n_rows = sum(source.sizes)
         return SourceTotals(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
     counter = SampleCounter(is_classifier, is_onnx, flat_labels)
-    for rows in _shown(source, description, verbose):
+    for block in _shown(source, description, verbose):
         try:
-            counter.add(rows)
+            counter.add(block)
         except (ValueError, TypeError) as error:
             check = SampleCounter(is_classifier, is_onnx, flat_labels).add
-            raise located(rows, check, error) from error
+            raise located(block, check, error) from error
     return counter.result().checked()
 
 
@@ -161,6 +161,6 @@ def _shown(source: Source, description: str, verbose: bool) -> Iterator[SampleBl
     """Yield chunks of labels and weights, with a progress bar."""
     n_chunks = None if source.sizes is None else -(-sum(source.sizes) // BLOCK)
     with progress_bar(n_chunks, f"{description} counting", verbose) as advance:
-        for rows in cut(source.blocks(features=False), BLOCK):
-            yield rows
+        for block in cut(source.blocks(features=False), BLOCK):
+            yield block
             advance({})

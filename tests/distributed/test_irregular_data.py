@@ -203,7 +203,7 @@ def test_error_of_a_delayed_loader_names_the_partition(client, regression):
     [
         (np.zeros((3, 2)), np.zeros(3), "X is a ndarray, which is not distributed. Pass a dask array"),
         ([1, 2], None, "X is a list, which is not distributed. Pass a dask array"),
-        (da.zeros((4, 2), chunks=2), da.zeros(5, chunks=5), "X has 4 rows, and y has 5"),
+        (da.zeros((4, 2), chunks=2), da.zeros(5, chunks=5), "X has 4 samples, and y has 5"),
         (da.zeros((4, 2), chunks=2), "label", "name columns, which X .type Array. does not have"),
     ],
 )
@@ -214,7 +214,7 @@ def test_invalid_arguments_are_rejected(client, X, y, message):
 
 def test_separate_labels_of_delayed_pairs_are_rejected(client, regression):
     X, y = regression
-    with pytest.raises(ValueError, match=r"Make the items \(X, y\)"):
+    with pytest.raises(ValueError, match=r"Make items \(X, y\)"):
         trained(client, LinearRegression(), items((X, y)), cut(y, [600]))
 
 

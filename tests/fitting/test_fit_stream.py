@@ -232,7 +232,7 @@ def test_reader_is_read_once(optimizer, rows):
 @pytest.mark.parametrize(
     "options, arguments, error, message",
     [
-        ({"learning_rate": "LBFGS"}, {}, PluginError, "LearningRateLBFGS trains on all rows at once"),
+        ({"learning_rate": "LBFGS"}, {}, PluginError, "LearningRateLBFGS trains on all samples at once"),
         ({}, {"shuffle_buffer": 0}, ValueError, "shuffle_buffer=0 must be"),
         ({}, {"classes": ["a", "b"]}, ValueError, "must include all labels"),
         ({}, {"resume_from": LogisticRegression()}, ValueError, "neither a path nor an estimator"),
