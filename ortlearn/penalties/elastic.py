@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-
-from .base import BasePenalty
-from .expressions import absolute_values, soft_threshold, squares
+from .expressions import absolute_values, squares
+from .l1 import L1Penalty
 
 __all__ = ["ElasticPenalty"]
 
 
-class ElasticPenalty(BasePenalty):
+class ElasticPenalty(L1Penalty):
     """Elastic penalty: ``l1 * |w| + l2 * w ** 2``, summed over the weight.
 
     The l2 term has no factor 1/2: scikit-learn's ``alpha`` of an MLP is ``2 * l2``.
@@ -45,45 +43,21 @@ class ElasticPenalty(BasePenalty):
     ElasticPenalty(l1=0.0, l2=0.1)
     """
 
-    proximal_kind = "threshold"
-
     def __init__(self, l1=0.5, l2=0.5, intercept=False, weights=None, proximal=True, toward="zero"):
-        super().__init__(intercept=intercept, weights=weights)
-        self.l1 = l1
+        super().__init__(l1=l1, intercept=intercept, weights=weights, proximal=proximal)
         self.l2 = l2
-        self.proximal = proximal
         self.toward = toward
 
     def check(self):
         """Check the parameters before training."""
         super().check()
-        self.check_number("l1", closed=True)
         self.check_number("l2", closed=True)
         self.check_choice("toward", ("zero", "start"))
-        self.check_flag("proximal")
-
-    @property
-    def smooth(self):
-        """Whether the penalty is differentiable everywhere."""
-        return not self.l1
-
-    def is_proximal(self):
-        """Return whether the penalty has a proximal step."""
-        return bool(self.proximal and self.l1)
-
-    @property
-    def absolute_factor(self):
-        """Factor of ``|w|``."""
-        return float(self.l1)
 
     @property
     def square_factor(self):
         """Factor of ``w ** 2``."""
         return float(self.l2)
-
-    def without_absolute_values(self):
-        """Return the penalty without its absolute values."""
-        return copy.deepcopy(self).set_params(l1=0.0)
 
     def forward(self, op, weight):
         """Write the penalty of one weight."""
@@ -96,7 +70,3 @@ class ElasticPenalty(BasePenalty):
     def smooth_part(self, op, weight):
         """Write the differentiable part."""
         return squares(op, weight, self.l2) if self.is_proximal() else self.forward(op, weight)
-
-    def proximal_step(self, op, weight, rate):
-        """Write the proximal step, which follows the update of a weight."""
-        return soft_threshold(op, weight, op.Mul(rate, float(self.l1)))

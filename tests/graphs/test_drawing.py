@@ -11,18 +11,7 @@ from onnx import parser
 
 from ortlearn.exceptions import OrtlearnError
 from ortlearn.graphs import draw_graph, graph_to_dot
-
-MODEL = parser.parse_model("""<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>
-branches (float[N,2] x, bool condition) => (float[N,1] y, float[N,2] scaled)
-<float[2,1] w = {1, 2}, float bias = {3}>
-{
-  z = MatMul (x, w)
-  scaled = ai.onnx.ml.Scaler <offset = [0.0], scale = [2.0]> (x)
-  y = If (condition) <
-    then_branch = one () => (float[N,1] a) { a = Add (z, bias) },
-    else_branch = two () => (float[N,1] c) { c = Neg (z) }
-  >
-}""")
+from tests.graphs.branches import BRANCHES
 
 
 @pytest.fixture
@@ -48,7 +37,7 @@ esac
 
 
 def test_dot_text():
-    lines = [line.strip() for line in graph_to_dot(MODEL).splitlines()]
+    lines = [line.strip() for line in graph_to_dot(BRANCHES).splitlines()]
     assert lines[0] == "digraph branches {" and lines[-1] == "}"
     nodes = {line.split(" ", 1)[0]: line for line in lines if "[label=" in line and "->" not in line}
     assert {name for name in nodes if name.startswith("node_")} == {"node_0", "node_1", "node_2"}
@@ -77,7 +66,7 @@ def test_special_names_in_dot():
 
 @pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
 def test_files(kind, tmp_path, program):
-    path = draw_graph(MODEL, str(tmp_path / f"graph.{kind}"))
+    path = draw_graph(BRANCHES, str(tmp_path / f"graph.{kind}"))
     assert path == tmp_path / f"graph.{kind}"
     content = path.read_bytes()
     if kind == "svg":
@@ -93,15 +82,15 @@ def test_missing_program(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     for kind in ("svg", "png", "pdf"):
         with pytest.raises(OrtlearnError, match="requires the program dot: install graphviz .* graph_to_dot"):
-            draw_graph(MODEL, tmp_path / f"graph.{kind}")
+            draw_graph(BRANCHES, tmp_path / f"graph.{kind}")
     assert list(tmp_path.iterdir()) == []
-    assert "MatMul" in graph_to_dot(MODEL)  # needs no program
+    assert "MatMul" in graph_to_dot(BRANCHES)  # needs no program
 
 
 def test_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "graphviz", None)
     with pytest.raises(OrtlearnError, match=r"ortlearn\[plot\]"):
-        graph_to_dot(MODEL)
+        graph_to_dot(BRANCHES)
 
 
 def test_failing_program(tmp_path, monkeypatch, program):
@@ -110,16 +99,16 @@ def test_failing_program(tmp_path, monkeypatch, program):
 
     monkeypatch.setattr(graphviz.Digraph, "pipe", fails)
     with pytest.raises(subprocess.CalledProcessError):
-        draw_graph(MODEL, tmp_path / "graph.svg")
+        draw_graph(BRANCHES, tmp_path / "graph.svg")
     assert not (tmp_path / "graph.svg").exists()
 
 
 @pytest.mark.parametrize("name", ["graph.txt", "graph", "graph.svg.gz", ".svg"])
 def test_suffix(name, tmp_path):
     with pytest.raises(ValueError, match="Use one of svg, png, pdf"):
-        draw_graph(MODEL, tmp_path / name)
+        draw_graph(BRANCHES, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_suffix_in_capitals(tmp_path, program):
-    assert draw_graph(MODEL, tmp_path / "graph.SVG").read_bytes().rstrip().endswith(b"</svg>")
+    assert draw_graph(BRANCHES, tmp_path / "graph.SVG").read_bytes().rstrip().endswith(b"</svg>")

@@ -14,18 +14,7 @@ from ortlearn.differentiation import DerivativeOptions, onnx_derivative
 from ortlearn.inspection import plot_graph
 from ortlearn.losses import add_loss_output
 from ortlearn.trainable.from_estimator import sklearn_to_onnx
-
-MODEL = parser.parse_model("""<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>
-branches (float[N,2] x, bool condition) => (float[N,1] y, float[N,2] scaled)
-<float[2,1] w = {1, 2}, float bias = {3}>
-{
-  z = MatMul (x, w)
-  scaled = ai.onnx.ml.Scaler <offset = [0.0], scale = [2.0]> (x)
-  y = If (condition) <
-    then_branch = one () => (float[N,1] a) { a = Add (z, bias) },
-    else_branch = two () => (float[N,1] c) { c = Neg (z) }
-  >
-}""")
+from tests.graphs.branches import BRANCHES
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +41,7 @@ def gradient():
 
 
 def test_everything_is_shown():
-    texts = [text.get_text() for text in plot_graph(MODEL).texts if text.get_text()]
+    texts = [text.get_text() for text in plot_graph(BRANCHES).texts if text.get_text()]
     assert sorted(texts) == sorted(
         [
             "x\nfloat32[N, 2]",
@@ -89,7 +78,7 @@ def test_arrows_end_at_the_boxes(gradient):
 
 def test_on_given_axes():
     _, axes = plt.subplots(1, 2, figsize=(12, 6))
-    assert plot_graph(MODEL, axes[1]) is axes[1]
+    assert plot_graph(BRANCHES, axes[1]) is axes[1]
     assert not axes[0].texts and axes[1].texts and len(plt.get_fignums()) == 1
 
 
@@ -105,4 +94,4 @@ def test_too_large_graph_is_rejected():
 
 def test_axes_must_be_axes():
     with pytest.raises(TypeError, match="ax must be a matplotlib Axes object, not int"):
-        plot_graph(MODEL, ax=3)
+        plot_graph(BRANCHES, ax=3)

@@ -45,14 +45,8 @@ from ortlearn.models.predictors.linear import LeastSquaresDefinition
 from ortlearn.models.registry import public_path
 from ortlearn.penalties import ElasticPenalty, L1Penalty, L2Penalty, NoPenalty
 from ortlearn.testing import check_loss, check_model
+from tests.models.objective_data import AMOUNTS, LABELS, SEVERAL, THREE, TWO, X, Y
 
-RNG = np.random.RandomState(0)
-X = RNG.normal(size=(80, 4)) + 0.3
-Y = X @ [1.0, -2.0, 0.5, 0.0] + RNG.normal(size=80) + 1.0
-TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
-SEVERAL = np.column_stack([Y, X[:, 0] - Y / 2 + RNG.normal(size=80)])
-LABELS = np.column_stack([TWO, SEVERAL[:, 1] > 0]).astype(int)
-AMOUNTS = np.exp(Y / 3)
 HALF = np.where(X[:, 0] > 1, -1, TWO)
 
 

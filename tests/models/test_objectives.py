@@ -29,16 +29,9 @@ from ortlearn import OrtGradientOptimizer
 from ortlearn.learning_rates import LearningRateLBFGS, LearningRateSGD
 from ortlearn.models import objective_of
 from ortlearn.testing import check_objective
+from tests.models.objective_data import AMOUNTS, LABELS, SEVERAL, THREE, TWO, WEIGHTS, X, Y
 
-RNG = np.random.RandomState(0)
-X = RNG.normal(size=(80, 4)) + 0.3
-Y = X @ [1.0, -2.0, 0.5, 0.0] + RNG.normal(size=80) + 1.0
-TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
-SEVERAL = np.column_stack([Y, X[:, 0] - Y / 2 + RNG.normal(size=80)])
-LABELS = np.column_stack([TWO, SEVERAL[:, 1] > 0]).astype(int)
 MIXED = np.column_stack([np.array(["low", "mid", "top"])[THREE], np.array(["no", "yes"])[TWO]])
-AMOUNTS = np.exp(Y / 3)
-WEIGHTS = RNG.uniform(0.2, 3.0, size=80)
 EXACT = {"tol": 1e-12, "max_iter": 200_000}
 
 
