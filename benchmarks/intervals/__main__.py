@@ -59,7 +59,7 @@ def measure(family: str, name: str, seed: int) -> list[dict]:
 def main() -> None:
     """Measure, and print or write the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.intervals", description=__doc__)
-    parser.add_argument("--families", nargs="*", default=list(OURS), choices=list(OURS))
+    parser.add_argument("--families", nargs="*", default=list(OURS), help=", ".join(OURS) + "; none to write only")
     parser.add_argument("--only", nargs="*", default=list(NAMES), choices=list(NAMES))
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="seed of the first fit")
@@ -86,13 +86,13 @@ def main() -> None:
 
 def tables(records: list[dict]) -> str:
     """Return the tables of coverages and of scores."""
-    lines = ["| estimator | method | fits | draws | coverage | exact | inside of the band | lowest set |"]
+    lines = ["| estimator | contender | fits | draws | coverage | exact | inside of the band | lowest set |"]
     lines.append("|---|---|---|---|---|---|---|---|")
     for family in dict.fromkeys(item["family"] for item in records):
         for method in dict.fromkeys(i["method"] for i in records if i["family"] == family and i["own"]):
             own = [i for i in records if i["family"] == family and i["method"] == method and i["own"]]
             lines.append(_coverage_line(family, method, own))
-    lines += ["", "| estimator | method | width | interval score | better on |", "|---|---|---|---|---|"]
+    lines += ["", "| estimator | contender | width | interval score | better on |", "|---|---|---|---|---|"]
     for family in dict.fromkeys(item["family"] for item in records):
         lines += _score_lines([item for item in records if item["family"] == family])
     return "\n".join(lines)

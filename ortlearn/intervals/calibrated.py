@@ -10,6 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .. import conversion
+from ..exceptions import PackageError
 from ..problem.samples import Samples
 from .arguments import check_groups, group_rows
 from .members import template
@@ -50,6 +51,7 @@ class CalibratedMethods:
     n_calibration_ = FittedValue(lambda fitted: len(fitted.calibrated))
     groups_ = FittedValue(lambda fitted: list(fitted.calibrated.groups))
     n_features_in_ = FittedValue(lambda fitted: fitted.members[0].estimator.n_features_in_)
+    n_iter_ = FittedValue(lambda fitted: fitted.members[0].estimator.n_iter_)
     feature_names_in_ = FittedValue(lambda fitted: fitted.members[0].estimator.feature_names_in_)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -70,6 +72,16 @@ class CalibratedMethods:
         """Return the fitted model."""
         check_is_fitted(self)
         return self._fitted
+
+    def _packaged(self) -> tuple[Any, Any]:
+        """Return the optimizer that a training package trains, and a function that adds the outputs."""
+        model = self._model()
+        if len(model.members) != 1 or model.calibrated.groups or model.members[0].file is not None:
+            raise PackageError(
+                "A training package trains one model without groups, and this one has several parts: pass "
+                "an element of estimators_, or fit with method='cqr' or 'residual' on an unfitted estimator."
+            )
+        return model.members[0].estimator, model.onnx
 
     def _rows(self, groups: Any, n: int) -> np.ndarray:
         """Return the numbers of the groups of samples."""

@@ -32,17 +32,22 @@ Writer = Callable[[GraphBuilder, list[str], str, str], dict[str, str]]
 
 
 def composed(
-    members: tuple[Member, ...], write: Writer, named: Mapping[str, Any], groups: tuple, keeps_own: bool
+    members: tuple[Member, ...],
+    write: Writer,
+    named: Mapping[str, Any],
+    groups: tuple,
+    keeps_own: bool,
+    model: ModelProto | None = None,
 ) -> ModelProto:
     """Return one model of all members.
 
     ``write`` appends nodes to their outputs, the row of each sample and the labels of the first member, and
     returns the new outputs. ``named`` is stored as metadata. The outputs of the first member are kept if
-    ``keeps_own``.
+    ``keeps_own``. ``model`` replaces its file.
     """
     first = members[0].estimator
     plain = any(member.tensor for member in members)
-    model = members[0].file
+    model = members[0].file if model is None else model
     if model is None or plain:
         model = first.get_trained_onnx(fused=not plain)
     model = _with_free_names(model)

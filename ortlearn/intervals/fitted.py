@@ -242,8 +242,8 @@ class FittedIntervals:
                 _take(known, *passed.popleft())
         return replace(self, samples=samples.joined(new, window), adapted=aimed)
 
-    def onnx(self) -> ModelProto:
-        """Return one file of all members, with intervals as outputs."""
+    def onnx(self, model: ModelProto | None = None) -> ModelProto:
+        """Return one file of all members, with intervals as outputs; ``model`` replaces the first one."""
         constants, groups = self.constants(None), self.calibrated.groups
 
         def write(op: GraphBuilder, outputs: list[str], row: str, label: str) -> dict[str, str]:
@@ -253,7 +253,7 @@ class FittedIntervals:
             return {name: found[name] for name in ("prediction", "lower", "upper", "quantiles")}
 
         about = {"coverage": self.coverage, "levels": self.levels.tolist()}
-        return composed(self.members, write, about, groups, self.keeps_own)
+        return composed(self.members, write, about, groups, self.keeps_own, model)
 
 
 def _put(known: dict[int, list[float]], row: int, score: float) -> None:

@@ -72,7 +72,7 @@ class FittedSets(FittedIntervals):
             return self.members[0].estimator.predict(X)
         return self.classes[np.argmax(self.probabilities(X), axis=1)]
 
-    def onnx(self) -> ModelProto:
+    def onnx(self, model: ModelProto | None = None) -> ModelProto:
         """Return one file of the model, its calibrated probabilities and sets."""
         constants, base = self.constants(None), self.base
         assert isinstance(base, SetScores)
@@ -87,7 +87,7 @@ class FittedSets(FittedIntervals):
             return {"prediction": label, "set": found["set"], **calibrated}
 
         about = {"coverage": self.coverage, "classes": self.classes.tolist()}
-        return composed(self.members, write, about, self.calibrated.groups, True)
+        return composed(self.members, write, about, self.calibrated.groups, True, model)
 
     def _likeliest(self, op: GraphBuilder, shares: str) -> str:
         """Write the class of the largest probability."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,9 @@ def package_of(
     weighted: bool = False,
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the manifest and the files of the package of a fitted estimator."""
+    head = None
+    if hasattr(estimator, "_packaged"):  # intervals and sets are outputs after those of the model
+        estimator, head = estimator._packaged()
     if not isinstance(estimator, BaseOrtGradientEstimator):
         name = type(estimator).__name__
         raise TypeError(
@@ -68,10 +72,12 @@ def package_of(
         graphs = replace(graphs, step=step, epoch=epoch)
     by_epoch = [rates.of(i) for i in range(n_epochs)]
     package = Package(fitted, task, graphs, int(size), by_epoch, weighted, table is not None)
-    return _contents(package, example_of(package, example))
+    return _contents(package, example_of(package, example), head)
 
 
-def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict[str, bytes]]:
+def _contents(
+    package: Package, data: Data | None, head: Callable[[ModelProto], ModelProto] | None
+) -> tuple[dict[str, Any], dict[str, bytes]]:
     fitted, graphs, trained = package.fitted, package.graphs, for_evaluation(package.fitted.trained)
     problem, scores = fitted.problem, fitted.problem.trainable.scores
     own = fitted.state.next_weights if package.is_averaged else fitted.state.weights
@@ -84,13 +90,18 @@ def _contents(package: Package, data: Data | None) -> tuple[dict[str, Any], dict
     evaluation = evaluation_graph(package.evaluation_task, trained, _scored_output(problem), classes)
     if package.weight_input is not None:
         evaluation = map_names(evaluation, {SAMPLE_WEIGHT: package.weight_input})
-    infer = make_inputs_of(prediction_graph(trained, outputs), problem.trainable.trained)
+    whole = trained
+    if head is not None:
+        whole = head(trained)
+        new = [value.name for value in whole.graph.output if value.name not in outputs.values()]
+        outputs = {kind: name for kind, name in outputs.items() if kind not in new} | {n: n for n in new}
+    infer = make_inputs_of(prediction_graph(whole, outputs), problem.trainable.trained)
     if package.is_averaged:
         infer, evaluation = (with_averages(m, package.task, package.carried) for m in (infer, evaluation))
         held = [value.name for value in infer.graph.input if value.name in package.graphs.carried]
         files[PREDICT] = _with_external_weights(make_initializers_of(infer, held), files)
     else:
-        files[PREDICT] = _with_external_weights(prediction_graph(trained, outputs), files)
+        files[PREDICT] = _with_external_weights(prediction_graph(whole, outputs), files)
     graphs_by_name = {"step": graphs.step, "epoch": graphs.epoch, "evaluate": evaluation, "infer": infer}
     for name, graph in graphs_by_name.items():
         files[f"{name}.onnx"] = graph.SerializeToString()
@@ -137,6 +148,9 @@ def _with_external_weights(model: ModelProto, files: dict[str, bytes]) -> bytes:
 
 def continued(estimator: BaseOrtGradientEstimator, package: PackageFiles) -> BaseOrtGradientEstimator:
     """Return an estimator with the weights and states of a package, and the epochs of its programs."""
+    if hasattr(estimator, "_packaged"):
+        continued(estimator._packaged()[0], package)
+        return estimator
     fitted, values = estimator._model(), package.values
     own, weights = fitted.stable_weights(), {name: values[name] for name in package.names(weights=True)}
     if {n: (a.shape, a.dtype) for n, a in own.items()} != {n: (a.shape, a.dtype) for n, a in weights.items()}:

@@ -69,7 +69,8 @@ def export_training(
     Parameters
     ----------
     estimator : OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
-        Fitted estimator, from whose weights the training continues.
+        Fitted estimator, from whose weights the training continues; also an OrtIntervalRegressor or
+        OrtSetClassifier of one model, whose intervals or sets are then outputs of the prediction graphs.
     folder : str or os.PathLike
         Folder to write, created if missing. An earlier package in it is replaced; a folder with other files
         and no package is an error.
