@@ -59,7 +59,9 @@ def measure(family: str, name: str, seed: int) -> list[dict]:
 def main() -> None:
     """Measure, and print or write the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.intervals", description=__doc__)
-    parser.add_argument("--families", nargs="*", default=list(OURS), help=", ".join(OURS) + "; none to write only")
+    parser.add_argument(
+        "--families", nargs="*", default=list(OURS), help=", ".join(OURS) + "; none to write only"
+    )
     parser.add_argument("--only", nargs="*", default=list(NAMES), choices=list(NAMES))
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="seed of the first fit")

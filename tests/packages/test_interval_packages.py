@@ -1,4 +1,4 @@
-"""Training packages of interval and set estimators: intervals and sets are outputs of the prediction graph."""
+"""Training packages of interval and set estimators, whose prediction graphs have intervals and sets."""
 
 import numpy as np
 import pytest
