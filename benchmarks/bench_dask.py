@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.figures import number
 from benchmarks.machine import describe
 from benchmarks.shards.cluster import BATCH, ROWS_OF_SHARD, SCALED, Times, measure, n_weights
-from benchmarks.shards.cost_model import Costs, estimate, fit_rounds, fit_rows
+from benchmarks.shards.cost_model import Costs, estimate, fit_rounds, fit_samples
 from benchmarks.shards.report import write_block
 
 __all__ = ["costs_of", "page_part", "plans_table", "rounds_table"]
@@ -61,13 +61,13 @@ def time_text(seconds: float) -> str:
 def plans_table(costs: Costs) -> str:
     """Return a table of the estimates for ``PLANS``, with the quantities that are extrapolated."""
     rows = []
-    for n_rows, columns, layers, counts in PLANS:
+    for n_samples, columns, layers, counts in PLANS:
         weights = n_weights(columns, layers)
         for workers in counts:
-            found = estimate(costs, n_rows, columns, weights, workers)
+            found = estimate(costs, n_samples, columns, weights, workers)
             rows.append(
                 [
-                    f"{n_rows:,.0f} × {columns}, {weights:,} weights",
+                    f"{n_samples:,.0f} × {columns}, {weights:,} weights",
                     f"{workers:,}",
                     time_text(found.compute),
                     time_text(found.communication),
@@ -96,7 +96,7 @@ def costs_of(times: Times) -> Costs:
     columns, weights, of_row = zip(*times.rows, strict=True)
     # If other programs use the second core, two processes are not faster.
     efficiency = min(1.0, min(times.one) / min(times.two) / 2) if times.load < CALM else 1.0
-    return Costs(fit_rounds(counts, sizes, seconds), fit_rows(columns, weights, of_row), efficiency)
+    return Costs(fit_rounds(counts, sizes, seconds), fit_samples(columns, weights, of_row), efficiency)
 
 
 def ratio_text(times: Times) -> str:

@@ -71,29 +71,29 @@ class Peak:
         self.added = max(0.0, self._top - self._base)
 
 
-def write_rows(path: Path, n_rows: int, dtype: str) -> None:
+def write_samples(path: Path, n_samples: int, dtype: str) -> None:
     """Write random rows to a file, in parts of 10,000 rows."""
     rng = np.random.default_rng(0)
-    rows = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(n_rows, N_FEATURES))
-    for start in range(0, n_rows, 10_000):
+    rows = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(n_samples, N_FEATURES))
+    for start in range(0, n_samples, 10_000):
         part = rows[start : start + 10_000]
         part[:] = rng.standard_normal(part.shape)
     rows.flush()
 
 
-def measure(way: str, n_rows: int, folder: str) -> None:
+def measure(way: str, n_samples: int, folder: str) -> None:
     """Train in this process and print the memory that it adds."""
     warnings.simplefilter("ignore")
     small = np.random.default_rng(1).standard_normal((256, N_FEATURES), dtype=np.float32)
     OrtGradientOptimizer(LogisticRegression(), **OPTIONS).fit(small, small[:, 0] > 0)  # imports everything
     if way == "sparse":
-        n_rows, n_columns = n_rows // 10, 10 * N_FEATURES
-        X = scipy.sparse.random(n_rows, n_columns, 0.01, "csr", dtype=np.float32, random_state=0)
+        n_samples, n_columns = n_samples // 10, 10 * N_FEATURES
+        X = scipy.sparse.random(n_samples, n_columns, 0.01, "csr", dtype=np.float32, random_state=0)
         y = np.asarray(X.sum(axis=1)).ravel() > 5
     else:
         path = Path(folder) / ("double.npy" if "double" in way else "single.npy")
         if not path.exists():
-            write_rows(path, n_rows, "float64" if "double" in way else "float32")
+            write_samples(path, n_samples, "float64" if "double" in way else "float32")
         X = np.load(path, mmap_mode=None if way == "array" else "r")
         y = X[:, 0] > X[:, 1]
     model = make_pipeline(StandardScaler(), LogisticRegression()) if "scaler" in way else LogisticRegression()
@@ -103,18 +103,18 @@ def measure(way: str, n_rows: int, folder: str) -> None:
     with Peak() as peak:
         if "chunks" not in way:
             trainer.fit(X, y)
-        for start in range(0, 2 * n_rows if "chunks" in way else 0, CHUNK):
-            rows = slice(start % n_rows, start % n_rows + CHUNK)
+        for start in range(0, 2 * n_samples if "chunks" in way else 0, CHUNK):
+            rows = slice(start % n_samples, start % n_samples + CHUNK)
             trainer.partial_fit(np.array(X[rows]), y[rows], classes=[False, True])
     print(f"{peak.added:.0f} MiB")
 
 
-def main(n_rows: int = 500_000) -> None:
+def main(n_samples: int = 500_000) -> None:
     """Measure each case in a separate process, and print the table."""
-    print(f"| {n_rows} rows | added |\n|---|---:|")
+    print(f"| {n_samples} rows | added |\n|---|---:|")
     with TemporaryDirectory() as folder:
         for name, way in WAYS.items():
-            command = [sys.executable, "-m", "benchmarks.bench_fit_memory", way, str(n_rows), folder]
+            command = [sys.executable, "-m", "benchmarks.bench_fit_memory", way, str(n_samples), folder]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             print(f"| {name} | {done.stdout.strip()} |", flush=True)
 

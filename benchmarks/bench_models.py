@@ -45,11 +45,11 @@ class Times:
     back: float
 
 
-def numbers(n_rows: int, n_features: int, n_classes: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def numbers(n_samples: int, n_features: int, n_classes: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return features and labels; labels are classes if ``n_classes`` is not 0."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_rows, n_features), dtype=np.float32)
-    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.standard_normal(n_rows, dtype=np.float32) / 2
+    X = rng.standard_normal((n_samples, n_features), dtype=np.float32)
+    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.standard_normal(n_samples, dtype=np.float32) / 2
     edges = np.quantile(y, np.linspace(0, 1, n_classes + 1)[1:-1]) if n_classes else []
     return X, np.digitize(y, edges) if n_classes else y
 

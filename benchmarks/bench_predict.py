@@ -79,10 +79,10 @@ LIMITS = {
 MORE, OF_OWN = 5.0, 1.2
 
 
-def data(n_rows: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def data(n_samples: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Return samples, and labels of each kind."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_rows, N_FEATURES)).astype(np.float32)
+    X = rng.normal(size=(n_samples, N_FEATURES)).astype(np.float32)
     y = (X[:, 0] + X[:, 1] * X[:, 2]).astype(np.float32)
     return X, {"numbers": y, "two": (y > 0).astype(int), "three": np.digitize(y, [-0.5, 0.5])}
 
@@ -141,13 +141,13 @@ def files(
     for name in names:
         model, trainer = trained(name, n_train)
         ours, theirs = session_of(trainer.get_trained_onnx()), session_of(by_skl2onnx(model, X))
-        for n_rows in sizes:
-            feeds = {"X": X[:n_rows].copy()}
+        for n_samples in sizes:
+            feeds = {"X": X[:n_samples].copy()}
             times = compare(partial(ours.run, None, feeds), partial(theirs.run, None, feeds), rounds, seconds)
             own = compare(
                 partial(trainer.predict, feeds["X"]), partial(theirs.run, None, feeds), rounds, seconds
             )
-            yield name, n_rows, times, ratio(*own)
+            yield name, n_samples, times, ratio(*own)
 
 
 def predictors(rounds: int, seconds: float, n_train: int = 1000) -> Iterator[tuple[str, float]]:

@@ -28,36 +28,36 @@ from ortlearn.penalties import L2Penalty
 
 from .bench_fit_memory import Peak
 
-__all__ = ["CASES", "one_hot_rows", "text_rows"]
+__all__ = ["CASES", "one_hot_samples", "text_samples"]
 
 BATCH, ROUNDS, EPOCHS = 256, 5, 3
 ALPHA, ETA = 1e-4, 0.1
 MIB = 2**20
 
 
-def text_rows(n_rows: int = 10_000, n_columns: int = 20_000) -> csr_matrix:
+def text_samples(n_samples: int = 10_000, n_columns: int = 20_000) -> csr_matrix:
     """Return rows of about 60 entries with log-normal lengths, as of texts; columns follow Zipf's law."""
     rng = np.random.default_rng(0)
-    lengths = np.maximum(5, rng.lognormal(np.log(70), 0.5, n_rows)).astype(np.int32)
+    lengths = np.maximum(5, rng.lognormal(np.log(70), 0.5, n_samples)).astype(np.int32)
     share = np.cumsum(1.0 / np.arange(1, n_columns + 1))
     columns = np.searchsorted(share, rng.uniform(0, share[-1], lengths.sum())).astype(np.int32)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     values = rng.uniform(0, 0.3, len(columns)).astype(np.float32)
     rows = csr_matrix(
-        (values, rng.permutation(n_columns).astype(np.int32)[columns], starts), (n_rows, n_columns)
+        (values, rng.permutation(n_columns).astype(np.int32)[columns], starts), (n_samples, n_columns)
     )
     rows.sum_duplicates()
     return rows
 
 
-def one_hot_rows(n_rows: int = 1_000_000, n_columns: int = 5, n_categories: int = 5_000) -> csr_matrix:
+def one_hot_samples(n_samples: int = 1_000_000, n_columns: int = 5, n_categories: int = 5_000) -> csr_matrix:
     """Return one-hot encoded columns of categories."""
     rng = np.random.default_rng(0)
-    found = rng.integers(0, n_categories, (n_rows, n_columns), dtype=np.int32)
+    found = rng.integers(0, n_categories, (n_samples, n_columns), dtype=np.int32)
     found += np.arange(n_columns, dtype=np.int32) * n_categories
     starts = np.arange(0, found.size + 1, n_columns, dtype=np.int32)
     values = np.ones(found.size, dtype=np.float32)
-    return csr_matrix((values, found.ravel(), starts), (n_rows, n_columns * n_categories))
+    return csr_matrix((values, found.ravel(), starts), (n_samples, n_columns * n_categories))
 
 
 def labels_of(rows: csr_matrix, n_classes: int) -> np.ndarray:
@@ -68,11 +68,11 @@ def labels_of(rows: csr_matrix, n_classes: int) -> np.ndarray:
 
 #: Function that returns rows, number of classes, and update, by the name in the table.
 CASES: dict[str, tuple[Callable[..., csr_matrix], int, str]] = {
-    "text, 10,000 x 20,000": (text_rows, 2, "SGD"),
-    "text, Adam": (text_rows, 2, "Adam"),
-    "text, 20 classes": (text_rows, 20, "SGD"),
-    "one-hot, 1,000,000 x 5 of 5,000": (one_hot_rows, 2, "SGD"),
-    "one-hot, Adam": (one_hot_rows, 2, "Adam"),
+    "text, 10,000 x 20,000": (text_samples, 2, "SGD"),
+    "text, Adam": (text_samples, 2, "Adam"),
+    "text, 20 classes": (text_samples, 20, "SGD"),
+    "one-hot, 1,000,000 x 5 of 5,000": (one_hot_samples, 2, "SGD"),
+    "one-hot, Adam": (one_hot_samples, 2, "Adam"),
 }
 
 

@@ -26,13 +26,13 @@ from ortlearn.estimators import OrtGradientOptimizer
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
-n_rows, trains, fitted = int(sys.argv[1]), sys.argv[2] != "nothing", sys.argv[2] == "train fitted"
+n_samples, trains, fitted = int(sys.argv[1]), sys.argv[2] != "nothing", sys.argv[2] == "train fitted"
 small = np.random.RandomState(0).normal(size=(64, 100)).astype(np.float32)
 warm_up = OrtGradientOptimizer(LinearRegression(), max_iter=1, batch_size=16, learning_rate=0.01)
 warm_up.fit(small, small[:, 0])
 rng = np.random.default_rng(0)
-X = np.empty((n_rows, 100), dtype=np.float32)
-for start in range(0, n_rows, 1000):
+X = np.empty((n_samples, 100), dtype=np.float32)
+for start in range(0, n_samples, 1000):
     X[start : start + 1000] = rng.standard_normal((len(X[start : start + 1000]), 100), dtype=np.float32)
 y = X[:, 0] - X[:, 1]
 source = LinearRegression().fit(small, small[:, 0]) if fitted else LinearRegression()
@@ -46,9 +46,9 @@ print(json.dumps({"before": before, "after": peak(), "data": X.nbytes, "loss": l
 """
 
 
-def measure(n_rows, work):
+def measure(n_samples, work):
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(n_rows), work], capture_output=True, text=True, check=True
+        [sys.executable, "-c", SCRIPT, str(n_samples), work], capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -70,8 +70,8 @@ def memory_map(folder, X):
     return np.memmap(folder / "X.dat", dtype=X.dtype, mode="r", shape=X.shape)
 
 
-def assert_trains_from_memory_map(folder, n_rows, n_columns, batch_size):
-    X = np.random.default_rng(0).standard_normal((n_rows, n_columns), dtype=np.float32)
+def assert_trains_from_memory_map(folder, n_samples, n_columns, batch_size):
+    X = np.random.default_rng(0).standard_normal((n_samples, n_columns), dtype=np.float32)
     y = X[:, 0] - X[:, 1]
     mapped = memory_map(folder, X)
     for model in (LinearRegression(), make_pipeline(StandardScaler(), LinearRegression())):
@@ -87,9 +87,9 @@ def assert_trains_from_memory_map(folder, n_rows, n_columns, batch_size):
 
 
 def test_memory_map_larger_than_a_chunk(tmp_path):
-    n_rows = 9_000
-    assert n_rows * 250 * 4 > LIMITS.chunk
-    assert_trains_from_memory_map(tmp_path, n_rows, 250, 256)
+    n_samples = 9_000
+    assert n_samples * 250 * 4 > LIMITS.chunk
+    assert_trains_from_memory_map(tmp_path, n_samples, 250, 256)
 
 
 def test_float32_data_is_bound_without_copy():

@@ -12,7 +12,7 @@ from ortlearn.exceptions import SourceError
 __all__ = ["FAULT"]
 
 ERRORS = (SourceError, OSError, ConnectionResetError, ValueError, MemoryError)
-ROWS, EPOCHS = 10, 3
+SIZE, EPOCHS = 10, 3
 
 
 class Source:
@@ -22,11 +22,11 @@ class Source:
         self.error, self.at, self.n = error, at, 0
 
     def __call__(self):
-        for start in range(0, len(X), ROWS):
+        for start in range(0, len(X), SIZE):
             self.n += 1
             if self.n == self.at:
                 raise self.error
-            yield X[start : start + ROWS], Y[start : start + ROWS]
+            yield X[start : start + SIZE], Y[start : start + SIZE]
 
 
 def _attempt(draw: Random, number: int, folder: Path) -> End:

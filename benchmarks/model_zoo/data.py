@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-__all__ = ["DATA", "Rows", "load"]
+__all__ = ["DATA", "Samples", "load"]
 
-N_ROWS = 90
+N_SAMPLES = 90
 N_COLUMNS = 4
 
 
-class Rows(NamedTuple):
+class Samples(NamedTuple):
     """Features and labels; y is None without labels."""
 
     X: Any
@@ -23,7 +23,7 @@ class Rows(NamedTuple):
 
 def _numbers(seed: int = 0) -> tuple[np.random.Generator, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return rng, _exact(rng.normal(size=(N_ROWS, N_COLUMNS)))
+    return rng, _exact(rng.normal(size=(N_SAMPLES, N_COLUMNS)))
 
 
 def _exact(values: np.ndarray) -> np.ndarray:
@@ -38,156 +38,156 @@ def _signal(rng: np.random.Generator, X: np.ndarray, n_outputs: int = 1) -> np.n
     return _exact((values - values.mean(axis=0)) / values.std(axis=0))
 
 
-def regression() -> Rows:
+def regression() -> Samples:
     """One target."""
     rng, X = _numbers()
-    return Rows(X, _signal(rng, X)[:, 0])
+    return Samples(X, _signal(rng, X)[:, 0])
 
 
-def regression_outputs() -> Rows:
+def regression_outputs() -> Samples:
     """Two targets."""
     rng, X = _numbers()
-    return Rows(X, _signal(rng, X, 2))
+    return Samples(X, _signal(rng, X, 2))
 
 
-def regression_above_zero() -> Rows:
+def regression_above_zero() -> Samples:
     """One target above zero."""
     rng, X = _numbers()
-    return Rows(X, _exact(np.exp(0.5 * _signal(rng, X)[:, 0])))
+    return Samples(X, _exact(np.exp(0.5 * _signal(rng, X)[:, 0])))
 
 
-def one_column() -> Rows:
+def one_column() -> Samples:
     """One target that mostly rises with the only column."""
     rng, X = _numbers()
-    return Rows(X[:, :1], _exact(np.tanh(X[:, 0]) + 0.2 * rng.normal(size=N_ROWS)))
+    return Samples(X[:, :1], _exact(np.tanh(X[:, 0]) + 0.2 * rng.normal(size=N_SAMPLES)))
 
 
-def binary() -> Rows:
+def binary() -> Samples:
     """Two classes that overlap."""
     rng, X = _numbers()
-    return Rows(X, (rng.uniform(size=N_ROWS) < expit(2 * _signal(rng, X)[:, 0])).astype(np.int64))
+    return Samples(X, (rng.uniform(size=N_SAMPLES) < expit(2 * _signal(rng, X)[:, 0])).astype(np.int64))
 
 
-def texts() -> Rows:
+def texts() -> Samples:
     """Two classes with names."""
     X, y = binary()
-    return Rows(X, np.array(["no", "yes"])[y])
+    return Samples(X, np.array(["no", "yes"])[y])
 
 
-def classes() -> Rows:
+def classes() -> Samples:
     """Three classes that overlap."""
     rng, X = _numbers()
-    return Rows(X, np.argmax(_signal(rng, X, 3) + 0.5 * rng.gumbel(size=(N_ROWS, 3)), axis=1))
+    return Samples(X, np.argmax(_signal(rng, X, 3) + 0.5 * rng.gumbel(size=(N_SAMPLES, 3)), axis=1))
 
 
-def labels() -> Rows:
+def labels() -> Samples:
     """Three labels of a multilabel problem."""
     rng, X = _numbers()
-    return Rows(X, (_signal(rng, X, 3) + 0.3 * rng.normal(size=(N_ROWS, 3)) > 0).astype(np.int64))
+    return Samples(X, (_signal(rng, X, 3) + 0.3 * rng.normal(size=(N_SAMPLES, 3)) > 0).astype(np.int64))
 
 
-def two_labels() -> Rows:
+def two_labels() -> Samples:
     """Two labels of a multilabel problem, with as many columns as two classes have."""
     X, y = labels()
-    return Rows(X, y[:, :2])
+    return Samples(X, y[:, :2])
 
 
-def _above_zero(rows: Rows) -> Rows:
-    return Rows(np.abs(rows.X), rows.y)
+def _above_zero(rows: Samples) -> Samples:
+    return Samples(np.abs(rows.X), rows.y)
 
 
-def _kernel(rows: Rows) -> Rows:
+def _kernel(rows: Samples) -> Samples:
     """Return the kernel matrix of all rows, as features."""
     squares = np.square(rows.X[:, np.newaxis] - rows.X).sum(axis=2)
-    return Rows(_exact(np.exp(-0.2 * squares)), rows.y)
+    return Samples(_exact(np.exp(-0.2 * squares)), rows.y)
 
 
-def _few_values(rows: Rows) -> Rows:
+def _few_values(rows: Samples) -> Samples:
     """Return columns of three categories, numbered 0, 1, 2."""
-    return Rows(np.digitize(rows.X, [-0.5, 0.5]).astype(np.float64), rows.y)
+    return Samples(np.digitize(rows.X, [-0.5, 0.5]).astype(np.float64), rows.y)
 
 
-def _with_gaps(rows: Rows) -> Rows:
+def _with_gaps(rows: Samples) -> Samples:
     """Return columns in which one value of ten is missing."""
     X = rows.X.copy()
     X[np.random.default_rng(1).uniform(size=X.shape) < 0.1] = np.nan
-    return Rows(X, rows.y)
+    return Samples(X, rows.y)
 
 
-def counts() -> Rows:
+def counts() -> Samples:
     """Columns of counts, many of them zero."""
     rng, X = _numbers()
-    return Rows(rng.poisson(np.exp(0.5 * X - 0.5)).astype(np.float64), _signal(rng, X)[:, 0])
+    return Samples(rng.poisson(np.exp(0.5 * X - 0.5)).astype(np.float64), _signal(rng, X)[:, 0])
 
 
-def frame() -> Rows:
+def frame() -> Samples:
     """A frame with numbers, categories and texts; two classes."""
     import pandas
 
     rng, X = _numbers()
-    kinds = rng.integers(0, 3, size=N_ROWS)
+    kinds = rng.integers(0, 3, size=N_SAMPLES)
     words = np.array(["dry cold", "wet warm", "dry warm wind", "cold wind rain"])
     columns = {
         "age": X[:, 0].astype(np.float32),
         "size": X[:, 1].astype(np.float32),
         "kind": np.array(["a", "b", "c"])[kinds],
-        "text": words[rng.integers(0, 4, size=N_ROWS)],
+        "text": words[rng.integers(0, 4, size=N_SAMPLES)],
     }
-    y = (X[:, 0] + kinds - 1 + 0.5 * rng.normal(size=N_ROWS) > 0).astype(np.int64)
-    return Rows(pandas.DataFrame(columns), y)
+    y = (X[:, 0] + kinds - 1 + 0.5 * rng.normal(size=N_SAMPLES) > 0).astype(np.int64)
+    return Samples(pandas.DataFrame(columns), y)
 
 
-def frame_outputs() -> Rows:
+def frame_outputs() -> Samples:
     """The same frame, two targets."""
     rng, X = _numbers()
     rows = frame()
-    return Rows(rows.X, _signal(rng, X, 2))
+    return Samples(rows.X, _signal(rng, X, 2))
 
 
-def frame_classes() -> Rows:
+def frame_classes() -> Samples:
     """The same frame, three classes."""
     X, y = frame_outputs()
-    return Rows(X, np.digitize(y[:, 0], [-0.5, 0.5]))
+    return Samples(X, np.digitize(y[:, 0], [-0.5, 0.5]))
 
 
-def frame_with_categories() -> Rows:
+def frame_with_categories() -> Samples:
     """A frame with numbers and categories, some of which are missing; one target."""
     X, y = frame_outputs()
     X = X[["age", "kind"]].astype({"kind": "category"})
     X.loc[::9, "kind"] = None
-    return Rows(X, y[:, 0])
+    return Samples(X, y[:, 0])
 
 
-def many_categories() -> Rows:
+def many_categories() -> Samples:
     """Columns of numbers, the first two of 40 categories, some of which are missing; one target."""
     rng, X = _numbers()
-    codes = rng.integers(0, 40, size=(N_ROWS, 2))
+    codes = rng.integers(0, 40, size=(N_SAMPLES, 2))
     X[:, :2] = np.where(codes == 7, np.nan, codes)
-    return Rows(X, _exact(np.sin(codes[:, 0]) + 0.5 * X[:, 2]))
+    return Samples(X, _exact(np.sin(codes[:, 0]) + 0.5 * X[:, 2]))
 
 
-def sentences() -> Rows:
+def sentences() -> Samples:
     """Texts of a few words; two classes."""
     rows = frame()
-    return Rows(rows.X["text"].to_numpy(dtype=object), rows.y)
+    return Samples(rows.X["text"].to_numpy(dtype=object), rows.y)
 
 
-def frame_gaps() -> Rows:
+def frame_gaps() -> Samples:
     """The same frame, with one of six numbers missing."""
     rows = frame()
-    missing = np.random.default_rng(2).uniform(size=(N_ROWS, 2)) < 1 / 6
+    missing = np.random.default_rng(2).uniform(size=(N_SAMPLES, 2)) < 1 / 6
     rows.X[["age", "size"]] = rows.X[["age", "size"]].mask(missing)
     return rows
 
 
-def words() -> Rows:
+def words() -> Samples:
     """Two columns of texts; two classes."""
     rows = frame()
-    return Rows(rows.X[["kind", "text"]].to_numpy(dtype=object), rows.y)
+    return Samples(rows.X[["kind", "text"]].to_numpy(dtype=object), rows.y)
 
 
 #: Data sets by name.
-DATA: dict[str, Callable[[], Rows]] = {
+DATA: dict[str, Callable[[], Samples]] = {
     "regression": regression,
     "regression_outputs": regression_outputs,
     "regression_above_zero": regression_above_zero,
@@ -212,13 +212,13 @@ DATA: dict[str, Callable[[], Rows]] = {
     "frame_classes": frame_classes,
     "frame_outputs": frame_outputs,
     "frame_with_categories": frame_with_categories,
-    "frame_target": lambda: Rows(frame().X, frame_outputs().y[:, 0]),
+    "frame_target": lambda: Samples(frame().X, frame_outputs().y[:, 0]),
     "many_categories": many_categories,
     "sentences": sentences,
     "words": words,
 }
 
 
-def load(name: str) -> Rows:
+def load(name: str) -> Samples:
     """Return a data set."""
     return DATA[name]()

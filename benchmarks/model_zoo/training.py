@@ -132,7 +132,9 @@ def perturbed(weights: dict[str, np.ndarray], distance: float, seed: int = 0) ->
 def with_own_weights(model: Any, X: Any, y: Any) -> OrtGradientOptimizer:
     """Return an estimator of a fitted model with unchanged weights."""
     options = {**PLAIN, "learning_rate": LearningRateSGD(eta0=NO_RATE, learning_rate="constant")}
-    return OrtGradientOptimizer(model, max_iter=1, batch_size=_n_rows(X), shuffle=False, **options).fit(X, y)
+    return OrtGradientOptimizer(model, max_iter=1, batch_size=_n_samples(X), shuffle=False, **options).fit(
+        X, y
+    )
 
 
 def train_from(
@@ -157,9 +159,9 @@ def train_from(
 
     options = {**PLAIN, "learning_rate": LearningRateSGD(eta0=rate, learning_rate="constant")}
     return Optimizer(
-        model, max_iter=epochs, batch_size=_n_rows(X), shuffle=False, gradient=gradient, **options
+        model, max_iter=epochs, batch_size=_n_samples(X), shuffle=False, gradient=gradient, **options
     ).fit(X, y)
 
 
-def _n_rows(X: Any) -> int:
+def _n_samples(X: Any) -> int:
     return int(np.shape(X)[0])

@@ -106,11 +106,11 @@ def n_weights(columns: int, layers: tuple[int, ...]) -> int:
     return sum((a + 1) * b for a, b in zip(sizes, sizes[1:], strict=False))
 
 
-def samples(n_rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def samples(n_samples: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return features, and labels that depend on ten of them."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_rows, columns), dtype=np.float32)
-    return X, (X[:, :10].sum(axis=1) + rng.standard_normal(n_rows) > 0).astype(np.int8)
+    X = rng.standard_normal((n_samples, columns), dtype=np.float32)
+    return X, (X[:, :10].sum(axis=1) + rng.standard_normal(n_samples) > 0).astype(np.int8)
 
 
 def model_of(layers: tuple[int, ...]) -> OrtGradientOptimizer:
@@ -119,11 +119,11 @@ def model_of(layers: tuple[int, ...]) -> OrtGradientOptimizer:
     return OrtGradientOptimizer(estimator, learning_rate="Adam", batch_size=BATCH, random_state=0)
 
 
-def seconds_of_row(columns: int, layers: tuple[int, ...], n_rows: int = 20_000) -> float:
+def seconds_of_sample(columns: int, layers: tuple[int, ...], n_samples: int = 20_000) -> float:
     """Return the seconds of a row in the fastest of some passes on one thread."""
-    X, y = samples(n_rows, columns, 0)
+    X, y = samples(n_samples, columns, 0)
     model = model_of(layers).set_params(max_iter=7, keep_better=False).fit(X, y)
-    return min(record["seconds"] for record in model.history_[1:]) / n_rows
+    return min(record["seconds"] for record in model.history_[1:]) / n_samples
 
 
 def fastest(action: Callable[[], Any], count: int, clock: Callable[[], float] = perf_counter) -> float:
@@ -148,14 +148,14 @@ def measure_rounds(client: Any) -> list[tuple[int, int, float]]:
     return found
 
 
-def seconds_of_passes(client: Client, n_rows: int, n_passes: int) -> list[float]:
+def seconds_of_passes(client: Client, n_samples: int, n_passes: int) -> list[float]:
     """Return the seconds of passes over two shards that are made on the workers, without the first one.
 
     Parameters
     ----------
     client : distributed.Client
         Cluster.
-    n_rows : int
+    n_samples : int
         Rows of a shard.
     n_passes : int
         Passes, 2 or more.
@@ -166,7 +166,7 @@ def seconds_of_passes(client: Client, n_rows: int, n_passes: int) -> list[float]
         Seconds, rounds included.
     """
     columns, layers = SCALED
-    shards = [delayed(samples)(n_rows, columns, seed) for seed in range(2)]
+    shards = [delayed(samples)(n_samples, columns, seed) for seed in range(2)]
     local = model_of(layers).set_params(max_iter=n_passes, keep_better=False)
     parameters = {name: value for name, value in local.get_params(deep=False).items() if name != "estimator"}
     model = DaskOrtGradientOptimizer(local.estimator, client=client, **parameters).fit(shards)
@@ -210,6 +210,7 @@ def measure(address: str | None = None) -> Times:
         cluster = address or stack.enter_context(local_cluster(2))
         rounds = measure_rounds(stack.enter_context(Client(cluster)))
     rows = [
-        (columns, n_weights(columns, layers), seconds_of_row(columns, layers)) for columns, layers in SHAPES
+        (columns, n_weights(columns, layers), seconds_of_sample(columns, layers))
+        for columns, layers in SHAPES
     ]
     return Times(rounds, *measure_passes(), rows, load)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-__all__ = ["Costs", "Estimate", "Measured", "estimate", "fit_rounds", "fit_rows"]
+__all__ = ["Costs", "Estimate", "Measured", "estimate", "fit_rounds", "fit_samples"]
 
 #: Largest number of shards for which the effect of a pass was measured, and of workers that ran side by side.
 STATISTICS, WORKERS = 64, 2
@@ -121,7 +121,7 @@ def fit_rounds(n_shards: Sequence[int], n_bytes: Sequence[int], seconds: Sequenc
     return _fitted(design, np.asarray(seconds, dtype=float), (shards.max(), size.max()))
 
 
-def fit_rows(n_columns: Sequence[int], n_weights: Sequence[int], seconds: Sequence[float]) -> Measured:
+def fit_samples(n_columns: Sequence[int], n_weights: Sequence[int], seconds: Sequence[float]) -> Measured:
     """Return the cost of a row of a pass: ``fixed + columns * per_column + weights * per_weight``.
 
     Parameters
@@ -143,7 +143,7 @@ def fit_rows(n_columns: Sequence[int], n_weights: Sequence[int], seconds: Sequen
 
 def estimate(
     costs: Costs,
-    n_rows: float,
+    n_samples: float,
     n_columns: float,
     n_weights: float,
     n_workers: int,
@@ -166,7 +166,7 @@ def estimate(
     ----------
     costs : Costs
         Measured costs.
-    n_rows, n_columns, n_weights : float
+    n_samples, n_columns, n_weights : float
         Rows of all shards, columns, and trained weights.
     n_workers : int
         Worker processes of one thread, each on a core of its own.
@@ -201,15 +201,15 @@ def estimate(
     >>> from benchmarks.shards.cost_model import Costs, Measured, estimate
     >>> of_rounds, of_rows = (0.005, 0.001, 1e-9), (1e-6, 0.0, 0.0)
     >>> costs = Costs(Measured(of_rounds, (64, 1e7), 0.1), Measured(of_rows, (1000, 1e6), 0.1))
-    >>> found = estimate(costs, n_rows=1e8, n_columns=100, n_weights=1e4, n_workers=10)
+    >>> found = estimate(costs, n_samples=1e8, n_columns=100, n_weights=1e4, n_workers=10)
     >>> round(found.one_machine), round(found.compute), round(found.communication, 3), round(found.speedup, 1)
     (100, 10, 0.016, 10.0)
-    >>> estimate(costs, n_rows=1e8, n_columns=100, n_weights=1e4, n_workers=64).extrapolated
+    >>> estimate(costs, n_samples=1e8, n_columns=100, n_weights=1e4, n_workers=64).extrapolated
     ('64 workers (measured up to 2)',)
     """
     given = (
         extra_passes,
-        n_rows,
+        n_samples,
         n_columns,
         n_weights,
         n_workers,
@@ -244,11 +244,11 @@ def estimate(
     if tree:
         outside.append("averages in pairs")
     return Estimate(
-        compute=of_row * n_rows / n_workers / (costs.efficiency if n_workers > 1 else 1.0),
+        compute=of_row * n_samples / n_workers / (costs.efficiency if n_workers > 1 else 1.0),
         communication=averages * (fixed + shards * per_shard + copies * size * per_byte),
         sent=2.0 * averages * shards * size,
-        one_machine=of_row * n_rows,
-        updates=n_rows / (shards * batch_size),
+        one_machine=of_row * n_samples,
+        updates=n_samples / (shards * batch_size),
         extra_passes=extra_passes,
         extrapolated=tuple(outside),
     )

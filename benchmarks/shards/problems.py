@@ -97,8 +97,8 @@ def _linear(seed: int) -> Data:
     return _split(X, y, LogisticRegression())
 
 
-def _network(seed: int, n_rows: int = N_TRAIN) -> Data:
-    X, y = make_friedman1(n_rows + N_TEST, noise=1.0, random_state=seed)
+def _network(seed: int, n_samples: int = N_TRAIN) -> Data:
+    X, y = make_friedman1(n_samples + N_TEST, noise=1.0, random_state=seed)
     return _split(X, y, MLPRegressor(hidden_layer_sizes=(50, 20)))
 
 

@@ -20,7 +20,7 @@ def test_private_memory_is_measured():
 
 
 def test_memory_map_is_not_private(tmp_path):
-    memory.write_rows(tmp_path / "rows.npy", 100_000, "float32")
+    memory.write_samples(tmp_path / "rows.npy", 100_000, "float32")
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
     assert rows.nbytes > 35 * 2**20
     with memory.Peak() as peak:

@@ -153,9 +153,9 @@ def test_fitted_costs():
     np.testing.assert_allclose(found.terms, (0.004, 0.0005, 2e-9), rtol=1e-6)
     assert found.largest == (32, 1e7) and found.error < 1e-6
     columns, weights = np.array([10, 1000, 100, 100]), np.array([11, 1001, 1e4, 1e5])
-    found = cost_model.fit_rows(columns, weights, 1e-6 + 2e-9 * columns + 3e-11 * weights)
+    found = cost_model.fit_samples(columns, weights, 1e-6 + 2e-9 * columns + 3e-11 * weights)
     np.testing.assert_allclose(found.terms, (1e-6, 2e-9, 3e-11), rtol=1e-6)
-    uneven = cost_model.fit_rows(columns, weights, [1.0, 1.0, 1.0, 2.0])
+    uneven = cost_model.fit_samples(columns, weights, [1.0, 1.0, 1.0, 2.0])
     assert uneven.error > 0.01
 
 
@@ -198,9 +198,9 @@ def test_estimates_for_trees_and_networks_are_extrapolated(costs):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"n_rows": 0}, {"n_workers": -1}, {"bandwidth": -1.0}, {"n_weights": np.nan}]
+    "wrong", [{"n_samples": 0}, {"n_workers": -1}, {"bandwidth": -1.0}, {"n_weights": np.nan}]
 )
 def test_estimate_rejects_values_that_are_not_positive(costs, wrong):
-    given = {"n_rows": 1e6, "n_columns": 10, "n_weights": 10, "n_workers": 2} | wrong
+    given = {"n_samples": 1e6, "n_columns": 10, "n_weights": 10, "n_workers": 2} | wrong
     with pytest.raises(ValueError, match="above 0"):
         cost_model.estimate(costs, **given)

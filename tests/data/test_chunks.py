@@ -45,9 +45,9 @@ def test_whole_blocks_skips_rows(sizes, skipped, random):
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 300))
-def test_all_chunks_but_the_last_have_whole_batches(n_rows, batch_size, buffer):
-    size = chunk_size(n_rows, batch_size, buffer)
-    assert size == n_rows or (size % batch_size == 0 and size <= max(buffer, batch_size))
+def test_all_chunks_but_the_last_have_whole_batches(n_samples, batch_size, buffer):
+    size = chunk_size(n_samples, batch_size, buffer)
+    assert size == n_samples or (size % batch_size == 0 and size <= max(buffer, batch_size))
 
 
 def test_chunk_of_several_types_is_rejected():

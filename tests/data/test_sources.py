@@ -15,12 +15,12 @@ def whole(source, numbers=None):
 
 
 def test_blocks_of_an_array_can_be_read_in_any_order():
-    n_rows = 2 * ROWS_OF_BLOCK + 5
-    X, y = np.arange(float(n_rows)).reshape(-1, 1), np.arange(n_rows)
+    n_samples = 2 * ROWS_OF_BLOCK + 5
+    X, y = np.arange(float(n_samples)).reshape(-1, 1), np.arange(n_samples)
     source = open_source(X, y, y / 2)
     assert list(source.sizes) == [ROWS_OF_BLOCK, ROWS_OF_BLOCK, 5]
     rows = whole(source, [2, 0])
-    numbers = np.r_[np.arange(2 * ROWS_OF_BLOCK, n_rows), :ROWS_OF_BLOCK]
+    numbers = np.r_[np.arange(2 * ROWS_OF_BLOCK, n_samples), :ROWS_OF_BLOCK]
     np.testing.assert_array_equal(rows.X.ravel(), numbers)
     np.testing.assert_array_equal(rows.y, numbers)
     np.testing.assert_array_equal(rows.sample_weight, numbers / 2)

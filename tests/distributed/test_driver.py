@@ -132,8 +132,8 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 @dask.delayed
-def load(seed, n_rows):
-    X = np.random.default_rng(seed).standard_normal((n_rows, 100), dtype=np.float32)
+def load(seed, n_samples):
+    X = np.random.default_rng(seed).standard_normal((n_samples, 100), dtype=np.float32)
     return X, X[:, 0] - X[:, 1]
 
 if __name__ == "__main__":

@@ -218,9 +218,9 @@ def test_partial_fit_continues(client, regression, estimator, rate):
     local, found = (OrtGradientOptimizer(estimator, **options), None)
     found = DaskOrtGradientOptimizer(estimator, client=client, **options)
     for part in (slice(0, 200), slice(200, 600)):
-        n_rows = part.stop - part.start
+        n_samples = part.stop - part.start
         local.partial_fit(X[part], y[part])
-        found.partial_fit(cut(X[part], [n_rows]), cut(y[part], [n_rows]))
+        found.partial_fit(cut(X[part], [n_samples]), cut(y[part], [n_samples]))
     assert same_bits(found, local) and found.n_iter_ == 2
     found.partial_fit(cut(X, [300, 300]), cut(y, [300, 300]))
     assert found.n_iter_ == 3 and np.isfinite(found.train_losses_[2])

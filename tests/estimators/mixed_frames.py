@@ -11,7 +11,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-N_ROWS = 160
+N_SAMPLES = 160
 
 
 def people():
@@ -20,12 +20,12 @@ def people():
     words = ["late", "early", "Window", "aisle", "Été"]
     X = pd.DataFrame(
         {
-            "city": random.choice(["Oslo", "Lima", "Rome"], N_ROWS),
-            "kind": pd.Categorical(random.choice(["a", "b"], N_ROWS)),
-            "age": random.randint(18, 80, N_ROWS),
-            "fare": random.uniform(0, 30, N_ROWS),
-            "note": [" ".join(random.choice(words, 3)) for _ in range(N_ROWS)],
-            "id": np.arange(N_ROWS).astype(str),
+            "city": random.choice(["Oslo", "Lima", "Rome"], N_SAMPLES),
+            "kind": pd.Categorical(random.choice(["a", "b"], N_SAMPLES)),
+            "age": random.randint(18, 80, N_SAMPLES),
+            "fare": random.uniform(0, 30, N_SAMPLES),
+            "note": [" ".join(random.choice(words, 3)) for _ in range(N_SAMPLES)],
+            "id": np.arange(N_SAMPLES).astype(str),
         }
     )
     X.loc[::7, "fare"] = np.nan

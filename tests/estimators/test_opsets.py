@@ -43,11 +43,11 @@ def network(opset, n_outputs=1):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-def sgd(n_rows):
+def sgd(n_samples):
     """Return the weights after an epoch of SGD in float64."""
     w, b, v, e = (START[name].astype(np.float32).astype(np.float64) for name in "wbve")
-    for start in range(0, n_rows, SIZE):
-        x, y = X[start : min(start + SIZE, n_rows)], Y[start : min(start + SIZE, n_rows), None]
+    for start in range(0, n_samples, SIZE):
+        x, y = X[start : min(start + SIZE, n_samples)], Y[start : min(start + SIZE, n_samples), None]
         hidden = np.tanh(x @ w + b)
         slope = (hidden @ v + e - y) / len(x)
         inner = slope @ v.T * (1 - hidden**2)
@@ -60,11 +60,11 @@ def sgd(n_rows):
     indirect=["optimizer"], opset=OPSETS, n_batches=[1, 31, 32, 33, 500], optimizer=["one_graph", "two_calls"]
 )
 def test_epoch_equals_sgd_in_numpy(opset, n_batches, optimizer):
-    for n_rows in (n_batches * SIZE, n_batches * SIZE + 2):  # with a full or short last batch
+    for n_samples in (n_batches * SIZE, n_batches * SIZE + 2):  # with a full or short last batch
         trained = optimizer(
             network(opset), learning_rate=ETA, batch_size=SIZE, shuffle=False, max_iter=1, warm_start=True
-        ).fit(X[:n_rows], Y[:n_rows])
-        for name, expected in sgd(n_rows).items():
+        ).fit(X[:n_samples], Y[:n_samples])
+        for name, expected in sgd(n_samples).items():
             np.testing.assert_allclose(trained.trained_coef_[name], expected, rtol=0, atol=1e-5)
 
 

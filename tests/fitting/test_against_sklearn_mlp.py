@@ -36,9 +36,9 @@ def case(request):
     return kind, X, y
 
 
-def sample_weights(n_rows):
+def sample_weights(n_samples):
     """Return weights with mean one in every batch, as required by scikit-learn's penalty."""
-    weights = np.random.RandomState(0).uniform(0.1, 3, n_rows).reshape(-1, SIZE)
+    weights = np.random.RandomState(0).uniform(0.1, 3, n_samples).reshape(-1, SIZE)
     return (weights / weights.mean(axis=1, keepdims=True)).ravel()
 
 

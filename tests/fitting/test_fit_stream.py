@@ -98,9 +98,9 @@ def test_every_sample_once_in_random_order(rows):
     samples.read = lambda rows: Data(rows.X, rows.y)
     samples._matrix_dtype = np.dtype(np.float32)
 
-    def order(seed, epoch, n_rows=0):
+    def order(seed, epoch, n_samples=0):
         passes = SourcePasses(samples, lambda data: data, seed, ORDER_VERSION)
-        chunks = passes.chunks(epoch, n_rows)
+        chunks = passes.chunks(epoch, n_samples)
         found = [(data.y[order], data.X[order, 0]) for data, order in chunks]
         assert all((labels == features).all() for labels, features in found)
         return np.concatenate([labels for labels, _ in found])

@@ -23,13 +23,13 @@ EPOCHS = 2
 def draw(seed):
     """Return random settings, samples and weights."""
     rng = np.random.RandomState(seed)
-    n_rows, n_features, width = rng.randint(1, 150), rng.randint(1, 5), rng.randint(1, 4)
+    n_samples, n_features, width = rng.randint(1, 150), rng.randint(1, 5), rng.randint(1, 4)
     drawn = {
-        "X": rng.normal(size=(n_rows, n_features)),
-        "y": rng.normal(size=n_rows),
+        "X": rng.normal(size=(n_samples, n_features)),
+        "y": rng.normal(size=n_samples),
         "batch_size": int(rng.choice([1, 2, 3, 7, 16, 50, 200])),
         "shuffle": bool(rng.randint(2)),
-        "sample_weight": rng.uniform(0.1, 3, n_rows) if rng.randint(2) else None,
+        "sample_weight": rng.uniform(0.1, 3, n_samples) if rng.randint(2) else None,
         "l1": float(rng.choice([0, 0.03])),
         "l2": float(rng.choice([0, 0.05])),
         "proximal": bool(rng.randint(2)),

@@ -9,7 +9,7 @@ from ortlearn.preprocessing.column_reading import read_columns
 from ortlearn.trainable.conversion import to_trainable
 from tests.preprocessing.graph_runs import run
 
-N_ROWS = 120
+N_SAMPLES = 120
 CITIES = ["Oslo", "Lima", "Rome"]
 
 

@@ -30,7 +30,7 @@ from ortlearn.preprocessing.skl2onnx_steps import append_converted
 from ortlearn.trainable.conversion import to_trainable
 from tests.curves import Curves
 from tests.preprocessing.graph_runs import run
-from tests.preprocessing.pipeline_steps import N_ROWS, Names, Squares, check, product
+from tests.preprocessing.pipeline_steps import N_SAMPLES, Names, Squares, check, product
 
 STAY = {
     "spline": (make_pipeline(Curves(), Ridge()), "curves", 1),
@@ -69,7 +69,9 @@ def test_step_without_converter(name, dtype, numbers):
     assert len(caught) == 1
     assert len(converted.entry.sklearn_steps.steps) == n_steps and converted.entry.schema.float_dtype == dtype
     assert str(converted.entry.schema.n_features) in str(caught[0].message)
-    assert pickle.loads(pickle.dumps(converted.entry.sklearn_steps)).transform(numbers[0]).shape[0] == N_ROWS
+    assert (
+        pickle.loads(pickle.dumps(converted.entry.sklearn_steps)).transform(numbers[0]).shape[0] == N_SAMPLES
+    )
 
 
 def bent(number):

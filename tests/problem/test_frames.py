@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import LinearSVC
 
 from ortlearn.inference.sample_chunks import SAMPLES_OF_COLUMNS
-from tests.estimators.mixed_frames import N_ROWS, columns, small_step
+from tests.estimators.mixed_frames import N_SAMPLES, columns, small_step
 
 
 @pytest.fixture(scope="module")
@@ -79,13 +79,13 @@ def test_exported_model_has_raw_columns_as_inputs(optimizer, pipeline, people):
 def test_classifier_with_sample_weight(optimizer, people):
     X, y = people
     labels = np.where(y > np.median(y), "much", "little")
-    weights = np.linspace(0.5, 2, N_ROWS)
+    weights = np.linspace(0.5, 2, N_SAMPLES)
     model = optimizer(
         make_pipeline(columns(), MLPClassifier((6,))), max_iter=30, learning_rate=0.05, random_state=0
     )
     model.fit(X, labels, sample_weight=weights)
     assert model.score(X, labels) > 0.8 and model.classes_.tolist() == ["little", "much"]
-    assert model.predict_proba(X[:3]).shape == (3, 2) and model.decision_function(X).shape == (N_ROWS,)
+    assert model.predict_proba(X[:3]).shape == (3, 2) and model.decision_function(X).shape == (N_SAMPLES,)
 
 
 FORMS = {
@@ -95,7 +95,7 @@ FORMS = {
     "without an unused column": lambda X: X.drop(columns="id"),
     "categories": lambda X: X.astype({"city": "category", "note": "category"}),
     "nullable": lambda X: X.astype({"age": "Int32", "fare": "Float64"}),
-    "another index": lambda X: X.set_axis(np.arange(N_ROWS) * 3 + 5),
+    "another index": lambda X: X.set_axis(np.arange(N_SAMPLES) * 3 + 5),
 }
 
 
@@ -150,7 +150,7 @@ def test_unknown_categories(optimizer, people):
         model = small_step(optimizer, make_pipeline(strict, Ridge())).fit(X, y)
         with pytest.raises(ValueError, match=r"Found unknown categories \['z'\] in column 'kind'"):
             model.predict(far)
-        assert model.predict(X).shape == (N_ROWS,)
+        assert model.predict(X).shape == (N_SAMPLES,)
 
 
 def test_unknown_numeric_categories(optimizer):
@@ -274,13 +274,13 @@ def test_pickles_clones_and_partial_fit(optimizer, people):
         np.testing.assert_array_equal(back.trained_coef_[name], array)
     np.testing.assert_array_equal(clone(model).fit(X, y).train_losses_, model.train_losses_[:3])
     first = clone(model).partial_fit(X, y)
-    assert len(first.train_losses_) == 1 and first.predict(X).shape == (N_ROWS,)
+    assert len(first.train_losses_) == 1 and first.predict(X).shape == (N_SAMPLES,)
 
 
 def test_classes_of_first_partial_fit(optimizer, people):
     X = people[0]
     model = optimizer(make_pipeline(columns(), LogisticRegression()), learning_rate=0.1, random_state=0)
-    labels = np.repeat(["a", "b"], N_ROWS // 2)
+    labels = np.repeat(["a", "b"], N_SAMPLES // 2)
     model.partial_fit(X, labels, classes=["a", "b", "c"])
     assert model.predict_proba(X[:2]).shape == (2, 3)
 
@@ -290,7 +290,7 @@ def test_searches_over_frames(people, both):
     model = both[0](make_pipeline(columns(), Ridge()), max_iter=5, random_state=0)
     search = GridSearchCV(model, {"learning_rate": [1e-9, 0.05]}, cv=2)
     search.fit(X, y)
-    assert search.best_params_["learning_rate"] == 0.05 and search.predict(X).shape == (N_ROWS,)
+    assert search.best_params_["learning_rate"] == 0.05 and search.predict(X).shape == (N_SAMPLES,)
     assert cross_val_score(search.best_estimator_, X, y, cv=2).min() > 0.3
 
 

@@ -148,11 +148,11 @@ OTHERS = {
     indirect=["optimizer"],
     case=OTHERS,
     optimizer=["one_graph", "two_calls"],
-    n_rows=[20, 60],
+    n_samples=[20, 60],
     fitted=[False, True],
 )
-def test_overwriting_without_a_parameter(optimizer, case, n_rows, fitted):
-    X = np.round(rows("f8", "C")[:n_rows], 3)
+def test_overwriting_without_a_parameter(optimizer, case, n_samples, fitted):
+    X = np.round(rows("f8", "C")[:n_samples], 3)
     y = labels(Ridge(), X)
     given, targets = X.copy(), y.copy()
     estimator = OTHERS[case]

@@ -23,14 +23,14 @@ from ortlearn.training.settings import LoopSettings
 from ortlearn.training.state import TrainingState
 from ortlearn.training.steps.epoch_step import EpochStep
 
-N_ROWS = 150
-X, Y = make_classification(N_ROWS, 120, n_informative=6, random_state=0)
+N_SAMPLES = 150
+X, Y = make_classification(N_SAMPLES, 120, n_informative=6, random_state=0)
 X = np.where(np.abs(X) > 2.5, X, 0.0)  # few entries, since others are trained on as dense samples
 SPARSE = scipy.sparse.csr_matrix(X)
 OPTIONS = {"learning_rate": "SGD", "batch_size": 16, "max_iter": 4, "random_state": 0, "dtype": "float64"}
 MODELS = {
     "binary": (LogisticRegression(), Y),
-    "classes": (LogisticRegression(), Y + (np.arange(N_ROWS) % 3 == 0)),
+    "classes": (LogisticRegression(), Y + (np.arange(N_SAMPLES) % 3 == 0)),
     "regression": (Ridge(), X @ np.arange(120.0) / 4),
     "outputs": (LinearRegression(), np.stack([X[:, 0], Y], axis=1)),
     "network": (MLPClassifier((6, 5)), Y),
@@ -83,7 +83,7 @@ def test_models(name):
 )
 def test_parameters(name, case):
     model, y = MODELS[name]
-    weight = np.random.default_rng(1).uniform(0, 2, size=N_ROWS)
+    weight = np.random.default_rng(1).uniform(0, 2, size=N_SAMPLES)
     options = {**OPTIONS, **SETTINGS[case]}
     left, right = (OrtGradientOptimizer(model, **options).fit(rows, y, weight) for rows in (SPARSE, X))
     assert_same(left, right, tol=1e-4 if case == "solver" else 1e-8)
@@ -103,7 +103,7 @@ def test_samples_are_not_converted_to_dense(name, case, conversion_is_an_error):
 
 
 def test_partial_fit_and_fit_stream(conversion_is_an_error):
-    parts = [slice(start, start + 40) for start in range(0, N_ROWS, 40)]
+    parts = [slice(start, start + 40) for start in range(0, N_SAMPLES, 40)]
     options = {**OPTIONS, "max_iter": 1, "learning_rate": "Adam"}
     left, right = (OrtGradientOptimizer(LogisticRegression(), **options) for _ in range(2))
     for part in parts * 2:
@@ -126,12 +126,12 @@ def test_text():
     """Large outputs of a vectorizer stay sparse."""
     words = np.array([f"word{number}" for number in range(400)])
     rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(words, size=9)) for _ in range(N_ROWS)]
-    labels = np.arange(N_ROWS) % 2
+    texts = [" ".join(rng.choice(words, size=9)) for _ in range(N_SAMPLES)]
+    labels = np.arange(N_SAMPLES) % 2
     fitted = OrtGradientOptimizer(make_pipeline(TfidfVectorizer(), LogisticRegression()), **OPTIONS)
     fitted = fitted.fit(texts, labels)._fitted
     task, X = fitted.problem.task(False), read_samples(fitted.problem, texts, fitted.features)
-    data, device = Data(X, fitted.problem.encoder.encode(labels, N_ROWS)), Device("cpu")
+    data, device = Data(X, fitted.problem.encoder.encode(labels, N_SAMPLES)), Device("cpu")
     found = []
     for limits in (LIMITS, LIMITS._replace(sparse=0)):
         left, computed = hoist(task, data, device, None, limits)
@@ -152,10 +152,10 @@ def shapes_of(task):
 
 def test_one_hot_columns(conversion_is_an_error):
     rng = np.random.default_rng(0)
-    table = rng.integers(0, 40, size=(N_ROWS, 3))
-    target = (table == 7).sum(axis=1) + 0.1 * rng.normal(size=N_ROWS)
+    table = rng.integers(0, 40, size=(N_SAMPLES, 3))
+    target = (table == 7).sum(axis=1) + 0.1 * rng.normal(size=N_SAMPLES)
     encoded = OneHotEncoder(dtype=np.float64).fit_transform(table)
     left = OrtGradientOptimizer(Ridge(), **OPTIONS).fit(encoded, target)
-    rows = np.concatenate([encoded[start : start + 10].toarray() for start in range(0, N_ROWS, 10)])
+    rows = np.concatenate([encoded[start : start + 10].toarray() for start in range(0, N_SAMPLES, 10)])
     right = OrtGradientOptimizer(Ridge(), **OPTIONS).fit(rows, target)
     assert_same(left, right, encoded, rows)

@@ -128,13 +128,13 @@ def test_several_tensors_in_files_and_folders(folder, cls):
 
 def test_more_than_two_gibibytes(folder):
     """Only frozen weights may be as large; the file is sparse."""
-    n_rows = 200_000_000
+    n_samples = 200_000_000
     with open(folder / "weights.bin", "wb") as file:
-        file.truncate(12 * n_rows)
-    path = write_model(folder, "weights.bin", length=str(12 * n_rows))
+        file.truncate(12 * n_samples)
+    path = write_model(folder, "weights.bin", length=str(12 * n_samples))
     model = onnx.load(path, load_external_data=False)
-    model.graph.initializer[0].dims[:] = [3, n_rows]
-    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = n_rows
+    model.graph.initializer[0].dims[:] = [3, n_samples]
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = n_samples
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ConversionError, match=r"2\.24 GiB .* limit of 2 GiB.*weights_to_train"):
         trained(path)

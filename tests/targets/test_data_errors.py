@@ -69,19 +69,21 @@ def test_classification_loss_is_required_without_label_output(y, end):
     assert cured.fit(X, NAMES).classes_.tolist() == ["setosa", "versicolor", "virginica"]
 
 
-@pytest.mark.parametrize("columns, n_rows", [(3, 100), (3, 40), (1, 40)])
-def test_absent_classes_of_a_file_without_class_names(columns, n_rows):
+@pytest.mark.parametrize("columns, n_samples", [(3, 100), (3, 40), (1, 40)])
+def test_absent_classes_of_a_file_without_class_names(columns, n_samples):
     model = OrtGradientOptimizer(scores(columns), learning_loss="log_loss", **STILL)
     numbers = [0, 1, 2] if columns == 3 else [0, 1]
-    assert model.fit(X[:n_rows], CLASSES[:n_rows]).classes_.tolist() == numbers
+    assert model.fit(X[:n_samples], CLASSES[:n_samples]).classes_.tolist() == numbers
     with pytest.raises(
         ValueError, match=r"y lacks some classes, pass all of them: fit\(X, y, classes=|1 class"
     ):
-        model.fit(X[:n_rows], NAMES[:n_rows])
+        model.fit(X[:n_samples], NAMES[:n_samples])
     names = ["versicolor", "setosa", "virginica"][: len(numbers)]
-    assert clone(model).partial_fit(X[:n_rows], NAMES[:n_rows], classes=names).classes_.tolist() == names
+    assert (
+        clone(model).partial_fit(X[:n_samples], NAMES[:n_samples], classes=names).classes_.tolist() == names
+    )
     with pytest.raises(ValueError, match="must contain each class once"):
-        model.fit(X[:n_rows], NAMES[:n_rows], classes=["setosa"] * 3)
+        model.fit(X[:n_samples], NAMES[:n_samples], classes=["setosa"] * 3)
 
 
 def test_unknown_classes_of_y_val():

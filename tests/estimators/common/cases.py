@@ -24,7 +24,7 @@ MODELS: dict[str, Any] = {
     "classification": LogisticRegression(),
     "multilabel": MLPClassifier(hidden_layer_sizes=(3,)),
 }
-N_ROWS = 13
+N_SAMPLES = 13
 
 
 def _installed(group: str) -> dict[str, type]:
@@ -85,14 +85,14 @@ class Case:
     @cached_property
     def X(self) -> np.ndarray:
         """Small integers of shape (13, 3), as floats."""
-        return np.random.RandomState(0).randint(-2, 3, size=(N_ROWS, 3)).astype(np.float64)
+        return np.random.RandomState(0).randint(-2, 3, size=(N_SAMPLES, 3)).astype(np.float64)
 
     @cached_property
     def y(self) -> np.ndarray:
         """Labels of shape (13,): values in the domain of the loss, or three classes."""
         if self.task == "regression":
             return self._values(self.X[:, 0] - self.X[:, 1])
-        return np.arange(N_ROWS) % (3 if self.is_classifier else 2)
+        return np.arange(N_SAMPLES) % (3 if self.is_classifier else 2)
 
     @cached_property
     def several(self) -> np.ndarray:

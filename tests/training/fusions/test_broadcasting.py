@@ -35,9 +35,9 @@ def test_nodes_that_are_kept(fuse, shapes):
     }
 
 
-@pytest.mark.parametrize("n_rows, added", [(ROWS - 1, 0), (ROWS, 1)])
-def test_scalars_computed_in_a_batch_are_reshaped_for_many_elements(fuse, n_rows, added):
-    text = f"""g (float[{n_rows},1] x) => (float[{n_rows},1] y)
+@pytest.mark.parametrize("n_samples, added", [(ROWS - 1, 0), (ROWS, 1)])
+def test_scalars_computed_in_a_batch_are_reshaped_for_many_elements(fuse, n_samples, added):
+    text = f"""g (float[{n_samples},1] x) => (float[{n_samples},1] y)
         {{ s = ReduceMax <keepdims = 0> (x) y = Mul (x, s) }}"""
     assert fuse(text, align_scalars)["Reshape"] == added
 
