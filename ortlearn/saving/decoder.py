@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, load_model_from_string
+from onnx import ModelProto, TensorProto, load_model_from_string, numpy_helper
 from scipy import sparse
 
 from .. import plugins
@@ -174,11 +174,13 @@ def read_model(content: bytes) -> ModelProto:
     """Return the graph of a file."""
     model = load_model_from_string(content)
     try:
-        external = [
-            tensor for tensor in message_tensors(model) if tensor.data_location == TensorProto.EXTERNAL
-        ]
-    except ValueError as error:
-        raise SavedFileError(f"The graph has {error}.") from error
-    for tensor in external:
-        raise SavedFileError(f"The graph has external data ({tensor.name!r}), which is not supported.")
+        for tensor in message_tensors(model):
+            if tensor.data_location == TensorProto.EXTERNAL:
+                name = tensor.name
+                raise SavedFileError(f"The graph has external data ({name!r}), which is not supported.")
+            numpy_helper.to_array(tensor)  # checks values, which are not copied
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
+        if isinstance(error, SavedFileError):
+            raise
+        raise SavedFileError(f"The graph has invalid text or tensors: {error}.") from error
     return model

@@ -72,6 +72,13 @@ def text_of_a_graph_that_is_not_utf8(manifest, parts):
     parts[name] = parts[name].replace(b"MatMul", b"MatM\xff\xfe")
 
 
+def tensor_of_another_shape(manifest, parts):
+    name = find(manifest, **{"$": "model"})["file"]
+    model = onnx.load_model_from_string(parts[name])
+    model.graph.initializer[0].dims[0] = 0
+    parts[name] = model.SerializeToString()
+
+
 def unknown_class(manifest, parts):
     manifest["summary"]["estimator"] = "Popen"
 
@@ -160,6 +167,7 @@ CHANGES = [
     *(unknown_plugin, unknown_parameter_of_a_plugin, unknown_parameter, unknown_class, missing_array),
     *(missing_file, other_weights, nested_deeply, another_state, pickled_object, damaged_graph),
     *(external_weights, special_attribute, special_path, missing_estimator, text_of_a_graph_that_is_not_utf8),
+    tensor_of_another_shape,
 ]
 
 

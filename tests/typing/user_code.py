@@ -1,0 +1,61 @@
+"""A sample of user code, which mypy and pyright check against the annotations of the package (py.typed)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from sklearn.linear_model import Ridge
+
+from ortlearn import OrtGradientForwardBackwardOptimizer, OrtGradientOptimizer, onnx_files
+from ortlearn.conversion import explain, sklearn_to_onnx
+from ortlearn.differentiation import onnx_derivative
+from ortlearn.exceptions import ConversionError, OrtlearnError
+from ortlearn.learning_rates import LearningRateAdam
+from ortlearn.losses import HuberLoss
+from ortlearn.penalties import L2Penalty
+from ortlearn.saving import load, save
+
+X: np.ndarray = np.random.default_rng(0).normal(size=(20, 3))
+y: np.ndarray = X @ np.array([1.0, 2.0, 3.0])
+
+
+def train() -> OrtGradientOptimizer:
+    """Train a model with plugins and their parameters."""
+    trainer = OrtGradientOptimizer(
+        Ridge(),
+        learning_loss=HuberLoss(),
+        learning_penalty=L2Penalty(),
+        learning_rate=LearningRateAdam(),
+        max_iter=3,
+        random_state=0,
+    )
+    return trainer.fit(X, y)
+
+
+def use(trained: OrtGradientOptimizer, folder: Path) -> float:
+    """Predict with a trained model, export it and read it back."""
+    score: float = trained.score(X, y)
+    predicted: np.ndarray = trained.predict(X)
+    model: onnx.ModelProto = trained.get_trained_onnx()
+    losses: list[float] = list(trained.train_losses_)
+    save(trained, folder / "trained.zip")
+    again = load(folder / "trained.zip")
+    assert len(losses) and np.array_equal(again.predict(X), predicted)
+    gradient: onnx.ModelProto = onnx_derivative(model, feeds="random")
+    opened: onnx.ModelProto = onnx_files.open(model, trainable=True)
+    assert gradient.graph.node and opened.graph.node
+    return score
+
+
+def train_a_file() -> OrtGradientForwardBackwardOptimizer | None:
+    """Train an ONNX file, and treat an error."""
+    file = sklearn_to_onnx(Ridge().fit(X, y), X.shape[1])
+    print(explain(Ridge(), X))
+    try:
+        return OrtGradientForwardBackwardOptimizer(file, max_iter=2, random_state=0).fit(X, y)
+    except ConversionError as error:
+        reason: OrtlearnError = error
+        print(reason)
+        return None
