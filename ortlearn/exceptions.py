@@ -94,11 +94,11 @@ class NoTrainableWeightError(ConversionError):
         These rows.
     """
 
-    def __init__(self, message: str, facts=()):
+    def __init__(self, message: str, facts: Any = ()) -> None:
         super().__init__(message)
         self.facts = tuple(facts)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return type(self), (self.args[0], self.facts)
 
 
@@ -208,12 +208,12 @@ class ConvergenceError(OrtlearnError, ArithmeticError):
     10.0
     """
 
-    def __init__(self, message: str, losses=(), rate: float | None = None):
+    def __init__(self, message: str, losses: Any = (), rate: float | None = None) -> None:
         super().__init__(message)
         self.losses = tuple(float(loss) for loss in losses)
         self.rate = rate
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return type(self), (self.args[0], self.losses, self.rate)
 
 

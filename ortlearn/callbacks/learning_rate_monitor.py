@@ -45,7 +45,7 @@ class LearningRateMonitor:
     [0.1, 0.095, 0.0902]
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         try:
             from sklearn.callback import ScoringMonitor
         except ImportError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from onnx import GraphProto, NodeProto, helper
 
@@ -24,7 +25,7 @@ class Body:
         op: GradientBuilder,
         graph: GraphProto,
         input_types: Mapping[str, TensorType | None] | None = None,
-    ):
+    ) -> None:
         typed = infer_body(graph, input_types or {}, op.type, op.opsets, op.value)
         self.graph = graph
         self.nodes = list(typed.node)
@@ -40,7 +41,9 @@ class Body:
         self._first = list(self.op.nodes)
         self.op.nodes.clear()
 
-    def gradients(self, backpropagate, seeds: Iterable[tuple[str, str]], wrt: Sequence[str]) -> list[str]:
+    def gradients(
+        self, backpropagate: Any, seeds: Iterable[tuple[str, str]], wrt: Sequence[str]
+    ) -> list[str]:
         """Write the gradients of some tensors, or zeros if no output depends on a tensor."""
         summed: dict[str, str] = {}
         for name, grad in seeds:

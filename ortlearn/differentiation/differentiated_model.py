@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
@@ -53,7 +54,7 @@ class DifferentiatedModel:
         inputs = [*self.model.graph.input, *self.grad_input_infos()]
         return make_model_of(self.model, self.op, nodes, inputs, infos)
 
-    def grad_input_infos(self):
+    def grad_input_infos(self) -> Any:
         """Return the inputs for gradients of outputs."""
         return [make_value_info(seed, self.op.type(name)) for seed, name in self.seed_inputs.items()]
 
@@ -192,7 +193,9 @@ def _free_name(op: GradientBuilder, name: str) -> str:
     return name
 
 
-def make_model_of(model: ModelProto, op: GradientBuilder, nodes, inputs, outputs) -> ModelProto:
+def make_model_of(
+    model: ModelProto, op: GradientBuilder, nodes: Any, inputs: Any, outputs: Any
+) -> ModelProto:
     """Return a model with the header and the required initializers of another one."""
     read = {value.name for value in outputs}.union(*map(node_inputs, nodes))
     initializers = [t for t in (*model.graph.initializer, *op.initializers) if t.name in read]

@@ -91,7 +91,7 @@ def _defaults(node: NodeProto) -> dict[str, AttributeProto]:
     return {name: a.default_value for name, a in declared if a.default_value.type != AttributeProto.UNDEFINED}
 
 
-def _instantiate(op, inner: NodeProto, mapping: dict[str, str], attributes: dict) -> NodeProto:
+def _instantiate(op: Any, inner: NodeProto, mapping: dict[str, str], attributes: dict) -> NodeProto:
     inputs, outputs = ([mapping.get(name, name) for name in names] for names in (inner.input, inner.output))
     node = copy_node(inner, inputs, outputs)
     node.name = op.unique(f"node_{inner.op_type}")

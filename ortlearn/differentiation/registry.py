@@ -28,7 +28,7 @@ __all__ = [
 _REGISTERED = RuleSet("registered in this process")
 
 
-def gradient_rule(*op_types: str, domain: str = "", broadcast: bool = False, overwrite: bool = False):
+def gradient_rule(*op_types: str, domain: str = "", broadcast: bool = False, overwrite: bool = False) -> Any:
     """Register the gradient rule of one or more operators in this process.
 
     A rule is ``rule(op, node, grad)``: it writes nodes with the builder ``op``, reads the node's
@@ -70,7 +70,7 @@ def gradient_rule(*op_types: str, domain: str = "", broadcast: bool = False, ove
     """
     domain = normalize_domain(domain)
 
-    def add(function):
+    def add(function: Any) -> Any:
         table = load_rules()
         for op_type in op_types:
             key = (domain, op_type)
@@ -127,7 +127,7 @@ def temporary_rules() -> Iterator[None]:
 class RuleTable:
     """Registered rules and those of rule sets; ``failures`` are reasons why other sets were not loaded."""
 
-    def __init__(self, sets: list[RuleSet], failures: list[str] | tuple[str, ...] = ()):
+    def __init__(self, sets: list[RuleSet], failures: list[str] | tuple[str, ...] = ()) -> None:
         self.failures = list(failures)
         self._sets: dict[Key, list[RuleSet]] = {}
         for rules in sets:

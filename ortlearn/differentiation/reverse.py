@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from onnx import NodeProto
 
@@ -33,7 +34,7 @@ class Differentiator:
 
     def __init__(
         self, table: RuleTable, origin: Mapping[str, str] | None = None, straight_through: bool = False
-    ):
+    ) -> None:
         self.table = table
         self.origin = dict(origin or {})
         self.straight_through = straight_through
@@ -53,7 +54,7 @@ class Differentiator:
             self._pull_back(op, nodes, step, needed, contributions)
         return {name: _total(op, contributions, name) for name in wrt if name in contributions}
 
-    def _plan(self, op, nodes, seeds, wrt) -> tuple[set[str], list[_Step]]:
+    def _plan(self, op: Any, nodes: Any, seeds: Any, wrt: Any) -> tuple[set[str], list[_Step]]:
         """Return the tensors with gradients, and the nodes between them in topological order."""
         while True:
             tracker = Tracker(op, self.table, wrt)
@@ -71,7 +72,7 @@ class Differentiator:
             for step in unknown:  # backwards, so that indices of the others remain valid
                 nodes[step.index : step.index + 1] = self._expand(op, nodes[step.index])
 
-    def _forward(self, tracker: Tracker, nodes) -> list[_Step]:
+    def _forward(self, tracker: Tracker, nodes: Any) -> list[_Step]:
         """Return the nodes with an output that depends on a differentiated tensor."""
         candidates = []
         for index, node in enumerate(nodes):
@@ -118,7 +119,7 @@ class Differentiator:
             f"{broken}"
         )
 
-    def _pull_back(self, op, nodes, step: _Step, needed, contributions) -> None:
+    def _pull_back(self, op: Any, nodes: Any, step: _Step, needed: Any, contributions: Any) -> None:
         node = nodes[step.index]
         grads = {name: _total(op, contributions, name) for name in node.output if name in contributions}
         if not grads:
@@ -172,7 +173,7 @@ def _total(op: GradientBuilder, contributions: dict[str, list[str]], name: str) 
     return contributions[name][0]
 
 
-def _as_sequence(result, node: RuleNode) -> list[str | None]:
+def _as_sequence(result: Any, node: RuleNode) -> list[str | None]:
     """Return the result of a rule as one gradient or None per input."""
     if result is None or isinstance(result, str):
         others = [index for index in range(1, node.n_inputs) if node.needs(index)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, defs
 
@@ -34,7 +35,7 @@ _DYNAMIC = (
 class RoundingError(GradientError):
     """A gradient path contains a node that rounds."""
 
-    def __init__(self, node: NodeProto):
+    def __init__(self, node: NodeProto) -> None:
         super().__init__(
             f"Operator {node.op_type!r} (node {node.name!r} -> {', '.join(node.output)}) has no "
             "gradient: it rounds, so its derivative is zero, and weights before it would not be trained. "
@@ -75,7 +76,7 @@ class Tracker:
     Tensors that depend on ``wrt`` are ``active``; ``rounded`` has the first rounding node of integer ones.
     """
 
-    def __init__(self, op: GradientBuilder, table, wrt: Iterable[str]):
+    def __init__(self, op: GradientBuilder, table: Any, wrt: Iterable[str]) -> None:
         self.op, self.table = op, table
         self.active = set(wrt)
         self.rounded: dict[str, NodeProto] = {}

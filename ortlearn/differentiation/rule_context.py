@@ -62,10 +62,10 @@ class RuleNode:
         proto: NodeProto,
         op: GradientBuilder,
         output_grads: Mapping[str, str],
-        needed,
+        needed: Any,
         captured: Sequence[str] = (),
         backpropagate: Callable | None = None,
-    ):
+    ) -> None:
         self.proto = proto
         self.op_type, self.domain, self.name = proto.op_type, normalize_domain(proto.domain), proto.name
         self.opset = op.opset

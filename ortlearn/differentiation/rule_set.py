@@ -63,16 +63,16 @@ class RuleSet:
     [('', 'Neg')]
     """
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         self.name = name
         self.rules: dict[Key, Rule] = {}
         self.no_gradient: set[Key] = set()
 
-    def rule(self, *op_types: str, domain: str = "", broadcast: bool = False, overwrite: bool = False):
+    def rule(self, *op_types: str, domain: str = "", broadcast: bool = False, overwrite: bool = False) -> Any:
         """Return a decorator that adds a rule for one or more operators."""
         domain = normalize_domain(domain)
 
-        def add(function):
+        def add(function: Any) -> Any:
             for op_type in op_types:
                 key = (domain, op_type)
                 old = self.rules.get(key)
@@ -104,7 +104,7 @@ class RuleSet:
         return set(self.rules) | self.no_gradient
 
 
-def same_function(old: Rule | None, function) -> bool:
+def same_function(old: Rule | None, function: Any) -> bool:
     """Return whether a function redefines that of a rule, as when a notebook cell runs twice."""
     names = ("__module__", "__qualname__")
     return old is not None and all(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from onnx import ModelProto, NodeProto
 
@@ -81,7 +81,7 @@ def _split_nodes(
 
 def _choose_saved(
     found: DifferentiatedModel, early: list[NodeProto], late: list[NodeProto], outputs: list[str]
-):
+) -> Any:
     """Return the tensors to save, and the nodes to compute again."""
     producers = {name: node for node in early for name in node.output if name}
     # Outputs of the model are available anyway.

@@ -79,7 +79,7 @@ class GraphBuilder:
         existing_names: Iterable[str] = (),
         types: Mapping[str, TensorType] | None = None,
         prefix: str = "",
-    ):
+    ) -> None:
         self.opset = opset
         self.float_dtype = np.dtype(dtype)
         self.prefix = prefix
@@ -91,7 +91,7 @@ class GraphBuilder:
         self._counters: dict[str, int] = {}
         self._constants: dict[tuple, str] = {}
 
-    def __getattr__(self, op_type: str):
+    def __getattr__(self, op_type: str) -> Any:
         if not op_type[:1].isupper():
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {op_type!r}")
         return partial(self.node, op_type)
@@ -105,7 +105,7 @@ class GraphBuilder:
         n_outputs: int = 1,
         outputs: Iterable[str] | None = None,
         **attributes: Any,
-    ):
+    ) -> Any:
         """Append a node and return the name of its output, or a tuple of names.
 
         Parameters

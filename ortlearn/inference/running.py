@@ -54,7 +54,7 @@ class Inference:
 
     weights: Mapping[str, np.ndarray] | None = None
 
-    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime, fused: bool = True):
+    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime, fused: bool = True) -> None:
         self.problem = problem
         self.model = for_evaluation(model)
         self.runtime = runtime
@@ -225,7 +225,7 @@ class Inference:
         return calls[key]
 
     @runtime_errors()
-    def _loss_run(self, samples, labels, sample_weight=None) -> np.ndarray:
+    def _loss_run(self, samples: Any, labels: Any, sample_weight: Any = None) -> np.ndarray:
         call, objective, own = self._loss_call(samples)
         session = call.session
         label, loss = objective.label, objective.loss
@@ -246,7 +246,7 @@ class LiveInference(Inference):
 
     weights: Mapping[str, np.ndarray]
 
-    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime):
+    def __init__(self, problem: Problem, model: ModelProto, runtime: Runtime) -> None:
         super().__init__(problem, model, runtime, fused=False)
 
     def _part(self, *outputs: str, fused: bool) -> ModelProto:

@@ -54,7 +54,7 @@ class InputGradientDisplay:
     bars_: Any
     image_: Any
 
-    def __init__(self, attributions, *, feature_names=None, label="gradient"):
+    def __init__(self, attributions: Any, *, feature_names: Any = None, label: Any = "gradient") -> None:
         self.attributions = attributions
         self.feature_names = feature_names
         self.label = label
@@ -62,18 +62,18 @@ class InputGradientDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
+        estimator: Any,
+        X: Any,
         *,
-        baseline=None,
-        noise=None,
-        output=None,
-        method="auto",
-        feature_names=None,
-        image_shape=None,
-        random_state=None,
-        ax=None,
-    ):
+        baseline: Any = None,
+        noise: Any = None,
+        output: Any = None,
+        method: Any = "auto",
+        feature_names: Any = None,
+        image_shape: Any = None,
+        random_state: Any = None,
+        ax: Any = None,
+    ) -> Any:
         """Plot the gradients or attributions of a model.
 
         Parameters
@@ -123,7 +123,7 @@ class InputGradientDisplay:
             feature_names = [str(name) for name in X.columns]
         return cls(found, feature_names=feature_names, label=label).plot(ax, image_shape=image_shape)
 
-    def plot(self, ax=None, *, image_shape=None, **kwargs):
+    def plot(self, ax: Any = None, *, image_shape: Any = None, **kwargs: Any) -> Any:
         """Draw the mean over samples.
 
         Parameters

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def lay_out(elements: Sequence[Element], arrows: Sequence[Arrow], widths: Mappin
     return Layout({element.key: places[element.key] for element in elements}, paths)
 
 
-def _levels(elements, arrows) -> dict[str, int]:
+def _levels(elements: Any, arrows: Any) -> dict[str, int]:
     """Return the layer of each element: below its sources; inputs and weights right above their readers."""
     sources, readers = defaultdict(list), defaultdict(list)
     for arrow in arrows:

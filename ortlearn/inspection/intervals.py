@@ -59,7 +59,15 @@ class CoverageDisplay:
     'coverage asked for'
     """
 
-    def __init__(self, coverages, measured, widths, *, kind="coverage", estimator_name=None):
+    def __init__(
+        self,
+        coverages: Any,
+        measured: Any,
+        widths: Any,
+        *,
+        kind: Any = "coverage",
+        estimator_name: Any = None,
+    ) -> None:
         if kind not in ("coverage", "width"):
             raise ValueError(f"kind={kind!r} must be 'coverage' or 'width'.")
         self.coverages = coverages
@@ -70,8 +78,18 @@ class CoverageDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, y, *, coverages=None, groups=None, kind="coverage", ax=None, name=None, **line_kw
-    ):
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        coverages: Any = None,
+        groups: Any = None,
+        kind: Any = "coverage",
+        ax: Any = None,
+        name: Any = None,
+        **line_kw: Any,
+    ) -> Any:
         """Measure an interval estimator on samples, and plot.
 
         Parameters
@@ -109,7 +127,7 @@ class CoverageDisplay:
         display = cls(asked, inside.mean(axis=0), widths, kind=kind, estimator_name=name)
         return display.plot(ax=ax, **line_kw)
 
-    def plot(self, ax=None, **line_kw):
+    def plot(self, ax: Any = None, **line_kw: Any) -> Any:
         """Plot, on given axes if any.
 
         Parameters
@@ -177,7 +195,9 @@ class IntervalDisplay:
     'label'
     """
 
-    def __init__(self, positions, predictions, lower, upper, *, y=None, xlabel=None):
+    def __init__(
+        self, positions: Any, predictions: Any, lower: Any, upper: Any, *, y: Any = None, xlabel: Any = None
+    ) -> None:
         self.positions = positions
         self.predictions = predictions
         self.lower = lower
@@ -186,7 +206,17 @@ class IntervalDisplay:
         self.xlabel = xlabel
 
     @classmethod
-    def from_estimator(cls, estimator, X, y=None, *, feature=None, groups=None, ax=None, **scatter_kw):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        feature: Any = None,
+        groups: Any = None,
+        ax: Any = None,
+        **scatter_kw: Any,
+    ) -> Any:
         """Predict the intervals of samples, and plot.
 
         Parameters
@@ -223,7 +253,7 @@ class IntervalDisplay:
         parts: list[Any] = [part[order] for part in (predictions, ends[:, 0, 0], ends[:, 1, 0])]
         return cls(places, *parts, y=labels, xlabel=xlabel).plot(ax=ax, **scatter_kw)
 
-    def plot(self, ax=None, **scatter_kw):
+    def plot(self, ax: Any = None, **scatter_kw: Any) -> Any:
         """Plot, on given axes if any.
 
         Parameters

@@ -73,7 +73,7 @@ class TrainingCurveDisplay:
     rate_ax_: Any
     rate_line_: Any
 
-    def __init__(self, history, *, best_epoch=None, estimator_name=None):
+    def __init__(self, history: Any, *, best_epoch: Any = None, estimator_name: Any = None) -> None:
         self.history = history
         self.best_epoch = best_epoch
         self.estimator_name = estimator_name
@@ -81,8 +81,16 @@ class TrainingCurveDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, ax=None, *, name=None, log_scale=False, show_score=False, show_rate=False, **line_kw
-    ):
+        cls,
+        estimator: Any,
+        ax: Any = None,
+        *,
+        name: Any = None,
+        log_scale: bool = False,
+        show_score: bool = False,
+        show_rate: bool = False,
+        **line_kw: Any,
+    ) -> Any:
         """Plot the training of an estimator.
 
         Parameters
@@ -140,7 +148,16 @@ class TrainingCurveDisplay:
         display._model_name = trained_model(estimator)
         return display.plot(ax, log_scale=log_scale, show_score=show_score, show_rate=show_rate, **line_kw)
 
-    def plot(self, ax=None, *, name=None, log_scale=False, show_score=False, show_rate=False, **line_kw):
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        name: Any = None,
+        log_scale: bool = False,
+        show_score: bool = False,
+        show_rate: bool = False,
+        **line_kw: Any,
+    ) -> Any:
         """Draw the curves.
 
         Parameters
@@ -200,14 +217,14 @@ class TrainingCurveDisplay:
                     "set log_scale=False."
                 )
 
-    def _lines(self, with_training) -> list:
+    def _lines(self, with_training: Any) -> list:
         """Return the lines in the order of the legend."""
         losses = [self.line_] if with_training else []
         others = (self.validation_line_, self.best_epoch_mark_, self.score_line_, self.rate_line_)
         return losses + [line for line in others if line is not None]
 
-    def _plot_losses(self, line_kw) -> None:
-        def draw(points, what, **style):
+    def _plot_losses(self, line_kw: Any) -> None:
+        def draw(points: Any, what: Any, **style: Any) -> Any:
             style = {"label": what, "marker": "o" if len(points[0]) == 1 else None, **style}
             return self.ax_.plot(*points, **style)[0]
 
@@ -224,13 +241,13 @@ class TrainingCurveDisplay:
             if at:
                 self.best_epoch_mark_ = draw(([self.best_epoch], at[:1]), "best epoch", **style)
 
-    def _plot_on_right(self, points, kind):
+    def _plot_on_right(self, points: Any, kind: Any) -> Any:
         axes = _axes_on_right(self.ax_, kind["label"])
         marker = "o" if len(points[0]) == 1 else None
         style = {"color": self.line_.get_color(), "linestyle": kind["linestyle"], "marker": marker}
         return axes, axes.plot(*points, label=kind["label"], **style)[0]
 
-    def _finish(self, log_scale) -> None:
+    def _finish(self, log_scale: Any) -> None:
         self.ax_.set(xlabel="epoch", ylabel="loss")
         if log_scale:
             self.ax_.set_yscale("log")
@@ -242,14 +259,14 @@ class TrainingCurveDisplay:
         draw_legend(self.ax_, beside)
 
 
-def _shared_axes(ax) -> list:
+def _shared_axes(ax: Any) -> list:
     """Return the axes of score and rate on the right of ``ax``, in order of creation."""
     siblings = ax.get_shared_x_axes().get_siblings(ax)
     ours = {SCORE["label"], RATE["label"]}
     return [axes for axes in ax.figure.axes if axes in siblings and axes.get_label() in ours]
 
 
-def _axes_on_right(ax, label) -> Any:
+def _axes_on_right(ax: Any, label: Any) -> Any:
     """Return the axes on the right with a label, shared by all estimators on ``ax``."""
     known = _shared_axes(ax)
     for axes in known:

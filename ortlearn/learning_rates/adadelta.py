@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from ..graphs import GraphBuilder
 from .scheduled import ScheduledLearningRate
 
 __all__ = ["LearningRateAdadelta"]
@@ -49,31 +53,33 @@ class LearningRateAdadelta(ScheduledLearningRate):
 
     def __init__(
         self,
-        eta0=1.0,
-        rho=0.9,
-        epsilon=1e-6,
-        learning_rate="constant",
-        alpha=0.0001,
-        power_t=0.25,
-        schedule=None,
-    ):
+        eta0: float = 1.0,
+        rho: float = 0.9,
+        epsilon: float = 1e-6,
+        learning_rate: Any = "constant",
+        alpha: float = 0.0001,
+        power_t: float = 0.25,
+        schedule: Any = None,
+    ) -> None:
         super().__init__(
             eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
         )
         self.rho = rho
         self.epsilon = epsilon
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         self.check_number("rho", high=1.0, closed=True)
         self.check_number("epsilon")
 
-    def init(self, weight):
+    def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
         """Return the initial state of one weight: zero means of squares."""
         return {"square": np.zeros_like(weight), "squared_step": np.zeros_like(weight)}
 
-    def update(self, op, weight, gradient, state, rate):
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
         """Write the update of one weight."""
         rho, epsilon = float(self.rho), float(self.epsilon)
         square = op.Add(op.Mul(state["square"], rho), op.Mul(op.Mul(gradient, gradient), 1.0 - rho))

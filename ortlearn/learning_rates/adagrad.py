@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from ..graphs import GraphBuilder
 from .scheduled import ScheduledLearningRate
 
 __all__ = ["LearningRateAdagrad"]
@@ -48,31 +52,33 @@ class LearningRateAdagrad(ScheduledLearningRate):
 
     def __init__(
         self,
-        eta0=0.01,
-        initial_total=0.0,
-        epsilon=1e-10,
-        learning_rate="constant",
-        alpha=0.0001,
-        power_t=0.25,
-        schedule=None,
-    ):
+        eta0: float = 0.01,
+        initial_total: float = 0.0,
+        epsilon: float = 1e-10,
+        learning_rate: Any = "constant",
+        alpha: float = 0.0001,
+        power_t: float = 0.25,
+        schedule: Any = None,
+    ) -> None:
         super().__init__(
             eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
         )
         self.initial_total = initial_total
         self.epsilon = epsilon
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         self.check_number("initial_total", closed=True)
         self.check_number("epsilon")
 
-    def init(self, weight):
+    def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
         """Return the initial state of one weight: the initial sums."""
         return {"total": np.full_like(weight, self.initial_total)}
 
-    def update(self, op, weight, gradient, state, rate):
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
         """Write the update of one weight."""
         total = op.Add(state["total"], op.Mul(gradient, gradient))
         step = op.Div(gradient, op.Add(op.Sqrt(total), float(self.epsilon)))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from ..graphs import GraphBuilder
 from .scheduled import ScheduledLearningRate
 
 __all__ = ["LearningRateAdam"]
@@ -50,15 +54,15 @@ class LearningRateAdam(ScheduledLearningRate):
 
     def __init__(
         self,
-        eta0=0.001,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-8,
-        learning_rate="constant",
-        alpha=0.0001,
-        power_t=0.25,
-        schedule=None,
-    ):
+        eta0: float = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        learning_rate: Any = "constant",
+        alpha: float = 0.0001,
+        power_t: float = 0.25,
+        schedule: Any = None,
+    ) -> None:
         super().__init__(
             eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
         )
@@ -66,20 +70,22 @@ class LearningRateAdam(ScheduledLearningRate):
         self.beta_2 = beta_2
         self.epsilon = epsilon
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         for name in ("beta_1", "beta_2"):
             self.check_number(name, high=1.0, closed=True)
         self.check_number("epsilon")
 
-    def init(self, weight):
+    def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
         """Return the initial state of one weight: zero means, and the powers of both decays."""
         one = np.ones((), dtype=weight.dtype)
         zeros = np.zeros_like(weight)
         return {"mean": zeros, "square": zeros.copy(), "power_1": one, "power_2": one.copy()}
 
-    def update(self, op, weight, gradient, state, rate):
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
         """Write the update of one weight."""
         beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
         power_1 = op.Mul(state["power_1"], beta_1)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from ..graphs import GraphBuilder
 from .adam import LearningRateAdam
 
 __all__ = ["LearningRateAdamW"]
@@ -49,16 +53,16 @@ class LearningRateAdamW(LearningRateAdam):
 
     def __init__(
         self,
-        eta0=0.001,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-8,
-        weight_decay=0.01,
-        learning_rate="constant",
-        alpha=0.0001,
-        power_t=0.25,
-        schedule=None,
-    ):
+        eta0: float = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.01,
+        learning_rate: Any = "constant",
+        alpha: float = 0.0001,
+        power_t: float = 0.25,
+        schedule: Any = None,
+    ) -> None:
         super().__init__(
             eta0=eta0,
             beta_1=beta_1,
@@ -71,12 +75,14 @@ class LearningRateAdamW(LearningRateAdam):
         )
         self.weight_decay = weight_decay
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         self.check_number("weight_decay", closed=True)
 
-    def update(self, op, weight, gradient, state, rate):
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
         """Write the update of one weight."""
         kept = op.Sub(1.0, op.Mul(rate, float(self.weight_decay)))
         return super().update(op, op.Mul(weight, kept), gradient, state, rate)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
@@ -59,20 +62,29 @@ class LearningRateLBFGS(BaseSolver):
 
     takes_absolute_values = True
 
-    def __init__(self, memory=10, gtol=1e-5, ftol=1e-12, max_line_search=50):
+    def __init__(
+        self, memory: int = 10, gtol: float = 1e-5, ftol: float = 1e-12, max_line_search: float = 50
+    ) -> None:
         self.memory = memory
         self.gtol = gtol
         self.ftol = ftol
         self.max_line_search = max_line_search
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         for name in ("memory", "max_line_search"):
             self.check_count(name)
         for name in ("gtol", "ftol"):
             self.check_number(name, closed=True)
 
-    def minimize(self, objective, weights, max_iter, note, precision):
+    def minimize(
+        self,
+        objective: Any,
+        weights: np.ndarray,
+        max_iter: int,
+        note: Callable[[np.ndarray], None],
+        precision: float,
+    ) -> Solution:
         """Minimise the objective of all samples, penalty included."""
         split = _SplitWeights(objective.absolute, objective.anchor, objective.lower)
         if not objective.has_kinks:
@@ -87,16 +99,16 @@ class LearningRateLBFGS(BaseSolver):
             weights, remaining, value = solution.weights, remaining - n_iter, objective(solution.weights)[0]
         return solution
 
-    def _run(self, objective, weights, max_iter, note, ftol, split):
+    def _run(self, objective: Any, weights: Any, max_iter: Any, note: Any, ftol: Any, split: Any) -> Any:
         """Return the solution of one run, and its number of iterations."""
         values, last, bounds = [], [0.0], split.bounds(len(weights))
 
-        def evaluate(parts):
+        def evaluate(parts: Any) -> Any:
             value, slopes = objective(split.join(parts))
             last[0], slopes = split.add_absolute_values(value, slopes, parts)
             return last[0], slopes
 
-        def callback(parts):  # parts are those of the last evaluation
+        def callback(parts: Any) -> None:  # parts are those of the last evaluation
             values.append(last[0])
             note(split.join(parts))
 
@@ -128,7 +140,9 @@ class _SplitWeights:
     Both parts are non-negative.
     """
 
-    def __init__(self, factors: np.ndarray | None, anchor: np.ndarray | None, lower: np.ndarray | None):
+    def __init__(
+        self, factors: np.ndarray | None, anchor: np.ndarray | None, lower: np.ndarray | None
+    ) -> None:
         self.indices = np.zeros(0, dtype=np.int64) if factors is None else np.flatnonzero(factors)
         self.factors = np.zeros(0) if factors is None else factors[self.indices]
         self.anchor = np.zeros(0) if anchor is None else anchor[self.indices]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from ..graphs import GraphBuilder
 from .scheduled import ScheduledLearningRate
 
 __all__ = ["LearningRateLion"]
@@ -49,15 +53,15 @@ class LearningRateLion(ScheduledLearningRate):
 
     def __init__(
         self,
-        eta0=0.0001,
-        beta_1=0.9,
-        beta_2=0.99,
-        weight_decay=0.0,
-        learning_rate="constant",
-        alpha=0.0001,
-        power_t=0.25,
-        schedule=None,
-    ):
+        eta0: float = 0.0001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.99,
+        weight_decay: float = 0.0,
+        learning_rate: Any = "constant",
+        alpha: float = 0.0001,
+        power_t: float = 0.25,
+        schedule: Any = None,
+    ) -> None:
         super().__init__(
             eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
         )
@@ -65,18 +69,20 @@ class LearningRateLion(ScheduledLearningRate):
         self.beta_2 = beta_2
         self.weight_decay = weight_decay
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         for name in ("beta_1", "beta_2"):
             self.check_number(name, high=1.0, closed=True)
         self.check_number("weight_decay", closed=True)
 
-    def init(self, weight):
+    def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
         """Return the initial state of one weight: a zero mean."""
         return {"mean": np.zeros_like(weight)}
 
-    def update(self, op, weight, gradient, state, rate):
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
         """Write the update of one weight."""
         beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
         mixed = op.Add(op.Mul(state["mean"], beta_1), op.Mul(gradient, 1.0 - beta_1))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from ..graphs import GraphBuilder
 from .scheduled import ScheduledLearningRate
 
 __all__ = ["LearningRateRMSprop"]
@@ -56,16 +60,16 @@ class LearningRateRMSprop(ScheduledLearningRate):
 
     def __init__(
         self,
-        eta0=0.01,
-        rho=0.99,
-        epsilon=1e-8,
-        momentum=0.0,
-        centered=False,
-        learning_rate="constant",
-        alpha=0.0001,
-        power_t=0.25,
-        schedule=None,
-    ):
+        eta0: float = 0.01,
+        rho: float = 0.99,
+        epsilon: float = 1e-8,
+        momentum: float = 0.0,
+        centered: bool = False,
+        learning_rate: Any = "constant",
+        alpha: float = 0.0001,
+        power_t: float = 0.25,
+        schedule: Any = None,
+    ) -> None:
         super().__init__(
             eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
         )
@@ -74,7 +78,7 @@ class LearningRateRMSprop(ScheduledLearningRate):
         self.momentum = momentum
         self.centered = centered
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         for name in ("rho", "momentum"):
@@ -82,12 +86,14 @@ class LearningRateRMSprop(ScheduledLearningRate):
         self.check_number("epsilon")
         self.check_flag("centered")
 
-    def init(self, weight):
+    def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
         """Return the initial state of one weight: zeros."""
         names = ["square"] + ["mean"] * bool(self.centered) + ["step"] * bool(self.momentum)
         return {name: np.zeros_like(weight) for name in names}
 
-    def update(self, op, weight, gradient, state, rate):
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
         """Write the update of one weight."""
         rho = float(self.rho)
         square = op.Add(op.Mul(state["square"], rho), op.Mul(op.Mul(gradient, gradient), 1.0 - rho))

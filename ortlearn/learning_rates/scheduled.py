@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Hashable
+from typing import Any
 
 from ..exceptions import PluginError
 from .base import BaseLearningRate
@@ -34,7 +36,7 @@ class ScheduledLearningRate(BaseLearningRate):
 
     schedule: str | BaseSchedule | None = None  # of objects that were pickled without it
 
-    def __init__(self, eta0, alpha, power_t, learning_rate, schedule=None):
+    def __init__(self, eta0: Any, alpha: Any, power_t: Any, learning_rate: Any, schedule: Any = None) -> None:
         self.eta0 = eta0
         self.alpha = alpha
         self.power_t = power_t
@@ -72,7 +74,7 @@ class ScheduledLearningRate(BaseLearningRate):
         """
         return resolve_schedule(getattr(self, self._given()), alpha=self.alpha, power_t=self.power_t)
 
-    def for_epochs(self, n_epochs):
+    def for_epochs(self, n_epochs: int) -> BaseLearningRate:
         """Return the learning rate for a training with a given number of epochs."""
         schedule = self.resolved_schedule()
         spanning = schedule.for_epochs(n_epochs)
@@ -80,27 +82,27 @@ class ScheduledLearningRate(BaseLearningRate):
             return self
         return self.with_schedule(spanning)
 
-    def rate(self, epoch, memory=None):
+    def rate(self, epoch: int, memory: Any = None) -> float:
         """Return the learning rate of an epoch, counted from 0."""
         schedule = self.resolved_schedule()
         if memory is None:
             return schedule.rate(epoch, self.eta0)
         return schedule.rate(epoch, self.eta0, memory)
 
-    def start(self):
+    def start(self) -> Any:
         """Return the memory of the schedule before the first epoch."""
         return self.resolved_schedule().start()
 
-    def remember(self, memory, loss):
+    def remember(self, memory: Any, loss: float) -> Any:
         """Return the memory of the schedule after an epoch."""
         return self.resolved_schedule().remember(memory, loss)
 
-    def graph_key(self):
+    def graph_key(self) -> Hashable:
         """Return a key of the nodes of the update, which do not depend on the schedule."""
         params = {k: repr(v) for k, v in self.get_params(deep=False).items() if k not in SCHEDULE}
         return type(self), tuple(sorted(params.items()))
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Any:
         """Set parameters, including those of the schedule (``schedule__period``).
 
         Parameters
@@ -128,7 +130,7 @@ class ScheduledLearningRate(BaseLearningRate):
                 )
         return super().set_params(**params)
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         try:
             schedule = self.resolved_schedule()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from ..graphs import GraphBuilder
 from .scheduled import ScheduledLearningRate
 
 __all__ = ["LearningRateSGD"]
@@ -35,16 +39,25 @@ class LearningRateSGD(ScheduledLearningRate):
     scales_gradient = True
     elementwise = True
 
-    def __init__(self, eta0=0.01, alpha=0.0001, power_t=0.25, learning_rate="invscaling", schedule=None):
+    def __init__(
+        self,
+        eta0: float = 0.01,
+        alpha: float = 0.0001,
+        power_t: float = 0.25,
+        learning_rate: Any = "invscaling",
+        schedule: Any = None,
+    ) -> None:
         super().__init__(
             eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
         )
 
     @property
-    def proximal_scale(self):
+    def proximal_scale(self) -> float | None:
         """Movement of a weight per update under a constant gradient, in units of the rate."""
         return 1.0
 
-    def update(self, op, weight, gradient, state, rate):
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
         """Write the update of one weight."""
         return op.Sub(weight, op.Mul(gradient, rate)), {}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from ..graphs import GraphBuilder
 from .scheduled import ScheduledLearningRate
 
 __all__ = ["LearningRateSGDNesterov"]
@@ -48,36 +52,38 @@ class LearningRateSGDNesterov(ScheduledLearningRate):
 
     def __init__(
         self,
-        eta0=0.01,
-        alpha=0.0001,
-        power_t=0.25,
-        learning_rate="invscaling",
-        momentum=0.9,
-        nesterov=True,
-        schedule=None,
-    ):
+        eta0: float = 0.01,
+        alpha: float = 0.0001,
+        power_t: float = 0.25,
+        learning_rate: Any = "invscaling",
+        momentum: float = 0.9,
+        nesterov: bool = True,
+        schedule: Any = None,
+    ) -> None:
         super().__init__(
             eta0=eta0, alpha=alpha, power_t=power_t, learning_rate=learning_rate, schedule=schedule
         )
         self.momentum = momentum
         self.nesterov = nesterov
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         self.check_number("momentum", high=1.0, closed=True)
         self.check_flag("nesterov")
 
     @property
-    def proximal_scale(self):
+    def proximal_scale(self) -> float | None:
         """Movement of a weight per update under a constant gradient, in units of the rate."""
         return 1.0 / (1.0 - float(self.momentum))
 
-    def init(self, weight):
+    def init(self, weight: np.ndarray) -> dict[str, np.ndarray]:
         """Return the initial state of one weight: a velocity of zero."""
         return {"velocity": np.zeros_like(weight)}
 
-    def update(self, op, weight, gradient, state, rate):
+    def update(
+        self, op: GraphBuilder, weight: str, gradient: str, state: Mapping[str, str], rate: str
+    ) -> tuple[str, dict[str, str]]:
         """Write the update of one weight."""
         momentum = float(self.momentum)
         step = op.Mul(gradient, rate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..graphs import GraphBuilder
 from .base import BaseLoss
 
 __all__ = ["AbsoluteErrorLoss"]
@@ -19,6 +20,6 @@ class AbsoluteErrorLoss(BaseLoss):
 
     kinks = True
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         return self.sum_outputs(op, op.Abs(op.Sub(predicted, expected)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..graphs import GraphBuilder
 from .base import BaseLoss
 from .interval import Interval
 
@@ -29,11 +30,11 @@ class CrossEntropyLoss(BaseLoss):
     """
 
     @property
-    def domain(self):
+    def domain(self) -> Interval:
         """Interval of valid labels."""
         return Interval(0.0, 1.0, low_inclusive=True, high_inclusive=True)
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         own, other = (op.Log(op.Clip(share, LOWEST, 1.0)) for share in (predicted, op.Sub(1.0, predicted)))
         # y log(f) + (1 - y) log(1 - f)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..exceptions import PluginError
+from ..graphs import GraphBuilder
 from .base import BaseLoss
 from .interval import Interval
 
@@ -32,11 +35,11 @@ class PoissonLoss(BaseLoss):
     link = "log"
 
     @property
-    def domain(self):
+    def domain(self) -> Interval:
         """Interval of valid labels."""
         return NOT_NEGATIVE
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         return self.sum_outputs(op, op.Sub(op.Exp(predicted), op.Mul(expected, predicted)))
 
@@ -61,11 +64,11 @@ class GammaLoss(BaseLoss):
     link = "log"
 
     @property
-    def domain(self):
+    def domain(self) -> Interval:
         """Interval of valid labels."""
         return POSITIVE
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         return self.sum_outputs(op, op.Add(predicted, op.Mul(expected, op.Exp(op.Neg(predicted)))))
 
@@ -96,10 +99,10 @@ class TweedieLoss(BaseLoss):
 
     link = "log"
 
-    def __init__(self, power=1.5):
+    def __init__(self, power: float = 1.5) -> None:
         self.power = power
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("power", low=-float("inf"))
         if 0 < self.power < 1:
@@ -109,13 +112,13 @@ class TweedieLoss(BaseLoss):
             )
 
     @property
-    def domain(self):
+    def domain(self) -> Interval:
         """Interval of valid labels."""
         if self.power < 1:
             return Interval()
         return NOT_NEGATIVE if self.power < 2 else POSITIVE
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         power = float(self.power)
         first = predicted if power == 2 else self._scaled_exp(op, predicted, 2.0 - power)
@@ -126,6 +129,6 @@ class TweedieLoss(BaseLoss):
         return self.sum_outputs(op, op.Sub(first, second))
 
     @staticmethod
-    def _scaled_exp(op, scores, factor):
+    def _scaled_exp(op: GraphBuilder, scores: Any, factor: Any) -> Any:
         """Write ``exp(factor * z) / factor``."""
         return op.Mul(op.Exp(op.Mul(scores, factor)), 1.0 / factor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..graphs import GraphBuilder
 from .base import BaseLoss
 
 __all__ = ["ElasticLoss"]
@@ -26,11 +27,11 @@ class ElasticLoss(BaseLoss):
 
     kinks = True
 
-    def __init__(self, l1_weight=0.5, l2_weight=0.5):
+    def __init__(self, l1_weight: float = 0.5, l2_weight: float = 0.5) -> None:
         self.l1_weight = l1_weight
         self.l2_weight = l2_weight
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         difference = op.Sub(predicted, expected)
         absolute = op.Mul(op.Abs(difference), float(self.l1_weight))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..graphs import GraphBuilder
 from .base import BaseLoss
 from .expressions import positive_part
 
@@ -29,18 +32,18 @@ class EpsilonInsensitiveLoss(BaseLoss):
 
     kinks = True
 
-    def __init__(self, epsilon=0.1):
+    def __init__(self, epsilon: float = 0.1) -> None:
         self.epsilon = epsilon
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("epsilon", closed=True)
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         return self.sum_outputs(op, self._beyond(op, expected, predicted))
 
-    def _beyond(self, op, expected, predicted):
+    def _beyond(self, op: GraphBuilder, expected: str, predicted: str) -> Any:
         """Write ``max(0, |f - y| - epsilon)``."""
         return positive_part(op, op.Sub(op.Abs(op.Sub(predicted, expected)), float(self.epsilon)))
 
@@ -66,7 +69,7 @@ class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
 
     kinks = False
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         beyond = self._beyond(op, expected, predicted)
         return self.sum_outputs(op, op.Mul(beyond, beyond))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..exceptions import PluginError
 from .base import BaseLoss
 from .expressions import margin, softplus
@@ -36,10 +38,10 @@ class FocalLoss(BaseLoss):
     tasks = frozenset({"classification", "multilabel"})
     integer_labels = True
 
-    def __init__(self, gamma=2.0):
+    def __init__(self, gamma: float = 2.0) -> None:
         self.gamma = gamma
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("gamma", closed=True)
         if 0 < self.gamma < 1:
@@ -47,7 +49,7 @@ class FocalLoss(BaseLoss):
                 f"FocalLoss: the gradient is not bounded for gamma={self.gamma!r}. Choose 0, or 1 and more."
             )
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: Any, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         n_outputs, gamma = op.shape(predicted)[1], float(self.gamma)
         if op.dtype(expected).kind in "iu" and n_outputs != 1:

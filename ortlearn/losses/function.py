@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx import TensorProto
 
@@ -52,18 +54,18 @@ class ExpressionLoss(BaseLoss):
 
     tasks = frozenset({"classification", "multilabel", "regression"})
 
-    def __init__(self, expression=DEFAULT):
+    def __init__(self, expression: Any = DEFAULT) -> None:
         self.expression = expression
 
     @property
-    def kinks(self):  # type: ignore[override]
+    def kinks(self) -> Any:  # type: ignore[override]
         """Whether the expression uses absolute values or positive parts."""
         shape = TensorType(TensorProto.FLOAT, (None, 1))
         op = GraphBuilder(types=dict.fromkeys(NAMES, shape), existing_names=NAMES)
         self.forward(op, *NAMES)
         return any(node.op_type in ("Abs", "Relu") for node in op.nodes)
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         if isinstance(self.expression, str):
             names = uses(parse_expression(self.expression, NAMES))
@@ -75,7 +77,7 @@ class ExpressionLoss(BaseLoss):
                 "and score."
             )
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         if isinstance(self.expression, str):
             tree = parse_expression(self.expression, NAMES)
@@ -117,15 +119,15 @@ class FunctionLoss(BaseLoss):
     tasks = frozenset({"classification", "multilabel", "regression"})
     in_python = True
 
-    def __init__(self, function, check_gradient=True):
+    def __init__(self, function: Any, check_gradient: bool = True) -> None:
         self.function = function
         self.check_gradient = check_gradient
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_flag("check_gradient")
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Raise ``PluginError``: a Python function has no ONNX expression."""
         raise PluginError(
             "A Python function cannot be part of an ONNX graph. Train with "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..graphs import GraphBuilder
 from .base import BaseLoss
 from .expressions import positive_part
 
@@ -31,14 +32,14 @@ class HuberLoss(BaseLoss):
     HuberLoss(delta=1.5)
     """
 
-    def __init__(self, delta=1.0):
+    def __init__(self, delta: float = 1.0) -> None:
         self.delta = delta
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("delta")
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         delta = float(self.delta)
         magnitude = op.Abs(op.Sub(predicted, expected))

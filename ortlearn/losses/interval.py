@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Interval:
     low_inclusive: bool = False
     high_inclusive: bool = False
 
-    def contains(self, values) -> np.ndarray:
+    def contains(self, values: Any) -> np.ndarray:
         """Return whether each value belongs to the interval.
 
         Parameters

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .base import BaseLoss
 from .expressions import softplus
 
@@ -42,14 +44,14 @@ class LogLoss(BaseLoss):
     tasks = frozenset({"classification", "multilabel"})
     integer_labels = True
 
-    def __init__(self, label_smoothing=0.0):
+    def __init__(self, label_smoothing: float = 0.0) -> None:
         self.label_smoothing = label_smoothing
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("label_smoothing", high=1.0, closed=True)
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: Any, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         n_outputs = op.shape(predicted)[1]
         dtype = op.dtype(expected)
@@ -63,7 +65,7 @@ class LogLoss(BaseLoss):
             expected = op.Add(op.Mul(expected, 1.0 - share), share / 2)
         return self.sum_outputs(op, op.Sub(softplus(op, predicted), op.Mul(expected, predicted)))
 
-    def _multinomial(self, op, expected, predicted):
+    def _multinomial(self, op: Any, expected: str, predicted: str) -> Any:
         """Write the multinomial loss."""
         # The gradient reads the second output, the log-probabilities.
         losses = op.SoftmaxCrossEntropyLoss(predicted, expected, n_outputs=2, reduction="none")[0]

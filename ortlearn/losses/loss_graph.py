@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onnx import ModelProto, TensorProto, helper
@@ -183,7 +183,7 @@ def _check_output(name: str, known: TensorType | None) -> TensorType:
     return known
 
 
-def _penalties(op: GraphBuilder, penalty: Mapping[str, Any], weights: set[str]):
+def _penalties(op: GraphBuilder, penalty: Mapping[str, Any], weights: set[str]) -> Iterator[Any]:
     for weight, factors in penalty.items():
         if weight not in weights:
             raise ValueError(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..graphs import GraphBuilder
 from .base import BaseLoss
 from .expressions import margin, positive_part
 
@@ -13,11 +16,11 @@ class MarginLoss(BaseLoss):
 
     tasks = frozenset({"classification", "multilabel"})
 
-    def of_margin(self, op, margins):
+    def of_margin(self, op: GraphBuilder, margins: Any) -> str:
         """Write the loss of each margin."""
         raise NotImplementedError(f"{type(self).__name__} has no loss of a margin: implement of_margin.")
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         return self.sum_outputs(op, self.of_margin(op, margin(op, expected, predicted)))
 
@@ -40,7 +43,7 @@ class HingeLoss(MarginLoss):
 
     kinks = True
 
-    def of_margin(self, op, margins):
+    def of_margin(self, op: GraphBuilder, margins: Any) -> Any:
         """Write the loss of each margin."""
         return positive_part(op, op.Sub(1.0, margins))
 
@@ -62,7 +65,7 @@ class SquaredHingeLoss(MarginLoss):
     SquaredHingeLoss()
     """
 
-    def of_margin(self, op, margins):
+    def of_margin(self, op: GraphBuilder, margins: Any) -> Any:
         """Write the loss of each margin."""
         short = positive_part(op, op.Sub(1.0, margins))
         return op.Mul(short, short)
@@ -85,7 +88,7 @@ class ModifiedHuberLoss(MarginLoss):
     ModifiedHuberLoss()
     """
 
-    def of_margin(self, op, margins):
+    def of_margin(self, op: GraphBuilder, margins: Any) -> Any:
         """Write the loss of each margin."""
         short = positive_part(op, op.Sub(1.0, margins))
         beyond = positive_part(op, op.Sub(short, 2.0))
@@ -112,6 +115,6 @@ class PerceptronLoss(MarginLoss):
 
     kinks = True
 
-    def of_margin(self, op, margins):
+    def of_margin(self, op: GraphBuilder, margins: Any) -> Any:
         """Write the loss of each margin."""
         return positive_part(op, op.Neg(margins))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..exceptions import PluginError
@@ -35,14 +37,14 @@ class QuantileLoss(BaseLoss):
 
     kinks = True
 
-    def __init__(self, quantile=0.5):
+    def __init__(self, quantile: float = 0.5) -> None:
         self.quantile = quantile
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("quantile", high=1.0)
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         residual = op.Sub(expected, predicted)
         # max(q r, (q - 1) r) = max(r, 0) - (1 - q) r
@@ -76,10 +78,10 @@ class QuantilesLoss(BaseLoss):
 
     kinks = True
 
-    def __init__(self, levels=(0.05, 0.5, 0.95)):
+    def __init__(self, levels: Any = (0.05, 0.5, 0.95)) -> None:
         self.levels = levels
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         try:
             levels = np.asarray(self.levels, dtype=np.float64)
@@ -91,7 +93,7 @@ class QuantilesLoss(BaseLoss):
                 f"QuantilesLoss: levels={self.levels!r} must be rising numbers between 0 and 1, each once."
             )
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample; labels have a column per level."""
         known = op.shape(predicted)
         if known is not None and len(known) == 2 and known[1] not in (None, len(self.levels)):
@@ -105,7 +107,7 @@ class QuantilesLoss(BaseLoss):
         return self.sum_outputs(op, op.Sub(positive_part(op, residual), rest))
 
 
-def quantiles_of_scores(op: GraphBuilder, scores: str, levels) -> str:
+def quantiles_of_scores(op: GraphBuilder, scores: str, levels: Any) -> str:
     """Write the quantiles of increments: sums from the level next to 0.5 outwards."""
     n = len(levels)
     middle = int(np.argmin(np.abs(np.asarray(levels, dtype=np.float64) - 0.5)))

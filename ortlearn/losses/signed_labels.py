@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..graphs import GraphBuilder
 from .base import BaseLoss
 
 __all__ = ["SignedLabelLoss"]
@@ -17,18 +20,18 @@ class SignedLabelLoss(BaseLoss):
 
     tasks = frozenset({"classification", "multilabel"})
 
-    def __init__(self, loss):
+    def __init__(self, loss: Any) -> None:
         self.loss = loss
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.loss.check()
 
     @property
-    def kinks(self):  # type: ignore[override]
+    def kinks(self) -> Any:  # type: ignore[override]
         """Whether the slope of the loss jumps somewhere."""
         return self.loss.kinks
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         return self.loss.forward(op, op.Sub(op.Mul(expected, 2.0), 1.0), predicted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..graphs import GraphBuilder
 from .base import BaseLoss
 
 __all__ = ["SquaredErrorLoss"]
@@ -25,10 +26,10 @@ class SquaredErrorLoss(BaseLoss):
 
     definition_params = {"factor": 1.0}
 
-    def __init__(self, factor=0.5):
+    def __init__(self, factor: float = 0.5) -> None:
         self.factor = factor
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: GraphBuilder, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         difference = op.Sub(predicted, expected)
         total = self.sum_outputs(op, op.Mul(difference, difference))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .base import BaseLoss
 
 __all__ = ["PerOutputLoss", "PerPositionLoss", "RowObjective"]
@@ -12,16 +14,16 @@ class PerOutputLoss(BaseLoss):
 
     tasks = frozenset({"multilabel"})
 
-    def __init__(self, loss, groups):
+    def __init__(self, loss: Any, groups: Any) -> None:
         self.loss = loss
         self.groups = groups
 
     @property
-    def kinks(self):  # type: ignore[override]
+    def kinks(self) -> Any:  # type: ignore[override]
         """Whether the slope of the loss of one output jumps somewhere."""
         return self.loss.kinks
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: Any, expected: str, predicted: str) -> str:
         """Write the loss of each sample.
 
         Labels are int64 class numbers of shape (n, outputs) if the loss takes such labels, and otherwise
@@ -44,7 +46,7 @@ class PerOutputLoss(BaseLoss):
         return total
 
     @staticmethod
-    def _part(op, name, start, count):
+    def _part(op: Any, name: str, start: Any, count: Any) -> Any:
         known = op.type(name)
         part = op.Slice(name, [start], [start + count], [1])
         return op.set_type(part, known.elem_type, (known.shape[0], count))
@@ -60,22 +62,22 @@ class PerPositionLoss(BaseLoss):
     tasks = frozenset({"classification", "regression"})
     by_position = True
 
-    def __init__(self, loss, n_outputs, summed=False):
+    def __init__(self, loss: Any, n_outputs: Any, summed: bool = False) -> None:
         self.loss = loss
         self.n_outputs = n_outputs
         self.summed = summed
 
     @property
-    def kinks(self):  # type: ignore[override]
+    def kinks(self) -> Any:  # type: ignore[override]
         """Whether the slope of the loss of one position jumps somewhere."""
         return self.loss.kinks
 
     @property
-    def in_python(self):  # type: ignore[override]
+    def in_python(self) -> Any:  # type: ignore[override]
         """Whether the loss of one position is a Python function."""
         return self.loss.in_python
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: Any, expected: str, predicted: str) -> str:
         """Write the losses, of shape (n, positions).
 
         Scores are of shape (n, positions, k), or (n, positions) for k = 1; labels are int64 of shape
@@ -102,20 +104,20 @@ class PerPositionLoss(BaseLoss):
         op.set_type(values, op.type(predicted).elem_type, (n_samples, n_positions))
         return op.Mul(values, count) if self.summed else values
 
-    def evaluate(self, expected, predicted):
+    def evaluate(self, expected: Any, predicted: Any) -> Any:
         """Return the losses of a Python loss, of shape (n, positions), and the gradient of their sum."""
         values, gradient = self.loss.evaluate(*self._flat(expected, predicted))
         factor = predicted.shape[1] if self.summed else 1
         return values.reshape(predicted.shape[:2]) * factor, gradient.reshape(predicted.shape) * factor
 
-    def check_batch(self, expected, predicted, rows, gradient):
+    def check_batch(self, expected: Any, predicted: Any, rows: Any, gradient: Any) -> None:
         """Check the gradient of a batch if the loss of one position does."""
         if hasattr(self.loss, "check_batch"):
             factor = predicted.shape[1] if self.summed else 1
             flat = self._flat(expected, predicted)
             self.loss.check_batch(*flat, rows.ravel() / factor, gradient.reshape(-1, self.n_outputs) / factor)
 
-    def _flat(self, expected, predicted):
+    def _flat(self, expected: Any, predicted: Any) -> Any:
         """Return labels and outputs with one row per position."""
         shape = (-1,) if expected.dtype.kind in "iu" else (-1, self.n_outputs)
         return expected.reshape(shape), predicted.reshape(-1, self.n_outputs)
@@ -130,6 +132,6 @@ class RowObjective(BaseLoss):
 
     tasks = frozenset({"unsupervised"})
 
-    def forward(self, op, expected, predicted):
+    def forward(self, op: Any, expected: str, predicted: str) -> str:
         """Write the loss of each sample."""
         return self.sum_outputs(op, op.Sub(predicted, expected))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Hashable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -58,16 +58,16 @@ class BasePenalty(CheckedParameters):
     #: Kind of the proximal step, see above.
     proximal_kind: ClassVar[str | None] = None
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "proximal_step" in cls.__dict__ and "proximal_kind" not in cls.__dict__:
             cls.proximal_kind = None  # the kind of the base class does not apply to a new step
 
-    def __init__(self, intercept=False, weights=None):
+    def __init__(self, intercept: bool = False, weights: Any = None) -> None:
         self.intercept = intercept
         self.weights = weights
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_flag("intercept")
         patterns = [self.weights] if isinstance(self.weights, str) else self.weights

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..graphs import GraphBuilder
 from .expressions import absolute_values, squares
 from .l1 import L1Penalty
 
@@ -43,23 +46,31 @@ class ElasticPenalty(L1Penalty):
     ElasticPenalty(l1=0.0, l2=0.1)
     """
 
-    def __init__(self, l1=0.5, l2=0.5, intercept=False, weights=None, proximal=True, toward="zero"):
+    def __init__(
+        self,
+        l1: float = 0.5,
+        l2: float = 0.5,
+        intercept: bool = False,
+        weights: Any = None,
+        proximal: bool = True,
+        toward: Any = "zero",
+    ) -> None:
         super().__init__(l1=l1, intercept=intercept, weights=weights, proximal=proximal)
         self.l2 = l2
         self.toward = toward
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         self.check_number("l2", closed=True)
         self.check_choice("toward", ("zero", "start"))
 
     @property
-    def square_factor(self):
+    def square_factor(self) -> float:
         """Factor of ``w ** 2``."""
         return float(self.l2)
 
-    def forward(self, op, weight):
+    def forward(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the penalty of one weight."""
         terms = [absolute_values(op, weight, self.l1), squares(op, weight, self.l2)]
         found = [term for term in terms if term is not None]
@@ -67,6 +78,6 @@ class ElasticPenalty(L1Penalty):
             return found[0] if found else None
         return op.Add(*found)
 
-    def smooth_part(self, op, weight):
+    def smooth_part(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the differentiable part."""
         return squares(op, weight, self.l2) if self.is_proximal() else self.forward(op, weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -42,25 +43,25 @@ class GroupLassoPenalty(BasePenalty):
     proximal_kind = "row_threshold"
     roundable = True
 
-    def __init__(self, strength=0.01, intercept=False, weights=None):
+    def __init__(self, strength: float = 0.01, intercept: bool = False, weights: Any = None) -> None:
         super().__init__(intercept=intercept, weights=weights)
         self.strength = strength
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         self.check_number("strength", closed=True)
 
     @property
-    def smooth(self):
+    def smooth(self) -> bool:
         """Whether the penalty is differentiable everywhere."""
         return not self.strength
 
-    def is_proximal(self):
+    def is_proximal(self) -> bool:
         """Return whether the penalty has a proximal step."""
         return bool(self.strength)
 
-    def forward(self, op, weight):
+    def forward(self, op: Any, weight: str) -> str | None:
         """Write the penalty of one weight."""
         if not self.strength:
             return None
@@ -68,26 +69,26 @@ class GroupLassoPenalty(BasePenalty):
         return op.Mul(op.ReduceSum(norms, keepdims=0), self._factor(op, weight))
 
     @property
-    def needs_step(self):
+    def needs_step(self) -> bool:
         """Whether the proximal step is required, since the gradient is undefined at zero."""
         return self.is_proximal()
 
-    def smooth_part(self, op, weight):
+    def smooth_part(self, op: Any, weight: str) -> str | None:
         """Return None, since the proximal step covers the whole penalty."""
         return None
 
-    def proximal_step(self, op, weight, rate):
+    def proximal_step(self, op: Any, weight: str, rate: str) -> str:
         """Write the proximal step, a soft threshold of the norms."""
         tiny = float(np.finfo(op.float_dtype).tiny)
         ratio = op.Div(op.Mul(rate, self._factor(op, weight)), op.Max(self._norms(op, weight), tiny))
         return op.Mul(weight, op.Max(op.Sub(1.0, ratio), 0.0))
 
-    def _factor(self, op, weight):
+    def _factor(self, op: Any, weight: str) -> Any:
         """Return the factor of the norms of a weight."""
         return float(self.strength) * math.sqrt(math.prod(op.shape(weight)[1:]))
 
     @staticmethod
-    def _norms(op, weight):
+    def _norms(op: Any, weight: str) -> Any:
         """Write the norm of each row."""
         axes = list(range(1, len(op.shape(weight))))
         squared = op.Mul(weight, weight)

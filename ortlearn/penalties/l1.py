@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
+from ..graphs import GraphBuilder
 from .base import BasePenalty
 from .expressions import absolute_values, soft_threshold
 
@@ -40,43 +42,45 @@ class L1Penalty(BasePenalty):
 
     proximal_kind = "threshold"
 
-    def __init__(self, l1=0.5, intercept=False, weights=None, proximal=True):
+    def __init__(
+        self, l1: float = 0.5, intercept: bool = False, weights: Any = None, proximal: bool = True
+    ) -> None:
         super().__init__(intercept=intercept, weights=weights)
         self.l1 = l1
         self.proximal = proximal
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         self.check_number("l1", closed=True)
         self.check_flag("proximal")
 
     @property
-    def smooth(self):
+    def smooth(self) -> bool:
         """Whether the penalty is differentiable everywhere."""
         return not self.l1
 
-    def is_proximal(self):
+    def is_proximal(self) -> bool:
         """Return whether the penalty has a proximal step."""
         return bool(self.proximal and self.l1)
 
     @property
-    def absolute_factor(self):
+    def absolute_factor(self) -> float:
         """Factor of ``|w|``."""
         return float(self.l1)
 
-    def without_absolute_values(self):
+    def without_absolute_values(self) -> BasePenalty:
         """Return the penalty without its absolute values."""
         return copy.deepcopy(self).set_params(l1=0.0)
 
-    def forward(self, op, weight):
+    def forward(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the penalty of one weight."""
         return absolute_values(op, weight, self.l1)
 
-    def smooth_part(self, op, weight):
+    def smooth_part(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the differentiable part."""
         return None if self.is_proximal() else self.forward(op, weight)
 
-    def proximal_step(self, op, weight, rate):
+    def proximal_step(self, op: GraphBuilder, weight: str, rate: str) -> str:
         """Write the proximal step, which follows the update of a weight."""
         return soft_threshold(op, weight, op.Mul(rate, float(self.l1)))

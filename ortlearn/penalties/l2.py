@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..graphs import GraphBuilder
 from .base import BasePenalty
 from .expressions import squares
 
@@ -34,22 +37,24 @@ class L2Penalty(BasePenalty):
     L2Penalty(l2=0.01)
     """
 
-    def __init__(self, l2=0.5, intercept=False, weights=None, toward="zero"):
+    def __init__(
+        self, l2: float = 0.5, intercept: bool = False, weights: Any = None, toward: Any = "zero"
+    ) -> None:
         super().__init__(intercept=intercept, weights=weights)
         self.l2 = l2
         self.toward = toward
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         self.check_number("l2", closed=True)
         self.check_choice("toward", ("zero", "start"))
 
     @property
-    def square_factor(self):
+    def square_factor(self) -> float:
         """Factor of ``w ** 2``."""
         return float(self.l2)
 
-    def forward(self, op, weight):
+    def forward(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the penalty of one weight."""
         return squares(op, weight, self.l2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .base import BasePenalty
@@ -39,34 +41,34 @@ class MaxNormPenalty(BasePenalty):
 
     proximal_kind = "column_ball"
 
-    def __init__(self, max_norm=3.0, intercept=False, weights=None):
+    def __init__(self, max_norm: float = 3.0, intercept: bool = False, weights: Any = None) -> None:
         super().__init__(intercept=intercept, weights=weights)
         self.max_norm = max_norm
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         super().check()
         self.check_number("max_norm")
 
     @property
-    def smooth(self):
+    def smooth(self) -> bool:
         """Whether the penalty is differentiable everywhere: a bound is not."""
         return False
 
-    def is_proximal(self):
+    def is_proximal(self) -> bool:
         """Return whether the penalty has a proximal step."""
         return True
 
     @property
-    def projects(self):
+    def projects(self) -> bool:
         """Whether the proximal step does not depend on the learning rate."""
         return True
 
-    def forward(self, op, weight):
+    def forward(self, op: Any, weight: str) -> str | None:
         """Return None, since the bound adds nothing to the loss."""
         return None
 
-    def proximal_step(self, op, weight, rate):
+    def proximal_step(self, op: Any, weight: str, rate: str) -> str:
         """Write the proximal step, the projection onto the ball."""
         rank = len(op.shape(weight))
         axes = list(range(1, rank)) if rank > 2 else [0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..graphs import GraphBuilder
 from .base import BasePenalty
 
 __all__ = ["NoPenalty"]
@@ -24,6 +25,6 @@ class NoPenalty(BasePenalty):
     NoPenalty()
     """
 
-    def forward(self, op, weight):
+    def forward(self, op: GraphBuilder, weight: str) -> str | None:
         """Return None, which stands for no penalty."""
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from .. import plugins
@@ -56,15 +56,15 @@ class PerWeightPenalty(BasePenalty):
     L2Penalty(l2=0.3, weights=['coefs_1'])
     """
 
-    def __init__(self, penalties):
+    def __init__(self, penalties: Any) -> None:
         self.penalties = penalties
 
     @property
-    def weights(self):
+    def weights(self) -> Any:
         """Names and patterns of the weights that have penalties."""
         return list(self._known())
 
-    def check(self):
+    def check(self) -> None:
         """Check names and penalties before training."""
         if not isinstance(self.penalties, Mapping) or not self.penalties:
             raise PluginError(
@@ -82,7 +82,7 @@ class PerWeightPenalty(BasePenalty):
                 )
             penalty.check()
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters.
 
         Parameters
@@ -103,7 +103,7 @@ class PerWeightPenalty(BasePenalty):
                     params |= {f"{key}__{name}": nested for name, nested in value.get_params().items()}
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Any:
         """Set parameters: ``penalties``, one of them by its name, or a parameter of one.
 
         Parameters
@@ -132,11 +132,11 @@ class PerWeightPenalty(BasePenalty):
                 self._set_nested(name, value)
         return self
 
-    def _known(self):
+    def _known(self) -> Any:
         """Return the penalties by name, or nothing if they are not a dictionary, which ``check`` rejects."""
         return self.penalties if isinstance(self.penalties, Mapping) else {}
 
-    def _set_nested(self, name, value):
+    def _set_nested(self, name: str, value: Any) -> None:
         """Set a parameter of one of the penalties."""
         owners = [key for key in self._known() if name.startswith(f"{key}__")]
         if not owners:
@@ -151,11 +151,11 @@ class PerWeightPenalty(BasePenalty):
             )
         self.penalties[key].set_params(**{name[len(key) + 2 :]: value})
 
-    def parts(self):
+    def parts(self) -> list[BasePenalty]:
         """Return the penalties that this one consists of."""
         return [_as_penalty(value) for value in self.penalties.values()]
 
-    def parts_for(self, is_intercept, name):
+    def parts_for(self, is_intercept: bool, name: str) -> list[BasePenalty]:
         """Return the penalties of a weight, in the order of their proximal steps."""
         found = []
         for key, part in zip(self.penalties, self.parts(), strict=True):
@@ -163,7 +163,7 @@ class PerWeightPenalty(BasePenalty):
                 found.append(part)
         return order_proximal_steps(found)
 
-    def for_weights(self, choose):
+    def for_weights(self, choose: Callable[[Sequence[str] | str], list[str]]) -> BasePenalty:
         """Return the penalty with the names that its weights have in the graph."""
         found = {}
         for key, part in zip(self.penalties, self.parts(), strict=True):
@@ -180,49 +180,49 @@ class PerWeightPenalty(BasePenalty):
             found[key] = part
         return PerWeightPenalty(found)
 
-    def without_absolute_values(self):
+    def without_absolute_values(self) -> BasePenalty:
         """Return the penalties without their absolute values."""
         named = zip(self.penalties, self.parts(), strict=True)
         return PerWeightPenalty({key: part.without_absolute_values() for key, part in named})
 
-    def graph_key(self):
+    def graph_key(self) -> Hashable:
         """Return a key of the graphs that the penalties write."""
         named = zip(self.penalties, self.parts(), strict=True)
         return (type(self), tuple((key, repr(part.weights), part.graph_key()) for key, part in named))
 
     @property
-    def smooth(self):
+    def smooth(self) -> bool:
         """Whether all penalties are differentiable everywhere."""
         return all(part.smooth for part in self.parts())
 
     @property
-    def needs_step(self):
+    def needs_step(self) -> bool:
         """Whether the proximal step of one of the penalties is required."""
         return any(part.needs_step for part in self.parts())
 
     @property
-    def projects(self):
+    def projects(self) -> bool:
         """Whether no proximal step depends on the learning rate."""
         stepping = [part for part in self.parts() if part.is_proximal()]
         return bool(stepping) and all(part.projects for part in stepping)
 
-    def is_proximal(self):
+    def is_proximal(self) -> bool:
         """Return whether one of the penalties has a proximal step."""
         return any(part.is_proximal() for part in self.parts())
 
-    def applies_to(self, is_intercept, name=""):
+    def applies_to(self, is_intercept: bool, name: str = "") -> bool:
         """Return whether a weight is penalised."""
         return bool(self.parts_for(is_intercept, name))
 
-    def forward(self, op, weight):
+    def forward(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the penalty of one weight, chosen by its name."""
         return _sum(op, [part.forward(op, weight) for part in self.parts_for(False, weight)])
 
-    def smooth_part(self, op, weight):
+    def smooth_part(self, op: GraphBuilder, weight: str) -> str | None:
         """Write the differentiable part."""
         return _sum(op, [part.smooth_part(op, weight) for part in self.parts_for(False, weight)])
 
-    def proximal_step(self, op, weight, rate):
+    def proximal_step(self, op: GraphBuilder, weight: str, rate: str) -> str:
         """Write the proximal step, which follows the update of a weight."""
         steps = [part for part in self.parts_for(False, weight) if part.is_proximal()]
         for part in steps:

@@ -167,7 +167,7 @@ def _weight_parameter(estimator: BaseEstimator) -> str | None:
     return None if inner is None else f"{name}__{inner}"
 
 
-def _few_samples(X: Any, y: Any, by_class: bool):
+def _few_samples(X: Any, y: Any, by_class: bool) -> Any:
     """Return the first samples, with the first one of each class."""
     if np.shape(y)[0] <= FEW_SAMPLES:
         return X, y
@@ -201,7 +201,7 @@ def _missing_labels(y: np.ndarray, classes: Any) -> np.ndarray:
     return np.array(missing, dtype=y.dtype).reshape(-1, y.shape[1])
 
 
-def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes: Any):
+def _with_all_classes(X: Any, y: Any, sample_weight: np.ndarray | None, classes: Any) -> Any:
     if np.ndim(y) == 2 and np.shape(y)[1] > 1:
         missing = _missing_labels(np.asarray(y), classes)
     else:

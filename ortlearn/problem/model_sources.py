@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["converted", "fitted_source"]
 
 
-def fitted_source(configuration: Configuration, X, y, sample_weight, random_state, classes) -> Any:
+def fitted_source(
+    configuration: Configuration, X: Any, y: Any, sample_weight: Any, random_state: Any, classes: Any
+) -> Any:
     """Return the model of a configuration, or a clone fitted on the samples if it is not fitted."""
     source = configuration.source
     if is_onnx_source(source) or is_fitted(source):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..exceptions import NoTrainableWeightError, PluginError
 from ..learning_rates import BaseLearningRate
@@ -80,7 +80,7 @@ def penalty_for_weights(
             )
     weights = {name: trainable.parameters[name] for name in trainable.trained}
 
-    def choose(patterns):
+    def choose(patterns: Any) -> Any:
         try:
             found = select_weights(weights, patterns, trainable.original_names)
             return found if only is None else [name for name in found if name in only]

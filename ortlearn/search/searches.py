@@ -26,7 +26,7 @@ __all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
 class _TrainingSplitter:
     """Splitter that trains the candidates once the splits are known."""
 
-    def __init__(self, splitter: Any, evaluation: _Evaluation):
+    def __init__(self, splitter: Any, evaluation: _Evaluation) -> None:
         self._splitter, self._evaluation = splitter, evaluation
 
     def split(self, X: Any, y: Any = None, **params: Any) -> list:
@@ -39,7 +39,9 @@ class _TrainingSplitter:
 class _Evaluation:
     """Candidates of a search, and their trained models in the order in which scikit-learn calls ``fit``."""
 
-    def __init__(self, search: Any, parameters: list[Mapping[str, Any]], fit_params: Mapping[str, Any]):
+    def __init__(
+        self, search: Any, parameters: list[Mapping[str, Any]], fit_params: Mapping[str, Any]
+    ) -> None:
         self._estimator, self._fit_params = search.estimator, fit_params
         alone = any(getattr(search, name, None) for name in CALLBACKS)
         alone |= effective_n_jobs(search.n_jobs) > 1 or not fit_params.keys() <= {"sample_weight"}
@@ -79,7 +81,7 @@ class _Evaluation:
 class _JointSearchMixin:
     """Mixin of scikit-learn's searches that trains candidates together."""
 
-    def fit(self, X, y=None, **params):
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Run the search.
 
         Parameters

@@ -125,7 +125,7 @@ def check_gradient_rule(
             )
 
 
-def _gradients(model, feeds, names, run, rng):
+def _gradients(model: Any, feeds: Any, names: Any, run: Any, rng: Any) -> Any:
     """Return random weights of the outputs, and the gradients of the weighted sum."""
     onx = gradient_model(model, None, names)
     check_graph(f"gradient of {model.graph.name}", onx)
@@ -147,7 +147,7 @@ def _gradients(model, feeds, names, run, rng):
     return weights, run(onx, {**feeds, **seeds})
 
 
-def _slope(model, feeds, name, direction, weights, run, step):
+def _slope(model: Any, feeds: Any, name: Any, direction: Any, weights: Any, run: Any, step: Any) -> Any:
     """Return the slope of the weighted sum of the outputs along a direction, and its rounding error."""
     outputs = [value.name for value in model.graph.output]
     total = size = 0.0

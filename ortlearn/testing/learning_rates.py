@@ -149,17 +149,17 @@ class _Quadratic:
     has_kinks = False
     lower = None
 
-    def __init__(self, name: str, absolute: np.ndarray | None = None):
+    def __init__(self, name: str, absolute: np.ndarray | None = None) -> None:
         self.name = name
         self.scales = np.linspace(0.5, 2.0, 5)
         self.absolute = absolute
         self.anchor = None if absolute is None else np.full(5, 0.5)
 
-    def __call__(self, weights):
+    def __call__(self, weights: Any) -> Any:
         assert weights.shape == (5,), f"{self.name}: evaluates weights of shape {weights.shape}, not (5,)"
         return float(self.scales @ (weights - 1.0) ** 2 / 2), self.scales * (weights - 1.0)
 
-    def rounded(self, width):
+    def rounded(self, width: Any) -> Any:
         """Return the object itself, since it has no kinks."""
         return self
 

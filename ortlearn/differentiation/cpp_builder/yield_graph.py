@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onnx import ModelProto, helper
 
 from ...graphs.editing import with_fields
@@ -40,5 +42,5 @@ def yield_graph(model: ModelProto, gradient: ModelProto) -> ModelProto:
     )
 
 
-def _has_gradient(value) -> bool:
+def _has_gradient(value: Any) -> bool:
     return value.type.tensor_type.elem_type in CARRIERS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from onnx import NodeProto, TensorProto, defs, helper, shape_inference
 
@@ -13,48 +14,48 @@ from .dimensions import broadcast_shapes
 __all__ = ["HIDDEN", "OTHER_TYPES"]
 
 
-def _same(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _same(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     return [inputs[0]]
 
 
-def _with_sum(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _with_sum(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     return [inputs[0], None, None, inputs[0]]
 
 
-def _float(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _float(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     return [TensorType(TensorProto.FLOAT, inputs[0].shape)]
 
 
-def _pairs(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _pairs(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     sizes = [None if known is None or known.shape is None else known.shape[0] for known in inputs]
     return [TensorType(inputs[0].elem_type, tuple(sizes))]
 
 
-def _product(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _product(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     ranks = [0 if known is None or known.shape is None else len(known.shape) for known in inputs]
     return [TensorType(inputs[0].elem_type, None if min(ranks) < 2 else (None,) * max(ranks))]
 
 
-def _quantised(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _quantised(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     zero = inputs[2] if len(inputs) > 2 else None
     return [TensorType(TensorProto.UINT8 if zero is None else zero.elem_type, inputs[0].shape)]
 
 
-def _broadcast(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _broadcast(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     shapes = [None if known is None else known.shape for known in (inputs[0], inputs[3])]
     return [TensorType(inputs[0].elem_type, broadcast_shapes(shapes))]
 
 
-def _columns(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _columns(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     shape = inputs[0].shape
     return [TensorType(inputs[0].elem_type, None if shape is None else (*shape[:-1], attribute(node, "N")))]
 
 
-def _float_product(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _float_product(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     return [TensorType(TensorProto.FLOAT, _product(node, inputs[:2], opsets)[0].shape)]
 
 
-def _rows(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _rows(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     """Return the types of an embedding: the axes of the indices, then the columns of the table."""
     table = inputs[2]
     if table is None or table.shape is None or inputs[0].shape is None:
@@ -63,7 +64,7 @@ def _rows(node: NodeProto, inputs: Sequence, opsets) -> list:
     return [y, TensorType(TensorProto.INT32, inputs[0].shape[:1]), y]
 
 
-def _attention(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _attention(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     """Return the type of attention: the axes of the queries, with the columns of the values."""
     x, sizes = inputs[0], attribute(node, "qkv_hidden_sizes")
     if x.shape is None or len(x.shape) != 3:
@@ -82,7 +83,7 @@ def _attention(node: NodeProto, inputs: Sequence, opsets) -> list:
     return [TensorType(x.elem_type, (*x.shape[:2], columns))]
 
 
-def _standard_attention(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _standard_attention(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     """Return the types of Attention of onnx: y, the present keys and values, and the scores."""
     q, k, v = (None if known is None else known.shape for known in inputs[:3])
     if q is None or k is None or v is None or any(inputs[4:5]):
@@ -100,7 +101,7 @@ def _standard_attention(node: NodeProto, inputs: Sequence, opsets) -> list:
     return [TensorType(inputs[0].elem_type, shape) for shape in shapes]
 
 
-def _of_length(node: NodeProto, inputs: Sequence, opsets) -> list:
+def _of_length(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
     """Return the type of a tensor whose rank is the length of a computed shape."""
     length = inputs[1].shape if inputs[1] is not None else None
     if length is None or len(length) != 1 or not isinstance(length[0], int):
@@ -111,7 +112,7 @@ def _of_length(node: NodeProto, inputs: Sequence, opsets) -> list:
 def _standard(op_type: str) -> Callable:
     """Return the output type of a fused operator, which is that of its first part, a standard operator."""
 
-    def infer(node: NodeProto, inputs: Sequence, opsets) -> list:
+    def infer(node: NodeProto, inputs: Sequence, opsets: Any) -> list:
         known = {a.name for a in defs.get_schema(op_type).attributes.values()}
         plain = helper.make_node(op_type, node.input[:3], ["y"])
         plain.attribute.extend(a for a in node.attribute if a.name in known)

@@ -175,7 +175,7 @@ def _other_types(node: NodeProto, types: Mapping[str, TensorType], opsets: Mappi
     }
 
 
-def _loop_types(node: NodeProto, inputs: Sequence, types: Mapping[str, TensorType], opsets) -> list:
+def _loop_types(node: NodeProto, inputs: Sequence, types: Mapping[str, TensorType], opsets: Any) -> list:
     """Return the types of the initial states of a Loop if its body keeps them: outputs have them too."""
     (body,) = subgraphs(node)
     names = [value.name for value in body.input[2:]]

@@ -23,7 +23,7 @@ LOW_PRECISION = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_FLOAT8)
 class TypedBuilder(GraphBuilder):
     """A :class:`~ortlearn.graphs.GraphBuilder` that infers simple types, and stores values of constants."""
 
-    def __init__(self, opset: int = 18, *, constants: Iterable[TensorProto] = (), **options: Any):
+    def __init__(self, opset: int = 18, *, constants: Iterable[TensorProto] = (), **options: Any) -> None:
         super().__init__(opset, **options)
         self.first_input = "name"  # of the graph to differentiate, for messages
         self._parent: TypedBuilder | None = None
@@ -34,7 +34,7 @@ class TypedBuilder(GraphBuilder):
         """All names in use."""
         return self._names
 
-    def child(self, types: Mapping[str, TensorType]):
+    def child(self, types: Mapping[str, TensorType]) -> Any:
         """Return a builder for a subgraph, with unique names and constants in the main graph."""
         inner = type(self)(self.opset, dtype=self.float_dtype, prefix=self.prefix)
         inner.first_input = self.first_input
@@ -43,7 +43,7 @@ class TypedBuilder(GraphBuilder):
         inner._types, inner._values = {**self._types, **types}, dict(self._values)
         return inner
 
-    def node(self, op_type: str, *inputs: Any, **options: Any):
+    def node(self, op_type: str, *inputs: Any, **options: Any) -> Any:
         """Append a node; see :meth:`ortlearn.graphs.GraphBuilder.node`."""
         result = super().node(op_type, *inputs, **options)
         if isinstance(result, str) and not options.get("domain"):

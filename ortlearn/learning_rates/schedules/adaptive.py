@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .base import BaseSchedule
 
@@ -51,30 +51,32 @@ class AdaptiveSchedule(BaseSchedule):
     0.02
     """
 
-    def __init__(self, tol=1e-4, patience=2, divisor=5.0, minimum=1e-6):
+    def __init__(
+        self, tol: float = 1e-4, patience: int = 2, divisor: float = 5.0, minimum: float = 1e-6
+    ) -> None:
         self.tol = tol
         self.patience = patience
         self.divisor = divisor
         self.minimum = minimum
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("tol", closed=True)
         self.check_count("patience")
         self.check_number("divisor", low=1.0)
         self.check_number("minimum")
 
-    def start(self):
+    def start(self) -> Any:
         """Return the memory before the first epoch."""
         return _Memory()
 
-    def remember(self, memory, loss):
+    def remember(self, memory: Any, loss: float) -> Any:
         """Return the memory after an epoch."""
         idle = memory.idle + 1 if loss > memory.best - self.tol else 0
         divided = idle >= self.patience
         return _Memory(min(memory.best, loss), 0 if divided else idle, memory.divisions + divided)
 
-    def rate(self, epoch, eta0, memory=None):
+    def rate(self, epoch: int, eta0: float, memory: Any = None) -> float:
         """Return the rate of an epoch."""
         rate = float(eta0)
         for _ in range(0 if memory is None else memory.divisions):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .base import BaseSchedule
 
 __all__ = ["ConstantSchedule"]
@@ -17,6 +19,6 @@ class ConstantSchedule(BaseSchedule):
     0.1
     """
 
-    def rate(self, epoch, eta0, memory=None):
+    def rate(self, epoch: int, eta0: float, memory: Any = None) -> float:
         """Return the rate of an epoch."""
         return float(eta0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .base import BaseSchedule
 
@@ -37,18 +38,18 @@ class CosineSchedule(BaseSchedule):
 
     spans = {"period": 1.0}
 
-    def __init__(self, period=None, final=0.01, restarts=False):
+    def __init__(self, period: Any = None, final: float = 0.01, restarts: bool = False) -> None:
         self.period = period
         self.final = final
         self.restarts = restarts
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_length("period")
         self.check_number("final", high=1.0)
         self.check_flag("restarts")
 
-    def rate(self, epoch, eta0, memory=None):
+    def rate(self, epoch: int, eta0: float, memory: Any = None) -> float:
         """Return the rate of an epoch."""
         period = self.length("period")
         passed = epoch % period if self.restarts else min(epoch, period)

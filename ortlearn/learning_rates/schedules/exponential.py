@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .base import BaseSchedule
 
 __all__ = ["ExponentialSchedule"]
@@ -26,13 +28,13 @@ class ExponentialSchedule(BaseSchedule):
     0.1
     """
 
-    def __init__(self, decay=0.95):
+    def __init__(self, decay: float = 0.95) -> None:
         self.decay = decay
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("decay", high=1.0)
 
-    def rate(self, epoch, eta0, memory=None):
+    def rate(self, epoch: int, eta0: float, memory: Any = None) -> float:
         """Return the rate of an epoch."""
         return eta0 * self.decay**epoch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .base import BaseSchedule
 
@@ -31,13 +32,13 @@ class InvScalingSchedule(BaseSchedule):
 
     shared = ("power_t",)
 
-    def __init__(self, power_t=0.25):
+    def __init__(self, power_t: float = 0.25) -> None:
         self.power_t = power_t
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("power_t", low=-math.inf)
 
-    def rate(self, epoch, eta0, memory=None):
+    def rate(self, epoch: int, eta0: float, memory: Any = None) -> float:
         """Return the rate of an epoch."""
         return eta0 / (epoch + 1) ** self.power_t

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .base import BaseSchedule
 
@@ -43,23 +44,25 @@ class OneCycleSchedule(BaseSchedule):
 
     spans = {"epochs": 1.0}
 
-    def __init__(self, epochs=None, peak=0.3, first=0.04, final=4e-6):
+    def __init__(
+        self, epochs: Any = None, peak: float = 0.3, first: float = 0.04, final: float = 4e-6
+    ) -> None:
         self.epochs = epochs
         self.peak = peak
         self.first = first
         self.final = final
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_length("epochs", low=2)
         for name in ("peak", "first", "final"):
             self.check_number(name, high=1.0)
 
-    def for_epochs(self, n_epochs):
+    def for_epochs(self, n_epochs: int) -> Any:
         """Return the schedule for a training with a given number of epochs."""
         return super().for_epochs(max(n_epochs, 2))
 
-    def rate(self, epoch, eta0, memory=None):
+    def rate(self, epoch: int, eta0: float, memory: Any = None) -> float:
         """Return the rate of an epoch."""
         # A cycle that is too short to rise starts at the highest rate.
         epochs = self.length("epochs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .base import BaseSchedule
 
@@ -34,14 +35,14 @@ class OptimalSchedule(BaseSchedule):
 
     shared = ("alpha",)
 
-    def __init__(self, alpha=0.0001):
+    def __init__(self, alpha: float = 0.0001) -> None:
         self.alpha = alpha
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("alpha")
 
-    def rate(self, epoch, eta0, memory=None):
+    def rate(self, epoch: int, eta0: float, memory: Any = None) -> float:
         """Return the rate of an epoch."""
         first = math.sqrt(1.0 / math.sqrt(self.alpha))
         return 1.0 / (self.alpha * (1.0 / (first * self.alpha) + epoch))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .base import BaseSchedule
 
@@ -54,14 +54,21 @@ class PlateauSchedule(BaseSchedule):
     0.05
     """
 
-    def __init__(self, factor=0.1, patience=10, threshold=1e-4, cooldown=0, minimum=1e-8):
+    def __init__(
+        self,
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        cooldown: int = 0,
+        minimum: float = 1e-8,
+    ) -> None:
         self.factor = factor
         self.patience = patience
         self.threshold = threshold
         self.cooldown = cooldown
         self.minimum = minimum
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_number("factor", high=1.0)
         self.check_count("patience", low=0)
@@ -69,11 +76,11 @@ class PlateauSchedule(BaseSchedule):
         self.check_count("cooldown", low=0)
         self.check_number("minimum")
 
-    def start(self):
+    def start(self) -> Any:
         """Return the memory before the first epoch."""
         return _Memory()
 
-    def remember(self, memory, loss):
+    def remember(self, memory: Any, loss: float) -> Any:
         """Return the memory after an epoch."""
         bound = memory.best - self.threshold * abs(memory.best) if memory.best < math.inf else math.inf
         best, idle = (loss, 0) if loss < bound else (memory.best, memory.idle + 1)
@@ -83,7 +90,7 @@ class PlateauSchedule(BaseSchedule):
             return _Memory(best, 0, self.cooldown, memory.steps + 1)
         return _Memory(best, idle, 0, memory.steps)
 
-    def rate(self, epoch, eta0, memory=None):
+    def rate(self, epoch: int, eta0: float, memory: Any = None) -> float:
         """Return the rate of an epoch."""
         steps = 0 if memory is None else memory.steps
         return max(eta0 * self.factor**steps, min(self.minimum, eta0))

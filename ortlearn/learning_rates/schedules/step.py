@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .base import BaseSchedule
 
 __all__ = ["StepSchedule"]
@@ -30,15 +32,15 @@ class StepSchedule(BaseSchedule):
 
     spans = {"period": 0.3}
 
-    def __init__(self, period=None, factor=0.1):
+    def __init__(self, period: Any = None, factor: float = 0.1) -> None:
         self.period = period
         self.factor = factor
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_length("period")
         self.check_number("factor", high=1.0)
 
-    def rate(self, epoch, eta0, memory=None):
+    def rate(self, epoch: int, eta0: float, memory: Any = None) -> float:
         """Return the rate of an epoch."""
         return eta0 * self.factor ** (epoch // self.length("period"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 from .base import BaseSchedule
 from .resolve import resolve_schedule
@@ -41,18 +42,18 @@ class WarmUpSchedule(BaseSchedule):
 
     spans = {"epochs": 0.05}
 
-    def __init__(self, epochs=None, first=0.1, then="constant"):
+    def __init__(self, epochs: Any = None, first: float = 0.1, then: Any = "constant") -> None:
         self.epochs = epochs
         self.first = first
         self.then = then
 
-    def check(self):
+    def check(self) -> None:
         """Check the parameters before training."""
         self.check_length("epochs")
         self.check_number("first", high=1.0)
         resolve_schedule(self.then).check()
 
-    def for_epochs(self, n_epochs):
+    def for_epochs(self, n_epochs: int) -> Any:
         """Return the schedule for a training with a given number of epochs."""
         schedule = super().for_epochs(n_epochs)
         then = resolve_schedule(self.then)
@@ -62,12 +63,12 @@ class WarmUpSchedule(BaseSchedule):
             schedule.then = spanning
         return schedule
 
-    def start(self):
+    def start(self) -> Any:
         """Return the memory before the first epoch."""
         inner = resolve_schedule(self.then).start()
         return None if inner is None else (0, inner)
 
-    def remember(self, memory, loss):
+    def remember(self, memory: Any, loss: float) -> Any:
         """Return the memory after an epoch."""
         if memory is None:
             return None
@@ -76,7 +77,7 @@ class WarmUpSchedule(BaseSchedule):
             inner = resolve_schedule(self.then).remember(inner, loss)
         return passed + 1, inner
 
-    def rate(self, epoch, eta0, memory=None):
+    def rate(self, epoch: int, eta0: float, memory: Any = None) -> float:
         """Return the rate of an epoch."""
         inner = () if memory is None else (memory[1],)
         then, epochs = resolve_schedule(self.then), self.length("epochs")

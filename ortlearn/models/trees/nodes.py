@@ -260,7 +260,14 @@ class FusedTrees(FusedForm):
         return np.repeat(np.arange(len(self.nodes.sizes)), self.nodes.sizes)[self.nodes.is_leaf]
 
     def _write(
-        self, op: GraphBuilder, output: str, n_targets: int, leaves: Any, targets: Any, weights: Any, base=()
+        self,
+        op: GraphBuilder,
+        output: str,
+        n_targets: int,
+        leaves: Any,
+        targets: Any,
+        weights: Any,
+        base: Any = (),
     ) -> None:
         """Append the operator, which adds a weight to a target where a sample reaches a leaf."""
         nodes, is_leaf = self.nodes, self.nodes.is_leaf

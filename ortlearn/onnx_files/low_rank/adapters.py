@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto
@@ -74,7 +75,7 @@ class LoRA(BaseEstimator):
         "target": [str, list, tuple, None],
     }
 
-    def __init__(self, rank=8, *, alpha=None, target=None):
+    def __init__(self, rank: int = 8, *, alpha: Any = None, target: Any = None) -> None:
         self.rank = rank
         self.alpha = alpha
         self.target = target

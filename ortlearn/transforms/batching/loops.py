@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onnx import GraphProto, NodeProto, helper
 
 from ...graphs import TensorType, make_value_info, value_types
@@ -72,7 +74,7 @@ def _body(scope: BatchScope, inner: BatchScope, batched: set[str]) -> GraphProto
     return helper.make_graph(inner.op.nodes, body.name, inputs, outputs, inner.op.initializers)
 
 
-def _info(name: str, known: TensorType | None, size: int, is_batched: bool):
+def _info(name: str, known: TensorType | None, size: int, is_batched: bool) -> Any:
     if known is not None and is_batched and known.shape is not None:
         known = TensorType(known.elem_type, (size, *known.shape))
     return make_value_info(name, known)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onnx import NodeProto
 
+from ...graphs import GraphBuilder
 from ...graphs.nodes import attribute
 from .scope import BatchScope, NotBatchable
 
@@ -50,7 +53,7 @@ def _product(
     trans_left: bool,
     trans_right: bool,
     alpha: float = 1.0,
-    outputs=None,
+    outputs: Any = None,
 ) -> str:
     """Write the product of two matrices, at least one of them batched."""
     op = scope.op
@@ -83,7 +86,7 @@ def _is_smaller(scope: BatchScope, left: str, right: str) -> bool:
     return rows * (inner + columns) < columns * inner  # type: ignore[operator]
 
 
-def _scaled(op, name: str, alpha: float) -> str:
+def _scaled(op: GraphBuilder, name: str, alpha: float) -> str:
     return name if alpha == 1.0 else op.Mul(name, float(alpha))
 
 
@@ -105,7 +108,7 @@ def _product_with_column(
     trans_right: bool,
     alpha: float,
     added: str | None = None,
-    outputs=None,
+    outputs: Any = None,
 ) -> str:
     """Write the products of a shared matrix and batched columns as one Gemm: (A b)^T = b^T A^T."""
     op = scope.op

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from onnx import NodeProto
 
@@ -52,7 +53,7 @@ def reduction(scope: BatchScope, node: NodeProto) -> None:
     write_with_axes(scope, node, data, [shifted_axis(axis) for axis in (axes or range(rank))])
 
 
-def along_axis(default: int):
+def along_axis(default: int) -> Any:
     """Return the rule of operators with the attribute ``axis``."""
 
     def rule(scope: BatchScope, node: NodeProto) -> None:
