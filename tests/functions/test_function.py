@@ -9,12 +9,13 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
-from sklearn.svm import OneClassSVM
+from sklearn.svm import SVR, OneClassSVM
 
 from ortlearn import OrtGradientOptimizer
 from ortlearn.conversion import sklearn_to_onnx
@@ -94,6 +95,20 @@ def test_gradients_of_parameters_are_those_of_a_linear_model():
     found = f.parameter_gradient(P, [1.0, 0, 0, 0, 2])
     np.testing.assert_allclose(found["coef"].ravel(), P[0] + 2 * P[4], rtol=1e-12)
     np.testing.assert_allclose(found["intercept"], [3.0], rtol=1e-12)
+
+
+def test_closed_forms_of_kernels():
+    """f(x) = sum of a_i exp(-g |x - x_i|^2): its gradient is that sum times -2 g (x - x_i)."""
+    process = GaussianProcessRegressor(RBF(1.5), alpha=0.1, optimizer=None).fit(X, Y)
+    machine = SVR(gamma=0.3).fit(X, Y)
+    for model, centres, weights, gamma in (
+        (process, X, process.alpha_, 1 / (2 * 1.5**2)),
+        (machine, machine.support_vectors_, machine.dual_coef_[0], 0.3),
+    ):
+        steps = P[:, None] - centres
+        shares = weights * np.exp(-gamma * (steps**2).sum(axis=2))
+        slopes = -2 * gamma * (shares[..., None] * steps).sum(axis=1)
+        np.testing.assert_allclose(differentiable(model).gradient(P), slopes, rtol=1e-8, atol=1e-10)
 
 
 def test_hessians_are_symmetric():
