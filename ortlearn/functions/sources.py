@@ -12,6 +12,7 @@ import numpy as np
 from onnx import ModelProto
 from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from ..data.columns import Columns
@@ -32,11 +33,12 @@ from ..preprocessing.pipeline_split import split_pipeline
 from ..preprocessing.schema import Input, InputSchema, graph_inputs, schema_of_graph
 from ..preprocessing.skl2onnx_steps import UndefinedModelError
 from ..problem.input_validation import InputFeatures
+from ..quiet import quiet
 from ..runtime.graph_run import run_graph
 from ..trainable.conversion import TrainableModel, to_trainable
 from ..trainable.from_estimator import write_split
 
-__all__ = ["Source", "open_source"]
+__all__ = ["Source", "open_source", "open_transformation"]
 
 Arrays = dict[str, np.ndarray]
 
@@ -89,6 +91,17 @@ def open_source(model: Any, X: Any, dtype: Any) -> Source:
     if not is_fitted(model):
         raise ConversionError(f"{type(model).__name__} is not fitted: call fit first.")
     return _of_estimator(model, X, np.dtype(np.float64 if dtype is None else dtype))
+
+
+def open_transformation(source: Source, X: Any, dtype: Any) -> Source:
+    """Return the graph of ``transform`` of a predictor, which is written if it is a step of a pipeline."""
+    model = source.estimator
+    rows = np.zeros((1, model.n_features_in_)) if X is None else _safe_indexing(X, np.array([0]))
+    with quiet():
+        transformed = np.asarray(model.transform(rows))
+    identity = StandardScaler(with_mean=False, with_std=False).fit(transformed)
+    steps = Pipeline([("model", model), ("identity", identity)])
+    return replace(open_source(steps, X, dtype), name=source.name)
 
 
 def _of_estimator(model: Any, X: Any, dtype: np.dtype) -> Source:

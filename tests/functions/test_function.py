@@ -7,6 +7,8 @@ import onnxruntime
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
@@ -50,6 +52,8 @@ CASES = {
     "logarithms": (LogisticRegression(), CLASSES, "predict_log_proba"),
     "density": (GaussianMixture(2, random_state=0), None, "score_samples"),
     "normality": (OneClassSVM(nu=0.5), None, "score_samples"),
+    "discriminants": (LinearDiscriminantAnalysis(), CLASSES, "transform"),
+    "partial least squares": (make_pipeline(StandardScaler(), PLSRegression()), Y, "transform"),
     "transform": (make_pipeline(StandardScaler(), PolynomialFeatures(3)), None, "transform"),
 }
 
