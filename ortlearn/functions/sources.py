@@ -99,6 +99,8 @@ def open_transformation(source: Source, X: Any, dtype: Any) -> Source:
     rows = np.zeros((1, model.n_features_in_)) if X is None else _safe_indexing(X, np.array([0]))
     with quiet():
         transformed = np.asarray(model.transform(rows))
+    if transformed.ndim != 2:
+        raise ConversionError(f"transform of {source.name} does not return a matrix.")
     identity = StandardScaler(with_mean=False, with_std=False).fit(transformed)
     steps = Pipeline([("model", model), ("identity", identity)])
     return replace(open_source(steps, X, dtype), name=source.name)
