@@ -33,6 +33,7 @@ from .callbacks import FitTask
 from .fingerprint import Fingerprint
 from .fitted_model import FittedModel
 from .keep_better import keep_better
+from .leaves.monotonic import with_monotonic_leaves
 from .leaves.unseen_members import of_unseen_members
 from .start import Start, with_anchor
 from .validation import Validation
@@ -107,6 +108,7 @@ def train(
     reason = "held-out samples do not show an improvement, or none can be held out"
     if candidate is None and start.from_model and configuration.keep_better:
         state, reason = keep_better(configuration, start, state, validation, (step.task, data))
+    state = with_monotonic_leaves(start.problem, state)
     model = model_after(configuration, start, kept, state)
     model = model if candidate is None else candidate.completed(setting, model)
     if model.state.start_kept:

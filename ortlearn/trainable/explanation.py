@@ -10,6 +10,7 @@ import numpy as np
 from ..exceptions import ConversionError, FallbackWarning, NoTrainableWeightError
 from ..losses import default_loss
 from ..models import fitted_part, objective_of
+from ..models.capabilities import Bags, capability_of
 from ..models.parameters import CONSTANT
 from ..onnx_files.loading import is_onnx_source
 from ..onnx_files.low_rank.adapters import LoRA
@@ -35,7 +36,7 @@ class Explanation:
     problem : str
         Reason why nothing can be trained; empty if something can.
     objective : str
-        Default loss and penalty; empty if nothing can be trained.
+        Default loss and penalty, and the samples that train leaves; empty if nothing can be trained.
     execution : str
         Number of nodes per execution provider, for a trainer fitted on a ``device`` other than the CPU.
 
@@ -197,7 +198,8 @@ def explain(
         return Explanation(untrainable_steps(source), str(error))
     fitted = None if is_onnx_source(source) else source
     execution = _execution(estimator_or_onnx)
-    return Explanation(explained_rows(trainable, fitted), "", _objective(trainable, fitted, X), execution)
+    lines = filter(None, (_objective(trainable, fitted, X), _samples(trainable, fitted)))
+    return Explanation(explained_rows(trainable, fitted), "", "\n".join(lines), execution)
 
 
 def _execution(source: Any) -> str:
@@ -224,6 +226,21 @@ def _objective(trainable: TrainableModel, fitted: Any, X: Any) -> str:
     strength = ", its strength for one sample" if X is None and objective.penalty.get_params() else ""
     how = f"nearly as {name} does: {objective.approximate}" if objective.approximate else f"as {name} does"
     return f"minimised by default: {objective.loss} and {objective.penalty}, {how}{strength}"
+
+
+def _samples(trainable: TrainableModel, fitted: Any) -> str:
+    """Return which samples train the leaves of trees; empty for other models."""
+    part = None if fitted is None else fitted_part(fitted)
+    bags = None if part is None else capability_of(part, Bags)
+    if bags is None or not trainable.members:
+        file = any(node.op_type.startswith("TreeEnsemble") for node in trainable.model.graph.node)
+        return "leaves: new samples train them; trees of a file do not grow" if file else ""
+    if bags.sees_all(part):
+        return (
+            "leaves: each tree has seen all samples of its fit, and new ones train them; from fresh weights, "
+            "a fit with another loss grows trees that leave samples out"
+        )
+    return "leaves: a sample trains those of the trees that have not drawn it, a new one those of all trees"
 
 
 def _model_of(source: Any) -> Any:

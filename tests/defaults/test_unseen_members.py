@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from ortlearn import OrtGradientOptimizer
+from ortlearn.conversion import explain
 from ortlearn.fitting.leaves.estimates import LeafEstimates
 from ortlearn.fitting.run import new_step
 from ortlearn.fitting.start import new_start
@@ -143,3 +144,12 @@ def test_quantiles_cover_new_samples(model, options):
     inside = (low.predict(X[300:]) <= Y[300:]) & (Y[300:] <= high.predict(X[300:]))
     assert 0.84 < inside.mean() < 0.96
     np.testing.assert_allclose(high.to_sklearn().predict(X[300:]), high.predict(X[300:]), rtol=1e-4)
+
+
+def test_explain_names_the_samples_that_train_leaves():
+    forests = (RandomForestRegressor(3), ExtraTreesRegressor(3), DecisionTreeRegressor())
+    bagged, whole, single = (explain(model.fit(X[:50], Y[:50])).objective for model in forests)
+    assert "trees that have not drawn it" in bagged
+    assert "leave samples out" in whole and "leave samples out" in single
+    file = OrtGradientOptimizer(forests[0], random_state=0, warm_start=True).fit(X[50:90], Y[50:90])
+    assert "do not grow" in explain(file.get_trained_onnx()).objective

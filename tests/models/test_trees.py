@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from onnx import helper
+from sklearn.base import clone
 from sklearn.ensemble import (
     AdaBoostRegressor,
     BaggingRegressor,
@@ -249,13 +250,23 @@ def test_trees_of_an_ensemble_share_their_nodes(run):
 
 
 @pytest.mark.parametrize(
-    "model", [RandomForestRegressor(**FEW), HistGradientBoostingRegressor(max_iter=5)], ids=str
+    "model",
+    [
+        *(RandomForestRegressor(**FEW), HistGradientBoostingRegressor(max_iter=5)),
+        *(RandomForestClassifier(**FEW), DecisionTreeRegressor(max_depth=4)),
+    ],
+    ids=str,
 )
-def test_monotonic_constraints_are_not_kept(model):
-    """A limit that the documentation states."""
-    model.set_params(monotonic_cst=[1] + [0] * (X.shape[1] - 1)).fit(X, X[:, 0])
-    moved = np.repeat(X[:1], 21, axis=0)
-    moved[:, 0] = np.linspace(-2, 2, 21)
-    assert np.diff(model.predict(moved)).min() >= 0
-    trained = OrtGradientOptimizer(model, random_state=0).fit(X, -X[:, 0])
-    assert np.diff(trained.predict(moved)).min() < 0
+@pytest.mark.parametrize("sign", [1, -1])
+def test_monotonic_constraints_are_kept(model, sign):
+    """Leaves are trained on labels that change in the other direction, and projected."""
+    y = X[:, 0] > 0 if isinstance(model, RandomForestClassifier) else X[:, 0]
+    model = clone(model).set_params(monotonic_cst=[sign, *[0] * (X.shape[1] - 1)]).fit(X, y)
+    moved = np.repeat(X[:40], 21, axis=0)
+    moved[:, 0] = np.tile(np.linspace(-2, 2, 21), 40)
+    labels = ~y if y.dtype == bool else -sign * y + X[:, 1]
+    trained = OrtGradientOptimizer(model, random_state=0, keep_better=False, warm_start=True).fit(X, labels)
+    for fitted in (trained, trained.to_sklearn()):
+        found = fitted.predict_proba(moved)[:, 1] if y.dtype == bool else fitted.predict(moved)
+        assert (sign * np.diff(found.reshape(40, 21), axis=1)).min() >= -1e-6
+    assert y.dtype == bool or np.abs(trained.predict(X) - model.predict(X)).max() > 0.01

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.utils.validation import _check_monotonic_cst
 
 from ... import losses
 from ...boosting.scikit_learn import grows_by_gradients, grows_by_histograms
@@ -20,6 +21,7 @@ from ..parameters import Access
 from ..scores import Scores, binary_classes, class_scores, regression
 from ..transformations.pipelines import column_positions
 from ..writer import ModelWriter
+from .monotonic import MonotonicLeaves
 from .nodes import STEM, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of
 
 FIRST = "base_values"  # name of the initial scores
@@ -198,6 +200,14 @@ class PredictorLeaves(TreeLeaves):
         return [(tree.nodes["value"], tree.nodes["is_leaf"] != 0) for tree in _predictors(model)]
 
 
+def _signs(model: Any) -> np.ndarray | None:
+    """Return the signs of monotonic constraints on numbers, or None."""
+    several = model.n_trees_per_iteration_ > 1 or np.any(model.is_categorical_)
+    return (
+        None if several or model.monotonic_cst is None else _check_monotonic_cst(model, model.monotonic_cst)
+    )
+
+
 class HistGradientBoostingDefinition(ModelDefinition):
     """HistGradientBoostingClassifier and HistGradientBoostingRegressor."""
 
@@ -205,6 +215,7 @@ class HistGradientBoostingDefinition(ModelDefinition):
     capabilities = (
         GrowingHistogramBoosting(),
         BoostedStages(grows_by_histograms, _own_loss, _raw_scores_of, _shift_baseline),
+        MonotonicLeaves(lambda model: Nodes.of_predictors(_predictors(model)), _signs),
     )
 
     def objective(self, model: Any, total_weight: float) -> Objective | None:

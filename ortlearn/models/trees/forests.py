@@ -21,6 +21,7 @@ from ..forms import Form, Reshaped, Scaled
 from ..parameters import Access
 from ..scores import Scores, classes_of_probabilities, detection, multioutput, regression, transformation
 from ..writer import ModelWriter
+from .monotonic import MonotonicLeaves
 from .nodes import STEM, Nodes, TreeLeaves, leaf_numbers, leaf_sums, trees_of
 
 #: Lowest probability of a forest, in votes of one tree: with LOWEST, the gradient 1 / LOWEST of the logarithm
@@ -110,6 +111,15 @@ class GrowingForestOfClasses(GrowingForest):
         return np.log((1 - share) * np.exp(scores) + share * np.exp(others))
 
 
+def _signs(model: Any) -> np.ndarray | None:
+    """Return the signs of monotonic constraints, or None."""
+    given = model.monotonic_cst
+    return None if given is None else np.asarray(given)
+
+
+MONOTONIC = MonotonicLeaves(lambda model: Nodes.of_trees(trees_of(model)), _signs)
+
+
 class _Trees(ModelDefinition):
     """Trees and forests, without an objective for the Gini impurity and the Poisson deviance."""
 
@@ -121,7 +131,10 @@ class _Trees(ModelDefinition):
 class TreeRegressorDefinition(_Trees):
     """Regression trees and forests."""
 
-    capabilities = (Bags(), GrowingForest(), ShiftedTables(lambda model: 1 / len(trees_of(model))))
+    capabilities = (
+        *(Bags(), GrowingForest(), MONOTONIC),
+        ShiftedTables(lambda model: 1 / len(trees_of(model))),
+    )
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         n_trees, n_outputs = len(trees_of(model)), model.n_outputs_
@@ -133,7 +146,7 @@ class TreeRegressorDefinition(_Trees):
 class TreeClassifierDefinition(_Trees):
     """Classification trees and forests; the class probabilities of each leaf stay on the simplex."""
 
-    capabilities = (Bags(), GrowingForestOfClasses())
+    capabilities = (Bags(), GrowingForestOfClasses(), MONOTONIC)
 
     def write(self, op: ModelWriter, model: Any, x: str) -> Scores:
         several = model.n_outputs_ > 1
