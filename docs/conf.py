@@ -55,6 +55,7 @@ class ReadingOrder:
 
     names = (
         "retrain",
+        "every_night",
         "custom_loss",
         "quantile_boosting",
         "quantiles",

@@ -4,8 +4,8 @@ Twelve months of a model
 
 The relation between features and labels changes every third month, and one month has wrong
 labels. Each month, :func:`~ortlearn.lifecycle.adapt` retrains the model in use, and puts the
-result into use if held-out samples show a gain. Half of the held-out samples are of the month
-before, so that one month of wrong labels does not show a gain.
+result into use if held-out samples show a gain: **the model follows the changes, and one month
+of wrong labels does not replace it,** as half of the held-out samples are of the month before.
 """
 
 from tempfile import mkdtemp
@@ -30,6 +30,9 @@ def month(number, n_samples=400):
 
 
 # %%
+# The adaptations
+# ---------------
+#
 # A model is fitted on the first month; each later month is an adaptation.
 first = make_pipeline(StandardScaler(), LogisticRegression()).fit(*month(0))
 folder = ModelFolder(mkdtemp())
@@ -50,7 +53,12 @@ for number in range(1, 13):
     print(f"month {number:2d}: {found.outcome}")
 
 # %%
-# The first model loses its accuracy, the adapted one follows.
+# The result
+# ----------
+#
+# The first model loses its accuracy, the adapted one follows a month later.
+
+# sphinx_gallery_thumbnail_number = -1
 numbers, outcomes, fixed, adapted = zip(*rows, strict=True)
 figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
 axes.plot(numbers, fixed, color="0.6", label="first model")
@@ -64,6 +72,6 @@ for outcome, marker in (("promoted", "^"), ("kept", "o"), ("refused", "x")):
     if known:
         axes.scatter(*zip(*known, strict=True), marker=marker, s=60, zorder=3, label=outcome)
 axes.axvspan(BAD - 0.4, BAD + 0.4, color="C3", alpha=0.15, label="wrong labels")
-axes.set(xlabel="month", ylabel="accuracy", xticks=numbers)
+axes.set(xlabel="month", ylabel="accuracy", xticks=numbers, title="A model in use for a year")
 axes.legend(loc="lower left", ncols=2)
 plt.show()

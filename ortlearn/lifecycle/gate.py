@@ -72,7 +72,24 @@ class Gate:
         Bootstrap(self.resamples, self.level)
 
     def judged(self, old: Model, new: Model, held_out: Table, size: int | None, seed: int) -> Verdict:
-        """Return the verdict on a model, by samples that neither model was trained on."""
+        """Return the verdict on a model, by samples that neither model was trained on.
+
+        Parameters
+        ----------
+        old, new : Model
+            The model in use, and the one to replace it.
+        held_out : Table
+            Samples.
+        size : int or None
+            Bytes of the ONNX file of the new model.
+        seed : int
+            Seed of the bootstrap.
+
+        Returns
+        -------
+        Verdict
+            Outcome with its reasons.
+        """
         labels, models = labels_of(held_out, old), (old, new)
         predictions = [model.predict(held_out) for model in models]
         metrics = [self._metrics(old, labels, found) for found in predictions]

@@ -76,7 +76,13 @@ class ModelFolder:
         return self._file("model", self._known_current(), "onnx")
 
     def history(self) -> list[dict[str, Any]]:
-        """Return the records of all versions, the first one first, each with ``number`` and ``current``."""
+        """Return the records of all versions.
+
+        Returns
+        -------
+        list of dict
+            The first version first, each with ``number`` and ``current``.
+        """
         current = self.current
         return [
             {"number": number, "current": number == current, **self._record(number)}
@@ -84,7 +90,17 @@ class ModelFolder:
         ]
 
     def model(self, trusted: Any = ()) -> Model:
-        """Return the model in use: the scikit-learn model if the folder has it, otherwise the ONNX file.
+        """Return the model in use.
+
+        Parameters
+        ----------
+        trusted : sequence of str, default=()
+            Types that a scikit-learn model may contain besides those that skops trusts.
+
+        Returns
+        -------
+        Model
+            The scikit-learn model if the folder has it, otherwise that of the ONNX file.
 
         Raises
         ------
@@ -158,6 +174,11 @@ class ModelFolder:
     def switch(self, number: int) -> None:
         """Put a version into use.
 
+        Parameters
+        ----------
+        number : int
+            Version.
+
         Raises
         ------
         ValueError
@@ -171,7 +192,12 @@ class ModelFolder:
                 self._write_order([number, *earlier])
 
     def rollback(self) -> int:
-        """Put the version into use that was in use before, and return its number.
+        """Put the version into use that was in use before.
+
+        Returns
+        -------
+        int
+            Its number.
 
         Raises
         ------
