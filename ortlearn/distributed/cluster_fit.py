@@ -121,8 +121,8 @@ class OnCluster(Given):
 
     def start(self, beginning: Beginning) -> Start:
         """Return the start on the first shard with a positive weight, and repeat its warnings."""
-        cluster, rows, own = self.cluster, self._partitions.rows[self._first], beginning.configuration
-        future = cluster.submit(_begin_on, rows, cluster.send((beginning, self._whole)))
+        cluster, block, own = self.cluster, self._partitions.rows[self._first], beginning.configuration
+        future = cluster.submit(_begin_on, block, cluster.send((beginning, self._whole)))
         start, found = cluster.gather([future], names=[self._partitions.names[self._first]])[0]
         for text, category in found:
             warn_user(text, category)
@@ -153,12 +153,12 @@ class OnCluster(Given):
         return replace(settings, batch_size=1, columns=self._training.columns)
 
 
-def _begin_on(rows: SampleBlock, arguments: tuple[Beginning, SourceTotals]) -> tuple[Start, list]:
+def _begin_on(block: SampleBlock, arguments: tuple[Beginning, SourceTotals]) -> tuple[Start, list]:
     """Return the start of a training, with few samples to be sent to the driver, and its warnings."""
     beginning, whole = arguments
     with runtime_errors(), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        start = beginning.start(in_memory(beginning.configuration, rows), whole, solves=True)
+        start = beginning.start(in_memory(beginning.configuration, block), whole, solves=True)
     few = start.data.take(np.arange(min(len(start.data), KEPT)))
     shown = [(str(item.message), item.category) for item in found if issubclass(item.category, UserWarning)]
     return replace(start, data=few), shown

@@ -93,9 +93,9 @@ class GradientRounds:
         self._update = update_graph(step.task)
         self._session = make_session(self._update.model, samples.runtime.device, samples.runtime.n_jobs)
 
-    def chunks(self, epoch: int, n_rows: int) -> Generator[tuple[Round, np.ndarray], None, None]:
+    def chunks(self, epoch: int, n_skipped: int) -> Generator[tuple[Round, np.ndarray], None, None]:
         """Yield the result of the round of an epoch, unless it is done."""
-        if not n_rows:
+        if not n_skipped:
             yield self._run(), np.array([0])
 
     def _run(self) -> Round:

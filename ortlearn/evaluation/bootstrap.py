@@ -53,10 +53,10 @@ class Bootstrap:
 
     def _draw(self, metrics: list, weights: np.ndarray) -> np.ndarray:
         """Return the value of each metric on each sample; nan if it is not defined."""
-        rng, n_rows = np.random.default_rng(self.seed), len(weights)
+        rng, n_samples = np.random.default_rng(self.seed), len(weights)
         drawn = np.full((self.resamples, len(metrics)), np.nan)
         for i in range(self.resamples):
-            counts = np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows)
+            counts = np.bincount(rng.integers(n_samples, size=n_samples), minlength=n_samples)
             sample = weights * counts
             if sample.sum() > 0:
                 drawn[i] = [metric(sample) for metric in metrics]

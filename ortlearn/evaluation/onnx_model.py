@@ -148,12 +148,14 @@ class OnnxModel(Model):
     def _session(self) -> Any:
         return make_session(self.model, Device("cpu"))
 
-    def _score_matrix(self, outputs: list[np.ndarray], n_rows: int) -> np.ndarray | None:
+    def _score_matrix(self, outputs: list[np.ndarray], n_samples: int) -> np.ndarray | None:
         """Return the output with a column per class, preferably of probabilities; None if there is none.
 
         One column is enough for two classes. If each class has an output, these are the columns.
         """
-        arrays = [array.reshape(n_rows, -1).astype(np.float64) for array in outputs if len(array) == n_rows]
+        arrays = [
+            array.reshape(n_samples, -1).astype(np.float64) for array in outputs if len(array) == n_samples
+        ]
         n_classes = None if self.classes is None else len(self.classes)
         if len(arrays) > 1 and len(arrays) == n_classes and all(array.shape[1] == 1 for array in arrays):
             return np.hstack(arrays)
@@ -193,14 +195,14 @@ def _without_loss(model: ModelProto, loss: str, label: str, weight: str) -> Mode
     return extract_model(model, rest)
 
 
-def _column(values: np.ndarray, n_rows: int, path: str) -> np.ndarray:
+def _column(values: np.ndarray, n_samples: int, path: str) -> np.ndarray:
     """Return an output as one value per sample."""
-    if values.size != n_rows:
+    if values.size != n_samples:
         raise ValueError(
-            f"{path} predicts an array of shape {values.shape} for {n_rows} samples: one value per sample "
+            f"{path} predicts an array of shape {values.shape} for {n_samples} samples: one value per sample "
             "is supported, and a classifier needs an output of labels."
         )
-    return values.reshape(n_rows)
+    return values.reshape(n_samples)
 
 
 def _are_probabilities(matrix: np.ndarray) -> bool:

@@ -47,7 +47,7 @@ class SourceTotals:
         """Return a text by which a resumed training detects other samples."""
         labels = None if self.labels is None else self.labels.tolist()
         counts = f"labels {labels} of weights {self.weights.tolist()}, the largest weight {self.largest}"
-        return f"{self.n_rows} block with checksum {self.checksum:08x} and {counts}"
+        return f"{self.n_rows} rows with checksum {self.checksum:08x} and {counts}"
 
     def checked(self) -> SourceTotals:
         """Return this object, or raise a ValueError if all weights are zero or their sum is infinite."""
@@ -68,8 +68,8 @@ class SourceTotals:
             for part in parts:
                 sums.add(part.labels, part.weights)
             labels, weights = sums.result()
-        n_rows = sum(part.n_rows for part in parts)
-        return cls(n_rows, labels, weights, max(largest, default=None), total).checked()
+        n_samples = sum(part.n_rows for part in parts)
+        return cls(n_samples, labels, weights, max(largest, default=None), total).checked()
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,16 @@ class Counts:
     stamp: str | None = None  # recognises the source without reading it, if possible
 
 
-def checked_weights(sample_weight: Any, n_rows: int, is_onnx: bool) -> np.ndarray | None:
+def checked_weights(sample_weight: Any, n_samples: int, is_onnx: bool) -> np.ndarray | None:
     """Return the weights of samples, or of labels of an ONNX file, as float64; all may be zero."""
     weights = flat_weights(sample_weight)
     if weights is None:
         return None
     if np.ndim(weights) < 2:
-        return weights_of_samples(weights, n_rows)
+        return weights_of_samples(weights, n_samples)
     if not is_onnx:
         raise ValueError(not_one_per_sample(weights.shape))
-    return numbers_of_positions(weights, n_rows)
+    return numbers_of_positions(weights, n_samples)
 
 
 class SampleCounter:
@@ -98,7 +98,7 @@ class SampleCounter:
     def __init__(self, is_classifier: bool, is_onnx: bool, flat_labels: bool):
         self._is_classifier, self._is_onnx, self._flat_labels = is_classifier, is_onnx, flat_labels
         self._labels: LabelSums | None = None
-        self._n_rows, self._n_positions = 0, 1
+        self._n_samples, self._n_positions = 0, 1
         self._largest: float | None = None
         self._sums: list[float] = []
         self._checksum = 0
@@ -108,7 +108,7 @@ class SampleCounter:
         weights = checked_weights(block.sample_weight, len(block), self._is_onnx)
         y = with_masked_labels(block.y, weights)
         check_labels(y)
-        self._n_rows += len(block)
+        self._n_samples += len(block)
         self._checksum = checksum((y, weights), self._checksum)
         with np.errstate(over="ignore"):  # SourceTotals.checked raises the error
             self._sums.append(len(block) if weights is None else float(weights.sum()))
@@ -127,7 +127,7 @@ class SampleCounter:
         """Return the counts of all samples."""
         total = math.inf if not math.isfinite(sum(self._sums)) else math.fsum(self._sums) / self._n_positions
         labels, sums = (None, np.array([total])) if self._labels is None else self._labels.result()
-        return SourceTotals(self._n_rows, labels, sums, self._largest, total, self._checksum)
+        return SourceTotals(self._n_samples, labels, sums, self._largest, total, self._checksum)
 
 
 def count(
@@ -145,8 +145,8 @@ def count(
             "The source has no rows: check its path, its filter, or the function that reads it."
         )
     if source.sizes is not None and first.sample_weight is None and first.y is None:
-        n_rows = sum(source.sizes)
-        return SourceTotals(n_rows, None, np.array([float(n_rows)]), None, float(n_rows))
+        n_samples = sum(source.sizes)
+        return SourceTotals(n_samples, None, np.array([float(n_samples)]), None, float(n_samples))
     counter = SampleCounter(is_classifier, is_onnx, flat_labels)
     for block in _shown(source, description, verbose):
         try:

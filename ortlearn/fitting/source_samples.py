@@ -48,20 +48,20 @@ class SourceReader:
         self.matrix_dtype = entry.schema.float_dtype if takes_matrix else None
         self._features = replace(features, names=None) if takes_matrix and is_named else features
 
-    def read(self, rows: SampleBlock) -> Data:
+    def read(self, block: SampleBlock) -> Data:
         """Validate samples, and convert them to the inputs of the graph; errors name the batch."""
         try:
-            return self._read(rows)
+            return self._read(block)
         except (ValueError, TypeError) as error:
-            raise located(rows, self._read, error) from error
+            raise located(block, self._read, error) from error
 
-    def _read(self, rows: SampleBlock) -> Data:
+    def _read(self, block: SampleBlock) -> Data:
         problem = self.problem
-        X = read_samples(problem, rows.X, self._features)
-        weights = checked_weights(rows.sample_weight, len(rows), problem.source is None)
-        y = with_masked_labels(rows.y, weights)
-        labels = problem.encoder.encode_known(y, len(rows))
-        return Data(X, labels, objective_weights(problem, y, weights, len(rows), self._scale))
+        X = read_samples(problem, block.X, self._features)
+        weights = checked_weights(block.sample_weight, len(block), problem.source is None)
+        y = with_masked_labels(block.y, weights)
+        labels = problem.encoder.encode_known(y, len(block))
+        return Data(X, labels, objective_weights(problem, y, weights, len(block), self._scale))
 
 
 def add_moments(moments: dict[str, Moments], columns: Mapping[str, Any], data: Data) -> None:
@@ -176,9 +176,9 @@ class SourceSamples:
         self._reader = SourceReader(problem, features, self.whole, self._source.names is not None)
         self._matrix_dtype = self._reader.matrix_dtype
 
-    def read(self, rows: SampleBlock) -> Data:
+    def read(self, block: SampleBlock) -> Data:
         """Validate samples, and convert them to the inputs of the graph."""
-        return self._reader.read(rows)
+        return self._reader.read(block)
 
     def new_step(self, runtime: Runtime, task: TrainingTask) -> Any:
         """Return the training step of a task."""
@@ -236,24 +236,24 @@ class SourcePasses:
         self.n_samples = samples.n_samples
         self._samples, self._prepare, self._seed, self._version = samples, prepare, seed, version
 
-    def chunks(self, epoch: int, n_rows: int) -> Generator[Chunk, None, None]:
-        """Yield the chunks of a pass after ``n_rows`` samples; they are validated in the training thread."""
+    def chunks(self, epoch: int, n_skipped: int) -> Generator[Chunk, None, None]:
+        """Yield the chunks of a pass after ``n_skipped`` samples, validated in the training thread."""
         samples = self._samples
-        number, done = divmod(n_rows, samples.size)
+        number, done = divmod(n_skipped, samples.size)
         blocks, skipped = samples.blocks_after(epoch, self._seed, number * samples.size, self._version)
         with closing(prefetched(lambda: samples.cut(blocks, skipped))) as chunks:
-            for rows in chunks:
-                if len(rows) != min(samples.size, self.n_samples - number * samples.size):
-                    self._raise_changed(number * samples.size + len(rows))
-                order = epoch_order(len(rows), self._seed, epoch, number, self._version)
-                yield self._prepare(samples.read(rows)), order[done:]
+            for block in chunks:
+                if len(block) != min(samples.size, self.n_samples - number * samples.size):
+                    self._raise_changed(number * samples.size + len(block))
+                order = epoch_order(len(block), self._seed, epoch, number, self._version)
+                yield self._prepare(samples.read(block)), order[done:]
                 number, done = number + 1, 0
         if number * samples.size < self.n_samples:
             self._raise_changed(number * samples.size)
 
-    def _raise_changed(self, n_rows: int) -> None:
+    def _raise_changed(self, n_samples: int) -> None:
         """Raise an error for a source whose number of samples has changed."""
         raise SourceError(
-            f"The source returned {n_rows} rows or more in this pass, and {self.n_samples} when they were "
-            "counted: it must return the same rows in the same order in each pass."
+            f"The source returned {n_samples} samples or more in this pass, and {self.n_samples} when they "
+            "were counted: it must return the same samples in the same order in each pass."
         )

@@ -112,15 +112,15 @@ def add_loss_output(
         types=types,
         prefix="loss_",
     )
-    n_rows = (known.shape or (None,))[:1]
-    label = TensorType(TensorProto.INT64, n_rows) if loss.integer_labels else known
+    n_samples = (known.shape or (None,))[:1]
+    label = TensorType(TensorProto.INT64, n_samples) if loss.integer_labels else known
     op.set_type(label_name, *label)
     op.set_type(output, *known)
     with plugins.blamed(loss, "forward"):
         losses = loss.forward(op, label_name, output)
     inputs = [make_value_info(label_name, label)]
     if weight_name is not None:
-        inputs.append(make_value_info(weight_name, TensorType(known.elem_type, n_rows)))
+        inputs.append(make_value_info(weight_name, TensorType(known.elem_type, n_samples)))
         losses = op.Mul(losses, weight_name)
     weights = {value.name for value in (*onx.graph.input, *onx.graph.initializer)}
     terms = [op.ReduceSum(losses, keepdims=0), *_penalties(op, penalty or {}, weights)]

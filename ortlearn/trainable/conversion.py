@@ -41,7 +41,7 @@ from .trainable_model import TrainableModel
 __all__ = ["TrainableModel", "source_task", "to_trainable"]
 
 #: Numbers of samples in runs that find the ranks of tensors.
-ROWS = (1, 2, 3)
+COUNTS = (1, 2, 3)
 
 
 @runtime_errors()
@@ -159,7 +159,7 @@ def _from_file(
     file, model = opened.file, opened.model
     if X is not None and run is not None:
         with suppress(Exception):  # X is validated later, with the schema of the trainable graph
-            feeds = [_feed_of(model, X, rows, options["own_loss_names"][1:]) for rows in ROWS]
+            feeds = [_feed_of(model, X, n_samples, options["own_loss_names"][1:]) for n_samples in COUNTS]
             model = with_probed_shapes(model, run, feeds)
     model = with_computed_shapes(model)
     options |= {"file": file, "default_weights": default_weights(file)}
@@ -169,15 +169,15 @@ def _from_file(
         raise (error if straight_through else _with_integers(error, file)) from None
 
 
-def _feed_of(model: ModelProto, X: Any, n_rows: int, others: Sequence[str]) -> dict[str, np.ndarray]:
+def _feed_of(model: ModelProto, X: Any, n_samples: int, others: Sequence[str]) -> dict[str, np.ndarray]:
     """Return values of the inputs of a graph for the first samples; ``others`` are inputs not in X."""
     types = value_types(model, infer=False)
     if isinstance(X, Mapping):
-        rows: Any = {name: values[:n_rows] for name, values in X.items()}
+        some: Any = {name: values[:n_samples] for name, values in X.items()}
     else:
-        rows = _safe_indexing(X, np.arange(n_rows))
+        some = _safe_indexing(X, np.arange(n_samples))
     schema = schema_of_graph(graph_inputs(model, types, *others))
-    return random_feed(model, n_rows) | read_columns(rows, schema)
+    return random_feed(model, n_samples) | read_columns(some, schema)
 
 
 def _check_estimator(source: Any, **file_options: Any) -> None:

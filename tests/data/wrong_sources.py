@@ -170,7 +170,7 @@ ITERATORS = {
     ),
     "fewer rows in a pass": Wrong(
         lambda folder: _changing(lambda n: batches(X, Y)[: 8 - (n > 3)]),
-        "returned 70 rows or more in this pass, and 80 when they were counted",
+        "returned 70 samples or more in this pass, and 80 when they were counted",
         SEVERAL,
         right=lambda folder: batches(X, Y),
     ),

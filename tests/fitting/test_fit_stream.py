@@ -257,7 +257,7 @@ def test_invalid_data(optimizer, rows):
         calls.append(None)
         return iter(list(cut(50, X, y)())[: -1 if len(calls) > 3 else None])
 
-    with pytest.raises(SourceError, match="returned 500 rows .* 501 when they were counted"):
+    with pytest.raises(SourceError, match="returned 500 samples .* 501 when they were counted"):
         model.fit_stream(fewer, shuffle_buffer=64)
     with pytest.raises(ValueError, match="which is not held in memory: use fit_stream"):
         model.fit(cut(50, X, y))

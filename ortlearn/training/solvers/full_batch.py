@@ -80,7 +80,7 @@ class FullBatchStep:
         self._compiled(rounded=False)
 
     def _compiled(self, rounded: bool) -> tuple[FullBatchGraph, Any]:
-        key = ("all rows", rounded)
+        key = ("all samples", rounded)
         task, n_jobs = self._trained, 1 if self._trained.graph.sparse else self._n_jobs
         return compiled_graph(task, key, self.device, n_jobs, lambda: FullBatchGraph(task, rounded))
 
@@ -185,13 +185,13 @@ class FullBatchStep:
         self._first = {}
         self._weights, self._gradients, self._calls = {}, [], {}
 
-    def _values(self, rows: slice) -> dict[str, Any]:
+    def _values(self, samples: slice) -> dict[str, Any]:
         """Return some samples as inputs of the graph."""
-        columns, numbers = self.task.columns(self._data), np.arange(rows.start, rows.stop)
+        columns, numbers = self.task.columns(self._data), np.arange(samples.start, samples.stop)
         if self._data.is_sparse:
             arrays = taken_samples(self._trained, columns.items(), numbers, len(numbers))
         else:
-            arrays = {name: array[rows] for name, array in columns.items()}
+            arrays = {name: array[samples] for name, array in columns.items()}
         return {name: ort_value(array, self.device) for name, array in arrays.items()}
 
     def _parts(self) -> Iterator[tuple[float, dict[str, Any]]]:
@@ -199,13 +199,13 @@ class FullBatchStep:
         if self._whole is not None:
             yield 1.0, self._whole
             return
-        n_rows = len(self._data)
+        n_samples = len(self._data)
         weights = self._data.weight_per_sample
-        counts = np.ones(n_rows) if weights is None else weights.astype(np.float64)
-        for start in range(0, n_rows, self._size or n_rows):
-            rows = slice(start, min(start + (self._size or n_rows), n_rows))
-            if counts[rows].any():
-                yield counts[rows].sum() / counts.sum(), self._values(rows)
+        counts = np.ones(n_samples) if weights is None else weights.astype(np.float64)
+        for start in range(0, n_samples, self._size or n_samples):
+            samples = slice(start, min(start + (self._size or n_samples), n_samples))
+            if counts[samples].any():
+                yield counts[samples].sum() / counts.sum(), self._values(samples)
 
     def evaluate(self, vector: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
         """Return the objective of all samples and its gradient, in float64.
