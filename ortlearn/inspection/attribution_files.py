@@ -72,10 +72,12 @@ def save_attributions(
 
     Examples
     --------
+    >>> from tempfile import TemporaryDirectory
     >>> from sklearn.linear_model import Ridge
     >>> from ortlearn.inspection import save_attributions
     >>> model = Ridge().fit([[0.0, 1.0], [1.0, 0.0]], [0.0, 1.0])
-    >>> graph = save_attributions(model, "/dev/null", baseline=[0.0, 0.0])
+    >>> with TemporaryDirectory() as folder:
+    ...     graph = save_attributions(model, f"{folder}/model.onnx", baseline=[0.0, 0.0])
     >>> [value.name for value in graph.graph.output]
     ['predict', 'attributions']
     """
