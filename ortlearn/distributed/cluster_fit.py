@@ -20,8 +20,6 @@ from ..problem.configuration import Configuration, Runtime
 from ..runtime.errors import runtime_errors
 from ..training.graphs.task import TrainingTask
 from ..training.settings import LoopSettings
-from ..training.solvers.full_batch import FullBatchStep
-from ..training.steps.base_step import BaseStep
 from . import tasks
 from .cluster import Cluster
 from .exact import ClusterFullBatchStep, GradientRounds
@@ -45,22 +43,20 @@ class _ShardSource(ShardSamples):
     batch_size: int
     interval: Interval
     max_iter: int
-    _step: Any = None
+    _step: ClusterStep
 
-    def new_step(self, runtime: Runtime, task: TrainingTask) -> BaseStep | FullBatchStep:
+    def new_step(
+        self, runtime: Runtime, task: TrainingTask, preparation: Any
+    ) -> ClusterStep | ClusterFullBatchStep:
         """Return a step of the driver."""
-        full_batch = task.update.learning_rate.full_batch
-        self._step = ClusterFullBatchStep(self, task) if full_batch else ClusterStep(self, task)
+        if task.update.learning_rate.full_batch:
+            return ClusterFullBatchStep(self, task, self.prepare(preparation))
+        self._step = ClusterStep(self, task)
         return self._step
 
-    def passes(
-        self, preparation: Any, data: Data, seed: int | None, version: int
-    ) -> Rounds | GradientRounds | None:
-        """Return the rounds of a training; None for a solver, which controls its evaluations itself."""
+    def passes(self, preparation: Any, data: Data, seed: int | None, version: int) -> Rounds | GradientRounds:
+        """Return the rounds of a training."""
         shards = self.prepare(preparation)
-        if isinstance(self._step, ClusterFullBatchStep):
-            self._step.set_shards(shards)
-            return None
         if self.batch_size >= self.n_samples and len(self.sizes) > 1:
             return GradientRounds(self, self._step, shards)
         program = tasks.Program(self._step.task, self.runtime, self.batch_size, seed, version)

@@ -50,14 +50,9 @@ class _ShardGradients:
 class ClusterFullBatchStep(FullBatchStep):
     """Full-batch step whose objective and gradient are computed on the cluster."""
 
-    def __init__(self, samples: ShardSamples, task: TrainingTask):
+    def __init__(self, samples: ShardSamples, task: TrainingTask, shards: list[Future]):
         super().__init__(task, samples.runtime.device, samples.runtime.n_jobs)
-        self._samples = samples
-        self._shard_gradients: _ShardGradients | None = None
-
-    def set_shards(self, shards: list[Future]) -> None:
-        """Set the prepared samples of each shard."""
-        self._shard_gradients = _ShardGradients(self._samples, self.task, shards)
+        self._samples, self._shard_gradients = samples, _ShardGradients(samples, task, shards)
 
     def coordinates(self) -> Coordinates:
         """Return the coordinates that standardise features by the moments of all shards."""
@@ -73,7 +68,6 @@ class ClusterFullBatchStep(FullBatchStep):
 
     def evaluate(self, vector: np.ndarray, width: float = 0.0) -> tuple[float, np.ndarray]:
         """Return objective and gradient of all samples at a vector of all weights, in float64."""
-        assert self._shard_gradients is not None
         return self._shard_gradients.of(self.unpack(vector), width)
 
     def release(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.utils.metaestimators import available_if
 
 from ..estimators import OrtGradientOptimizer
-from ..estimators.availability import has_decisions, has_probabilities, predicts, wraps
+from ..estimators.fitted_estimator import has_decisions, has_probabilities, predicts, wraps
 from ..exceptions import MissingRuntimeError
 
 __all__ = ["LazyMethods", "check_installed"]

@@ -103,7 +103,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         MissingRuntimeError
             If no suitable onnxruntime is installed.
         """
-        from ..fitting.in_memory import InMemory
+        from ..fitting.given import InMemory
         from ..fitting.resumed_training import find_resumption
         from ..problem.samples import Samples
         from ..training.stream_progress import close_stream
@@ -162,7 +162,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         OrtGradientOptimizer or OrtGradientForwardBackwardOptimizer
             This object, trained.
         """
-        from ..fitting.in_memory import InMemory
+        from ..fitting.given import InMemory
         from ..problem.samples import Samples
 
         _reject_source(X)
@@ -277,7 +277,7 @@ class BaseOrtGradientEstimator(CallbackMethods, ExportMethods, PredictionMethods
         from ..fitting.callbacks import EstimatorView
         from ..fitting.trainer import Trainer
         from ..runtime.errors import runtime_errors
-        from ..training.interrupts import Unfinished
+        from ..training.state import Unfinished
 
         last = self._fitted if is_final(self._fitted) else None
         estimator = copy.copy(self)  # for callbacks, which may set attributes and fail

@@ -8,8 +8,14 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from ..inference.method_outputs import METHODS
-from .availability import has_decisions, has_densities, has_probabilities, predicts, wraps
-from .fitted_estimator import FittedEstimator
+from .fitted_estimator import (
+    FittedEstimator,
+    has_decisions,
+    has_densities,
+    has_probabilities,
+    predicts,
+    wraps,
+)
 
 __all__ = ["PredictionMethods"]
 

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.utils._set_output import _SetOutputMixin, _wrap_data_with_container
 from sklearn.utils.metaestimators import available_if
 
-from .availability import wraps
-from .fitted_estimator import FittedEstimator
+from .fitted_estimator import FittedEstimator, wraps
 
 __all__ = ["TransformerMethods"]
 

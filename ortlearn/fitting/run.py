@@ -21,14 +21,13 @@ from ..training.graphs.names import OBJECTIVE
 from ..training.graphs.objective import objective_graph
 from ..training.graphs.rescaling import unit_lengths
 from ..training.graphs.task import TrainingTask
-from ..training.interrupts import Unfinished
 from ..training.loop import run_training
 from ..training.monitor import Monitor
 from ..training.optimisations.hoisting import Prefix, needs_hoisting, split_prefix
 from ..training.settings import LoopSettings
 from ..training.solvers.coordinates import Coordinates
 from ..training.solvers.full_batch import FullBatchStep
-from ..training.state import TrainingState
+from ..training.state import TrainingState, Unfinished
 from .callbacks import FitTask
 from .fingerprint import Fingerprint
 from .fitted_model import FittedModel
@@ -89,8 +88,6 @@ def train(
         "validate": None if validation is None else validation.measure,
         "observer": observer,
     }
-    seed = start.state.seed if configuration.shuffle else None
-    passes = start.samples.passes(prepare, data, seed, state.order_version)
     try:
         if is_solver:
             growth = None if warm is None else warm.growth
@@ -100,6 +97,8 @@ def train(
             chosen = candidate or of_leaves or (Pull() if is_own else FreshPull())
             state = chosen.train(setting, Part(data))
         else:
+            seed = state.seed if configuration.shuffle else None
+            passes = start.samples.passes(prepare, data, seed, state.order_version)
             state = run_training(step, data, state, settings, passes=passes, **hooks)
     except Unfinished as ended:
         if fingerprint is not None and ended.state.has_updates:
@@ -189,7 +188,7 @@ def new_step(configuration: Configuration, start: Start) -> tuple[Any, Data, Pre
     if loss is None or not loss.in_python:
         score, names = None if loss is None else graph.output, start.problem.trainable.original_names
         require_gradients(objective_graph(task), OBJECTIVE, graph.learned, graph.origin, names, score)
-    step = start.samples.new_step(configuration.runtime, task)
+    step = start.samples.new_step(configuration.runtime, task, prepare)
     if isinstance(step, FullBatchStep):
         step.label_spread = start.label_moments()[1]
     return step, data, prepare

@@ -119,7 +119,7 @@ class OneChunk:
         """Return the mean of the losses of all samples."""
         return runner.mean_loss(self._data.X, self._data.y, self._data.sample_weight)
 
-    def new_step(self, runtime: Runtime, task: TrainingTask) -> Any:
+    def new_step(self, runtime: Runtime, task: TrainingTask, prepare: Any) -> Any:
         """Return the training step of a task."""
         return runtime.new_step(task)
 
@@ -180,7 +180,7 @@ class SourceSamples:
         """Validate samples, and convert them to the inputs of the graph."""
         return self._reader.read(block)
 
-    def new_step(self, runtime: Runtime, task: TrainingTask) -> Any:
+    def new_step(self, runtime: Runtime, task: TrainingTask, prepare: Any) -> Any:
         """Return the training step of a task."""
         return runtime.new_step(task)
 

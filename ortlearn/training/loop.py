@@ -14,11 +14,10 @@ from ..data.samples import Data
 from ..learning_rates import Rates
 from ..runtime.buffers import CarriedBuffers
 from .divergence import Diverged, check_last, report
-from .interrupts import Unfinished
 from .monitor import Mark, Monitor
 from .progress import progress_bar
 from .settings import LoopSettings, Observer, Validate
-from .state import TrainingState
+from .state import TrainingState, Unfinished
 from .steps import batch_timer
 from .steps.base_step import BaseStep
 

@@ -12,12 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from ..data.samples import Data
 from ..exceptions import ConvergenceError, warn_user
 from ..learning_rates import BaseSolver
-from .interrupts import Unfinished
 from .monitor import Monitor
 from .progress import progress_bar
 from .settings import LoopSettings, Observer, Validate
 from .solvers.full_batch import FullBatchStep
-from .state import Evaluations, States, TrainingState, Weights
+from .state import Evaluations, States, TrainingState, Unfinished, Weights
 
 __all__ = ["run_full_batch", "standardised_weights"]
 

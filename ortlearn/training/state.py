@@ -11,7 +11,7 @@ from ..data.orders import ORDER_VERSION
 from .graphs.averaging import averages, is_averaged
 from .solvers.coordinates import Coordinates
 
-__all__ = ["Best", "Evaluations", "States", "TrainingState", "Weights"]
+__all__ = ["Best", "Evaluations", "States", "TrainingState", "Unfinished", "Weights"]
 
 #: Growth of the total weight of a stream at which the penalty of a model is updated, which compiles graphs.
 STEP = 1.1
@@ -152,3 +152,12 @@ class TrainingState:
 
     def _measured(self, name: str) -> list[float]:
         return [record[name] for record in self.history if record[name] is not None]
+
+
+class Unfinished(BaseException):
+    """A training ended before its last epoch, by an interrupt or an error of its source: ``__cause__``."""
+
+    def __init__(self, state: TrainingState):
+        super().__init__()
+        self.state = state
+        self.model: Any = None  # fitted model, added by the caller

@@ -161,7 +161,8 @@ class FullBatchStep:
             self._data = self._rows.data(self.task, data, weights)
         self._all, self._first, weights = data, weights, self._rows.of_weights(weights)
         task, data = self._rows.task(self.task), self._data
-        self._trained = with_sparse_samples(task, data) if self.device.reads_entries else task
+        reads_entries = data.is_sparse and self.device.reads_entries
+        self._trained = with_sparse_samples(task, data) if reads_entries else task
         self._weights = {name: ort_value(np.array(array), self.device) for name, array in weights.items()}
         self._shapes = {name: array.shape for name, array in weights.items()}
         self._objective, self._width = (ort_scalar(self.task.graph.dtype, self.device) for _ in range(2))
