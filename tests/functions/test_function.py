@@ -212,6 +212,8 @@ def test_errors():
         f(P[:, :2])
     with pytest.raises(ValueError, match="NaN"):
         f.gradient(np.full((1, 4), np.nan))
+    with pytest.raises(ValueError, match="infinity"):
+        f.jvp(np.full((1, 4), np.inf), P[:1])
     with pytest.raises(ValueError, match="kind="):
         f.to_onnx("third")
 
